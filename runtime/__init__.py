@@ -1,0 +1,1 @@
+"""Bundle -> answers. ONNX Runtime, numpy and the text package; no torch, no HTTP."""

@@ -1,0 +1,141 @@
+"""A bundle: one trained model in a folder. This file defines the format.
+
+bundles/ms-san-sst2/
+    card.json       what the model is (runtime.card) and the hash of every other file
+    encoder.onnx    ids (B, L), lengths (B), [heads (B, L)], [alpha ()] -> embedding (B, D)
+    head.onnx       embeddings of the sentences -> logits (B, C); absent where the kind has none
+    vocab.txt       one word a line (text.vocab)
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from runtime.card import CARD, ENCODER, FORMAT, HEAD, VOCAB, Card, Kind, version
+from runtime.errors import BundleError
+from runtime.graphs import check_graphs
+from text.vocab import Vocab
+
+__all__ = ["CARD", "ENCODER", "FORMAT", "HEAD", "VOCAB", "Bundle", "Card", "Kind", "read", "write"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A folder whose card, hashes, vocabulary and graphs have been checked."""
+
+    folder: Path
+    card: Card
+    vocab: Vocab
+
+
+def read(folder: Path) -> Bundle:
+    """Read and check a bundle. Raises BundleError, which names bundle, file and reason."""
+    folder = folder.resolve()
+    card = _read_card(folder)
+    for file, expected in card.files.items():
+        if _sha256(_bytes(folder, file)) != expected:
+            raise BundleError(
+                card.name, file, f"not the file that {CARD} names: copy the bundle anew"
+            )
+    try:
+        vocab = Vocab.load(folder / VOCAB)
+    except ValueError as error:
+        raise BundleError(card.name, VOCAB, str(error)) from error
+    check_graphs(folder, card, len(vocab))
+    return Bundle(folder, card, vocab)
+
+
+def write(folder: Path, card: Mapping[str, Any], files: Mapping[str, Path | bytes]) -> Card:
+    """Write a bundle so that it appears whole or not at all, in the place of one that stands there.
+
+    `card` holds every field of Card but format, name, version and files, which follow from the
+    folder's name and the files. The bundle is read and checked before it is moved into place:
+    raises BundleError where it would not load.
+    """
+    hashes = {name: _sha256(_content(source)) for name, source in files.items()}
+    fields = {**card, "format": FORMAT, "name": folder.name, "files": hashes}
+    fields["version"] = version(hashes)
+    made = _validate(folder.name, fields)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
+        new = Path(temporary) / folder.name
+        new.mkdir()
+        for name, source in files.items():
+            _write_durably(new / name, _content(source))
+        _write_durably(new / CARD, made.model_dump_json(indent=2).encode() + b"\n")
+        read(new)
+        if folder.exists():
+            folder.rename(Path(temporary) / "replaced")
+        new.rename(folder)
+    _sync(folder.parent)
+    return made
+
+
+def _read_card(folder: Path) -> Card:
+    try:
+        fields = json.loads(_bytes(folder, CARD))
+    except ValueError as error:
+        raise BundleError(folder.name, CARD, f"not JSON: {error}") from error
+    if (
+        isinstance(fields, dict)
+        and isinstance(fields.get("format"), int)
+        and fields["format"] > FORMAT
+    ):
+        reason = (
+            f"format {fields['format']} is later than {FORMAT}, the latest known: upgrade heedful"
+        )
+        raise BundleError(folder.name, CARD, reason)
+    card = _validate(folder.name, fields)
+    if card.name != folder.name:
+        reason = f"names the model {card.name!r}: the folder must have that name"
+        raise BundleError(folder.name, CARD, reason)
+    return card
+
+
+def _validate(name: str, fields: object) -> Card:
+    try:
+        return Card.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise BundleError(
+            name, CARD, f"{where}: {first['msg']}" if where else first["msg"]
+        ) from error
+
+
+def _bytes(folder: Path, file: str) -> bytes:
+    try:
+        return (folder / file).read_bytes()
+    except OSError as error:
+        raise BundleError(folder.name, file, f"cannot be read: {error.strerror}") from error
+
+
+def _content(source: Path | bytes) -> bytes:
+    return source if isinstance(source, bytes) else source.read_bytes()
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _write_durably(path: Path, content: bytes) -> None:
+    with path.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(folder: Path) -> None:
+    """Make a rename inside `folder` last through a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

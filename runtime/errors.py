@@ -1,0 +1,84 @@
+"""Every error that the runtime raises on purpose.
+
+HeedfulError
++-- StartupError            the service cannot start
+|   +-- BundleError         a bundle is broken: names file and reason
+|   +-- ProviderError       the execution provider asked for did not come up
++-- RequestError            one request cannot be answered
+    +-- BadInput            the request itself is at fault; names the field
+    |   +-- WrongTask       the model does another task
+    +-- UnknownModel        no such bundle; names the known ones
+    +-- TooManyInputs       more inputs than one request may hold
+    +-- Overloaded          the queue is full; says when to come back
+    +-- Unavailable         not ready, shutting down, or a worker died with the request in hand
+    +-- TimedOut            the request's time limit passed
+    +-- InferenceFailed     the parser or the model failed on a valid input: our fault
+
+HTTP statuses are decided in `app.errors`, nowhere else.
+"""
+# ruff: noqa: N818  (a name says what happened: "Overloaded", not "OverloadedError")
+
+
+class HeedfulError(Exception):
+    """The root of them all. `str(error)` is a message for the user: no path, no stack."""
+
+
+class StartupError(HeedfulError):
+    pass
+
+
+class BundleError(StartupError):
+    def __init__(self, bundle: str, file: str, reason: str) -> None:
+        super().__init__(f"bundle {bundle}: {file}: {reason}")
+        self.bundle, self.file, self.reason = bundle, file, reason
+
+
+class ProviderError(StartupError):
+    pass
+
+
+class RequestError(HeedfulError):
+    """`param` names the request's field, where one is at fault; `code` is stable, for programs."""
+
+    code = "request_failed"
+
+    def __init__(self, message: str, *, param: str | None = None, code: str | None = None) -> None:
+        super().__init__(message)
+        self.param = param
+        self.code = code or type(self).code
+
+
+class BadInput(RequestError):
+    code = "invalid_input"
+
+
+class WrongTask(BadInput):
+    code = "wrong_task"
+
+
+class UnknownModel(RequestError):
+    code = "model_not_found"
+
+
+class TooManyInputs(RequestError):
+    code = "too_many_inputs"
+
+
+class Overloaded(RequestError):
+    code = "overloaded"
+
+    def __init__(self, message: str, *, retry_after: int) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after  # seconds
+
+
+class Unavailable(RequestError):
+    code = "unavailable"
+
+
+class TimedOut(RequestError):
+    code = "timeout"
+
+
+class InferenceFailed(RequestError):
+    code = "inference_failed"

@@ -1,0 +1,108 @@
+"""What a bundle's ONNX graphs take and give, and whether they do what the card says."""
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+
+from runtime.card import ENCODER, HEAD, Card
+from runtime.errors import BundleError
+from text.batch import Batch, Sentence, collate
+
+Feeds = dict[str, npt.NDArray[np.generic]]
+Shape = dict[str, tuple[str, int]]  # name -> (ONNX Runtime's type, rank)
+
+
+def encoder_inputs(card: Card) -> Shape:
+    """Inputs of encoder.onnx."""
+    inputs: Shape = {"ids": ("tensor(int64)", 2), "lengths": ("tensor(int64)", 1)}
+    if card.tree:
+        inputs["heads"] = ("tensor(int64)", 2)
+    if card.alpha is not None:
+        inputs["alpha"] = ("tensor(float)", 0)
+    return inputs
+
+
+def head_inputs(card: Card) -> tuple[str, ...]:
+    """Inputs of head.onnx, each (B, D): a pair's two sentences (premise first), or the one."""
+    return ("sentence",) if card.kind == "classification" else ("first", "second")
+
+
+def encoder_feeds(card: Card, batch: Batch) -> Feeds:
+    """Inputs of encoder.onnx for a batch, `alpha` at the card's default."""
+    feeds: Feeds = {"ids": batch.ids, "lengths": batch.lengths}
+    if card.tree:
+        feeds["heads"] = batch.heads
+    if card.alpha is not None:
+        feeds["alpha"] = np.array(card.alpha, np.float32)
+    return feeds
+
+
+def check_graphs(folder: Path, card: Card, words: int) -> None:
+    """Raise BundleError unless the graphs have the card's inputs and outputs and run at two shapes.
+
+    The vocabulary's last word is among what is run: a word table that is too small fails here.
+    """
+    encoder = _open(folder, card, ENCODER, encoder_inputs(card), "embedding")
+    for B, L in ((1, 1), (2, 3)):
+        batch = collate([Sentence(np.full(L, words - 1), np.arange(L))] * B)
+        feeds = encoder_feeds(card, batch)
+        _check_run(encoder, card, ENCODER, feeds, (B, card.dimension))
+    if card.kind != "embedding":
+        inputs = head_inputs(card)
+        head = _open(folder, card, HEAD, dict.fromkeys(inputs, ("tensor(float)", 2)), "logits")
+        for B in (1, 3):
+            feeds = {name: np.zeros((B, card.dimension), np.float32) for name in inputs}
+            _check_run(head, card, HEAD, feeds, (B, len(card.labels) or None))
+
+
+def _open(
+    folder: Path, card: Card, file: str, inputs: Shape, output: str
+) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4  # what is wrong is raised, not printed
+    try:
+        session = onnxruntime.InferenceSession(
+            folder / file, options, providers=["CPUExecutionProvider"]
+        )
+    except Exception as error:  # ONNX Runtime's errors have no narrower common class
+        raise BundleError(card.name, file, "ONNX Runtime cannot load it") from error
+    found = {node.name: (node.type, len(node.shape)) for node in session.get_inputs()}
+    if found != inputs:
+        raise BundleError(card.name, file, f"has the inputs {_list(found)}, not {_list(inputs)}")
+    outputs = {node.name: (node.type, len(node.shape)) for node in session.get_outputs()}
+    expected = {output: ("tensor(float)", 2)}
+    if outputs != expected:
+        raise BundleError(
+            card.name, file, f"has the outputs {_list(outputs)}, not {_list(expected)}"
+        )
+    return session
+
+
+def _check_run(
+    session: onnxruntime.InferenceSession,
+    card: Card,
+    file: str,
+    feeds: Feeds,
+    expected: tuple[int, int | None],
+) -> None:
+    try:
+        (output,) = session.run(None, feeds)
+    except Exception as error:  # as above
+        shapes = ", ".join(f"{name} {value.shape}" for name, value in feeds.items())
+        raise BundleError(card.name, file, f"does not run on {shapes}") from error
+    rows, width = expected
+    if output.shape[0] != rows or width not in (None, output.shape[1]):
+        shape = (rows, "labels" if width is None else width)
+        raise BundleError(card.name, file, f"gives {output.shape}, the card says {shape}")
+    if not np.isfinite(output).all():
+        raise BundleError(card.name, file, "gives NaN or infinity")
+
+
+def _list(shape: Shape) -> str:
+    return ", ".join(
+        f"{name} {kind} of rank {rank}" for name, (kind, rank) in sorted(shape.items())
+    )

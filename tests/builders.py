@@ -1,0 +1,235 @@
+"""Real bundles and a real parser, made in a second or two without torch.
+
+The encoder is an embedding lookup that sees the tree: each token adds `alpha` times its governor's
+vector, then tanh, then the mean over the tokens. The heads are one linear layer. Weights are
+random, from a seed: the answers mean nothing, but they are right or wrong to the last digit.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import spacy
+from onnx import TensorProto, helper, numpy_helper
+from spacy.training import Example
+from thinc.api import fix_random_seed
+
+from runtime.bundle import ENCODER, HEAD, VOCAB, write
+from runtime.card import Card, Kind
+from text.batch import Sentence
+from text.parse import fingerprint
+from text.vocab import SPECIAL
+
+WORDS = (
+    *("a", "the", "two", "three", "kid", "kids", "dog", "man", "at"),
+    *("ballgame", "wash", "their", "hands", "hand", "is", "not", "good", "bad"),
+)
+DIMENSION = 8
+LABELS: dict[Kind, tuple[str, ...]] = {
+    "nli": ("entailment", "neutral", "contradiction"),
+    "classification": ("negative", "positive"),
+    "relatedness": (),
+    "embedding": (),
+}
+ALPHA = 1.5
+
+
+@dataclass(frozen=True)
+class BuiltParser:
+    folder: Path
+    name: str
+    fingerprint: str
+
+
+def build_parser(folder: Path) -> BuiltParser:
+    """A spaCy pipeline of a tokenizer and a parser, trained for a few steps on two sentences."""
+    fix_random_seed(0)
+    nlp = spacy.blank("en")
+    nlp.meta["name"] = "tiny"
+    tok2vec = {
+        "@architectures": "spacy.HashEmbedCNN.v2",
+        "pretrained_vectors": None,
+        "width": 16,
+        "depth": 1,
+        "embed_size": 64,
+        "window_size": 1,
+        "maxout_pieces": 2,
+        "subword_features": False,
+    }
+    nlp.add_pipe("parser", config={"min_action_freq": 1, "model": {"tok2vec": tok2vec}})
+    examples = [
+        Example.from_dict(nlp.make_doc(text), {"heads": heads, "deps": deps})
+        for text, heads, deps in (
+            (
+                "Two kids wash their hands",
+                [1, 2, 2, 4, 2],
+                ["nummod", "nsubj", "ROOT", "nmod:poss", "obj"],
+            ),
+            (
+                "The dog is not good .",
+                [1, 4, 4, 4, 4, 4],
+                ["det", "nsubj", "cop", "advmod", "ROOT", "punct"],
+            ),
+        )
+    ]
+    optimizer = nlp.initialize(lambda: examples)
+    optimizer.learn_rate = 0.02
+    for _ in range(20):
+        nlp.update(examples, sgd=optimizer)
+    nlp.to_disk(folder)
+    return BuiltParser(folder, "en_tiny", fingerprint(folder))
+
+
+def word_table(words: Sequence[str] = WORDS, dimension: int = DIMENSION) -> npt.NDArray[np.float32]:
+    """(V, D) vectors of the special tokens and of `words`."""
+    shape = (len(SPECIAL) + len(words), dimension)
+    return np.random.default_rng(1).normal(size=shape).astype(np.float32)
+
+
+def expected_embedding(sentence: Sentence, alpha: float = ALPHA) -> npt.NDArray[np.float32]:
+    """(D,) what the built encoder must give, token by token."""
+    table = word_table()
+    rows = [
+        np.tanh(table[sentence.ids[i]] + alpha * table[sentence.ids[head]])
+        for i, head in enumerate(sentence.heads)
+    ]
+    mean: npt.NDArray[np.float32] = np.mean(rows, axis=0, dtype=np.float32)
+    return mean
+
+
+def build_bundle(
+    models: Path,
+    parser: BuiltParser,
+    *,
+    name: str = "tiny-sst2",
+    kind: Kind = "classification",
+    labels: tuple[str, ...] | None = None,
+    max_tokens: int = 16,
+    tree: bool = True,
+    **card: Any,
+) -> Card:
+    """Write the bundle `models/name`; `card` replaces fields of its card."""
+    labels = LABELS[kind] if labels is None else labels
+    files: dict[str, Path | bytes] = {
+        ENCODER: encoder_graph(word_table(), tree=tree),
+        VOCAB: "".join(f"{word}\n" for word in (*SPECIAL, *WORDS)).encode(),
+    }
+    if kind != "embedding":
+        files[HEAD] = head_graph(kind, DIMENSION, len(labels) or 5)
+    fields: dict[str, Any] = {
+        "task": name.rpartition("-")[2],
+        "kind": kind,
+        "encoder": {"name": "tiny", "config": {"dim": DIMENSION}, "parameters": 0, "paper": "none"},
+        "dimension": DIMENSION,
+        "labels": labels,
+        "max_tokens": max_tokens,
+        "tree": tree,
+        "cost": "linear",
+        "alpha": ALPHA if tree else None,
+        "parser": {"name": parser.name, "fingerprint": parser.fingerprint},
+        "parity": {"max_abs_error": 0.0, "tolerance": 1e-4, "cases": 1, "against": "numpy"},
+        "scores": (
+            {"dataset": "toy", "split": "test", "metric": "accuracy", "value": 0.5, "rows": 2},
+        ),
+        "training": {
+            "data": ({"name": "toy", "rows": 2, "licence": "CC0-1.0", "note": "made up"},),
+            "vectors": "random",
+            "seed": 1,
+            "epochs": 0,
+            "config": "none",
+            "command": "none",
+            "commit": "none",
+        },
+        "licence": "Apache-2.0",
+        **card,
+    }
+    return write(models / name, fields, files)
+
+
+def build_models(models: Path) -> BuiltParser:
+    """A folder to serve: `parser`, `tiny-nli`, `tiny-sst2` and `tiny-flat` (embedding, no tree)."""
+    parser = build_parser(models / "parser")
+    build_bundle(models, parser, name="tiny-nli", kind="nli")
+    build_bundle(models, parser, name="tiny-sst2", kind="classification")
+    build_bundle(models, parser, name="tiny-flat", kind="embedding", tree=False)
+    return parser
+
+
+def encoder_graph(table: npt.NDArray[np.float32], *, tree: bool) -> bytes:
+    """encoder.onnx: mean over tokens of tanh(table[id] + alpha * table[id of the governor])."""
+    constants = {
+        "table": table,
+        "zero": np.array(0),
+        "one": np.array(1),
+        "last": np.array([-1]),
+        "first": np.array([1]),
+    }
+    inputs = [_value("ids", TensorProto.INT64, "B", "L"), _value("lengths", TensorProto.INT64, "B")]
+    nodes = [helper.make_node("Gather", ["table", "ids"], ["words"])]
+    summed = "words"
+    if tree:
+        inputs += [_value("heads", TensorProto.INT64, "B", "L"), _value("alpha", TensorProto.FLOAT)]
+        nodes += [
+            helper.make_node("Unsqueeze", ["heads", "last"], ["index"]),
+            helper.make_node("GatherND", ["words", "index"], ["governors"], batch_dims=1),
+            helper.make_node("Mul", ["governors", "alpha"], ["scaled"]),
+            helper.make_node("Add", ["words", "scaled"], ["summed"]),
+        ]
+        summed = "summed"
+    nodes += [
+        helper.make_node("Tanh", [summed], ["hidden"]),
+        helper.make_node("Shape", ["ids"], ["length"], start=1, end=2),
+        helper.make_node("Squeeze", ["length"], ["L"]),
+        helper.make_node("Range", ["zero", "L", "one"], ["positions"]),
+        helper.make_node("Unsqueeze", ["lengths", "last"], ["column"]),
+        helper.make_node("Less", ["positions", "column"], ["inside"]),
+        helper.make_node("Cast", ["inside"], ["mask"], to=TensorProto.FLOAT),
+        helper.make_node("Unsqueeze", ["mask", "last"], ["mask3"]),
+        helper.make_node("Mul", ["hidden", "mask3"], ["masked"]),
+        helper.make_node("ReduceSum", ["masked", "first"], ["total"], keepdims=0),
+        helper.make_node("Cast", ["column"], ["count"], to=TensorProto.FLOAT),
+        helper.make_node("Div", ["total", "count"], ["embedding"]),
+    ]
+    return _model(nodes, inputs, "embedding", table.shape[1], constants)
+
+
+def head_graph(kind: Kind, dimension: int, classes: int) -> bytes:
+    """head.onnx: one linear layer over the sentence, or over [first; second; first * second]."""
+    rng = np.random.default_rng(2)
+    if kind == "classification":
+        inputs = [_value("sentence", TensorProto.FLOAT, "B", dimension)]
+        nodes, features, width = [], "sentence", dimension
+    else:
+        inputs = [_value(name, TensorProto.FLOAT, "B", dimension) for name in ("first", "second")]
+        nodes = [
+            helper.make_node("Mul", ["first", "second"], ["product"]),
+            helper.make_node("Concat", ["first", "second", "product"], ["features"], axis=1),
+        ]
+        features, width = "features", 3 * dimension
+    weights = rng.normal(size=(width, classes)).astype(np.float32)
+    nodes.append(helper.make_node("MatMul", [features, "weights"], ["logits"]))
+    return _model(nodes, inputs, "logits", classes, {"weights": weights})
+
+
+def _model(
+    nodes: list[Any], inputs: list[Any], output: str, width: int, constants: dict[str, Any]
+) -> bytes:
+    graph = helper.make_graph(
+        nodes,
+        "tiny",
+        inputs,
+        [_value(output, TensorProto.FLOAT, "B", width)],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    onnx.checker.check_model(model, full_check=True)
+    serialised: bytes = model.SerializeToString()
+    return serialised
+
+
+def _value(name: str, kind: int, *shape: str | int) -> Any:
+    return helper.make_tensor_value_info(name, kind, shape)
