@@ -1,0 +1,6 @@
+"""Tensors -> tensors, in torch. One paper a file; what two papers share has a file of its own.
+
+Legend of every shape comment: B sentences in a batch, L tokens in the longest of them, D features
+of a token, H attention heads, d features of a head. Row = token. In a mask `allowed[.., q, k]` q is
+the token that attends (the paper's *reference*, the query) and k the one attended to.
+"""

@@ -1,0 +1,136 @@
+"""MS-SAN: Multiple Structural Priors Guided Self Attention Network (Qi, Zhang, Yin and Liu, 2020).
+
+Equation numbers are the paper's. Where it is silent or contradicts itself, MODELS.md decides.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from models.gates import FusionGate
+from models.masks import direction, doubling_rounds, token_mask, tree_distance, word_distance
+from models.pooling import AttentivePooling, max_pooling
+
+KINDS = 3
+"""Kinds of distance, in the order of the heads: word distance, dependency distance, none."""
+
+
+class MultiMaskAttention(nn.Module):
+    """Multi-mask based multi-head attention, eq. (1)-(6).
+
+    The first half of the heads looks backwards in the sentence (forward mask), the second half
+    forwards (backward mask); heads i and i + H/2 share the kind of distance. A prior that is
+    switched off leaves its heads in place, without that mask.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int,
+        *,
+        direction: bool,
+        word: bool,
+        dependency: bool,
+        max_tokens: int,
+    ) -> None:
+        super().__init__()
+        if heads % (2 * KINDS) or dim % heads:
+            raise ValueError(
+                f"{heads} heads over {dim} features: heads must be a multiple of {2 * KINDS}, "
+                "dim of heads"
+            )
+        self.heads, self.size = heads, dim // heads
+        self.direction, self.word, self.dependency = direction, word, dependency
+        self.rounds = doubling_rounds(max_tokens)
+        self.query = nn.Linear(dim, dim, bias=False)
+        self.key = nn.Linear(dim, dim, bias=False)
+        self.value = nn.Linear(dim, dim, bias=False)
+        self.output = nn.Linear(dim, dim, bias=False)  # W^O
+
+    def forward(self, x: Tensor, mask: Tensor, governors: Tensor, alpha: Tensor) -> Tensor:
+        """x (B, L, D), mask (B, L), governors (B, L) head indices, alpha () -> (B, L, D)."""
+        weights = self.weights(x, mask, governors, alpha)  # (B, 2, H/2, L, L)
+        attended = weights @ self._split(self.value(x))  # (B, 2, H/2, L, d)
+        output: Tensor = self.output(attended.flatten(1, 2).transpose(1, 2).flatten(2))
+        return output
+
+    def weights(self, x: Tensor, mask: Tensor, governors: Tensor, alpha: Tensor) -> Tensor:
+        """Attention weights (B, 2, H/2, L, L): direction, kind of distance, query, key."""
+        q, k = self._split(self.query(x)), self._split(self.key(x))
+        scores = q @ k.transpose(-1, -2) / self.size**0.5  # (B, 2, H/2, L, L)
+        scores = scores - alpha * self._distances(governors)
+        weights: Tensor = scores.masked_fill(~self._allowed(mask), -torch.inf).softmax(-1)
+        return weights
+
+    def _split(self, x: Tensor) -> Tensor:
+        """(B, L, D) -> (B, 2, H/2, L, d)."""
+        per_head: Tensor = x.unflatten(-1, (2, self.heads // 2, self.size))
+        return per_head.permute(0, 2, 3, 1, 4)
+
+    def _distances(self, governors: Tensor) -> Tensor:
+        """-M_dis of eq. (6): (B, 1, H/2, L, L), the kinds in turn."""
+        batch, longest = governors.shape
+        none = torch.zeros(batch, longest, longest, device=governors.device)
+        word = word_distance(longest, governors.device).expand(batch, -1, -1) if self.word else none
+        tree = tree_distance(governors, self.rounds) if self.dependency else none
+        kinds = torch.stack([word, tree, none], dim=1)  # (B, 3, L, L)
+        return kinds.repeat(1, self.heads // 2 // KINDS, 1, 1)[:, None]
+
+    def _allowed(self, mask: Tensor) -> Tensor:
+        """M_dir of eq. (6) and the padding: boolean, broadcast to (B, 2, H/2, L, L)."""
+        longest = mask.shape[1]
+        if self.direction:
+            directions = torch.stack(direction(longest, mask.device))  # (2, L, L)
+        else:
+            directions = torch.ones(2, longest, longest, dtype=torch.bool, device=mask.device)
+        allowed = directions[None, :, None] & mask[:, None, None, None, :]
+        # A padding token has nothing else to look at: itself, so that its row is no NaN.
+        return allowed | torch.eye(longest, dtype=torch.bool, device=mask.device)
+
+
+class FeedForward(nn.Sequential):
+    """Position-wise FFN, eq. (10), delta = ReLU."""
+
+    def __init__(self, dim: int, hidden: int) -> None:
+        super().__init__(nn.Linear(dim, hidden), nn.ReLU(), nn.Linear(hidden, dim))
+
+
+class MSSAN(nn.Module):
+    """The encoder: attention, fusion gate, FFN, then attentive and max pooling (Figure 1).
+
+    `dropout` falls on the word vectors, on what attention gives and on the FFN's result; the paper
+    does not say where (its appendix is not public), so this is ours.
+    """
+
+    inputs = ("heads", "alpha")
+
+    def __init__(
+        self,
+        *,
+        dim: int = 300,
+        heads: int = 6,
+        hidden: int = 300,
+        direction: bool = True,
+        word: bool = True,
+        dependency: bool = True,
+        dropout: float = 0.0,
+        max_tokens: int = 256,
+    ) -> None:
+        super().__init__()
+        self.dim = 2 * dim
+        self.attention = MultiMaskAttention(
+            dim, heads, direction=direction, word=word, dependency=dependency, max_tokens=max_tokens
+        )
+        self.gate = FusionGate(dim)
+        self.feed_forward = FeedForward(dim, hidden)
+        self.norm = nn.LayerNorm(dim)
+        self.pooling = AttentivePooling(FeedForward(dim, hidden))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, lengths: Tensor, heads: Tensor, alpha: Tensor) -> Tensor:
+        """x (B, L, D) word vectors, lengths (B,), heads (B, L), alpha () -> (B, 2 D)."""
+        mask = token_mask(lengths, x.shape[1])
+        x = self.dropout(x)
+        attended = self.dropout(self.attention(x, mask, heads, alpha))
+        u = self.gate(x, attended)
+        u = self.norm(u + self.dropout(self.feed_forward(u)))
+        return torch.cat([self.pooling(u, mask), max_pooling(u, mask)], dim=-1)

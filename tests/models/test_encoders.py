@@ -1,0 +1,152 @@
+"""What every encoder of the registry must keep: a new one is tested by being registered."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from models.registry import ENCODERS, build
+from tests.forests import chain, forest, star
+
+DIM = 24
+
+pytestmark = pytest.mark.parametrize("name", sorted(ENCODERS))
+
+
+def encoder(name: str) -> nn.Module:
+    torch.manual_seed(0)
+    return build(name, {"dim": DIM}).eval()
+
+
+def sentence(rng: np.random.Generator, length: int) -> tuple[Tensor, Tensor]:
+    x = torch.tensor(rng.normal(size=(length, DIM)), dtype=torch.float32)
+    return x, torch.tensor(forest(rng, length))
+
+
+def run(model: nn.Module, x: Tensor, lengths: list[int], heads: Tensor) -> Tensor:
+    structure = {"heads": heads, "alpha": torch.tensor(0.8)}
+    inputs: tuple[str, ...] = model.inputs  # type: ignore[assignment]  # nn.Module hides it
+    vectors: Tensor = model(x, torch.tensor(lengths), **{key: structure[key] for key in inputs})
+    return vectors
+
+
+def alone(model: nn.Module, x: Tensor, heads: Tensor) -> Tensor:
+    return run(model, x[None], [len(x)], heads[None])[0]
+
+
+def batch(
+    sentences: list[tuple[Tensor, Tensor]], rng: np.random.Generator | None, extra: int = 0
+) -> tuple[Tensor, list[int], Tensor]:
+    """Padded to the longest and `extra` more; padding is zero, or noise where `rng` is given."""
+    lengths = [len(x) for x, _ in sentences]
+    longest = max(lengths) + extra
+    x = torch.zeros(len(sentences), longest, DIM)
+    heads = torch.arange(longest).repeat(len(sentences), 1)
+    if rng is not None:
+        x = torch.tensor(rng.normal(size=x.shape) * 20, dtype=torch.float32)
+        heads = torch.tensor(rng.integers(0, longest, heads.shape))
+    for row, (vectors, governors) in enumerate(sentences):
+        x[row, : len(vectors)] = vectors
+        heads[row, : len(vectors)] = governors
+    return x, lengths, heads
+
+
+@torch.no_grad()
+def test_batch_is_single(name: str) -> None:
+    rng = np.random.default_rng(0)
+    model = encoder(name)
+    sentences = [sentence(rng, length) for length in (5, 1, 17, 2, 30, 3, 17)]
+    together = run(model, *batch(sentences, None))
+    assert together.shape == (7, model.dim)
+    for row, (x, heads) in zip(together, sentences, strict=True):
+        torch.testing.assert_close(row, alone(model, x, heads), atol=1e-5, rtol=0)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("extra", [1, 4, 40])
+def test_neither_the_amount_nor_the_content_of_padding_matters(name: str, extra: int) -> None:
+    rng = np.random.default_rng(extra)
+    model = encoder(name)
+    sentences = [sentence(rng, length) for length in (1, 2, 9)]
+    plain = run(model, *batch(sentences, None))
+    noisy = run(model, *batch(sentences, rng, extra))
+    torch.testing.assert_close(noisy, plain, atol=1e-5, rtol=0)
+
+
+@torch.no_grad()
+def test_last_of_512_is_as_alone(name: str) -> None:
+    rng = np.random.default_rng(1)
+    model = encoder(name)
+    sentences = [sentence(rng, int(length)) for length in rng.integers(1, 40, 512)]
+    together = run(model, *batch(sentences, None))
+    torch.testing.assert_close(together[-1], alone(model, *sentences[-1]), atol=1e-5, rtol=0)
+
+
+@torch.no_grad()
+def test_one_token_and_the_longest_sentence_are_finite(name: str) -> None:
+    rng = np.random.default_rng(2)
+    model = encoder(name)
+    for length in (1, 256):
+        x, _ = sentence(rng, length)
+        for heads in (chain(length), star(length), np.arange(length)):
+            assert alone(model, x, torch.tensor(heads)).isfinite().all()
+
+
+@torch.no_grad()
+def test_extreme_word_vectors_are_finite(name: str) -> None:
+    model = encoder(name)
+    for scale in (0.0, 1e-30, 1e4):
+        x = torch.randn(6, DIM, generator=torch.Generator().manual_seed(0)) * scale
+        assert alone(model, x, torch.tensor(star(6))).isfinite().all()
+
+
+@torch.no_grad()
+def test_the_first_and_the_last_token_reach_the_sentence_vector(name: str) -> None:
+    rng = np.random.default_rng(3)
+    model = encoder(name)
+    x, heads = sentence(rng, 8)
+    for position in (0, 7):
+        changed = x.clone()
+        changed[position] += 2
+        assert (alone(model, changed, heads) - alone(model, x, heads)).abs().max() > 1e-4
+
+
+def test_gradients_reach_every_parameter_and_stay_finite(name: str) -> None:
+    rng = np.random.default_rng(4)
+    model = encoder(name).train()
+    vectors = run(model, *batch([sentence(rng, length) for length in (1, 6, 13, 20)], None))
+    (
+        vectors * torch.randn(vectors.shape, generator=torch.Generator().manual_seed(1))
+    ).sum().backward()
+    for key, parameter in model.named_parameters():
+        assert parameter.grad is not None, key
+        assert parameter.grad.isfinite().all(), key
+        assert parameter.grad.abs().max() > 0, key
+
+
+def test_padding_gets_no_gradient(name: str) -> None:
+    rng = np.random.default_rng(5)
+    model = encoder(name)
+    x, lengths, heads = batch([sentence(rng, 3), sentence(rng, 7)], rng)
+    x.requires_grad_()
+    run(model, x, lengths, heads).square().sum().backward()
+    assert x.grad is not None
+    assert x.grad[0, 3:].abs().max() == 0
+    assert x.grad[0, :3].abs().max() > 0
+
+
+@torch.no_grad()
+def test_evaluation_is_repeatable(name: str) -> None:
+    x, heads = sentence(np.random.default_rng(6), 9)
+    torch.testing.assert_close(
+        alone(encoder(name), x, heads), alone(encoder(name), x, heads), atol=0, rtol=0
+    )
+
+
+def test_it_says_what_it_reads(name: str) -> None:
+    assert set(encoder(name).inputs) <= {"heads", "alpha"}  # type: ignore[arg-type]  # as above
+
+
+def test_an_unknown_setting_is_refused_by_name(name: str) -> None:
+    with pytest.raises(ValueError, match=f"encoder {name}: .*'deepness'"):
+        build(name, {"deepness": 3})

@@ -1,0 +1,211 @@
+"""MS-SAN against the loop-form reference, its parameter counts and what its priors do."""
+
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from torch import nn
+
+from models.heads import ClassificationHead, NLIHead
+from models.masks import token_mask
+from models.ms_san import MSSAN, FeedForward
+from models.pooling import AttentivePooling, max_pooling
+from tests.forests import BALLGAME_HEADS, chain, forest
+from tests.reference import ms_san as reference
+
+PRIORS = [reference.Priors(*switches) for switches in product((True, False), repeat=3)]
+DIM, HIDDEN = 12, 7
+
+
+def array(tensor: torch.Tensor) -> npt.NDArray[np.float64]:
+    return tensor.detach().double().numpy()
+
+
+def encoder(priors: reference.Priors, heads: int = 6, seed: int = 0) -> MSSAN:
+    """In float64, every parameter random: a fresh norm and zero biases would hide mistakes."""
+    torch.manual_seed(seed)
+    model = MSSAN(
+        dim=DIM,
+        heads=heads,
+        hidden=HIDDEN,
+        direction=priors.direction,
+        word=priors.word,
+        dependency=priors.dependency,
+        max_tokens=32,
+    ).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn_like(parameter) * 0.5)
+    return model.eval()
+
+
+def feed_forward_weights(layers: nn.Module) -> reference.FeedForward:
+    first, _, second = layers.children()
+    return reference.FeedForward(*map(array, (*first.parameters(), *second.parameters())))
+
+
+def weights(model: MSSAN) -> reference.Weights:
+    attention, gate = model.attention, model.gate
+    return reference.Weights(
+        query=array(attention.query.weight),
+        key=array(attention.key.weight),
+        value=array(attention.value.weight),
+        output=array(attention.output.weight),
+        w_i=array(gate.project_input.weight),
+        w_o=array(gate.project_output.weight),
+        w_1=array(gate.gate_input.weight),
+        w_2=array(gate.gate_output.weight),
+        b=array(gate.gate_output.bias),
+        feed_forward=feed_forward_weights(model.feed_forward),
+        gain=array(model.norm.weight),
+        shift=array(model.norm.bias),
+        pooling=feed_forward_weights(model.pooling.score),
+    )
+
+
+def one(values: npt.NDArray[np.generic]) -> torch.Tensor:
+    return torch.tensor(values)[None]
+
+
+@pytest.mark.parametrize("priors", PRIORS, ids=str)
+@pytest.mark.parametrize("heads", [6, 12])
+def test_encoder_is_the_references(priors: reference.Priors, heads: int) -> None:
+    rng = np.random.default_rng(heads)
+    model = encoder(priors, heads)
+    known = weights(model)
+    for length in (1, 2, 3, 5, 9, 14):
+        x, tree = rng.normal(size=(length, DIM)), forest(rng, length, roots=0.2)
+        alpha = rng.uniform(0, 2)
+        got = model(one(x), torch.tensor([length]), one(tree), torch.tensor(alpha))
+        expected = reference.encode(x, known, tree.tolist(), heads, priors, alpha)
+        np.testing.assert_allclose(array(got[0]), expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("priors", PRIORS, ids=str)
+def test_each_head_attends_as_the_references(priors: reference.Priors) -> None:
+    rng = np.random.default_rng(2)
+    model = encoder(priors)
+    x, alpha = rng.normal(size=(8, DIM)), 0.7
+    mask = torch.ones(1, 8, dtype=torch.bool)
+    attention, governors = model.attention, one(BALLGAME_HEADS)
+    maps = attention.weights(one(x), mask, governors, torch.tensor(alpha))
+    attended = attention(one(x), mask, governors, torch.tensor(alpha))
+    expected, expected_maps = reference.attention(
+        x, weights(model), BALLGAME_HEADS.tolist(), 6, priors, alpha
+    )
+    np.testing.assert_allclose(array(maps[0].flatten(0, 1)), expected_maps, atol=1e-5, rtol=0)
+    np.testing.assert_allclose(array(attended[0]), expected, atol=1e-5, rtol=0)
+
+
+def test_each_sentence_of_a_padded_batch_is_the_references() -> None:
+    rng = np.random.default_rng(3)
+    model = encoder(PRIORS[0])
+    lengths = [4, 1, 11, 7, 2]
+    x = rng.normal(size=(5, 11, DIM)) * 3  # padding holds noise as well
+    heads = rng.integers(0, 11, (5, 11))
+    for row, length in enumerate(lengths):
+        heads[row, :length] = forest(rng, length)
+    got = model(
+        torch.tensor(x), torch.tensor(lengths), torch.tensor(heads), torch.tensor(1.5)
+    ).detach()
+    for row, length in enumerate(lengths):
+        expected = reference.encode(
+            x[row, :length], weights(model), heads[row, :length].tolist(), 6, PRIORS[0], 1.5
+        )
+        np.testing.assert_allclose(got[row].numpy(), expected, atol=1e-5, rtol=0)
+
+
+def test_gate_and_feed_forward_are_the_references() -> None:
+    rng = np.random.default_rng(4)
+    model = encoder(PRIORS[0])
+    i, o = rng.normal(size=(2, 5, DIM))
+    gated = array(model.gate(one(i), one(o)))[0]
+    fed = array(model.feed_forward(one(i)))[0]
+    known = weights(model)
+    for token in range(5):
+        np.testing.assert_allclose(
+            gated[token], reference.fusion_gate(i[token], o[token], known), atol=1e-10
+        )
+        np.testing.assert_allclose(
+            fed[token], reference.feed_forward(i[token], known.feed_forward), atol=1e-10
+        )
+
+
+def test_pooling_is_the_references_and_leaves_padding_out() -> None:
+    rng = np.random.default_rng(5)
+    score = FeedForward(DIM, HIDDEN).double()
+    known = feed_forward_weights(score)
+    u = rng.normal(size=(3, 6, DIM)) * 4
+    lengths = [6, 1, 4]
+    mask = token_mask(torch.tensor(lengths), 6)
+    attentive = array(AttentivePooling(score)(torch.tensor(u), mask))
+    largest = array(max_pooling(torch.tensor(u), mask))
+    for row, length in enumerate(lengths):
+        tokens = u[row, :length]
+        expected = reference.attentive_pooling(
+            tokens, lambda token: reference.feed_forward(token, known)
+        )
+        np.testing.assert_allclose(attentive[row], expected, atol=1e-10)
+        np.testing.assert_allclose(largest[row], reference.max_pooling(tokens), atol=0)
+
+
+def layers(head: nn.Module) -> list[tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]:
+    linear = [module for module in head.modules() if isinstance(module, nn.Linear)]
+    return [(array(layer.weight), array(layer.bias)) for layer in linear]
+
+
+def test_heads_are_the_references() -> None:
+    rng = np.random.default_rng(6)
+    p, h = rng.normal(size=(2, 4, 10))
+    nli = NLIHead(10, hidden=6, dropout=0.5).double().eval()
+    single = ClassificationHead(10, hidden=6, classes=5, dropout=0.5).double().eval()
+    logits, scores = nli(torch.tensor(p), torch.tensor(h)), single(torch.tensor(p))
+    assert logits.shape == (4, 3)
+    assert scores.shape == (4, 5)
+    for row in range(4):
+        np.testing.assert_allclose(
+            array(logits[row]), reference.nli_head(p[row], h[row], layers(nli)), atol=1e-10
+        )
+        np.testing.assert_allclose(
+            array(scores[row]), reference.perceptron(p[row], layers(single)), atol=1e-10
+        )
+
+
+def count(*modules: nn.Module) -> int:
+    return sum(parameter.numel() for module in modules for parameter in module.parameters())
+
+
+def test_parameters_are_the_papers() -> None:
+    assert count(MSSAN()) == 1_082_100
+    assert count(MSSAN(), NLIHead(600)) == 1_803_303
+    for priors in PRIORS:  # a prior that is switched off leaves its heads in place
+        switched = MSSAN(direction=priors.direction, word=priors.word, dependency=priors.dependency)
+        assert count(switched) == 1_082_100
+
+
+@pytest.mark.parametrize("prior", ["direction", "word", "dependency"])
+def test_removing_a_prior_changes_the_sentence_vector(prior: str) -> None:
+    switches = {"direction": True, "word": True, "dependency": True}
+    full = encoder(reference.Priors(**switches))
+    without = encoder(reference.Priors(**(switches | {prior: False})))
+    without.load_state_dict(full.state_dict())
+    x = one(np.random.default_rng(7).normal(size=(8, DIM)))
+    rest = (torch.tensor([8]), one(BALLGAME_HEADS), torch.tensor(1.0))
+    assert (full(x, *rest) - without(x, *rest)).abs().max() > 1e-2
+
+
+def test_the_tree_and_alpha_reach_the_sentence_vector() -> None:
+    model = encoder(PRIORS[0])
+    x = one(np.random.default_rng(8).normal(size=(8, DIM)))
+    lengths, tree, alpha = torch.tensor([8]), one(BALLGAME_HEADS), torch.tensor(1.0)
+    vector = model(x, lengths, tree, alpha)
+    assert (vector - model(x, lengths, one(chain(8)), alpha)).abs().max() > 1e-2
+    assert (vector - model(x, lengths, tree, alpha / 2)).abs().max() > 1e-2
+
+
+@pytest.mark.parametrize(("dim", "heads"), [(12, 4), (12, 9), (10, 6)])
+def test_impossible_heads_are_refused(dim: int, heads: int) -> None:
+    with pytest.raises(ValueError, match="heads must be a multiple of 6"):
+        MSSAN(dim=dim, heads=heads)

@@ -1,0 +1,12 @@
+import pytest
+
+from models.registry import build
+
+
+def test_an_unknown_encoder_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ValueError, match=r"no encoder 'bert': known are .*ms-san"):
+        build("bert", {})
+
+
+def test_settings_reach_the_encoder() -> None:
+    assert build("ms-san", {"dim": 12, "heads": 12}).dim == 24

@@ -1,0 +1,1 @@
+"""The papers' equations once more, as loops in numpy that share no code with `models`."""

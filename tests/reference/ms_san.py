@@ -1,0 +1,213 @@
+"""MS-SAN (Qi et al. 2020) as loops: one sentence, one head, one pair of tokens at a time.
+
+Equation numbers are the paper's; MODELS.md decides where it is silent. No batch, no padding.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class FeedForward:
+    w_1: Array
+    b_1: Array
+    w_2: Array
+    b_2: Array
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Matrices map a column: y = W x."""
+
+    query: Array
+    key: Array
+    value: Array
+    output: Array
+    w_i: Array
+    w_o: Array
+    w_1: Array
+    w_2: Array
+    b: Array
+    feed_forward: FeedForward
+    gain: Array
+    shift: Array
+    pooling: FeedForward
+
+
+@dataclass(frozen=True)
+class Priors:
+    direction: bool
+    word: bool
+    dependency: bool
+
+
+def forward_allows(q: int, k: int) -> bool:
+    """Eq. (3) as the text has it: what stands after the reference word q is ignored."""
+    return not k > q
+
+
+def backward_allows(q: int, k: int) -> bool:
+    """Eq. (4) as the text has it."""
+    return not k < q
+
+
+def word_distance(q: int, k: int) -> int:
+    """Eq. (5) without its sign."""
+    return abs(q - k)
+
+
+def dependency_distances(heads: Sequence[int]) -> list[list[int]]:
+    """Edges from each token to each other one: breadth-first over the undirected tree.
+
+    All roots hang under one virtual root, the node behind the last token.
+    """
+    length = len(heads)
+    neighbours: list[list[int]] = [[] for _ in range(length + 1)]
+    for token, head in enumerate(heads):
+        above = length if head == token else int(head)
+        neighbours[token].append(above)
+        neighbours[above].append(token)
+    table = []
+    for start in range(length):
+        edges = {start: 0}
+        queue = deque([start])
+        while queue:
+            node = queue.popleft()
+            for other in neighbours[node]:
+                if other not in edges:
+                    edges[other] = edges[node] + 1
+                    queue.append(other)
+        table.append([edges[end] for end in range(length)])
+    return table
+
+
+def softmax(scores: Sequence[float]) -> list[float]:
+    top = max(scores)
+    powers = [math.exp(score - top) for score in scores]
+    return [power / sum(powers) for power in powers]
+
+
+def masks(
+    heads: Sequence[int], count: int, priors: Priors, alpha: float
+) -> list[list[list[float]]]:
+    """Eq. (6), for each of `count` attention heads: M[q][k]."""
+    length, half = len(heads), count // 2
+    tree = dependency_distances(heads)
+    result = []
+    for head in range(count):
+        allows = forward_allows if head < half else backward_allows
+        kind = ("word", "dependency", "none")[head % half % 3]
+        mask = [[0.0] * length for _ in range(length)]
+        for q in range(length):
+            for k in range(length):
+                if priors.direction and not allows(q, k):
+                    mask[q][k] = -math.inf
+                elif kind == "word" and priors.word:
+                    mask[q][k] = -alpha * word_distance(q, k)
+                elif kind == "dependency" and priors.dependency:
+                    mask[q][k] = -alpha * tree[q][k]
+        result.append(mask)
+    return result
+
+
+def attention(
+    x: Array, weights: Weights, heads: Sequence[int], count: int, priors: Priors, alpha: float
+) -> tuple[Array, list[list[list[float]]]]:
+    """Eq. (1)-(2): tokens (L, D) -> (L, D) and the attention weights [head][q][k]."""
+    length, dim = x.shape
+    size = dim // count
+    everything = masks(heads, count, priors, alpha)
+    joined = np.zeros((length, dim))
+    maps: list[list[list[float]]] = []
+    for head in range(count):
+        rows = slice(head * size, (head + 1) * size)
+        queries = [weights.query[rows] @ token for token in x]
+        keys = [weights.key[rows] @ token for token in x]
+        values = [weights.value[rows] @ token for token in x]
+        maps.append([])
+        for q in range(length):
+            scores = [
+                float(queries[q] @ keys[k]) / math.sqrt(size) + everything[head][q][k]
+                for k in range(length)
+            ]
+            attended = softmax(scores)
+            maps[head].append(attended)
+            for k in range(length):
+                joined[q, rows] += attended[k] * values[k]
+    return np.stack([weights.output @ token for token in joined]), maps
+
+
+def fusion_gate(i: Array, o: Array, weights: Weights) -> Array:
+    """Eq. (7)-(9) for one token."""
+    i, o = weights.w_i @ i, weights.w_o @ o
+    f = 1 / (1 + np.exp(-(weights.w_1 @ i + weights.w_2 @ o + weights.b)))
+    return f * i + (1 - f) * o
+
+
+def feed_forward(token: Array, weights: FeedForward) -> Array:
+    """Eq. (10) for one token, delta = ReLU."""
+    hidden = np.array([max(0.0, value) for value in weights.w_1 @ token + weights.b_1])
+    projected: Array = weights.w_2 @ hidden + weights.b_2
+    return projected
+
+
+def layer_norm(token: Array, gain: Array, shift: Array) -> Array:
+    mean = sum(token) / len(token)
+    variance = sum((value - mean) ** 2 for value in token) / len(token)
+    return (token - mean) / math.sqrt(variance + 1e-5) * gain + shift
+
+
+def attentive_pooling(u: Array, score: Callable[[Array], Array]) -> Array:
+    """Eq. (11): a softmax over the tokens for each feature, then the sum over the tokens."""
+    scores = np.stack([score(token) for token in u])
+    length, dim = u.shape
+    pooled = np.zeros(dim)
+    for feature in range(dim):
+        shares = softmax([scores[token, feature] for token in range(length)])
+        for token in range(length):
+            pooled[feature] += shares[token] * u[token, feature]
+    return pooled
+
+
+def max_pooling(u: Array) -> Array:
+    return np.array([max(column) for column in u.T])
+
+
+def encode(
+    x: Array, weights: Weights, heads: Sequence[int], count: int, priors: Priors, alpha: float
+) -> Array:
+    """Figure 1: word vectors (L, D) -> sentence vector (2 D,)."""
+    attended, _ = attention(x, weights, heads, count, priors, alpha)
+    tokens = []
+    for i, o in zip(x, attended, strict=True):
+        u = fusion_gate(i, o, weights)
+        tokens.append(
+            layer_norm(u + feed_forward(u, weights.feed_forward), weights.gain, weights.shift)
+        )
+    u = np.stack(tokens)
+    attentive = attentive_pooling(u, lambda token: feed_forward(token, weights.pooling))
+    return np.concatenate([attentive, max_pooling(u)])
+
+
+def perceptron(features: Array, layers: Sequence[tuple[Array, Array]]) -> Array:
+    """Linear layers with ReLU between them."""
+    for weight, bias in layers[:-1]:
+        features = np.array([max(0.0, value) for value in weight @ features + bias])
+    weight, bias = layers[-1]
+    result: Array = weight @ features + bias
+    return result
+
+
+def nli_head(p: Array, h: Array, layers: Sequence[tuple[Array, Array]]) -> Array:
+    """[p; h; |p - h|; p * h], in the order of MODELS.md, then two layers."""
+    features = [*p, *h]
+    features += [abs(a - b) for a, b in zip(p, h, strict=True)]
+    features += [a * b for a, b in zip(p, h, strict=True)]
+    return perceptron(np.array(features), layers)

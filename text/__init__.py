@@ -1,0 +1,1 @@
+"""String -> arrays: tokens, word ids, dependency heads, padded batches. numpy and spaCy only."""

@@ -1,0 +1,49 @@
+"""Dependency heads -> tree distances. Pure functions over numpy arrays.
+
+The serving graph computes the same distances itself (`models.masks.tree_distance`); these are what
+training data is checked with and what the tests hold that graph to.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+Heads = npt.NDArray[np.integer]
+
+
+def check_heads(heads: Heads) -> None:
+    """Raise ValueError unless `heads` (L,) is a forest.
+
+    In a forest every walk upwards ends at a token that heads itself.
+    """
+    length = len(heads)
+    if length and (heads.min() < 0 or heads.max() >= length):
+        raise ValueError(f"a head lies outside 0..{length - 1}")
+    top = heads
+    for _ in range(length.bit_length()):  # pointer doubling: 2^k steps up after k rounds
+        top = top[top]
+    if not np.array_equal(heads[top], top):
+        raise ValueError("the heads hold a cycle")
+
+
+def ancestors(heads: Heads) -> npt.NDArray[np.bool_]:
+    """(L, L) boolean: [i, k] says whether k is i itself or stands above it in the tree."""
+    length = len(heads)
+    above = np.eye(length, dtype=bool)
+    node: Heads = np.arange(length)
+    for _ in range(length):
+        node = heads[node]
+        above[np.arange(length), node] = True
+    return above
+
+
+def tree_distance(heads: Heads) -> npt.NDArray[np.int64]:
+    """Edges between each two tokens on the dependency tree, (L, L).
+
+    Several roots are a forest: all hang under one virtual root, and a path between two trees counts
+    the edges through it, so that every distance is finite (MODELS.md, MS-SAN).
+    """
+    above = ancestors(heads).astype(np.int64)
+    depth = above.sum(axis=1)  # edges up to the virtual root
+    shared = above @ above.T  # ancestors that both have, themselves included
+    distance: npt.NDArray[np.int64] = depth[:, None] + depth[None, :] - 2 * shared
+    return distance

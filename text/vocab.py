@@ -1,0 +1,49 @@
+"""Vocab: token <-> id. One word a line, the line number is the id."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+PAD, UNKNOWN = 0, 1
+SPECIAL = ("<pad>", "<unk>")
+
+
+class Vocab:
+    """Lower-cased words and their ids; id 0 pads, id 1 stands for every unknown word."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        """`words` without the special two; ValueError on a doubled, empty or broken word."""
+        self.words: tuple[str, ...] = (*SPECIAL, *words)
+        self._ids = {word: i for i, word in enumerate(self.words)}
+        if len(self._ids) != len(self.words):
+            raise ValueError("a word stands twice in the vocabulary")
+        for word in self.words:
+            if not word or word.split() != [word]:
+                raise ValueError(f"not a word: {word!r}")
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __contains__(self, token: str) -> bool:
+        return self._ids.get(token.lower(), UNKNOWN) > UNKNOWN
+
+    def ids(self, tokens: Sequence[str]) -> npt.NDArray[np.int64]:
+        """(L,) ids, `UNKNOWN` where a word is not held. A literal "<pad>" is unknown too."""
+        found = (self._ids.get(token.lower(), UNKNOWN) for token in tokens)
+        return np.fromiter((i or UNKNOWN for i in found), np.int64, len(tokens))
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read a file that `save` wrote; ValueError where it is none."""
+        lines = path.read_text(encoding="utf-8").split("\n")
+        if tuple(lines[:2]) != SPECIAL or lines[-1] != "":
+            raise ValueError(
+                f"{path.name} is not a vocabulary: it must begin with {SPECIAL}, one word a line"
+            )
+        return cls(lines[2:-1])
+
+    def save(self, path: Path) -> None:
+        path.write_text("\n".join(self.words) + "\n", encoding="utf-8", newline="\n")
