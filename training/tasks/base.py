@@ -1,0 +1,78 @@
+"""What a task is: where its examples come from, its labels and its kind of head."""
+
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+Kind = Literal["nli", "classification"]
+
+
+class DataMissing(Exception):
+    """A file of a dataset is not there; the message says where to get it and how it is laid out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One labelled text (`texts` holds one) or pair (two: premise, hypothesis). `label` indexes `Task.labels`."""
+
+    texts: tuple[str, ...]
+    label: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file or set of files that examples are read from, with what a model card has to say of it."""
+
+    name: str
+    licence: str
+    note: str
+    read: Callable[[Path], list[Example]]
+    """Reads every example under the data folder. Raises DataMissing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A dataset: `train` may hold several sources; `dev` chooses, `test` is read once, by `evaluate`."""
+
+    name: str
+    kind: Kind
+    labels: tuple[str, ...]
+    train: tuple[Source, ...]
+    dev: Source
+    test: Source
+    background: tuple[Source, ...] = ()
+    """Unlabelled text that only widens the vocabulary."""
+
+
+def find(data: Path, candidates: tuple[str, ...], *, get_from: str) -> Path:
+    """The first of `candidates` that exists under `data`, gzipped or not. Raises DataMissing."""
+    for name in candidates:
+        for path in (data / name, data / f"{name}.gz"):
+            if path.is_file():
+                return path
+    raise DataMissing(
+        f"no {' or '.join(candidates)} (or the same with .gz) in the data folder; it comes from {get_from}"
+    )
+
+
+def lines(path: Path) -> Iterator[str]:
+    """Lines of a UTF-8 file, gzipped or not, without their line ends."""
+    with (
+        gzip.open(path, "rt", encoding="utf-8")
+        if path.suffix == ".gz"
+        else path.open(encoding="utf-8") as file
+    ):
+        for line in file:
+            yield line.rstrip("\n")
+
+
+def records(path: Path) -> Iterator[dict[str, Any]]:
+    """Objects of a JSON-lines file. Raises ValueError naming the line that is none."""
+    for number, line in enumerate(lines(path), 1):
+        try:
+            yield json.loads(line)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path.name}:{number}: not a JSON object") from error

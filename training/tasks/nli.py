@@ -1,0 +1,77 @@
+"""Natural language inference: SNLI (Bowman et al. 2015), and SNLI with other sets added (`nli`).
+
+Reads the official SNLI and MultiNLI JSON lines (`sentence1`, `sentence2`, `gold_label`; pairs without a
+majority label are left out) or JSON lines of `premise`, `hypothesis`, `label`.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from training.tasks.base import Example, Source, Task, find, records
+
+LABELS = ("entailment", "neutral", "contradiction")
+SNLI_LICENCE = "CC BY-SA 4.0"
+
+
+def _read(*candidates: str, get_from: str) -> Callable[[Path], list[Example]]:
+    def read(data: Path) -> list[Example]:
+        examples = []
+        for record in records(find(data, candidates, get_from=get_from)):
+            label = record.get("gold_label", record.get("label"))
+            if label in LABELS:
+                official = "sentence1" in record
+                premise = record["sentence1" if official else "premise"]
+                hypothesis = record["sentence2" if official else "hypothesis"]
+                examples.append(Example((premise, hypothesis), LABELS.index(label)))
+        return examples
+
+    return read
+
+
+def _snli(split: str, *here: str, note: str = "whole") -> Source:
+    site = "https://nlp.stanford.edu/projects/snli/ (snli_1.0.zip)"
+    official = (f"snli_1.0/snli_1.0_{split}.jsonl", f"snli_1.0_{split}.jsonl")
+    return Source("snli", SNLI_LICENCE, note, _read(*official, *here, get_from=site))
+
+
+def _other(name: str, licence: str, *files: str, note: str = "whole", get_from: str) -> Source:
+    return Source(name, licence, note, _read(*files, get_from=get_from))
+
+
+SNLI_TRAIN = _snli(
+    "train",
+    "snli/train_subset.jsonl",
+    note="the official train split, or the subset of 104,872 pairs",
+)
+SNLI_DEV = _snli("dev", "snli/dev.jsonl")
+SNLI_TEST = _snli("test", "snli/test.jsonl")
+MORE = (
+    _other(
+        "mnli",
+        "OANC, CC BY-SA 3.0 and others, by genre",
+        "multinli_1.0/multinli_1.0_train.jsonl",
+        "multinli_1.0_train.jsonl",
+        "mnli/train_subset.jsonl",
+        note="the official train split, or a subset of 37,847 pairs",
+        get_from="https://cims.nyu.edu/~sbowman/multinli/ (multinli_1.0.zip)",
+    ),
+    _other(
+        "nli_counterfactual_original",
+        "Apache-2.0",
+        "nli_counterfactual/original_train.jsonl",
+        get_from="https://github.com/acmi-lab/counterfactually-augmented-data",
+    ),
+    _other(
+        "nli_counterfactual_revised",
+        "Apache-2.0",
+        "nli_counterfactual/revised_combined_train.jsonl",
+        get_from="https://github.com/acmi-lab/counterfactually-augmented-data",
+    ),
+)
+
+
+def _task(name: str, train: tuple[Source, ...]) -> Task:
+    return Task(name=name, kind="nli", labels=LABELS, train=train, dev=SNLI_DEV, test=SNLI_TEST)
+
+
+TASKS = (_task("snli", (SNLI_TRAIN,)), _task("nli", (SNLI_TRAIN, *MORE)))

@@ -1,0 +1,109 @@
+"""Stanford Sentiment Treebank (Socher et al. 2013): five classes, or two without the neutral ones.
+
+Reads the official trees (`trees/train.txt`, one bracketed tree a line) or `sst5/trees/*.ptb.txt`. Training
+takes every node of the train trees, as all the papers do; dev and test are whole sentences.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from training.tasks.base import Example, Source, Task, find, lines, records
+
+FIVE = ("very negative", "negative", "neutral", "positive", "very positive")
+TWO = ("negative", "positive")
+LICENCE = "no licence stated with the data"
+_NODE = re.compile(r"\((\d) |\)| ?([^() ]+)")
+_ESCAPED = {"-LRB-": "(", "-RRB-": ")"}
+
+
+def nodes(tree: str) -> Iterator[tuple[str, int]]:
+    """(text, label) of every node of a bracketed tree, the whole sentence last.
+
+    Raises ValueError where the brackets do not match.
+    """
+    open_nodes: list[tuple[int, list[str]]] = []
+    for match in _NODE.finditer(tree):
+        label, word = match.groups()
+        if label is not None:
+            open_nodes.append((int(label), []))
+        elif not open_nodes:
+            raise ValueError("a bracket is closed that was never opened")
+        elif word is not None:
+            open_nodes[-1][1].append(_ESCAPED.get(word, word).replace("\\/", "/"))
+        else:
+            closed, words = open_nodes.pop()
+            if open_nodes:
+                open_nodes[-1][1].extend(words)
+            yield " ".join(words), closed
+    if open_nodes:
+        raise ValueError("a bracket is never closed")
+
+
+def _trees(data: Path, split: str) -> list[list[tuple[str, int]]]:
+    path = find(
+        data,
+        (f"sst5/trees/{split}.ptb.txt", f"trees/{split}.txt"),
+        get_from="https://nlp.stanford.edu/sentiment/ (trainDevTestTrees_PTB.zip)",
+    )
+    return [list(nodes(line)) for line in lines(path) if line]
+
+
+def five(label: int) -> int:
+    return label
+
+
+def two(label: int) -> int | None:
+    """Five classes to two; None for neutral, which the task leaves out."""
+    return None if label == 2 else int(label > 2)
+
+
+def _examples(pairs: dict[str, int], classes: Callable[[int], int | None]) -> list[Example]:
+    labelled = ((text, classes(label)) for text, label in pairs.items())
+    return [Example((text,), label) for text, label in labelled if label is not None]
+
+
+def _phrases(classes: Callable[[int], int | None]) -> Callable[[Path], list[Example]]:
+    def read(data: Path) -> list[Example]:
+        return _examples(
+            {text: label for tree in _trees(data, "train") for text, label in tree}, classes
+        )
+
+    return read
+
+
+def _sentences(split: str, classes: Callable[[int], int | None]) -> Callable[[Path], list[Example]]:
+    def read(data: Path) -> list[Example]:
+        roots = (tree[-1] for tree in _trees(data, split))
+        return [
+            Example((text,), label)
+            for text, label in ((text, classes(label)) for text, label in roots)
+            if label is not None
+        ]
+
+    return read
+
+
+def _unlabelled(name: str) -> Source:
+    """Texts of another corpus; its labels are not read."""
+
+    def read(data: Path) -> list[Example]:
+        path = find(data, (f"{name}.jsonl",), get_from="the data folder's README")
+        return [Example((record["text"],), 0) for record in records(path)]
+
+    return Source(name, LICENCE, "vocabulary only", read)
+
+
+def _task(name: str, labels: tuple[str, ...], classes: Callable[[int], int | None]) -> Task:
+    return Task(
+        name=name,
+        kind="classification",
+        labels=labels,
+        train=(Source("sst", LICENCE, "every node of the train trees", _phrases(classes)),),
+        dev=Source("sst", LICENCE, "whole sentences", _sentences("dev", classes)),
+        test=Source("sst", LICENCE, "whole sentences", _sentences("test", classes)),
+        background=(_unlabelled("imdb/train"),),
+    )
+
+
+TASKS = (_task("sst5", FIVE, five), _task("sst2", TWO, two))

