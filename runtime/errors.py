@@ -16,7 +16,6 @@ HeedfulError
 
 HTTP statuses are decided in `app.errors`, nowhere else.
 """
-# ruff: noqa: N818  (a name says what happened: "Overloaded", not "OverloadedError")
 
 
 class HeedfulError(Exception):

@@ -1,0 +1,68 @@
+"""What the service answers, and the arithmetic at its end."""
+
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from runtime.card import Card
+from runtime.errors import BadInput
+from text.parse import Parse
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds. `parse` and `queue` hold the waiting for a parse process and for the session."""
+
+    parse: float = 0.0
+    queue: float = 0.0
+    inference: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Result(Generic[T]):
+    """An answer, the card of the model that gave it, and what it took."""
+
+    value: T
+    card: Card
+    timing: Timing
+    truncated: int  # inputs that were cut
+    tokens: int
+    unknown: int  # tokens that the vocabulary does not hold
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizedText:
+    """A text's tokens and what the model sees of them."""
+
+    parse: Parse
+    ids: npt.NDArray[np.int64]  # (L,)
+    known: npt.NDArray[np.bool_]  # (L,)
+
+
+def normalise(
+    vectors: npt.NDArray[np.float32], dimensions: int | None = None
+) -> npt.NDArray[np.float32]:
+    """Cut rows (N, D) to their first `dimensions` values, then scale each to length 1.
+
+    A zero row stays zero. Raises BadInput unless 1 <= dimensions <= D.
+    """
+    if dimensions is not None:
+        width = vectors.shape[1]
+        if not 1 <= dimensions <= width:
+            message = f"dimensions is {dimensions}, it must be 1 to {width}"
+            raise BadInput(message, param="dimensions")
+        vectors = vectors[:, :dimensions]
+    wide = vectors.astype(np.float64)  # squares of the largest float32 values stay finite
+    norms = np.linalg.norm(wide, axis=1, keepdims=True)
+    return (wide / np.where(norms > 0, norms, 1.0)).astype(np.float32)
+
+
+def softmax(logits: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Each row's (N, C) exp(x) / sum exp(x): no overflow, sums to 1."""
+    exponentials = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
+    probabilities: npt.NDArray[np.float64] = exponentials / exponentials.sum(axis=1, keepdims=True)
+    return probabilities

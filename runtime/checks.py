@@ -1,0 +1,41 @@
+"""Is a request's text fit to be parsed? Messages name the field and the remedy."""
+
+from collections.abc import Sequence
+
+from runtime.card import Card
+from runtime.errors import BadInput, TooManyInputs
+from text.parse import LONGEST_RUN, Parse
+
+
+def check_count(count: int, param: str, most: int) -> None:
+    """Raise BadInput for none, TooManyInputs for more than `most`."""
+    if count == 0:
+        raise BadInput(f"{param} is empty: send at least one", param=param)
+    if count > most:
+        message = f"{param} holds {count}, more than {most}: send several requests"
+        raise TooManyInputs(message, param=param)
+
+
+def check_texts(texts: Sequence[str], params: Sequence[str]) -> None:
+    """Raise BadInput for a text that is blank or that no UTF-8 client could have meant."""
+    for text, param in zip(texts, params, strict=True):
+        if not text or text.isspace():
+            raise BadInput(f"{param} is blank: send a text", param=param)
+        if "\0" in text:
+            raise BadInput(f"{param} holds a NUL character: remove it", param=param)
+        if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
+            message = f"{param} holds half of a surrogate pair: send valid Unicode"
+            raise BadInput(message, param=param)
+
+
+def check_parse(parse: Parse, param: str, card: Card, *, truncate: bool) -> None:
+    """Raise BadInput for a text that was cut without leave, or that holds no token."""
+    if parse.cut and not truncate:
+        raise BadInput(
+            f"{param} is longer than {card.name} reads ({card.max_tokens} tokens, and "
+            f"{LONGEST_RUN} characters without white space): shorten it, or set truncate to true",
+            param=param,
+            code="input_too_long",
+        )
+    if not len(parse):
+        raise BadInput(f"{param} holds no token: send a text", param=param)

@@ -1,0 +1,131 @@
+"""A parse process: the parent's handle to it, and what runs inside.
+
+The child is light on purpose: it loads spaCy alone, and that last of all. It answers over a pipe:
+first `Ready`, or a string that says why not; then, for each list of jobs, a list of as many parses
+with None where the parser failed on that one job.
+"""
+
+import atexit
+import logging
+import multiprocessing
+import os
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Any
+
+from runtime.errors import StartupError
+
+if TYPE_CHECKING:
+    from text.parse import Parse, ParseJob, Parser
+
+log = logging.getLogger(__name__)
+
+START_SECONDS = 120.0
+ANSWER_SECONDS = 60.0
+"""A process that takes longer over one list of jobs hangs."""
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+
+
+class ProcessDiedError(Exception):
+    """The process is gone, or as good as gone; the message says how."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The parser that a process has loaded."""
+
+    name: str
+    fingerprint: str
+
+
+class ParseProcess:
+    """The parent's end. Blocking; for one thread, but `alive` and `kill` are for any."""
+
+    def __init__(self, pipeline: str) -> None:
+        """Start a process and wait until it has its parser; StartupError where that fails."""
+        context = multiprocessing.get_context("spawn")  # a fork would copy the threads' locks
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_main, args=(theirs, pipeline), daemon=True)
+        self._process.start()
+        theirs.close()  # so that the child's death closes the pipe
+        atexit.register(self.kill)  # the child ignores the SIGTERM that multiprocessing would send
+        try:
+            answer = self._receive(START_SECONDS)
+        except ProcessDiedError as died:
+            self.close()
+            raise StartupError(f"a parse process died while it started: {died}") from died
+        if not isinstance(answer, Ready):
+            self.close()
+            raise StartupError(str(answer))
+        self.parser = answer
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None, "started in __init__"
+        return self._process.pid
+
+    def alive(self) -> bool:
+        return self._process.is_alive()
+
+    def parse(self, jobs: "Sequence[ParseJob]") -> "list[Parse | None]":
+        """One parse a job, None where the parser failed on it. Raises ProcessDiedError."""
+        try:
+            self._pipe.send(list(jobs))
+        except OSError as error:
+            raise ProcessDiedError(str(error)) from error
+        parses: list[Parse | None] = self._receive(ANSWER_SECONDS)
+        return parses
+
+    def kill(self) -> None:
+        """End it now; who waits for its answer gets ProcessDiedError. It holds nothing to lose."""
+        self._process.kill()
+
+    def close(self) -> None:
+        """End it and leave nothing of it behind."""
+        atexit.unregister(self.kill)
+        self._process.kill()
+        self._process.join()
+        self._pipe.close()
+
+    def _receive(self, seconds: float) -> Any:
+        try:
+            if self._pipe.poll(seconds):
+                return self._pipe.recv()
+        except (EOFError, OSError) as error:
+            self._process.join(1)
+            raise ProcessDiedError(f"exit code {self._process.exitcode}") from error
+        raise ProcessDiedError(f"no answer in {seconds:.0f} s")
+
+
+def _main(pipe: "Connection[Any, Any]", pipeline: str) -> None:
+    """The child: parse what comes down the pipe until the parent closes it or dies."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # sent to the whole group: the parent decides
+        signal.signal(number, signal.SIG_IGN)
+    for variable in THREADS:  # read when numpy is loaded, which is why the import stands here
+        os.environ[variable] = "1"
+    from text.parse import Parser, ParserError
+
+    try:
+        parser = Parser.load(pipeline)
+    except ParserError as error:
+        pipe.send(str(error))
+        return
+    try:
+        pipe.send(Ready(parser.name, parser.fingerprint))
+        while True:
+            pipe.send(_parse(parser, pipe.recv()))
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        return
+
+
+def _parse(parser: "Parser", jobs: "list[ParseJob]") -> "list[Parse | None]":
+    """All at once; where that fails one by one, so that a job fails alone."""
+    try:
+        return list(parser.parse(jobs))
+    except Exception:
+        if len(jobs) == 1:
+            log.exception("the parser failed on a text of %d characters", len(jobs[0].text))
+            return [None]
+        return [parse for job in jobs for parse in _parse(parser, [job])]

@@ -1,0 +1,173 @@
+"""Sentences of many requests -> batches -> vectors.
+
+When the session thread is free everything that waits is taken at once (no timer adds latency to an
+idle server), up to WINDOW batches' worth, a sentence from each request in turn. Equal sentences are
+encoded once. The rest is grouped by model and by length, under a budget of what a batch costs.
+"""
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from runtime.calls import Call, FairQueue, Ticket
+from runtime.card import Card
+from runtime.errors import InferenceFailed, Unavailable
+from runtime.graphs import encoder_feeds
+from runtime.observer import Observer
+from runtime.session import CUDA, Session, SessionThread
+from text.batch import Sentence, collate, plan
+
+log = logging.getLogger(__name__)
+
+Vectors = npt.NDArray[np.float32]
+Group = list[Ticket["Work", Vectors]]  # tickets of equal sentences
+
+BUDGET, CUDA_BUDGET = 1024, 16384
+"""What a batch may cost, in tokens of a linear encoder."""
+WINDOW = 4
+"""Batches planned at once: more means less padding, fewer lets new requests in sooner."""
+QUADRATIC_FROM = 16
+"""Tokens up to which a quadratic encoder costs no more than a linear one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoder:
+    """A model's encoder graph."""
+
+    card: Card
+    session: Session
+
+    @property
+    def budget(self) -> int:
+        """What a batch may cost."""
+        return CUDA_BUDGET if self.session.provider == CUDA else BUDGET
+
+    def cost(self, length: int) -> int:
+        """What a sentence of so many tokens adds to a batch in which it is the longest."""
+        if self.card.cost == "linear":
+            return length
+        return max(length, math.ceil(length * length / QUADRATIC_FROM))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Work:
+    encoder: Encoder
+    sentence: Sentence
+
+    @property
+    def cost(self) -> int:
+        return self.encoder.cost(len(self.sentence))
+
+    @property
+    def share(self) -> float:
+        """What it takes of a window, where 1 fills it."""
+        return self.cost / (WINDOW * self.encoder.budget)
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    vectors: Vectors  # (N, D)
+    queue: float  # seconds spent waiting
+    inference: float  # seconds spent in the session, by the batches that held the sentences
+
+
+class Scheduler:
+    """Batches every model's sentences and runs one batch at a time. For the event loop's thread."""
+
+    def __init__(self, thread: SessionThread, observer: Observer) -> None:
+        self._thread = thread
+        self._observer = observer
+        self._queue: FairQueue[Work, Vectors] = FairQueue()
+        self._open: set[Call[Work, Vectors]] = set()
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._dispatch(), name="scheduler")
+
+    async def stop(self) -> None:
+        """Take no more; what is not done fails with Unavailable."""
+        task, self._task = self._task, None
+        if task:
+            task.cancel()
+            await asyncio.wait([task])
+        for call in self._open:
+            call.fail(Unavailable("the service is shutting down"))
+
+    async def encode(self, encoder: Encoder, sentences: Sequence[Sentence]) -> Encoded:
+        """Vectors of the sentences, in order, not normalised.
+
+        A cancelled call's sentences are dropped unless their batch runs already. Raises
+        InferenceFailed where a batch that held one of them failed, Unavailable when stopped.
+        """
+        if self._task is None:
+            raise Unavailable("the service is shutting down")
+        started = time.perf_counter()
+        call: Call[Work, Vectors] = Call(
+            [Work(encoder, sentence) for sentence in sentences], asyncio.get_running_loop()
+        )
+        self._open.add(call)
+        self._queue.put(call)
+        self._observer.queue("inference", len(self._queue))
+        self._wake.set()
+        try:
+            rows = await call.done
+        finally:
+            self._open.discard(call)
+        waited = time.perf_counter() - started - call.seconds
+        return Encoded(np.stack(rows), max(waited, 0.0), call.seconds)
+
+    async def _dispatch(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while tickets := self._queue.take(1.0, lambda work: work.share):
+                self._observer.queue("inference", len(self._queue))
+                for encoder, groups in _by_encoder(tickets).items():
+                    costs = [group[0].work.cost for group in groups]
+                    for batch in plan(costs, encoder.budget):
+                        await self._serve(encoder, [groups[i] for i in batch])
+
+    async def _serve(self, encoder: Encoder, groups: list[Group]) -> None:
+        """Run one batch, a row for each group of equal sentences. Whoever waits gets an answer."""
+        groups = [[ticket for ticket in group if not ticket.call.over] for group in groups]
+        groups = [group for group in groups if group]
+        if not groups:
+            return
+        card = encoder.card
+        calls = {ticket.call for group in groups for ticket in group}
+        try:
+            batch = collate([group[0].work.sentence for group in groups])
+            feeds = encoder_feeds(card, batch)
+            vectors, seconds = await self._thread.run(encoder.session, feeds)
+            for call in calls:
+                call.seconds += seconds
+            for group, vector in zip(groups, vectors, strict=True):
+                usable = np.isfinite(vector).all()
+                for ticket in group:
+                    if usable:
+                        ticket.call.put(ticket.row, vector)
+                    else:
+                        ticket.call.fail(InferenceFailed("the model gave NaN or infinity"))
+            tokens = int(batch.lengths.sum())
+            self._observer.batch(card.name, len(groups), tokens, batch.padding)
+        except Exception:
+            # A dispatch that ended here would leave every caller waiting for ever.
+            log.exception("a batch of %d for %s failed", len(groups), card.name)
+            for call in calls:
+                call.fail(InferenceFailed("the model failed on this input"))
+
+
+def _by_encoder(tickets: list[Ticket[Work, Vectors]]) -> dict[Encoder, list[Group]]:
+    """For each encoder its tickets, those of equal sentences together."""
+    groups: dict[Encoder, dict[bytes, Group]] = {}
+    for ticket in tickets:
+        of_encoder = groups.setdefault(ticket.work.encoder, {})
+        of_encoder.setdefault(ticket.work.sentence.key, []).append(ticket)
+    return {encoder: list(equal.values()) for encoder, equal in groups.items()}

@@ -1,0 +1,322 @@
+"""The service: texts in, vectors and probabilities out. HTTP and the command line stand on it."""
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from runtime import bundle
+from runtime.answers import Result, Timing, TokenizedText, normalise, softmax
+from runtime.card import CARD, Card
+from runtime.checks import check_count, check_parse, check_texts
+from runtime.cores import usable_cores
+from runtime.errors import (
+    BundleError,
+    Overloaded,
+    StartupError,
+    Unavailable,
+    UnknownModel,
+    WrongTask,
+)
+from runtime.model import Model
+from runtime.observer import NoObserver, Observer
+from runtime.scheduler import Encoded, Scheduler
+from runtime.session import Device, SessionThread
+from runtime.workers import ParsePool
+from text.batch import Sentence
+from text.parse import Parse, ParseJob
+from text.vocab import UNKNOWN
+
+__all__ = [
+    "NoObserver",
+    "Observer",
+    "Options",
+    "Result",
+    "Service",
+    "Timing",
+    "TokenizedText",
+    "normalise",
+]
+
+T = TypeVar("T")
+Task = Literal["embed", "classify", "nli"]
+ANY = "any"
+KINDS: Mapping[Task, tuple[str, ...]] = {
+    "embed": ("embedding", "nli", ANY),
+    "classify": ("classification",),
+    "nli": ("nli",),
+}
+"""Kinds that do a task. Where no model is named, the first by name of the first such kind does."""
+RETRY_AFTER = 1
+"""Seconds: a full queue is worked off in about that."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """`max_queue` bounds the inputs of all requests in hand, `max_batch_inputs` those of one."""
+
+    models: Path
+    parser: str | None = None  # a spaCy pipeline; None is the folder `parser` under `models`
+    device: Device = "auto"
+    threads: int = field(default_factory=usable_cores)
+    parse_workers: int = field(default_factory=usable_cores)
+    max_queue: int = 2048
+    max_batch_inputs: int = 512
+
+
+class Service:
+    """Every bundle of a folder, behind one pool of parsers. For one event loop."""
+
+    def __init__(self, options: Options, observer: Observer | None = None) -> None:
+        if options.max_queue < options.max_batch_inputs:
+            raise StartupError(
+                f"max_queue ({options.max_queue}) is less than max_batch_inputs "
+                f"({options.max_batch_inputs}): a full request could never be admitted"
+            )
+        self.options = options
+        self.cards: Mapping[str, Card] = {}
+        self.provider = ""
+        self._observer = observer or NoObserver()
+        pipeline = options.parser or options.models / "parser"
+        self._pool = ParsePool(pipeline, options.parse_workers, self._observer)
+        self._thread = SessionThread()
+        self._scheduler = Scheduler(self._thread, self._observer)
+        self._models: dict[str, Model] = {}
+        self._state: Literal["starting", "started", "stopping"] = "starting"
+        self._in_hand = 0  # inputs admitted and not yet answered
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    @property
+    def parser(self) -> str:
+        """Name of the parser in use."""
+        return self._pool.name
+
+    async def start(self) -> None:
+        """Load every bundle and the parsers, and run each model once at several shapes.
+
+        Raises StartupError, or one of its kinds; nothing is left running then.
+        """
+        try:
+            await asyncio.to_thread(self._load)
+            await self._pool.start()
+            for model in self._models.values():
+                self._check_parser(model.card)
+                await model.warm()
+            self._scheduler.start()
+        except BaseException:
+            await self.stop(grace=0)
+            raise
+        self._state = "started"
+
+    async def stop(self, grace: float) -> None:
+        """Take no more requests, answer those in hand within `grace` seconds, end everything."""
+        self._state = "stopping"
+        with suppress(TimeoutError):  # what is still in hand then fails with Unavailable
+            async with asyncio.timeout(grace):
+                await self._empty.wait()
+        await self._scheduler.stop()
+        await self._pool.stop()
+        await self._thread.stop()
+
+    def ready(self) -> str | None:
+        """None where every model is loaded and every parse process lives, else what is missing."""
+        if self._state != "started":
+            return f"the service is {self._state}"
+        alive, wanted = self._pool.alive, self._pool.wanted
+        if alive < wanted:
+            return f"{alive} of {wanted} parse processes are up: {self._pool.last_error}"
+        return None
+
+    def card(self, task: Task, model: str | None = None) -> Card:
+        """The card of the model that would answer. Raises UnknownModel or WrongTask."""
+        return self._model(task, model).card
+
+    async def embed(
+        self, texts: Sequence[str], *, model: str | None = None, truncate: bool = False
+    ) -> Result[npt.NDArray[np.float32]]:
+        """(N, D) vectors, not normalised: see `normalise`."""
+        chosen = self._model("embed", model)
+        params = self._check_inputs(texts)
+        with self._admitted(len(texts)):
+            read = await self._read(chosen, texts, params, truncate=truncate)
+            encoded = await self._scheduler.encode(chosen.encoder, read.sentences)
+        return read.result(encoded.vectors, encoded)
+
+    async def classify(
+        self, texts: Sequence[str], *, model: str | None = None, truncate: bool = False
+    ) -> Result[npt.NDArray[np.float64]]:
+        """(N, C) probabilities in the order of the card's labels."""
+        chosen = self._model("classify", model)
+        params = self._check_inputs(texts)
+        with self._admitted(len(texts)):
+            read = await self._read(chosen, texts, params, truncate=truncate)
+            encoded = await self._scheduler.encode(chosen.encoder, read.sentences)
+            logits, seconds = await chosen.logits(encoded.vectors)
+        return read.result(softmax(logits), encoded, seconds)
+
+    async def nli(
+        self,
+        pairs: Sequence[tuple[str, str]],
+        *,
+        model: str | None = None,
+        truncate: bool = False,
+    ) -> Result[npt.NDArray[np.float64]]:
+        """(N, 3) probabilities of (premise, hypothesis), in the order of the card's labels."""
+        chosen = self._model("nli", model)
+        check_count(len(pairs), "pairs", self.options.max_batch_inputs)
+        sides = ("premise", "hypothesis")
+        params = [f"pairs[{i}].{side}" for i in range(len(pairs)) for side in sides]
+        texts = [text for pair in pairs for text in pair]
+        check_texts(texts, params)
+        with self._admitted(len(pairs)):
+            read = await self._read(chosen, texts, params, truncate=truncate)
+            encoded = await self._scheduler.encode(chosen.encoder, read.sentences)
+            premises, hypotheses = encoded.vectors[0::2], encoded.vectors[1::2]
+            logits, seconds = await chosen.logits(premises, hypotheses)
+        return read.result(softmax(logits), encoded, seconds, texts_per_input=2)
+
+    async def tokenize(
+        self, texts: Sequence[str], *, model: str | None = None, truncate: bool = False
+    ) -> Result[list[TokenizedText]]:
+        """The tokens that the model would read, always with their tree."""
+        chosen = self._model("embed", model)
+        params = self._check_inputs(texts)
+        with self._admitted(len(texts)):
+            read = await self._read(chosen, texts, params, truncate=truncate, tree=True)
+        return read.result(
+            [
+                TokenizedText(parse, sentence.ids, sentence.ids != UNKNOWN)
+                for parse, sentence in zip(read.parses, read.sentences, strict=True)
+            ]
+        )
+
+    async def _read(
+        self,
+        model: Model,
+        texts: Sequence[str],
+        params: Sequence[str],
+        *,
+        truncate: bool,
+        tree: bool = False,
+    ) -> "_Read":
+        """Parse the texts, equal ones once, and look their words up."""
+        card = model.card
+        started = time.perf_counter()
+        unique = list(dict.fromkeys(texts))
+        jobs = [ParseJob(text, card.max_tokens, tree or card.tree) for text in unique]
+        parsed = dict(zip(unique, await self._pool.parse(jobs), strict=True))
+        parses = [parsed[text] for text in texts]
+        for parse, param in zip(parses, params, strict=True):
+            check_parse(parse, param, card, truncate=truncate)
+        sentences = [model.sentence(parse) for parse in parses]
+        return _Read(card, parses, sentences, time.perf_counter() - started)
+
+    def _check_inputs(self, texts: Sequence[str]) -> list[str]:
+        """Check them, and give the name of each one's field."""
+        check_count(len(texts), "inputs", self.options.max_batch_inputs)
+        params = [f"inputs[{i}]" for i in range(len(texts))]
+        check_texts(texts, params)
+        return params
+
+    @contextmanager
+    def _admitted(self, inputs: int) -> Iterator[None]:
+        """Count the request's inputs as in hand, or refuse it whole."""
+        if self._state != "started":
+            raise Unavailable(f"the service is {self._state}: it takes no requests")
+        if self._in_hand + inputs > self.options.max_queue:
+            raise Overloaded(
+                f"{self._in_hand} inputs are in hand and at most {self.options.max_queue} may be: "
+                f"try again in {RETRY_AFTER} s",
+                retry_after=RETRY_AFTER,
+            )
+        self._in_hand += inputs
+        self._empty.clear()
+        try:
+            yield
+        finally:
+            self._in_hand -= inputs
+            if not self._in_hand:
+                self._empty.set()
+
+    def _model(self, task: Task, name: str | None) -> Model:
+        """The model to answer a task; models are in order of their names."""
+        kinds = KINDS[task]
+        if name is None:
+            for kind in kinds:
+                for model in self._models.values():
+                    if kind in (model.card.kind, ANY):
+                        return model
+            raise UnknownModel(f"no model that is loaded does {task}")
+        if name not in self._models:
+            known = ", ".join(self._models) or "none"
+            message = f"there is no model {name[:100]!r}; known are: {known}"
+            raise UnknownModel(message, param="model")
+        if self._models[name].card.kind not in kinds and ANY not in kinds:
+            able = [n for n, model in self._models.items() if model.card.kind in kinds]
+            message = f"{name} does not do {task}; models that do: {', '.join(able) or 'none'}"
+            raise WrongTask(message, param="model")
+        return self._models[name]
+
+    def _load(self) -> None:
+        """Read every bundle under the models folder and open its sessions."""
+        options = self.options
+        if not options.models.is_dir():
+            raise StartupError(f"there is no folder {options.models}: it should hold bundles")
+        folders = sorted(card.parent for card in options.models.glob(f"*/{CARD}"))
+        if not folders:
+            raise StartupError(
+                f"{options.models} holds no bundle: a bundle is a folder with a {CARD}, "
+                "made by `heedful export`"
+            )
+        for folder in folders:
+            model = Model(bundle.read(folder), options.device, options.threads, self._thread)
+            self._models[model.card.name] = model
+        self.cards = {name: model.card for name, model in self._models.items()}
+        self.provider = model.encoder.session.provider
+
+    def _check_parser(self, card: Card) -> None:
+        """The parser is part of the model: another one gives other trees and other answers."""
+        if card.parser.fingerprint != self._pool.fingerprint:
+            raise BundleError(
+                card.name,
+                CARD,
+                f"was made with the parser {card.parser.name} ({card.parser.fingerprint[:12]}), but "
+                f"{self._pool.name} ({self._pool.fingerprint[:12]}) is loaded: set the parser that "
+                "belongs to it, or train and export it anew",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A request's texts, parsed."""
+
+    card: Card
+    parses: list[Parse]
+    sentences: list[Sentence]
+    seconds: float
+
+    def result(
+        self,
+        value: T,
+        encoded: Encoded | None = None,
+        head_seconds: float = 0.0,
+        *,
+        texts_per_input: int = 1,
+    ) -> Result[T]:
+        queue, inference = (encoded.queue, encoded.inference) if encoded else (0.0, 0.0)
+        cut = np.array([parse.cut for parse in self.parses]).reshape(-1, texts_per_input)
+        return Result(
+            value=value,
+            card=self.card,
+            timing=Timing(self.seconds, queue, inference + head_seconds),
+            truncated=int(cut.any(axis=1).sum()),
+            tokens=sum(map(len, self.sentences)),
+            unknown=sum(int((sentence.ids == UNKNOWN).sum()) for sentence in self.sentences),
+        )

@@ -1,0 +1,119 @@
+"""A session runs one graph. ONNX Runtime is behind it; a test may put something else there."""
+
+import asyncio
+import ctypes
+import logging
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+
+from runtime.errors import InferenceFailed, ProviderError
+
+log = logging.getLogger(__name__)
+
+Device = Literal["auto", "cpu", "cuda"]
+CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
+
+
+class Session(Protocol):
+    provider: str
+    """The execution provider in use."""
+
+    def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
+        """The graph's one output."""
+
+
+class OrtSession:
+    """A graph in ONNX Runtime.
+
+    `device` "cuda" raises ProviderError where CUDA does not come up; "auto" takes CUDA where there
+    is a GPU and it comes up, else the CPU. `threads` is the number that one operator may use.
+    """
+
+    def __init__(self, path: Path, device: Device, threads: int) -> None:
+        wants_cuda = device == "cuda" or (device == "auto" and gpus() > 0)
+        if wants_cuda:
+            onnxruntime.preload_dlls()  # from the nvidia wheels, where they are installed
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        # A memory pattern is kept for every shape met, and the arena keeps the most it ever held.
+        options.enable_mem_pattern = False
+        options.enable_cpu_mem_arena = False
+        options.log_severity_level = 3
+        self._session = onnxruntime.InferenceSession(
+            path, options, providers=_providers(wants_cuda)
+        )
+        # What was asked for proves nothing: a CUDA that does not come up leaves the CPU, silently.
+        self.provider: str = self._session.get_providers()[0]
+        if device == "cuda" and self.provider != CUDA:
+            raise ProviderError(
+                f"device is cuda, but ONNX Runtime runs on {self.provider}: CUDA did not come up. "
+                "Install the gpu extra and NVIDIA's driver, or set the device to auto or cpu"
+            )
+        if wants_cuda and self.provider != CUDA:
+            log.warning("there is a GPU, but CUDA did not come up: %s runs on the CPU", path.name)
+
+    def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
+        output: npt.NDArray[np.float32]
+        (output,) = self._session.run(None, feeds)
+        return output
+
+
+class SessionThread:
+    """The one thread in which every session runs, so that two never share the cores.
+
+    The event loop stays free meanwhile: ONNX Runtime lets the interpreter's lock go.
+    """
+
+    def __init__(self) -> None:
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="session")
+
+    async def run(
+        self, session: Session, feeds: Mapping[str, npt.NDArray[Any]]
+    ) -> tuple[npt.NDArray[np.float32], float]:
+        """The session's output and the seconds it took. Raises InferenceFailed."""
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._executor, _timed, session, feeds)
+        except Exception as error:  # ONNX Runtime's errors have no narrower common class
+            log.exception("a model failed on %s", {name: a.shape for name, a in feeds.items()})
+            raise InferenceFailed("the model failed on this input") from error
+
+    async def stop(self) -> None:
+        """Wait for what runs, and end the thread."""
+        await asyncio.to_thread(self._executor.shutdown, cancel_futures=True)
+
+
+def _timed(
+    session: Session, feeds: Mapping[str, npt.NDArray[Any]]
+) -> tuple[npt.NDArray[np.float32], float]:
+    started = time.perf_counter()
+    output = session.run(feeds)
+    return output, time.perf_counter() - started
+
+
+def gpus() -> int:
+    """GPUs that NVIDIA's driver sees. Asked of the driver: ONNX Runtime lists CUDA without one."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return 0
+    count = ctypes.c_int(0)
+    if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
+        return 0
+    return count.value
+
+
+def _providers(cuda: bool) -> list[Any]:
+    if not cuda:
+        return [CPU]
+    # TF32 keeps ten bits of each factor: a vector would change in its third digit.
+    return [(CUDA, {"use_tf32": "0", "arena_extend_strategy": "kSameAsRequested"}), CPU]

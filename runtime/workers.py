@@ -1,0 +1,235 @@
+"""Parse processes: a small pool of our own.
+
+concurrent.futures.ProcessPoolExecutor is not used because it breaks whole when one of its processes
+dies: every pending future fails and it takes no more work. Here one thread of the parent keeps one
+process: it takes what waits, sends it down a pipe and hands the answers to the event loop. When the
+process dies, the calls that it had in hand fail with Unavailable at once, the other processes go
+on, and a new one is started: each time later than the last (0.5 s, 1 s, 2 s .. 30 s), until one has
+answered. After FAILURES in a row its place counts as down, though it is still tried; a pool whose
+places are all down refuses work instead of letting it wait.
+"""
+
+import asyncio
+import logging
+import math
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, get_args
+
+from runtime.calls import Call, FairQueue, Ticket
+from runtime.errors import InferenceFailed, StartupError, Unavailable
+from runtime.observer import NoObserver, Observer
+from runtime.parse_process import ParseProcess, ProcessDiedError, Ready
+from text.parse import Parse, ParseJob
+
+log = logging.getLogger(__name__)
+
+GROUP = 32
+"""Short texts that one process takes at most: spaCy gains little beyond 16."""
+CHARACTERS = 200
+"""A text counts as one more for each so many."""
+HEARTBEAT_SECONDS = 0.5
+"""How often an idle process is looked at: does it still live?"""
+FIRST_BACKOFF_SECONDS, LAST_BACKOFF_SECONDS = 0.5, 30.0
+FAILURES = 5
+SHUTTING_DOWN = "the service is shutting down"
+
+State = Literal["starting", "ready", "down"]
+
+
+class ParsePool:
+    """`workers` parse processes behind one queue. All methods belong to the event loop's thread."""
+
+    def __init__(
+        self, pipeline: str | Path, workers: int, observer: Observer | None = None
+    ) -> None:
+        self.wanted = workers
+        self.last_error: str | None = None
+        self._parser: Ready | None = None
+        self._pipeline = str(pipeline)
+        self._observer = observer or NoObserver()
+        self._loop: asyncio.AbstractEventLoop
+        self._threads: list[threading.Thread] = []
+        self._changed = threading.Condition()  # guards all of the following
+        self._queue: FairQueue[ParseJob, Parse] = FairQueue()
+        self._processes: dict[int, ParseProcess] = {}  # by place
+        self._states: list[State] = ["starting"] * workers
+        self._idle = 0
+        self._stopping = False
+
+    @property
+    def name(self) -> str:
+        return self._loaded.name
+
+    @property
+    def fingerprint(self) -> str:
+        return self._loaded.fingerprint
+
+    @property
+    def alive(self) -> int:
+        """Processes that are ready to parse."""
+        with self._changed:
+            return sum(process.alive() for process in self._processes.values())
+
+    @property
+    def pids(self) -> list[int]:
+        with self._changed:
+            return [process.pid for process in self._processes.values()]
+
+    async def start(self) -> None:
+        """Start every process. Raises StartupError where one does not come up."""
+        self._loop = asyncio.get_running_loop()
+        try:
+            places = range(self.wanted)
+            await asyncio.gather(*(asyncio.to_thread(self._start, place) for place in places))
+        except BaseException:
+            await self.stop()
+            raise
+        for place, process in self._processes.items():
+            # A daemon: a program that ends without stop() is not kept alive by it.
+            thread = threading.Thread(target=self._keep, args=(place, process), daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    async def stop(self) -> None:
+        """End every process. What still waits or is in hand fails with Unavailable."""
+        with self._changed:
+            self._stopping = True
+            for process in self._processes.values():
+                process.kill()
+            waiting = self._queue.drain()
+            self._changed.notify_all()
+        _fail(waiting, SHUTTING_DOWN)
+        await asyncio.to_thread(self._join)
+
+    async def parse(self, jobs: Sequence[ParseJob]) -> list[Parse]:
+        """One parse a job, in order. A cancelled call's jobs are dropped unless already sent.
+
+        Raises Unavailable where a process died with one of the jobs, or none can be started;
+        InferenceFailed where the parser failed on one.
+        """
+        call: Call[ParseJob, Parse] = Call(jobs, asyncio.get_running_loop())
+        with self._changed:
+            if self._stopping:
+                raise Unavailable(SHUTTING_DOWN)
+            if set(self._states) == {"down"}:
+                raise Unavailable(f"no parse process is up: {self.last_error}")
+            self._queue.put(call)
+            self._changed.notify(len(jobs))
+        return await call.done
+
+    @property
+    def _loaded(self) -> Ready:
+        if self._parser is None:
+            raise RuntimeError("the pool has not been started")
+        return self._parser
+
+    # What follows runs in threads: one a place.
+
+    def _start(self, place: int) -> ParseProcess:
+        process = ParseProcess(self._pipeline)
+        with self._changed:
+            self._parser = self._parser or process.parser
+            if not self._stopping and process.parser == self._parser:
+                self._processes[place] = process
+                self._set_state(place, "ready")
+                return process
+        process.close()
+        raise StartupError("the parser on disk is no longer the one that was started with")
+
+    def _keep(self, place: int, process: ParseProcess | None) -> None:
+        """Let the place's process work, and start another whenever it dies."""
+        failures = 0
+        while not self._stopping:
+            if process:
+                failures = 0 if self._work(process) else failures
+                self._end(place)
+                process = None
+            failures += 1
+            with self._changed:
+                self._set_state(place, "down" if failures >= FAILURES else "starting")
+                self._changed.wait_for(lambda: self._stopping, _backoff(failures))
+            try:
+                process = None if self._stopping else self._start(place)
+            except StartupError as error:
+                log.error("%s", error)
+                self.last_error = str(error)
+
+    def _work(self, process: ParseProcess) -> bool:
+        """Serve until the process dies or the pool stops; whether it has answered anything."""
+        answered = False
+        while tickets := self._take(process):
+            try:
+                parses = process.parse([ticket.work for ticket in tickets])
+            except ProcessDiedError as died:
+                self.last_error = f"a parse process died: {died}"
+                self._tell(_fail, {ticket.call for ticket in tickets}, "a parse process died")
+                break
+            answered = True
+            self._tell(_deliver, tickets, parses)
+        else:
+            self.last_error = "a parse process died while it had nothing to do"
+        if not self._stopping:
+            log.error("%s; another is started in its place", self.last_error)
+        return answered
+
+    def _take(self, process: ParseProcess) -> list[Ticket[ParseJob, Parse]]:
+        """Wait for jobs and take this process's share of them; none where it is over."""
+        with self._changed:
+            self._idle += 1
+            while not self._stopping and process.alive() and not len(self._queue):
+                self._changed.wait(HEARTBEAT_SECONDS)
+            share = math.ceil(len(self._queue) / self._idle)
+            self._idle -= 1
+            if self._stopping or not process.alive():
+                return []
+            tickets = self._queue.take(min(GROUP, share), _cost)
+            self._tell(self._observer.queue, "parse", len(self._queue))
+            return tickets
+
+    def _end(self, place: int) -> None:
+        with self._changed:
+            process = self._processes.pop(place)
+        process.close()
+
+    def _join(self) -> None:
+        for thread in self._threads:
+            thread.join()
+        for place in list(self._processes):
+            self._end(place)
+
+    def _set_state(self, place: int, state: State) -> None:
+        """With the lock held."""
+        self._states[place] = state
+        for known in get_args(State):
+            self._tell(self._observer.worker, "parse", known, self._states.count(known))
+        if set(self._states) == {"down"}:
+            error = f"no parse process comes up: {self.last_error}"
+            self._tell(_fail, self._queue.drain(), error)
+
+    def _tell(self, function: Callable[..., None], *arguments: object) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+
+def _cost(job: ParseJob) -> int:
+    return 1 + len(job.text) // CHARACTERS
+
+
+def _backoff(failures: int) -> float:
+    return min(FIRST_BACKOFF_SECONDS * 2.0 ** (failures - 1), LAST_BACKOFF_SECONDS)
+
+
+def _deliver(tickets: list[Ticket[ParseJob, Parse]], parses: list[Parse | None]) -> None:
+    for ticket, parse in zip(tickets, parses, strict=True):
+        if parse is None:
+            ticket.call.fail(InferenceFailed("the parser failed on one of the texts"))
+        else:
+            ticket.call.put(ticket.row, parse)
+
+
+def _fail(calls: Iterable[Call[ParseJob, Parse]], why: str) -> None:
+    for call in calls:
+        call.fail(Unavailable(why))
