@@ -6,9 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-
-class ConfigError(Exception):
-    """The configuration cannot be used; the message names file, field and remedy."""
+from training.errors import ConfigError
 
 
 class Section(BaseModel):
@@ -27,34 +25,34 @@ class WordsConfig(Section):
 
     vectors: str = "wordbridge"
     """`wordbridge`, `minilm`, or the path of a GloVe text file."""
-    dim: int = Field(300, gt=0)
-    scale: float = Field(1.0, gt=0)
+    dim: int = Field(default=300, gt=0)
+    scale: float = Field(default=1.0, gt=0)
     """Standard deviation of the vectors' values once loaded, times sqrt(dim): the usual length of a vector."""
     frozen: bool = False
-    min_count: int = Field(2, ge=1)
+    min_count: int = Field(default=2, ge=1)
     """A word without a vector must stand this often in the training texts; rarer ones are unknown."""
-    background_min_count: int | None = Field(None, ge=1)
+    background_min_count: int | None = Field(default=None, ge=1)
     """Take words with a vector from the task's background texts too, if they stand there this often."""
 
 
 class HeadConfig(Section):
-    hidden: int = Field(300, gt=0)
-    dropout: float = Field(0.0, ge=0, lt=1)
+    hidden: int = Field(default=300, gt=0)
+    dropout: float = Field(default=0.0, ge=0, lt=1)
 
 
 class OptimiserConfig(Section):
     """Adam with a linear warm-up and a cosine descent to zero over the epochs."""
 
-    rate: float = Field(1e-3, gt=0)
-    word_rate: float = Field(1e-3, gt=0)
+    rate: float = Field(default=1e-3, gt=0)
+    word_rate: float = Field(default=1e-3, gt=0)
     """Rate of the word vectors, which have an optimiser of their own: only the rows of a batch move."""
-    batch: int = Field(64, gt=0)
-    weight_decay: float = Field(0.0, ge=0)
-    warmup: float = Field(0.05, ge=0, lt=1)
+    batch: int = Field(default=64, gt=0)
+    weight_decay: float = Field(default=0.0, ge=0)
+    warmup: float = Field(default=0.05, ge=0, lt=1)
     """Share of all steps."""
-    clip: float = Field(5.0, gt=0)
-    label_smoothing: float = Field(0.0, ge=0, lt=1)
-    average: float = Field(0.0, ge=0, lt=1)
+    clip: float = Field(default=5.0, gt=0)
+    label_smoothing: float = Field(default=0.0, ge=0, lt=1)
+    average: float = Field(default=0.0, ge=0, lt=1)
     """Decay of the moving average of the weights that dev and export see; 0: the weights themselves."""
 
 
@@ -65,9 +63,9 @@ class RunConfig(Section):
     head: HeadConfig = HeadConfig()
     optimiser: OptimiserConfig = OptimiserConfig()
     alpha: float = 1.0
-    max_tokens: int = Field(256, gt=0)
-    epochs: int = Field(10, gt=0)
-    patience: int = Field(3, gt=0)
+    max_tokens: int = Field(default=256, gt=0)
+    epochs: int = Field(default=10, gt=0)
+    patience: int = Field(default=3, gt=0)
     """Epochs without a better dev score after which training stops."""
     seed: int = 1
     device: Literal["cpu", "cuda"] = "cpu"

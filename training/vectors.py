@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from training.tasks.base import DataMissing, find
+from training.errors import ConfigError, DataError, DataMissing
+from training.tasks.base import find
 
 Floats = npt.NDArray[np.float32]
 UNKNOWN_RANGE = 0.05
@@ -48,21 +49,21 @@ class Table:
 
     @classmethod
     def glove(cls, path: Path) -> "Table":
-        """A GloVe text file: a word and its values on a line. Raises ValueError naming a line that is none."""
+        """A GloVe text file: a word and its values on a line. Raises DataError naming a line that is none."""
         rows: dict[str, int] = {}
         vectors: list[Floats] = []
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
                 word, *values = line.rstrip("\n").split(" ")
                 if vectors and len(values) != len(vectors[0]):
-                    raise ValueError(
+                    raise DataError(
                         f"{path.name}:{number}: {len(values)} values where the lines before have {len(vectors[0])}"
                     )
                 if word.lower() not in rows:  # cased files list the commoner form first
                     rows[word.lower()] = len(vectors)
                     vectors.append(np.array(values, np.float32))
         if not vectors:
-            raise ValueError(f"{path.name} holds no vectors")
+            raise DataError(f"{path.name} holds no vectors")
         return cls(np.stack(vectors), rows)
 
 
@@ -94,10 +95,10 @@ def initial(
     """(V, d) vectors -> (V, dim) table: centred, turned onto their `dim` main axes where d is larger, and
     scaled so that a vector's usual length is `scale`. Rows without a vector are uniform.
 
-    Raises ValueError where the source has fewer than `dim` values a word.
+    Raises ConfigError where the source has fewer than `dim` values a word.
     """
     if vectors.shape[1] < dim:
-        raise ValueError(
+        raise ConfigError(
             f"the word vectors have {vectors.shape[1]} values, fewer than words.dim = {dim}"
         )
     table = np.random.default_rng(seed).uniform(-UNKNOWN_RANGE, UNKNOWN_RANGE, (len(vectors), dim))

@@ -1,15 +1,16 @@
 """The datasets by name, one file each."""
 
+from training.errors import ConfigError
 from training.tasks import nli, sst
-from training.tasks.base import DataMissing, Example, Task
+from training.tasks.base import Example, Task
 
 TASKS: dict[str, Task] = {task.name: task for task in (*sst.TASKS, *nli.TASKS)}
 
-__all__ = ["TASKS", "DataMissing", "Example", "Task", "get"]
+__all__ = ["TASKS", "Example", "Task", "get"]
 
 
 def get(name: str) -> Task:
-    """The task `name`. Raises ValueError naming what is known."""
+    """The task `name`. Raises ConfigError naming what is known."""
     if name not in TASKS:
-        raise ValueError(f"no task {name!r}: known are {', '.join(sorted(TASKS))}")
+        raise ConfigError(f"no task {name!r}: known are {', '.join(sorted(TASKS))}")
     return TASKS[name]

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from training.errors import DataError, DataMissing
+
 Kind = Literal["nli", "classification"]
-
-
-class DataMissing(Exception):
-    """A file of a dataset is not there; the message says where to get it and how it is laid out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +68,9 @@ def lines(path: Path) -> Iterator[str]:
 
 
 def records(path: Path) -> Iterator[dict[str, Any]]:
-    """Objects of a JSON-lines file. Raises ValueError naming the line that is none."""
+    """Objects of a JSON-lines file. Raises DataError naming the line that is none."""
     for number, line in enumerate(lines(path), 1):
         try:
             yield json.loads(line)
         except json.JSONDecodeError as error:
-            raise ValueError(f"{path.name}:{number}: not a JSON object") from error
+            raise DataError(f"{path.name}:{number}: not a JSON object") from error

@@ -1,0 +1,104 @@
+"""heedful: the command line, and the one place where the packages meet."""
+
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from app import settings as service_settings
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.callback()
+def heedful() -> None:
+    """Small self-attentive sentence encoders: train, export, serve."""
+
+
+def with_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command a flag for each field of Settings, with the name and the help of that."""
+    flags = [
+        inspect.Parameter(
+            field,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[
+                str | None,
+                typer.Option(
+                    service_settings.flag_name(field),
+                    metavar=service_settings.type_name(field),
+                    help=service_settings.help_text(field),
+                    show_default=False,
+                ),
+            ],
+        )
+        for field in service_settings.Settings.model_fields
+    ]
+    command.__signature__ = inspect.Signature(flags)  # type: ignore[attr-defined]  # what typer reads
+    command.__annotations__ = {flag.name: flag.annotation for flag in flags}
+    return command
+
+
+@app.command()
+@with_settings
+def serve(**flags: Any) -> None:
+    """Serve the bundles over HTTP. Each flag is also a variable of the environment."""
+    settings = service_settings.load(**{k: v for k, v in flags.items() if v is not None})
+    from app.server import serve
+
+    serve(settings)
+
+
+@app.command()
+def train(
+    target: Annotated[str, typer.Argument(help="A run's TOML file, or `parser`.")],
+    run: Annotated[
+        Path | None, typer.Option(help="Folder of the run; default: runs/ and the file's name.")
+    ] = None,
+    data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = Path("../shared/data"),
+    parser: Annotated[
+        str, typer.Option(help="spaCy pipeline, a folder or a package.")
+    ] = "bundles/parser",
+    resume: Annotated[bool, typer.Option(help="Go on from the run's last epoch.")] = False,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of torch.")] = 1,
+) -> None:
+    """Train an encoder for a task, or the dependency parser."""
+    from rich.console import Console
+
+    if target == "parser":
+        from training.parser import train_parser
+
+        scores = train_parser(
+            data, Path(parser), seed=1, cache=Path(".cache/parser"), console=Console()
+        )
+        Console().print(f"EWT test, gold sentences: {scores}")
+        return
+    import torch
+
+    from training import config
+    from training.loop import Paths
+    from training.loop import train as train_run
+
+    torch.set_num_threads(threads)
+    file = Path(target)
+    paths = Paths(run or Path("runs") / file.stem, data, parser, Path(".cache/parses"))
+    train_run(config.read(file), paths, resume=resume, console=Console())
+
+
+def main() -> None:
+    """The console's entry: an expected fault is one line on stderr, and exit status 1."""
+    from runtime.errors import HeedfulError
+    from text.parse import ParserError
+    from training.errors import TrainingError
+
+    try:
+        app()
+    except (HeedfulError, ParserError, TrainingError, service_settings.SettingsError) as error:
+        sys.exit(f"heedful: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""Train the dependency parser that ships: spaCy's own training on a treebank and on trees of a larger parser."""
+
+import os
+import random
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import spacy
+from rich.console import Console
+from spacy.cli.train import train as spacy_train
+from spacy.language import Language
+from spacy.scorer import Scorer
+from spacy.tokens import Doc, DocBin
+from spacy.training import Example
+from spacy.vectors import Vectors
+
+from text.parse import ParserError
+from training import minilm, tree_teacher, treebank
+from training.tasks.base import find, records
+
+CONFIG = Path(__file__).with_name("parser.cfg")
+NAME = "heedful_ewt"
+ATTRIBUTES = ("ORTH", "SPACY", "HEAD", "DEP", "SENT_START")
+TEXTS = {
+    "snli/train_subset.jsonl": 24_000,
+    "mnli/train_subset.jsonl": 10_000,
+    "nli_newprotocols/train.jsonl": 8_000,
+    "sst5/train.jsonl": 8_544,
+    "trec/train.jsonl": 3_000,
+    "stsb/train.jsonl": 3_000,
+}
+"""Texts that the teacher writes trees for, drawn at random: what the encoders will be asked about."""
+VECTOR_WORDS, VECTOR_WIDTH = 20_000, 64
+
+
+def train_parser(
+    data: Path, out: Path, *, seed: int, cache: Path, console: Console
+) -> dict[str, float]:
+    """Train, score on the gold sentences of EWT test, and write the pipeline to `out`, whole.
+
+    The teacher and its trees are kept in `cache`, so that a broken run goes on behind them.
+    Returns UAS and LAS, 0..1 (spaCy's scorer: punctuation left out). Raises DataMissing; ParserError where
+    `out` holds something that is not a pipeline.
+    """
+    if out.exists() and not (out / "meta.json").is_file():
+        raise ParserError(
+            f"{out} exists and is no spaCy pipeline: name another folder or remove it"
+        )
+    cache.mkdir(parents=True, exist_ok=True)
+    blank = spacy.blank("en")
+    gold = {split: treebank.sentences(data, split) for split in ("train", "dev", "test")}
+    silver = _silver(blank, gold["train"], data, seed, cache / f"silver-{seed}.spacy", console)
+    console.print(
+        f"{len(gold['train'])} gold sentences, {len(silver)} texts with the teacher's trees"
+    )
+
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as scratch:
+        folder = Path(scratch)
+        # Gold twice: it is right, and it is a fifth of the words.
+        mixed = [
+            *treebank.grouped(gold["train"], seed),
+            *treebank.grouped(gold["train"], seed + 1),
+            *silver,
+        ]
+        random.Random(seed).shuffle(mixed)
+        _write(mixed, folder / "train.spacy")
+        _write(gold["dev"], folder / "dev.spacy")
+        _word_vectors(Counter(token.lower_ for doc in mixed for token in doc)).to_disk(
+            folder / "vectors"
+        )
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
+        spacy_train(
+            CONFIG,
+            folder / "trained",
+            overrides={
+                "paths.train": str(folder / "train.spacy"),
+                "paths.dev": str(folder / "dev.spacy"),
+                "paths.vectors": str(folder / "vectors"),
+                "system.seed": seed,
+            },
+        )
+        nlp = spacy.load(folder / "trained" / "model-best")
+        scores = evaluate(nlp, gold["test"])
+        nlp.meta.update(_meta(scores, seed))
+        nlp.to_disk(folder / "final")
+        if out.exists():
+            shutil.rmtree(out)
+        (folder / "final").rename(out)
+    return scores
+
+
+def evaluate(nlp: Language, gold: Sequence[Doc]) -> dict[str, float]:
+    """UAS and LAS of `nlp` on raw text of gold sentences, its own tokens aligned with the treebank's."""
+    examples = [
+        Example(predicted, reference)
+        for predicted, reference in zip(nlp.pipe(doc.text for doc in gold), gold, strict=True)
+    ]
+    scores = Scorer.score_deps(
+        examples,
+        "dep",
+        getter=lambda token, attribute: getattr(token, f"{attribute}_"),
+        head_attr="head",
+        labels=nlp.pipe_labels["parser"],
+        ignore_labels=("p", "punct"),
+    )
+    return {"uas": scores["dep_uas"], "las": scores["dep_las"]}
+
+
+def _silver(
+    nlp: Language, gold: Sequence[Doc], data: Path, seed: int, file: Path, console: Console
+) -> list[Doc]:
+    """Plain texts with the teacher's trees; from `file` where an earlier run has left them."""
+    if not file.exists():
+        teacher_file = file.with_name(f"teacher-{seed}.pt")
+        teacher = tree_teacher.load_or_train(
+            tree_teacher.aligned(nlp, gold), teacher_file, seed=seed
+        )
+        _write(tree_teacher.annotate(teacher, nlp, _texts(data, seed)), file)
+    console.print(f"the teacher's trees: {file}")
+    return list(DocBin().from_disk(file).get_docs(nlp.vocab))
+
+
+def _texts(data: Path, seed: int) -> list[str]:
+    rng = random.Random(seed)
+    drawn: list[str] = []
+    for name, count in TEXTS.items():
+        found = {
+            record[field].strip(): None
+            for record in records(find(data, (name,), get_from="the data folder's README"))
+            for field in ("text", "premise", "hypothesis", "a", "b")
+            if field in record
+        }
+        texts = [text for text in found if 0 < len(text) < 300]
+        drawn += rng.sample(texts, min(count, len(texts)))
+    return drawn
+
+
+def _word_vectors(counts: Counter[str]) -> Language:
+    """A pipeline that holds nothing but static vectors of the commonest words, from all-MiniLM-L6-v2."""
+    nlp = spacy.blank("en")
+    words = [word for word, _ in counts.most_common(VECTOR_WORDS) if not word.isspace()]
+    vectors = minilm.mean_vectors(minilm.load(), words)
+    vectors -= vectors.mean(axis=0)
+    axes = np.linalg.eigh(vectors.T @ vectors)[1][:, ::-1]
+    vectors = vectors @ axes[:, :VECTOR_WIDTH]
+    vectors /= vectors.std()
+    for word in words:
+        nlp.vocab.strings.add(word)
+    nlp.vocab.vectors = Vectors(
+        data=np.ascontiguousarray(vectors, np.float32),
+        keys=words,
+        strings=nlp.vocab.strings,
+        attr="LOWER",
+        name="minilm",
+    )
+    return nlp
+
+
+def _write(docs: Iterable[Doc], file: Path) -> None:
+    part = file.with_name(f".{file.name}.part.spacy")
+    DocBin(attrs=ATTRIBUTES, docs=docs).to_disk(part)
+    part.rename(file)
+
+
+def _meta(scores: dict[str, float], seed: int) -> dict[str, object]:
+    return {
+        "name": NAME,
+        "version": "1.0.0",
+        "description": "Dependency parser of Heedful: tokenizer, tok2vec and parser for English, UD relations",
+        "author": "Heedful",
+        "license": treebank.EWT_LICENCE,
+        "sources": [
+            {"name": "UD English EWT", "license": treebank.EWT_LICENCE},
+            {"name": "all-MiniLM-L6-v2 (teacher, word vectors)", "license": "Apache-2.0"},
+            *({"name": f"texts of {name}, trees by the teacher"} for name in TEXTS),
+        ],
+        "performance": {
+            "dep_uas": scores["uas"],
+            "dep_las": scores["las"],
+            "on": "EWT test, gold sentences, raw text, punctuation left out",
+            "seed": seed,
+        },
+    }

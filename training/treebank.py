@@ -1,0 +1,36 @@
+"""A Universal Dependencies treebank as spaCy documents, by spaCy's own converter and alignment."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+from spacy.tokens import Doc
+from spacy.training.converters.conllu_to_docs import conllu_to_docs
+
+from training.tasks.base import find, lines
+
+EWT_LICENCE = "CC BY-SA 4.0"
+SENTENCES_A_DOCUMENT = (1, 1, 1, 1, 2, 3, 4)
+"""What a training document holds, drawn with these weights: mostly one sentence, as requests do."""
+
+
+def sentences(data: Path, split: str) -> list[Doc]:
+    """The gold sentences of UD English EWT, a document each. Raises DataMissing."""
+    path = find(
+        data,
+        (f"ud/EWT/en_ewt-ud-{split}.conllu", f"en_ewt-ud-{split}.conllu"),
+        get_from="https://github.com/UniversalDependencies/UD_English-EWT",
+    )
+    return list(conllu_to_docs("\n".join(lines(path)), n_sents=1, no_print=True))
+
+
+def grouped(docs: Sequence[Doc], seed: int) -> list[Doc]:
+    """Neighbouring sentences joined at random, so that the parser learns where a sentence ends."""
+    rng = random.Random(seed)
+    joined = []
+    start = 0
+    while start < len(docs):
+        group = docs[start : start + rng.choice(SENTENCES_A_DOCUMENT)]
+        joined.append(group[0] if len(group) == 1 else Doc.from_docs(list(group)))
+        start += len(group)
+    return joined
