@@ -1,29 +1,29 @@
 """Word ids -> sentence vectors: the table of word vectors and an encoder over it."""
 
-from typing import Protocol
-
 import torch
 from torch import Tensor, nn
 
 
-class Encoder(Protocol):
-    """What every encoder in the registry is."""
+class Encoder(nn.Module):
+    """What every encoder in the registry has; there is nothing here to inherit but the two names.
 
-    dim: int  # size of a sentence vector
-    inputs: tuple[str, ...]  # what it reads beside tokens and lengths: "heads", "alpha"
+    `forward(x (B, L, D), lengths (B,), **structure) -> (B, dim)`, where `structure` is what `inputs` lists.
+    """
 
-    def __call__(self, x: Tensor, lengths: Tensor, **structure: Tensor) -> Tensor:
-        """x (B, L, D), lengths (B,), and by name what `inputs` lists -> (B, dim)."""
+    dim: int
+    """Size of a sentence vector."""
+    inputs: tuple[str, ...]
+    """What is read beside tokens and lengths: of `heads` (B, L) and `alpha` ()."""
 
 
 class SentenceEncoder(nn.Module):
     """ids (B, L) -> word vectors (B, L, D) -> encoder -> (B, dim)."""
 
-    def __init__(self, embedding: nn.Module, encoder: nn.Module) -> None:
+    def __init__(self, embedding: nn.Module, encoder: Encoder) -> None:
         super().__init__()
         self.embedding = embedding
         self.encoder = encoder
-        self.inputs: tuple[str, ...] = encoder.inputs  # type: ignore[assignment]  # nn.Module hides attribute types
+        self.inputs = encoder.inputs
 
     def forward(
         self, ids: Tensor, lengths: Tensor, heads: Tensor | None = None, alpha: Tensor | None = None
@@ -40,8 +40,10 @@ class SentenceEncoder(nn.Module):
 
 
 def word_table(vectors: Tensor, *, frozen: bool) -> nn.Embedding:
-    """(V, D) initial vectors, row 0 = padding and zero -> the embedding layer."""
-    table: nn.Embedding = nn.Embedding.from_pretrained(vectors, freeze=frozen, padding_idx=0)
+    """(V, D) initial vectors, row 0 = padding and zero -> the embedding layer, with sparse gradients."""
+    table: nn.Embedding = nn.Embedding.from_pretrained(
+        vectors, freeze=frozen, padding_idx=0, sparse=True
+    )
     with torch.no_grad():
         table.weight[0] = 0
     return table
