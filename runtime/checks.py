@@ -23,9 +23,11 @@ def check_texts(texts: Sequence[str], params: Sequence[str]) -> None:
             raise BadInput(f"{param} is blank: send a text", param=param)
         if "\0" in text:
             raise BadInput(f"{param} holds a NUL character: remove it", param=param)
-        if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
             message = f"{param} holds half of a surrogate pair: send valid Unicode"
-            raise BadInput(message, param=param)
+            raise BadInput(message, param=param) from error
 
 
 def check_parse(parse: Parse, param: str, card: Card, *, truncate: bool) -> None:

@@ -41,25 +41,26 @@ class Ready:
 
 
 class ParseProcess:
-    """The parent's end. Blocking; for one thread, but `alive` and `kill` are for any."""
+    """The parent's end. It blocks; one thread uses it, but `alive` and `kill` are for any."""
 
     def __init__(self, pipeline: str) -> None:
-        """Start a process and wait until it has its parser; StartupError where that fails."""
+        """Start a process; `ready` waits for it."""
         context = multiprocessing.get_context("spawn")  # a fork would copy the threads' locks
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_main, args=(theirs, pipeline), daemon=True)
         self._process.start()
         theirs.close()  # so that the child's death closes the pipe
         atexit.register(self.kill)  # the child ignores the SIGTERM that multiprocessing would send
+
+    def ready(self) -> Ready:
+        """Wait until it has its parser. Raises StartupError where that fails."""
         try:
             answer = self._receive(START_SECONDS)
         except ProcessDiedError as died:
-            self.close()
             raise StartupError(f"a parse process died while it started: {died}") from died
         if not isinstance(answer, Ready):
-            self.close()
             raise StartupError(str(answer))
-        self.parser = answer
+        return answer
 
     @property
     def pid(self) -> int:

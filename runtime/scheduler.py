@@ -129,39 +129,43 @@ class Scheduler:
             self._wake.clear()
             while tickets := self._queue.take(1.0, lambda work: work.share):
                 self._observer.queue("inference", len(self._queue))
-                for encoder, groups in _by_encoder(tickets).items():
-                    costs = [group[0].work.cost for group in groups]
-                    for batch in plan(costs, encoder.budget):
-                        await self._serve(encoder, [groups[i] for i in batch])
+                try:
+                    for encoder, groups in _by_encoder(tickets).items():
+                        costs = [group[0].work.cost for group in groups]
+                        for batch in plan(costs, encoder.budget):
+                            await self._serve(encoder, [groups[i] for i in batch])
+                except Exception:
+                    # A fault of ours. If the loop ended here, every caller would wait for ever.
+                    log.exception("a dispatch of %d sentences failed", len(tickets))
+                    for ticket in tickets:
+                        ticket.call.fail(InferenceFailed("the model failed on this input"))
 
     async def _serve(self, encoder: Encoder, groups: list[Group]) -> None:
-        """Run one batch, a row for each group of equal sentences. Whoever waits gets an answer."""
+        """Run one batch, a row for each group of equal sentences."""
         groups = [[ticket for ticket in group if not ticket.call.over] for group in groups]
         groups = [group for group in groups if group]
         if not groups:
             return
-        card = encoder.card
         calls = {ticket.call for group in groups for ticket in group}
+        batch = collate([group[0].work.sentence for group in groups])
+        feeds = encoder_feeds(encoder.card, batch)
         try:
-            batch = collate([group[0].work.sentence for group in groups])
-            feeds = encoder_feeds(card, batch)
             vectors, seconds = await self._thread.run(encoder.session, feeds)
+        except InferenceFailed as error:
             for call in calls:
-                call.seconds += seconds
-            for group, vector in zip(groups, vectors, strict=True):
-                usable = np.isfinite(vector).all()
-                for ticket in group:
-                    if usable:
-                        ticket.call.put(ticket.row, vector)
-                    else:
-                        ticket.call.fail(InferenceFailed("the model gave NaN or infinity"))
-            tokens = int(batch.lengths.sum())
-            self._observer.batch(card.name, len(groups), tokens, batch.padding)
-        except Exception:
-            # A dispatch that ended here would leave every caller waiting for ever.
-            log.exception("a batch of %d for %s failed", len(groups), card.name)
-            for call in calls:
-                call.fail(InferenceFailed("the model failed on this input"))
+                call.fail(InferenceFailed(str(error)))
+            return
+        for call in calls:
+            call.seconds += seconds
+        for group, vector in zip(groups, vectors, strict=True):
+            usable = np.isfinite(vector).all()
+            for ticket in group:
+                if usable:
+                    ticket.call.put(ticket.row, vector)
+                else:
+                    ticket.call.fail(InferenceFailed("the model gave NaN or infinity"))
+        tokens = int(batch.lengths.sum())
+        self._observer.batch(encoder.card.name, len(groups), tokens, batch.padding)
 
 
 def _by_encoder(tickets: list[Ticket[Work, Vectors]]) -> dict[Encoder, list[Group]]:

@@ -11,19 +11,12 @@ from typing import Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from runtime import bundle
 from runtime.answers import Result, Timing, TokenizedText, normalise, softmax
-from runtime.card import CARD, Card
+from runtime.card import Card
+from runtime.catalogue import Catalogue, Task
 from runtime.checks import check_count, check_parse, check_texts
 from runtime.cores import usable_cores
-from runtime.errors import (
-    BundleError,
-    Overloaded,
-    StartupError,
-    Unavailable,
-    UnknownModel,
-    WrongTask,
-)
+from runtime.errors import Overloaded, StartupError, Unavailable
 from runtime.model import Model
 from runtime.observer import NoObserver, Observer
 from runtime.scheduler import Encoded, Scheduler
@@ -45,14 +38,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-Task = Literal["embed", "classify", "nli"]
-ANY = "any"
-KINDS: Mapping[Task, tuple[str, ...]] = {
-    "embed": ("embedding", "nli", ANY),
-    "classify": ("classification",),
-    "nli": ("nli",),
-}
-"""Kinds that do a task. Where no model is named, the first by name of the first such kind does."""
+
 RETRY_AFTER = 1
 """Seconds: a full queue is worked off in about that."""
 
@@ -80,23 +66,26 @@ class Service:
                 f"({options.max_batch_inputs}): a full request could never be admitted"
             )
         self.options = options
-        self.cards: Mapping[str, Card] = {}
-        self.provider = ""
         self._observer = observer or NoObserver()
         pipeline = options.parser or options.models / "parser"
         self._pool = ParsePool(pipeline, options.parse_workers, self._observer)
         self._thread = SessionThread()
         self._scheduler = Scheduler(self._thread, self._observer)
-        self._models: dict[str, Model] = {}
+        self._catalogue = Catalogue({})
         self._state: Literal["starting", "started", "stopping"] = "starting"
         self._in_hand = 0  # inputs admitted and not yet answered
         self._empty = asyncio.Event()
         self._empty.set()
 
     @property
-    def parser(self) -> str:
-        """Name of the parser in use."""
-        return self._pool.name
+    def cards(self) -> Mapping[str, Card]:
+        """Cards of the loaded models by name, in order of their names."""
+        return self._catalogue.cards
+
+    @property
+    def provider(self) -> str:
+        """The execution provider in use, asked of a session; "" before the start."""
+        return self._catalogue.provider
 
     async def start(self) -> None:
         """Load every bundle and the parsers, and run each model once at several shapes.
@@ -104,10 +93,12 @@ class Service:
         Raises StartupError, or one of its kinds; nothing is left running then.
         """
         try:
-            await asyncio.to_thread(self._load)
-            await self._pool.start()
-            for model in self._models.values():
-                self._check_parser(model.card)
+            options = self.options
+            self._catalogue = await asyncio.to_thread(
+                Catalogue.load, options.models, options.device, options.threads, self._thread
+            )
+            self._catalogue.check_parser(await self._pool.start())
+            for model in self._catalogue.models.values():
                 await model.warm()
             self._scheduler.start()
         except BaseException:
@@ -136,13 +127,13 @@ class Service:
 
     def card(self, task: Task, model: str | None = None) -> Card:
         """The card of the model that would answer. Raises UnknownModel or WrongTask."""
-        return self._model(task, model).card
+        return self._catalogue.choose(task, model).card
 
     async def embed(
         self, texts: Sequence[str], *, model: str | None = None, truncate: bool = False
     ) -> Result[npt.NDArray[np.float32]]:
         """(N, D) vectors, not normalised: see `normalise`."""
-        chosen = self._model("embed", model)
+        chosen = self._catalogue.choose("embed", model)
         params = self._check_inputs(texts)
         with self._admitted(len(texts)):
             read = await self._read(chosen, texts, params, truncate=truncate)
@@ -153,7 +144,7 @@ class Service:
         self, texts: Sequence[str], *, model: str | None = None, truncate: bool = False
     ) -> Result[npt.NDArray[np.float64]]:
         """(N, C) probabilities in the order of the card's labels."""
-        chosen = self._model("classify", model)
+        chosen = self._catalogue.choose("classify", model)
         params = self._check_inputs(texts)
         with self._admitted(len(texts)):
             read = await self._read(chosen, texts, params, truncate=truncate)
@@ -169,7 +160,7 @@ class Service:
         truncate: bool = False,
     ) -> Result[npt.NDArray[np.float64]]:
         """(N, 3) probabilities of (premise, hypothesis), in the order of the card's labels."""
-        chosen = self._model("nli", model)
+        chosen = self._catalogue.choose("nli", model)
         check_count(len(pairs), "pairs", self.options.max_batch_inputs)
         sides = ("premise", "hypothesis")
         params = [f"pairs[{i}].{side}" for i in range(len(pairs)) for side in sides]
@@ -186,7 +177,7 @@ class Service:
         self, texts: Sequence[str], *, model: str | None = None, truncate: bool = False
     ) -> Result[list[TokenizedText]]:
         """The tokens that the model would read, always with their tree."""
-        chosen = self._model("embed", model)
+        chosen = self._catalogue.choose("embed", model)
         params = self._check_inputs(texts)
         with self._admitted(len(texts)):
             read = await self._read(chosen, texts, params, truncate=truncate, tree=True)
@@ -244,53 +235,6 @@ class Service:
             self._in_hand -= inputs
             if not self._in_hand:
                 self._empty.set()
-
-    def _model(self, task: Task, name: str | None) -> Model:
-        """The model to answer a task; models are in order of their names."""
-        kinds = KINDS[task]
-        if name is None:
-            for kind in kinds:
-                for model in self._models.values():
-                    if kind in (model.card.kind, ANY):
-                        return model
-            raise UnknownModel(f"no model that is loaded does {task}")
-        if name not in self._models:
-            known = ", ".join(self._models) or "none"
-            message = f"there is no model {name[:100]!r}; known are: {known}"
-            raise UnknownModel(message, param="model")
-        if self._models[name].card.kind not in kinds and ANY not in kinds:
-            able = [n for n, model in self._models.items() if model.card.kind in kinds]
-            message = f"{name} does not do {task}; models that do: {', '.join(able) or 'none'}"
-            raise WrongTask(message, param="model")
-        return self._models[name]
-
-    def _load(self) -> None:
-        """Read every bundle under the models folder and open its sessions."""
-        options = self.options
-        if not options.models.is_dir():
-            raise StartupError(f"there is no folder {options.models}: it should hold bundles")
-        folders = sorted(card.parent for card in options.models.glob(f"*/{CARD}"))
-        if not folders:
-            raise StartupError(
-                f"{options.models} holds no bundle: a bundle is a folder with a {CARD}, "
-                "made by `heedful export`"
-            )
-        for folder in folders:
-            model = Model(bundle.read(folder), options.device, options.threads, self._thread)
-            self._models[model.card.name] = model
-        self.cards = {name: model.card for name, model in self._models.items()}
-        self.provider = model.encoder.session.provider
-
-    def _check_parser(self, card: Card) -> None:
-        """The parser is part of the model: another one gives other trees and other answers."""
-        if card.parser.fingerprint != self._pool.fingerprint:
-            raise BundleError(
-                card.name,
-                CARD,
-                f"was made with the parser {card.parser.name} ({card.parser.fingerprint[:12]}), but "
-                f"{self._pool.name} ({self._pool.fingerprint[:12]}) is loaded: set the parser that "
-                "belongs to it, or train and export it anew",
-            )
 
 
 @dataclass(frozen=True, slots=True)

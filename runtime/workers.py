@@ -34,6 +34,7 @@ HEARTBEAT_SECONDS = 0.5
 """How often an idle process is looked at: does it still live?"""
 FIRST_BACKOFF_SECONDS, LAST_BACKOFF_SECONDS = 0.5, 30.0
 FAILURES = 5
+DIED = "a parse process died with the request in hand: send it again"
 SHUTTING_DOWN = "the service is shutting down"
 
 State = Literal["starting", "ready", "down"]
@@ -60,26 +61,21 @@ class ParsePool:
         self._stopping = False
 
     @property
-    def name(self) -> str:
-        return self._loaded.name
-
-    @property
-    def fingerprint(self) -> str:
-        return self._loaded.fingerprint
-
-    @property
     def alive(self) -> int:
         """Processes that are ready to parse."""
         with self._changed:
-            return sum(process.alive() for process in self._processes.values())
+            return sum(
+                self._states[place] == "ready" and process.alive()
+                for place, process in self._processes.items()
+            )
 
     @property
     def pids(self) -> list[int]:
         with self._changed:
             return [process.pid for process in self._processes.values()]
 
-    async def start(self) -> None:
-        """Start every process. Raises StartupError where one does not come up."""
+    async def start(self) -> Ready:
+        """Start every process and give the parser that they share. Raises StartupError where one does not come up."""
         self._loop = asyncio.get_running_loop()
         try:
             places = range(self.wanted)
@@ -92,6 +88,8 @@ class ParsePool:
             thread = threading.Thread(target=self._keep, args=(place, process), daemon=True)
             self._threads.append(thread)
             thread.start()
+        assert self._parser is not None, "each process that started has set it"
+        return self._parser
 
     async def stop(self) -> None:
         """End every process. What still waits or is in hand fails with Unavailable."""
@@ -117,27 +115,39 @@ class ParsePool:
             if set(self._states) == {"down"}:
                 raise Unavailable(f"no parse process is up: {self.last_error}")
             self._queue.put(call)
+            self._observer.queue("parse", len(self._queue))
             self._changed.notify(len(jobs))
         return await call.done
 
-    @property
-    def _loaded(self) -> Ready:
-        if self._parser is None:
-            raise RuntimeError("the pool has not been started")
-        return self._parser
+    def _deliver(self, tickets: list[Ticket[ParseJob, Parse]], parses: list[Parse | None]) -> None:
+        for ticket, parse in zip(tickets, parses, strict=True):
+            if parse is None:
+                ticket.call.fail(InferenceFailed("the parser failed on one of the texts"))
+            else:
+                ticket.call.put(ticket.row, parse)
+        with self._changed:
+            self._observer.queue("parse", len(self._queue))
 
     # What follows runs in threads: one a place.
 
     def _start(self, place: int) -> ParseProcess:
+        """Start the place's process and wait until it is ready. Raises StartupError."""
         process = ParseProcess(self._pipeline)
         with self._changed:
-            self._parser = self._parser or process.parser
-            if not self._stopping and process.parser == self._parser:
-                self._processes[place] = process
+            self._processes[place] = process  # from here on stop() ends it
+            if self._stopping:
+                process.kill()
+        try:
+            parser = process.ready()
+            with self._changed:
+                self._parser = self._parser or parser
+                if parser != self._parser:
+                    raise StartupError("the parser on disk is not the one that was started with")
                 self._set_state(place, "ready")
-                return process
-        process.close()
-        raise StartupError("the parser on disk is no longer the one that was started with")
+        except StartupError:
+            self._end(place)
+            raise
+        return process
 
     def _keep(self, place: int, process: ParseProcess | None) -> None:
         """Let the place's process work, and start another whenever it dies."""
@@ -165,10 +175,10 @@ class ParsePool:
                 parses = process.parse([ticket.work for ticket in tickets])
             except ProcessDiedError as died:
                 self.last_error = f"a parse process died: {died}"
-                self._tell(_fail, {ticket.call for ticket in tickets}, "a parse process died")
+                self._tell(_fail, {ticket.call for ticket in tickets}, DIED)
                 break
             answered = True
-            self._tell(_deliver, tickets, parses)
+            self._tell(self._deliver, tickets, parses)
         else:
             self.last_error = "a parse process died while it had nothing to do"
         if not self._stopping:
@@ -185,9 +195,7 @@ class ParsePool:
             self._idle -= 1
             if self._stopping or not process.alive():
                 return []
-            tickets = self._queue.take(min(GROUP, share), _cost)
-            self._tell(self._observer.queue, "parse", len(self._queue))
-            return tickets
+            return self._queue.take(min(GROUP, share), _cost)
 
     def _end(self, place: int) -> None:
         with self._changed:
@@ -220,14 +228,6 @@ def _cost(job: ParseJob) -> int:
 
 def _backoff(failures: int) -> float:
     return min(FIRST_BACKOFF_SECONDS * 2.0 ** (failures - 1), LAST_BACKOFF_SECONDS)
-
-
-def _deliver(tickets: list[Ticket[ParseJob, Parse]], parses: list[Parse | None]) -> None:
-    for ticket, parse in zip(tickets, parses, strict=True):
-        if parse is None:
-            ticket.call.fail(InferenceFailed("the parser failed on one of the texts"))
-        else:
-            ticket.call.put(ticket.row, parse)
 
 
 def _fail(calls: Iterable[Call[ParseJob, Parse]], why: str) -> None:

@@ -1,0 +1,53 @@
+"""A parser, bundles and a running service that the tests of the runtime share."""
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from runtime.service import Options, Service
+from tests.builders import BuiltParser, build_models, build_parser
+from text.parse import Parser
+
+T = TypeVar("T")
+
+
+@dataclass
+class Running:
+    """A started service and the event loop that it lives on."""
+
+    service: Service
+    _runner: asyncio.Runner
+
+    def ask(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(coroutine)
+
+
+@pytest.fixture(scope="session")
+def built_parser(tmp_path_factory: pytest.TempPathFactory) -> BuiltParser:
+    return build_parser(tmp_path_factory.mktemp("parsers") / "parser")
+
+
+@pytest.fixture(scope="session")
+def parser(built_parser: BuiltParser) -> Parser:
+    """The same parser in this process, to compare with."""
+    return Parser.load(built_parser.folder)
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    build_models(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def running(models: Path) -> Iterator[Running]:
+    with asyncio.Runner() as runner:
+        service = Service(Options(models, parse_workers=2, threads=1, max_queue=1024))
+        runner.run(service.start())
+        yield Running(service, runner)
+        runner.run(service.stop(grace=5))

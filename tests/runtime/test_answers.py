@@ -1,0 +1,60 @@
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from runtime.answers import normalise, softmax
+from runtime.errors import BadInput
+
+SHAPES = hnp.array_shapes(min_dims=2, max_dims=2, max_side=6)
+VECTORS = hnp.arrays(
+    np.float32, SHAPES, elements=st.floats(width=32, allow_nan=False, allow_infinity=False)
+)
+
+
+@given(VECTORS, st.data())
+def test_rows_have_length_one_or_are_zero(
+    vectors: npt.NDArray[np.float32], data: st.DataObject
+) -> None:
+    width = data.draw(st.none() | st.integers(1, vectors.shape[1]))
+    unit = normalise(vectors, width)
+    assert unit.dtype == np.float32
+    assert unit.shape == (len(vectors), width or vectors.shape[1])
+    for row, before in zip(unit.astype(float), vectors[:, :width], strict=True):
+        assert np.linalg.norm(row) == pytest.approx(1 if before.any() else 0, abs=1e-6)
+        if before.any():  # the same direction
+            largest = np.abs(before).argmax()
+            np.testing.assert_allclose(
+                row * float(before[largest]), before * row[largest], rtol=1e-5, atol=1e-37
+            )
+
+
+def test_values_are_cut_first_and_scaled_after() -> None:
+    vectors = np.array([[3, 4, 12]], np.float32)
+    np.testing.assert_allclose(normalise(vectors, 2), [[0.6, 0.8]])
+    np.testing.assert_allclose(normalise(vectors, None), [[3 / 13, 4 / 13, 12 / 13]])
+
+
+@pytest.mark.parametrize("dimensions", [0, -1, 4])
+def test_dimensions_out_of_range_are_refused(dimensions: int) -> None:
+    with pytest.raises(BadInput, match="it must be 1 to 3") as caught:
+        normalise(np.ones((1, 3), np.float32), dimensions)
+    assert caught.value.param == "dimensions"
+
+
+@given(hnp.arrays(np.float32, SHAPES, elements=st.floats(-(2.0**100), 2.0**100, width=32)))
+def test_probabilities_sum_to_one_in_the_order_of_the_logits(
+    logits: npt.NDArray[np.float32],
+) -> None:
+    probabilities = softmax(logits)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-12)
+    assert (probabilities >= 0).all()
+    for row, before in zip(probabilities, logits, strict=True):
+        assert (np.diff(row[np.argsort(before, kind="stable")]) >= 0).all()
+
+
+def test_softmax_is_exp_over_its_sum() -> None:
+    logits = np.log(np.array([[1, 2, 5]], np.float32))
+    np.testing.assert_allclose(softmax(logits), [[1 / 8, 2 / 8, 5 / 8]], rtol=1e-6)

@@ -1,0 +1,197 @@
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runtime import bundle
+from runtime.bundle import CARD, ENCODER, HEAD, VOCAB
+from runtime.card import Card, version
+from runtime.errors import BundleError
+from tests.builders import (
+    DIMENSION,
+    LABELS,
+    WORDS,
+    BuiltParser,
+    build_bundle,
+    encoder_graph,
+    head_graph,
+    word_table,
+)
+from text.vocab import SPECIAL
+
+NAME = "tiny-sst2"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, built_parser: BuiltParser) -> Path:
+    build_bundle(tmp_path, built_parser, name=NAME)
+    return tmp_path / NAME
+
+
+def refusal(folder: Path) -> BundleError:
+    with pytest.raises(BundleError) as caught:
+        bundle.read(folder)
+    assert caught.value.bundle == folder.name
+    assert str(caught.value).startswith(f"bundle {folder.name}: {caught.value.file}: ")
+    assert str(folder.parent) not in str(caught.value)
+    return caught.value
+
+
+def change_card(folder: Path, **fields: Any) -> None:
+    card = json.loads((folder / CARD).read_text())
+    (folder / CARD).write_text(json.dumps({**card, **fields}))
+
+
+def replace_file(folder: Path, name: str, content: bytes) -> None:
+    """Another file, and a card that vouches for it: only the checks behind the hashes are left."""
+    (folder / name).write_bytes(content)
+    hashes = json.loads((folder / CARD).read_text())["files"]
+    hashes[name] = hashlib.sha256(content).hexdigest()
+    change_card(folder, files=hashes, version=version(hashes))
+
+
+def test_what_is_written_is_read_again(folder: Path) -> None:
+    read = bundle.read(folder)
+    assert read.card.name == NAME
+    assert read.card.labels == LABELS["classification"]
+    assert read.vocab.words == (*SPECIAL, *WORDS)
+    assert read.folder == folder
+    assert sorted(path.name for path in folder.iterdir()) == [CARD, ENCODER, HEAD, VOCAB]
+    for name, digest in read.card.files.items():
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+
+
+@pytest.mark.parametrize("name", ["tiny-nli", "tiny-sick", "tiny-words"])
+def test_every_kind_can_be_written_and_read(
+    tmp_path: Path, built_parser: BuiltParser, name: str
+) -> None:
+    kind = {"tiny-nli": "nli", "tiny-sick": "relatedness", "tiny-words": "embedding"}[name]
+    written = build_bundle(tmp_path, built_parser, name=name, kind=kind)  # type: ignore[arg-type]  # a str
+    assert bundle.read(tmp_path / name).card == written
+    assert (tmp_path / name / HEAD).exists() == (kind != "embedding")
+
+
+def test_the_version_follows_from_the_files_alone(
+    tmp_path: Path, built_parser: BuiltParser
+) -> None:
+    first = build_bundle(tmp_path / "a", built_parser)
+    again = build_bundle(tmp_path / "b", built_parser, licence="other")
+    other = build_bundle(tmp_path / "c", built_parser, labels=("bad", "fair", "good"))
+    assert first.version == again.version != other.version
+
+
+@pytest.mark.parametrize("name", [ENCODER, HEAD, VOCAB])
+def test_a_changed_byte_is_found(folder: Path, name: str) -> None:
+    content = bytearray((folder / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (folder / name).write_bytes(content)
+    assert refusal(folder).file == name
+
+
+@pytest.mark.parametrize("name", [CARD, ENCODER, HEAD, VOCAB])
+def test_a_missing_file_is_named(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    error = refusal(folder)
+    assert error.file == name
+    assert "No such file" in error.reason
+
+
+def test_a_file_that_the_card_does_not_know_is_left_alone(folder: Path) -> None:
+    (folder / "README.md").write_text("notes")
+    assert bundle.read(folder).card.name == NAME
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"format": 2}, "format 2 is later than 1, the latest known: upgrade heedful"),
+        ({"format": 0}, "format: "),
+        ({"name": "other"}, "names the model 'other': the folder must have that name"),
+        ({"name": "Tiny SST2"}, "name: "),
+        ({"surprise": 1}, "surprise: Extra inputs are not permitted"),
+        ({"labels": ["positive"]}, "labels of a classification model are two or more"),
+        ({"labels": ["good", "good"]}, "labels of a classification model are two or more"),
+        ({"labels": ["a", "b", "c"]}, "gives (1, 2), the card says (1, 3)"),
+        ({"dimension": 9}, "gives (1, 8), the card says (1, 9)"),
+        ({"tree": False}, "has the inputs alpha"),
+        ({"alpha": None}, "has the inputs alpha"),
+        ({"kind": "nli"}, "labels of an nli model are"),
+        ({"kind": "embedding"}, "has no labels"),
+        ({"kind": "embedding", "labels": []}, "files must name exactly encoder.onnx, vocab.txt"),
+        ({"kind": "relatedness", "labels": []}, "has the inputs sentence"),
+        ({"version": "0" * 12}, "version is not that of the files"),
+        ({"parser": {"name": "en_tiny", "fingerprint": "short"}}, "parser.fingerprint: "),
+        ({"max_tokens": 0}, "max_tokens: "),
+    ],
+)
+def test_a_card_that_does_not_hold_is_refused(
+    folder: Path, fields: dict[str, Any], reason: str
+) -> None:
+    change_card(folder, **fields)
+    assert reason in refusal(folder).reason
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'"card"', b"\xff\xfe"])
+def test_a_card_that_is_no_object_is_refused(folder: Path, content: bytes) -> None:
+    (folder / CARD).write_bytes(content)
+    assert refusal(folder).file == CARD
+
+
+def nan_table() -> bytes:
+    table = word_table()
+    table[-1] = np.nan
+    return encoder_graph(table, tree=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "reason"),
+    [
+        (ENCODER, lambda: b"not a graph", "ONNX Runtime cannot load it"),
+        (ENCODER, lambda: encoder_graph(word_table()[:-1], tree=True), "does not run on ids"),
+        (ENCODER, nan_table, "gives NaN or infinity"),
+        (ENCODER, lambda: head_graph("classification", DIMENSION, 2), "has the inputs sentence"),
+        (HEAD, lambda: head_graph("nli", DIMENSION, 2), "has the inputs first"),
+        (HEAD, lambda: head_graph("classification", DIMENSION + 1, 2), "does not run on sentence"),
+        (VOCAB, lambda: b"words\nwithout\nspecials\n", "is not a vocabulary"),
+        (VOCAB, lambda: b"<pad>\n<unk>\ndog\ndog\n", "stands twice"),
+        (VOCAB, lambda: b"<pad>\n<unk>\n\xff\n", "utf-8"),
+    ],
+)
+def test_a_file_that_does_not_fit_the_others_is_refused(
+    folder: Path, name: str, make: Callable[[], bytes], reason: str
+) -> None:
+    replace_file(folder, name, make())
+    error = refusal(folder)
+    assert error.file == name
+    assert reason in error.reason
+
+
+def test_a_bundle_that_would_not_load_is_not_written(
+    tmp_path: Path, folder: Path, built_parser: BuiltParser
+) -> None:
+    before = bundle.read(folder).card
+    with pytest.raises(BundleError, match="the card says"):
+        build_bundle(tmp_path, built_parser, name=NAME, dimension=DIMENSION + 1)
+    assert [path.name for path in tmp_path.iterdir()] == [NAME]  # nothing half made is left either
+    assert bundle.read(folder).card == before
+
+
+def test_a_bundle_replaces_one_of_its_name_whole(
+    tmp_path: Path, folder: Path, built_parser: BuiltParser
+) -> None:
+    (folder / "stray").write_text("of the old one")
+    build_bundle(tmp_path, built_parser, name=NAME, kind="embedding")
+    assert sorted(path.name for path in folder.iterdir()) == [CARD, ENCODER, VOCAB]
+    assert [path.name for path in tmp_path.iterdir()] == [NAME]
+    assert bundle.read(folder).card.kind == "embedding"
+
+
+def test_files_may_be_given_by_path(tmp_path: Path, folder: Path) -> None:
+    card = bundle.read(folder).card
+    fields = card.model_dump(exclude={"format", "name", "version", "files"})
+    copy = bundle.write(tmp_path / "copy", fields, {name: folder / name for name in card.files})
+    assert copy == Card.model_validate({**card.model_dump(), "name": "copy"})
