@@ -27,6 +27,11 @@ class Running:
 
 
 @pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
 def built_parser(tmp_path_factory: pytest.TempPathFactory) -> BuiltParser:
     return build_parser(tmp_path_factory.mktemp("parsers") / "parser")
 

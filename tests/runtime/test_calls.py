@@ -1,0 +1,102 @@
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.calls import Call, FairQueue
+from runtime.errors import Unavailable
+
+T = TypeVar("T")
+
+
+def on_a_loop(scenario: Callable[[asyncio.AbstractEventLoop], T]) -> T:
+    """Run plain code where futures can be made."""
+
+    async def run() -> T:
+        return scenario(asyncio.get_running_loop())
+
+    return asyncio.run(run())
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=6), max_size=6), st.integers(1, 20))
+def test_every_row_is_taken_once_in_order_and_within_the_budget(
+    costs: list[list[int]], budget: int
+) -> None:
+    def scenario(loop: asyncio.AbstractEventLoop) -> None:
+        queue: FairQueue[int, str] = FairQueue()
+        calls = [Call[int, str](work, loop) for work in costs]
+        for call in calls:
+            queue.put(call)
+        rows: dict[int, list[int]] = {id(call): [] for call in calls}
+        waiting = sum(map(len, costs))
+        while tickets := queue.take(budget, lambda cost: cost):
+            assert len(tickets) == 1 or sum(ticket.work for ticket in tickets) <= budget
+            waiting -= len(tickets)
+            assert len(queue) == waiting
+            for ticket in tickets:
+                rows[id(ticket.call)].append(ticket.row)
+        assert waiting == 0
+        assert [rows[id(call)] for call in calls] == [list(range(len(work))) for work in costs]
+
+    on_a_loop(scenario)
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=8), st.integers(1, 50))
+def test_a_call_waits_for_one_row_of_each_other_call_not_for_all_of_them(
+    sizes: list[int], budget: int
+) -> None:
+    def scenario(loop: asyncio.AbstractEventLoop) -> None:
+        queue: FairQueue[int, str] = FairQueue()
+        for size in sizes:
+            queue.put(Call([1] * size, loop))
+        single: Call[int, str] = Call([1], loop)
+        queue.put(single)
+        before = 0
+        while tickets := queue.take(budget, lambda cost: cost):
+            calls = [ticket.call for ticket in tickets]
+            if single in calls:
+                assert before + calls.index(single) <= len(sizes)
+                return
+            before += len(tickets)
+        raise AssertionError("the single row was never taken")
+
+    on_a_loop(scenario)
+
+
+def test_a_call_is_answered_in_the_order_of_its_rows_when_the_last_is_there() -> None:
+    def scenario(loop: asyncio.AbstractEventLoop) -> None:
+        call: Call[int, str] = Call([7, 8, 9], loop)
+        for row in (2, 0):
+            call.put(row, str(row))
+            assert not call.over
+        call.put(1, "1")
+        assert call.done.result() == ["0", "1", "2"]
+
+    on_a_loop(scenario)
+
+
+def test_a_call_without_rows_is_answered_at_once() -> None:
+    assert on_a_loop(lambda loop: Call[int, str]([], loop).done.result()) == []
+
+
+def test_rows_of_a_call_that_is_over_are_not_taken() -> None:
+    def scenario(loop: asyncio.AbstractEventLoop) -> None:
+        queue: FairQueue[int, str] = FairQueue()
+        cancelled, failed, waiting = (Call[int, str]([1] * 10, loop) for _ in range(3))
+        for call in (cancelled, failed, waiting):
+            queue.put(call)
+        queue.take(3, lambda cost: cost)
+        cancelled.done.cancel()
+        failed.fail(Unavailable("gone"))
+        assert len(queue) == 9
+        assert {ticket.call for ticket in queue.take(99, lambda cost: cost)} == {waiting}
+        cancelled.put(0, "late")  # neither of these has an effect, or raises
+        cancelled.fail(Unavailable("late"))
+        failed.put(0, "late")
+        with pytest.raises(Unavailable, match="gone"):
+            failed.done.result()
+
+    on_a_loop(scenario)

@@ -1,0 +1,297 @@
+"""The scheduler over sessions that can be held, and that write down what they were given."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runtime.card import Card
+from runtime.errors import InferenceFailed, Unavailable
+from runtime.observer import NoObserver
+from runtime.scheduler import BUDGET, CUDA_BUDGET, WINDOW, Encoder, Scheduler
+from runtime.session import CPU, CUDA, SessionThread
+from text.batch import Sentence
+
+pytestmark = pytest.mark.anyio
+
+PATIENCE = 20.0
+"""Seconds until a test that would hang fails instead."""
+POISON, NAN = 666, 13
+
+
+class HeldSession:
+    """Gives (sum of ids, length) for each row. Runs at once, or when let go; POISON makes it fail."""
+
+    def __init__(self, provider: str = CPU) -> None:
+        self.provider = provider
+        self.batches: list[npt.NDArray[np.int64]] = []  # ids of each batch that was run
+        self.go = threading.Event()
+        self.go.set()
+        self.entered = threading.Semaphore(0)
+
+    def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
+        ids = feeds["ids"]
+        self.batches.append(ids)
+        self.entered.release()
+        assert self.go.wait(PATIENCE)
+        if POISON in ids:
+            raise RuntimeError("poison")
+        vectors = np.stack([ids.sum(axis=1), feeds["lengths"]], axis=1).astype(np.float32)
+        vectors[(ids == NAN).any(axis=1)] = np.nan
+        return vectors
+
+    async def hold(self, scheduler: Scheduler, encoder: Encoder) -> asyncio.Task[Any]:
+        """Occupy the session with a sentence of one token, until `go` is set."""
+        self.go.clear()
+        task = asyncio.create_task(scheduler.encode(encoder, [sentence(1)]))
+        assert await asyncio.to_thread(self.entered.acquire, timeout=PATIENCE)
+        return task
+
+
+class Watcher(NoObserver):
+    def __init__(self) -> None:
+        self.batches: list[tuple[str, int, int, float]] = []
+        self.waiting: list[int] = []
+
+    def batch(self, model: str, inputs: int, tokens: int, padding: float) -> None:
+        self.batches.append((model, inputs, tokens, padding))
+
+    def queue(self, stage: str, inputs: int) -> None:
+        assert stage == "inference"
+        self.waiting.append(inputs)
+
+
+def sentence(*ids: int) -> Sentence:
+    return Sentence(np.array(ids), np.arange(len(ids)))
+
+
+def encoder(session: HeldSession, cost: str = "linear", name: str = "tiny") -> Encoder:
+    fields: dict[str, Any] = {"name": name, "tree": False, "alpha": None, "cost": cost}
+    card = Card.model_construct(**fields)  # no more of it is read here
+    return Encoder(card, session)
+
+
+@asynccontextmanager
+async def started(observer: NoObserver | None = None) -> AsyncIterator[Scheduler]:
+    thread = SessionThread()
+    scheduler = Scheduler(thread, observer or NoObserver())
+    scheduler.start()
+    try:
+        async with asyncio.timeout(PATIENCE):
+            yield scheduler
+    finally:
+        await scheduler.stop()
+        await thread.stop()
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.lists(st.integers(20, 90), min_size=1, max_size=12), min_size=1, max_size=9),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_each_call_gets_its_own_vectors_in_order(calls: list[list[list[int]]]) -> None:
+    async def scenario() -> None:
+        session = HeldSession()
+        async with started() as scheduler:
+            used = encoder(session)
+            answers = await asyncio.gather(
+                *(scheduler.encode(used, [sentence(*ids) for ids in call]) for call in calls)
+            )
+        for call, answer in zip(calls, answers, strict=True):
+            assert answer.vectors.tolist() == [[sum(ids), len(ids)] for ids in call]
+            assert answer.queue >= 0
+            assert answer.inference > 0
+
+    asyncio.run(scenario())
+
+
+async def test_what_waits_while_the_session_runs_goes_into_one_batch_and_equal_ones_once() -> None:
+    session, watcher = HeldSession(), Watcher()
+    async with started(watcher) as scheduler:
+        used = encoder(session)
+        first = await session.hold(scheduler, used)
+        calls = [
+            asyncio.create_task(scheduler.encode(used, [sentence(20, 30), sentence(40 + i)]))
+            for i in range(3)
+        ]
+        await asyncio.sleep(0)
+        assert max(watcher.waiting) == 6
+        session.go.set()
+        await first
+        answers = [await call for call in calls]
+    assert [len(batch) for batch in session.batches] == [1, 4]
+    assert [answer.vectors[0].tolist() for answer in answers] == [[50, 2]] * 3
+    assert [answer.vectors[1].tolist() for answer in answers] == [[40, 1], [41, 1], [42, 1]]
+    assert watcher.batches == [("tiny", 1, 1, 0.0), ("tiny", 4, 5, pytest.approx(3 / 8))]
+    assert watcher.waiting[-1] == 0
+
+
+async def test_models_are_not_mixed() -> None:
+    one, other = HeldSession(), HeldSession()
+    async with started() as scheduler:
+        await asyncio.gather(
+            scheduler.encode(encoder(one), [sentence(20)]),
+            scheduler.encode(encoder(other, name="other"), [sentence(20), sentence(21)]),
+        )
+    assert [batch.tolist() for batch in one.batches] == [[[20]]]
+    assert [batch.tolist() for batch in other.batches] == [[[20], [21]]]
+
+
+async def test_a_failing_batch_fails_its_own_calls_and_no_others() -> None:
+    session = HeldSession()
+    async with started() as scheduler:
+        used = encoder(session)
+        first = await session.hold(scheduler, used)
+        # Lengths far apart: the budget puts them into different batches.
+        short = asyncio.create_task(scheduler.encode(used, [sentence(30)]))
+        poisoned = asyncio.create_task(scheduler.encode(used, [sentence(*[POISON] * BUDGET)]))
+        both = asyncio.create_task(
+            scheduler.encode(used, [sentence(31), sentence(*[POISON] * BUDGET)])
+        )
+        await asyncio.sleep(0)
+        session.go.set()
+        answers = await asyncio.gather(first, short, poisoned, both, return_exceptions=True)
+        assert [isinstance(answer, InferenceFailed) for answer in answers] == [
+            *(False, False),
+            *(True, True),
+        ]
+        assert answers[2] is not answers[3]
+        assert (await scheduler.encode(used, [sentence(32)])).vectors.tolist() == [[32, 1]]
+
+
+async def test_nan_fails_its_own_row_alone() -> None:
+    session = HeldSession()
+    async with started() as scheduler:
+        used = encoder(session)
+        first = await session.hold(scheduler, used)
+        good = asyncio.create_task(scheduler.encode(used, [sentence(30)]))
+        bad = asyncio.create_task(scheduler.encode(used, [sentence(NAN)]))
+        await asyncio.sleep(0)
+        session.go.set()
+        await first
+        assert (await good).vectors.tolist() == [[30, 1]]
+        with pytest.raises(InferenceFailed, match="NaN"):
+            await bad
+    assert len(session.batches) == 2
+
+
+async def test_a_session_that_gives_too_few_rows_leaves_nobody_waiting() -> None:
+    class Short(HeldSession):
+        def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
+            return super().run(feeds)[1:]
+
+    async with started() as scheduler:
+        with pytest.raises(InferenceFailed):
+            await scheduler.encode(encoder(Short()), [sentence(20), sentence(21)])
+        answer = await scheduler.encode(encoder(HeldSession()), [sentence(20)])
+        assert answer.vectors.tolist() == [[20, 1]]
+
+
+async def test_a_cancelled_call_is_not_run() -> None:
+    session = HeldSession()
+    async with started() as scheduler:
+        used = encoder(session)
+        first = await session.hold(scheduler, used)
+        gone = asyncio.create_task(scheduler.encode(used, [sentence(50), sentence(51)]))
+        stays = asyncio.create_task(scheduler.encode(used, [sentence(51), sentence(52)]))
+        await asyncio.sleep(0)
+        gone.cancel()
+        await asyncio.sleep(0)
+        session.go.set()
+        await first
+        await stays
+    assert [sorted(batch[:, 0].tolist()) for batch in session.batches] == [[1], [51, 52]]
+
+
+async def test_a_call_cancelled_after_it_was_taken_is_left_out_of_the_batches_to_come() -> None:
+    session = HeldSession()
+    async with started() as scheduler:
+        used = encoder(session)
+        first = await session.hold(scheduler, used)
+        short = asyncio.create_task(scheduler.encode(used, [sentence(30)]))
+        long = asyncio.create_task(scheduler.encode(used, [sentence(*[40] * BUDGET)]))
+        await asyncio.sleep(0)
+        session.go.set()
+        await first
+        session.go.clear()
+        assert await asyncio.to_thread(session.entered.acquire, timeout=PATIENCE)  # short's batch
+        long.cancel()
+        session.go.set()
+        await short
+        await scheduler.encode(used, [sentence(31)])
+    assert [len(batch[0]) for batch in session.batches] == [1, 1, 1]
+
+
+async def test_a_single_sentence_overtakes_a_request_of_many() -> None:
+    session = HeldSession()
+    length = 64
+    many = 5 * WINDOW * BUDGET // length
+    async with started() as scheduler:
+        used = encoder(session)
+        first = await session.hold(scheduler, used)
+        sentences = [sentence(*[100 + i] * length) for i in range(many)]
+        large = asyncio.create_task(scheduler.encode(used, sentences))
+        await asyncio.sleep(0)
+        small = asyncio.create_task(scheduler.encode(used, [sentence(20)]))
+        await asyncio.sleep(0)
+        session.go.set()
+        await first
+        await small
+        assert not large.done()
+        await large
+    ran = [20 in batch for batch in session.batches]
+    assert ran.index(True) <= WINDOW
+
+
+@pytest.mark.parametrize("cost", ["linear", "quadratic"])
+@pytest.mark.parametrize(("provider", "budget"), [(CPU, BUDGET), (CUDA, CUDA_BUDGET)])
+async def test_no_batch_costs_more_than_the_budget(cost: str, provider: str, budget: int) -> None:
+    session = HeldSession(provider)
+    rng = np.random.default_rng(0)
+    sentences = [
+        sentence(*[int(i)] * int(length))
+        for i, length in enumerate(rng.integers(1, 200, size=300), start=1000)
+    ]
+    async with started() as scheduler:
+        used = encoder(session, cost)
+        answer = await scheduler.encode(used, sentences)
+    assert answer.vectors[:, 1].tolist() == [len(s) for s in sentences]
+    assert 1 < len(session.batches) < 300
+    for ids in session.batches:
+        rows, longest = ids.shape
+        of_one = longest if cost == "linear" else max(longest, -(-longest * longest // 16))
+        assert rows == 1 or rows * of_one <= budget
+
+
+async def test_the_event_loop_is_free_while_the_session_runs() -> None:
+    session = HeldSession()
+    async with started() as scheduler:
+        task = await session.hold(scheduler, encoder(session))  # the loop goes on from here
+        assert not task.done()
+        session.go.set()
+        await task
+
+
+async def test_stopping_answers_everyone() -> None:
+    session = HeldSession()
+    async with started() as scheduler:
+        used = encoder(session)
+        running = await session.hold(scheduler, used)
+        waiting = asyncio.create_task(scheduler.encode(used, [sentence(20)]))
+        await asyncio.sleep(0)
+        await scheduler.stop()
+        answers = await asyncio.gather(running, waiting, return_exceptions=True)
+        assert [type(answer) for answer in answers] == [Unavailable, Unavailable]
+        with pytest.raises(Unavailable):
+            await scheduler.encode(used, [sentence(20)])
+        session.go.set()

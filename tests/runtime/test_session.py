@@ -1,0 +1,95 @@
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from runtime.errors import InferenceFailed, ProviderError
+from runtime.session import CPU, Device, OrtSession, SessionThread, gpus
+from tests.builders import encoder_graph, expected_embedding, word_table
+from text.batch import Sentence, collate
+
+pytestmark = pytest.mark.anyio
+
+without_gpu = pytest.mark.skipif(gpus() > 0, reason="says what happens without a GPU")
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("graph") / "encoder.onnx"
+    path.write_bytes(encoder_graph(word_table(), tree=True))
+    return path
+
+
+def feeds(sentences: list[Sentence]) -> dict[str, np.ndarray]:
+    batch = collate(sentences)
+    alpha = np.array(1.5, np.float32)
+    return {"ids": batch.ids, "lengths": batch.lengths, "heads": batch.heads, "alpha": alpha}
+
+
+def test_it_gives_what_the_graph_computes(graph: Path) -> None:
+    sentences = [
+        Sentence(np.array([4, 5, 6]), np.array([1, 1, 1])),
+        Sentence(np.array([9]), np.array([0])),
+    ]
+    output = OrtSession(graph, "cpu", 1).run(feeds(sentences))
+    expected = [expected_embedding(sentence) for sentence in sentences]
+    np.testing.assert_allclose(output, expected, atol=1e-6)
+
+
+@without_gpu
+def test_cuda_where_there_is_none_is_an_error(graph: Path) -> None:
+    with pytest.raises(ProviderError, match=r"device is cuda, but .* runs on CPUExecutionProvider"):
+        OrtSession(graph, "cuda", 1)
+
+
+@without_gpu
+@pytest.mark.parametrize("device", sorted(set(get_args(Device)) - {"cuda"}))
+def test_the_provider_in_use_is_told_and_nothing_is_printed(graph: Path, device: str) -> None:
+    program = (
+        "import sys; from pathlib import Path; from runtime.session import OrtSession\n"
+        "sys.stdout.write(OrtSession(Path(sys.argv[1]), sys.argv[2], 1).provider)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program, str(graph), device],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (ran.stdout, ran.stderr) == (CPU, "")
+
+
+def test_memory_does_not_grow_with_every_new_shape(graph: Path) -> None:
+    session = OrtSession(graph, "cpu", 1)
+
+    def run(size: int, length: int) -> None:
+        session.run(feeds([Sentence(np.full(length, 3), np.arange(length))] * size))
+
+    run(64, 400)  # the largest of all
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # KiB
+    for length in range(1, 400):
+        run(1 + length % 64, length)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 8 * 1024
+
+
+async def test_the_thread_gives_the_output_and_the_seconds(graph: Path) -> None:
+    thread = SessionThread()
+    session = OrtSession(graph, "cpu", 1)
+    output, seconds = await thread.run(session, feeds([Sentence(np.array([4]), np.array([0]))]))
+    assert output.shape == (1, 8)
+    assert seconds > 0
+    await thread.stop()
+
+
+async def test_a_failing_run_is_one_error_without_the_cause_in_its_message(
+    graph: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    thread = SessionThread()
+    broken = feeds([Sentence(np.array([10_000]), np.array([0]))])  # an id beyond the word table
+    with pytest.raises(InferenceFailed, match=r"^the model failed on this input$"):
+        await thread.run(OrtSession(graph, "cpu", 1), broken)
+    assert "indices element out of data bounds" in caplog.text
+    await thread.stop()
