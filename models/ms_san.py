@@ -9,9 +9,17 @@ from torch import Tensor, nn
 from models.gates import FusionGate
 from models.masks import direction, doubling_rounds, token_mask, tree_distance, word_distance
 from models.pooling import AttentivePooling, max_pooling
+from models.sentence import Encoder
 
 KINDS = 3
 """Kinds of distance, in the order of the heads: word distance, dependency distance, none."""
+
+
+def given(name: str, value: Tensor | None) -> Tensor:
+    """The structure a prior reads. Raises ValueError where the caller left it out."""
+    if value is None:
+        raise ValueError(f"a prior of this encoder reads {name}")
+    return value
 
 
 class MultiMaskAttention(nn.Module):
@@ -46,18 +54,23 @@ class MultiMaskAttention(nn.Module):
         self.value = nn.Linear(dim, dim, bias=False)
         self.output = nn.Linear(dim, dim, bias=False)  # W^O
 
-    def forward(self, x: Tensor, mask: Tensor, governors: Tensor, alpha: Tensor) -> Tensor:
+    def forward(
+        self, x: Tensor, mask: Tensor, governors: Tensor | None, alpha: Tensor | None
+    ) -> Tensor:
         """x (B, L, D), mask (B, L), governors (B, L) head indices, alpha () -> (B, L, D)."""
         weights = self.weights(x, mask, governors, alpha)  # (B, 2, H/2, L, L)
         attended = weights @ self._split(self.value(x))  # (B, 2, H/2, L, d)
         output: Tensor = self.output(attended.flatten(1, 2).transpose(1, 2).flatten(2))
         return output
 
-    def weights(self, x: Tensor, mask: Tensor, governors: Tensor, alpha: Tensor) -> Tensor:
+    def weights(
+        self, x: Tensor, mask: Tensor, governors: Tensor | None, alpha: Tensor | None
+    ) -> Tensor:
         """Attention weights (B, 2, H/2, L, L): direction, kind of distance, query, key."""
         q, k = self._split(self.query(x)), self._split(self.key(x))
         scores = q @ k.transpose(-1, -2) / self.size**0.5  # (B, 2, H/2, L, L)
-        scores = scores - alpha * self._distances(governors)
+        if self.word or self.dependency:
+            scores = scores - given("alpha", alpha) * self._distances(mask.shape[1], governors)
         weights: Tensor = scores.masked_fill(~self._allowed(mask), -torch.inf).softmax(-1)
         return weights
 
@@ -66,14 +79,17 @@ class MultiMaskAttention(nn.Module):
         per_head: Tensor = x.unflatten(-1, (2, self.heads // 2, self.size))
         return per_head.permute(0, 2, 3, 1, 4)
 
-    def _distances(self, governors: Tensor) -> Tensor:
-        """-M_dis of eq. (6): (B, 1, H/2, L, L), the kinds in turn."""
-        batch, longest = governors.shape
-        none = torch.zeros(batch, longest, longest, device=governors.device)
-        word = word_distance(longest, governors.device).expand(batch, -1, -1) if self.word else none
-        tree = tree_distance(governors, self.rounds) if self.dependency else none
-        kinds = torch.stack([word, tree, none], dim=1)  # (B, 3, L, L)
-        return kinds.repeat(1, self.heads // 2 // KINDS, 1, 1)[:, None]
+    def _distances(self, longest: int, governors: Tensor | None) -> Tensor:
+        """-M_dis of eq. (6), the kinds in turn: broadcast to (B, 1, H/2, L, L)."""
+        device = self.query.weight.device
+        word = word_distance(longest, device)[None]  # (1, L, L)
+        none = torch.zeros_like(word)
+        tree = none
+        if self.dependency:
+            tree = tree_distance(given("heads", governors), self.rounds)
+        kinds = (word if self.word else none, tree, none)
+        stacked = torch.stack([kind.expand_as(tree) for kind in kinds], dim=1)  # (B, 3, L, L)
+        return stacked.repeat(1, self.heads // 2 // KINDS, 1, 1)[:, None]
 
     def _allowed(self, mask: Tensor) -> Tensor:
         """M_dir of eq. (6) and the padding: boolean, broadcast to (B, 2, H/2, L, L)."""
@@ -94,14 +110,12 @@ class FeedForward(nn.Sequential):
         super().__init__(nn.Linear(dim, hidden), nn.ReLU(), nn.Linear(hidden, dim))
 
 
-class MSSAN(nn.Module):
+class MSSAN(Encoder):
     """The encoder: attention, fusion gate, FFN, then attentive and max pooling (Figure 1).
 
     `dropout` falls on the word vectors, on what attention gives and on the FFN's result; the paper
     does not say where (its appendix is not public), so this is ours.
     """
-
-    inputs = ("heads", "alpha")
 
     def __init__(
         self,
@@ -117,6 +131,9 @@ class MSSAN(nn.Module):
     ) -> None:
         super().__init__()
         self.dim = 2 * dim
+        # Without the dependency prior nothing is parsed, without any distance there is no alpha.
+        reads = {"heads": dependency, "alpha": word or dependency}
+        self.inputs = tuple(name for name, read in reads.items() if read)
         self.attention = MultiMaskAttention(
             dim, heads, direction=direction, word=word, dependency=dependency, max_tokens=max_tokens
         )
@@ -126,7 +143,13 @@ class MSSAN(nn.Module):
         self.pooling = AttentivePooling(FeedForward(dim, hidden))
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor, lengths: Tensor, heads: Tensor, alpha: Tensor) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        lengths: Tensor,
+        heads: Tensor | None = None,
+        alpha: Tensor | None = None,
+    ) -> Tensor:
         """x (B, L, D) word vectors, lengths (B,), heads (B, L), alpha () -> (B, 2 D)."""
         mask = token_mask(lengths, x.shape[1])
         x = self.dropout(x)

@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from torch import nn
-
 from models.ms_san import MSSAN
+from models.sentence import Encoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +15,7 @@ class Entry:
     `make` takes keywords, `dim` among them: the size of a word vector.
     """
 
-    make: Callable[..., nn.Module]
+    make: Callable[..., Encoder]
     paper: str
     cost: Literal["linear", "quadratic"]
 
@@ -30,7 +29,7 @@ ENCODERS: dict[str, Entry] = {
 }
 
 
-def build(name: str, config: Mapping[str, object]) -> nn.Module:
+def build(name: str, config: Mapping[str, object]) -> Encoder:
     """The encoder `name` with the keywords of `config`. Raises ValueError naming what is known."""
     if name not in ENCODERS:
         raise ValueError(f"no encoder {name!r}: known are {', '.join(sorted(ENCODERS))}")

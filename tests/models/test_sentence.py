@@ -1,7 +1,7 @@
 import torch
 
 from models.ms_san import MSSAN
-from models.sentence import SentenceEncoder, word_table
+from models.sentence import Encoder, SentenceEncoder, word_table
 
 
 def model(*, frozen: bool = True) -> SentenceEncoder:
@@ -48,7 +48,7 @@ def test_a_frozen_table_is_not_trained() -> None:
 
 
 def test_structure_that_is_not_read_is_ignored() -> None:
-    class Average(torch.nn.Module):
+    class Average(Encoder):
         dim, inputs = 12, ()
 
         def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:

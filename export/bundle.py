@@ -1,0 +1,119 @@
+"""A trained model -> a bundle: rounded, exported, compared, and only then written."""
+
+import copy
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from torch import nn
+
+from export.errors import ExportError
+from export.onnx import encoder_graph, head_graph
+from export.parity import TOLERANCE, Model, Parity, check
+from export.quantize import round_weights
+from models.registry import ENCODERS
+from models.sentence import SentenceEncoder
+from runtime.bundle import ENCODER, HEAD, VOCAB, write
+from runtime.card import Card, Kind, ParserCard, ScoreCard, TrainingCard
+from text.vocab import Vocab
+
+Module = TypeVar("Module", bound=nn.Module)
+
+HEAD_INPUTS: dict[Kind, tuple[str, ...]] = {
+    "nli": ("first", "second"),
+    "relatedness": ("first", "second"),
+    "classification": ("sentence",),
+    "embedding": (),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What a bundle is made from: a model and what its card says of it."""
+
+    encoder: str  # its name in models.registry
+    config: Mapping[str, bool | int | float | str | None]  # and its keywords
+    model: SentenceEncoder
+    head: nn.Module | None
+    vocab: Vocab
+    task: str
+    kind: Kind
+    labels: tuple[str, ...]
+    max_tokens: int
+    alpha: float
+    parser: ParserCard
+    scores: tuple[ScoreCard, ...]
+    training: TrainingCard
+    licence: str
+
+
+def export_bundle(trained: Trained, out: Path) -> Card:
+    """Write the bundle `out`, in the place of one that stands there; its card.
+
+    Raises ExportError (ParityError among it) before anything is written, and
+    runtime.errors.BundleError where the runtime would not load what was made.
+    """
+    inputs = HEAD_INPUTS[trained.kind]
+    if (trained.head is not None) != bool(inputs):
+        raise ExportError(f"a model of kind {trained.kind} has {'a' if inputs else 'no'} head")
+    exact = Model(_evaluating(trained.model), trained.head and _evaluating(trained.head), inputs)
+    rounded = copy.deepcopy(exact)
+    try:
+        round_weights(rounded.encoder)
+        if rounded.head is not None:
+            round_weights(rounded.head)
+    except ValueError as error:
+        raise ExportError(str(error)) from error
+
+    graphs = {"encoder": encoder_graph(rounded.encoder)}
+    if rounded.head is not None:
+        graphs["head"] = head_graph(rounded.head, trained.model.encoder.dim, inputs)
+    parity = check(graphs, rounded, exact, len(trained.vocab), trained.max_tokens)
+
+    with tempfile.TemporaryDirectory() as temporary:
+        vocab = Path(temporary) / VOCAB
+        trained.vocab.save(vocab)
+        files: dict[str, Path | bytes] = {ENCODER: graphs["encoder"], VOCAB: vocab}
+        if "head" in graphs:
+            files[HEAD] = graphs["head"]
+        return write(out, _card(trained, parity), files)
+
+
+def _card(trained: Trained, parity: Parity) -> dict[str, Any]:
+    """The fields of the card that do not follow from the files."""
+    encoder = trained.model.encoder
+    entry = ENCODERS[trained.encoder]
+    return {
+        "task": trained.task,
+        "kind": trained.kind,
+        "encoder": {
+            "name": trained.encoder,
+            "config": dict(trained.config),
+            "parameters": sum(parameter.numel() for parameter in encoder.parameters()),
+            "paper": entry.paper,
+        },
+        "dimension": encoder.dim,
+        "labels": trained.labels,
+        "max_tokens": trained.max_tokens,
+        "tree": "heads" in encoder.inputs,
+        "cost": entry.cost,
+        "alpha": trained.alpha if "alpha" in encoder.inputs else None,
+        "parser": trained.parser,
+        "parity": {
+            "max_abs_error": parity.error,
+            "tolerance": TOLERANCE,
+            "cases": parity.cases,
+            "against": "torch with the weights as stored (matrices float16, word table int8); "
+            f"torch with the weights as trained is {parity.loss:.1e} away at most",
+        },
+        "scores": trained.scores,
+        "training": trained.training,
+        "licence": trained.licence,
+    }
+
+
+def _evaluating(module: Module) -> Module:
+    """A copy in float32, on the CPU, without dropout."""
+    return copy.deepcopy(module).cpu().float().eval()

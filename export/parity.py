@@ -1,0 +1,161 @@
+"""The exported graphs against the torch model, on shapes that the export never saw."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+import torch
+from torch import nn
+
+from export.errors import ParityError
+from models.sentence import SentenceEncoder
+from text.batch import Batch, Sentence, collate
+from text.vocab import UNKNOWN
+
+TOLERANCE = 1e-4
+"""Largest absolute difference allowed, in an embedding's value or a logit."""
+SEED = 0
+ALPHAS = (1.0, 0.0, 0.1, 0.5, 2.0)
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    name: str
+    batch: Batch
+    alpha: float
+
+
+@dataclass(frozen=True, slots=True)
+class Parity:
+    """`error`: graphs to the torch model they were exported from, `loss`: to the model unrounded."""
+
+    error: float
+    loss: float
+    cases: int
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A sentence encoder and, unless the kind has none, the head with the names of its inputs."""
+
+    encoder: SentenceEncoder
+    head: nn.Module | None
+    head_inputs: tuple[str, ...]  # one sentence, or two
+
+
+def check(
+    graphs: Mapping[str, bytes], rounded: Model, unrounded: Model, words: int, max_tokens: int
+) -> Parity:
+    """Compare `graphs` ("encoder" and, with a head, "head") with both models on every case.
+
+    Raises ParityError, which names the worst case, where a difference to `rounded` is above
+    TOLERANCE or is no number.
+    """
+    sessions = {name: _session(graph) for name, graph in graphs.items()}
+    error, loss, count = 0.0, 0.0, 0
+    for case in cases(words, max_tokens):
+        feeds = _feeds(case, rounded.encoder.inputs)
+        found = _run_graphs(sessions, feeds, rounded.head_inputs)
+        expected, exact = _run_torch(rounded, feeds), _run_torch(unrounded, feeds)
+        for graph, values in found.items():
+            difference = float(np.abs(values - expected[graph]).max())
+            if not difference <= TOLERANCE:  # so written, NaN fails as well
+                raise ParityError(
+                    f"the {graph} graph is {difference:.1e} away from torch on {case.name}: "
+                    f"more than {TOLERANCE:.0e}"
+                )
+            error = max(error, difference)
+            loss = max(loss, float(np.abs(values - exact[graph]).max()))
+        count += 1
+    return Parity(error, loss, count)
+
+
+def cases(words: int, max_tokens: int) -> Iterator[Case]:
+    """Batches over a vocabulary of `words`: sizes, lengths, trees and alphas at their extremes."""
+    rng = np.random.default_rng(SEED)
+
+    def batch(lengths: Ints, tree: Callable[[int], Ints], *, unknown: bool = False) -> Batch:
+        return collate(
+            [
+                Sentence(
+                    np.full(n, UNKNOWN) if unknown else rng.integers(UNKNOWN, words, n), tree(n)
+                )
+                for n in np.minimum(lengths, max_tokens).tolist()
+            ]
+        )
+
+    def mixed(size: int, longest: int) -> Ints:
+        return rng.integers(1, longest + 1, size)
+
+    trees: dict[str, Callable[[int], Ints]] = {
+        "chain": lambda n: np.maximum(np.arange(n) - 1, 0),  # the deepest tree there is
+        "flat tree": lambda n: np.zeros(n, np.int64),
+        "forest": lambda n: _forest(rng, n),
+        "row of roots": np.arange,
+    }
+    for name, tree in trees.items():
+        yield Case(f"a {name} of {max_tokens} tokens", batch(np.array([max_tokens]), tree), 1.0)
+    for length in (1, 2, 3):
+        yield Case(
+            f"a sentence of length {length}", batch(np.array([length]), trees["forest"]), 0.5
+        )
+    longest_and_shortest = batch(np.array([max_tokens, 1]), trees["forest"])
+    yield Case("the longest beside the shortest sentence", longest_and_shortest, 1.0)
+    yield Case("unknown words only", batch(mixed(4, 12), trees["forest"], unknown=True), 1.0)
+    for alpha in ALPHAS:
+        yield Case(f"7 sentences at alpha {alpha}", batch(mixed(7, 30), trees["forest"]), alpha)
+    for size, longest in ((64, 50), (512, 20)):
+        yield Case(f"{size} sentences", batch(mixed(size, longest), trees["forest"]), 1.5)
+
+
+def _forest(rng: np.random.Generator, length: int) -> Ints:
+    """Tokens in random order, each a root (one in ten) or hung under one before it."""
+    order = rng.permutation(length)
+    heads = order.copy()
+    for i, token in enumerate(order):
+        heads[token] = token if i == 0 or rng.random() < 0.1 else order[rng.integers(i)]
+    return heads
+
+
+def _session(graph: bytes) -> onnxruntime.InferenceSession:
+    return onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])
+
+
+def _feeds(case: Case, inputs: tuple[str, ...]) -> dict[str, npt.NDArray[np.generic]]:
+    known: dict[str, npt.NDArray[np.generic]] = {
+        "ids": case.batch.ids,
+        "lengths": case.batch.lengths,
+        "heads": case.batch.heads,
+        "alpha": np.array(case.alpha, np.float32),
+    }
+    return {name: known[name] for name in ("ids", "lengths", *inputs)}
+
+
+def _run_graphs(
+    sessions: Mapping[str, onnxruntime.InferenceSession],
+    feeds: Mapping[str, npt.NDArray[np.generic]],
+    head_inputs: tuple[str, ...],
+) -> dict[str, Floats]:
+    """The embeddings and, with a head, its logits on them (for a pair: each and the one before)."""
+    (embedding,) = sessions["encoder"].run(None, dict(feeds))
+    found = {"encoder": embedding}
+    if "head" in sessions:
+        sides = dict(zip(head_inputs, (embedding, np.roll(embedding, 1, 0)), strict=False))
+        (found["head"],) = sessions["head"].run(None, sides)
+    return found
+
+
+def _run_torch(model: Model, feeds: Mapping[str, npt.NDArray[np.generic]]) -> dict[str, Floats]:
+    """What `_run_graphs` gives, from torch."""
+    with torch.inference_mode():
+        embedding = model.encoder(**{name: torch.as_tensor(v) for name, v in feeds.items()})
+        found = {"encoder": embedding.numpy()}
+        if model.head is not None:
+            sides = dict(zip(model.head_inputs, (embedding, embedding.roll(1, 0)), strict=False))
+            found["head"] = model.head(**sides).numpy()
+    return found

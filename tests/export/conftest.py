@@ -1,0 +1,28 @@
+"""Bundles that are exported once for all tests: tracing takes seconds."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from export.bundle import export_bundle
+from runtime.bundle import Bundle, read
+from tests.export.trained import trained
+
+torch.set_num_threads(1)  # small tensors: a second thread only waits for the first
+
+
+@pytest.fixture(scope="session")
+def nli(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    """MS-SAN with every prior, and the NLI head."""
+    out: Path = tmp_path_factory.mktemp("bundles") / "ms-san-nli"
+    export_bundle(trained("nli"), out)
+    return read(out)
+
+
+@pytest.fixture(scope="session")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    """MS-SAN without distances, which reads neither tree nor alpha, and a classification head."""
+    out: Path = tmp_path_factory.mktemp("bundles") / "ms-san-plain"
+    export_bundle(trained("classification", word=False, dependency=False), out)
+    return read(out)

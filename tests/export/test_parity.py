@@ -1,0 +1,110 @@
+"""The parity check itself: what it looks at, and that it fails where it must."""
+
+import copy
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from export.bundle import HEAD_INPUTS
+from export.errors import ParityError
+from export.parity import Model, cases, check
+from export.quantize import round_weights
+from runtime.bundle import ENCODER, HEAD, Bundle
+from tests.export.trained import MAX_TOKENS, WORDS, trained
+from text.structure import ancestors, check_heads
+from text.vocab import UNKNOWN
+
+
+def test_the_cases_reach_every_extreme() -> None:
+    found = list(cases(WORDS, MAX_TOKENS))
+    assert len({case.name for case in found}) == len(found)
+    assert {len(case.batch.lengths) for case in found} >= {1, 2, 7, 64, 512}
+    assert {case.batch.ids.shape[1] for case in found} >= {1, 2, 3, MAX_TOKENS}
+    assert {case.alpha for case in found} >= {0.0, 0.1, 0.5, 1.0, 2.0}
+    depths, roots, unknown = set(), set(), []
+    for case in found:
+        batch = case.batch
+        assert batch.lengths.min() >= 1
+        assert batch.ids.max() < WORDS
+        for ids, heads, length in zip(batch.ids, batch.heads, batch.lengths, strict=True):
+            tree = heads[:length]
+            check_heads(tree)
+            depths.add(int(ancestors(tree).sum(1).max()))
+            roots.add(int((tree == np.arange(length)).sum()))
+            assert (ids[:length] > 0).all()
+        inside = np.arange(batch.ids.shape[1]) < batch.lengths[:, None]
+        unknown.append(bool((batch.ids[inside] == UNKNOWN).all()))
+    assert max(depths) == MAX_TOKENS
+    assert {1, 2, MAX_TOKENS} <= roots
+    assert any(unknown)
+    assert any(len(set(case.batch.lengths.tolist())) > 10 for case in found)
+
+
+def test_a_model_of_one_token_and_no_words_has_cases_too() -> None:
+    for case in cases(2, 1):
+        assert case.batch.ids.shape[1] == 1
+        assert (case.batch.ids == UNKNOWN).all()
+
+
+@pytest.fixture
+def model() -> Model:
+    start = trained("nli")
+    assert start.head is not None
+    return Model(start.model.eval(), start.head.eval(), HEAD_INPUTS["nli"])
+
+
+def graphs(bundle: Bundle) -> dict[str, bytes]:
+    return {
+        "encoder": (bundle.folder / ENCODER).read_bytes(),
+        "head": (bundle.folder / HEAD).read_bytes(),
+    }
+
+
+def rounded(model: Model) -> Model:
+    again = copy.deepcopy(model)
+    assert again.head is not None
+    round_weights(again.encoder)
+    round_weights(again.head)
+    return again
+
+
+def test_it_measures_rounding_apart_from_the_export(nli: Bundle, model: Model) -> None:
+    parity = check(graphs(nli), rounded(model), model, WORDS, MAX_TOKENS)
+    assert parity.error < 1e-5
+    assert 1e-4 < parity.loss < 0.1
+    assert parity.cases == len(list(cases(WORDS, MAX_TOKENS)))
+    assert nli.card.parity.cases == parity.cases
+
+
+def shift(module: nn.Module, name: str, value: float) -> None:
+    with torch.no_grad():
+        module.get_parameter(name)[0] += value
+
+
+@pytest.mark.parametrize(
+    ("change", "graph"),
+    [
+        (lambda model: shift(model.encoder, "encoder.norm.bias", 2e-4), "encoder"),
+        (lambda model: shift(model.encoder, "encoder.norm.bias", float("nan")), "encoder"),
+        (lambda model: shift(model.head, "layers.4.bias", 2e-4), "head"),
+    ],
+    ids=["encoder", "not a number", "head"],
+)
+def test_a_difference_fails_and_names_graph_and_case(
+    nli: Bundle, model: Model, change: Callable[[Model], None], graph: str
+) -> None:
+    other = rounded(model)
+    change(other)
+    with pytest.raises(ParityError, match=f"the {graph} graph is .* away from torch on a chain"):
+        check(graphs(nli), other, model, WORDS, MAX_TOKENS)
+
+
+def test_too_few_rounds_of_pointer_doubling_are_found(nli: Bundle, model: Model) -> None:
+    """The deepest tree is what tells them apart: shallow ones agree."""
+    other = rounded(model)
+    other.encoder.encoder.get_submodule("attention").rounds = 5  # type: ignore[assignment]  # nn.Module hides it
+    with pytest.raises(ParityError, match="on a chain of 40 tokens"):
+        check(graphs(nli), other, model, WORDS, MAX_TOKENS)

@@ -1,0 +1,64 @@
+"""A small MS-SAN that nobody trained, and what its card says: what export starts from."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from export.bundle import Trained
+from models.heads import ClassificationHead, NLIHead
+from models.masks import token_mask
+from models.registry import build
+from models.sentence import Encoder, SentenceEncoder, word_table
+from runtime.card import Kind, ParserCard, TrainingCard
+from text.vocab import Vocab
+
+DIM, WORDS, MAX_TOKENS = 24, 50, 40
+LABELS: dict[Kind, tuple[str, ...]] = {
+    "nli": ("contradiction", "entailment", "neutral"),
+    "classification": ("negative", "positive"),
+    "embedding": (),
+}
+
+
+class Average(Encoder):
+    """The mean of the word vectors, twice: quick to export where the encoder does not matter."""
+
+    dim, inputs = 2 * DIM, ()
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        inside = token_mask(lengths, x.shape[1])[:, :, None]
+        return ((x * inside).sum(1) / lengths[:, None]).repeat(1, 2)
+
+
+def trained(
+    kind: Kind, *, average: bool = False, head: nn.Module | None = None, **encoder: Any
+) -> Trained:
+    """Random weights from a seed; `encoder` are keywords of the encoder, `head` replaces the head."""
+    torch.manual_seed(0)
+    config = {"dim": DIM, "hidden": 20, "max_tokens": MAX_TOKENS, **encoder}
+    table = word_table(torch.randn(WORDS, DIM), frozen=False)
+    model = SentenceEncoder(table, Average() if average else build("ms-san", config))
+    heads: dict[Kind, nn.Module | None] = {
+        "nli": NLIHead(2 * DIM, hidden=16, dropout=0.3),
+        "classification": ClassificationHead(2 * DIM, hidden=16, classes=2),
+        "embedding": None,
+    }
+    return Trained(
+        encoder="ms-san",
+        config=config,
+        model=model,
+        head=head or heads[kind],
+        vocab=Vocab(f"word{i}" for i in range(WORDS - 2)),
+        task="toy",
+        kind=kind,
+        labels=LABELS[kind],
+        max_tokens=MAX_TOKENS,
+        alpha=0.5,
+        parser=ParserCard(name="en_tiny", fingerprint="0" * 64),
+        scores=(),
+        training=TrainingCard(
+            data=(), vectors="random", seed=0, epochs=0, config="", command="", commit=""
+        ),
+        licence="Apache-2.0",
+    )
