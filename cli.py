@@ -4,7 +4,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -86,6 +86,27 @@ def train(
     file = Path(target)
     paths = Paths(run or Path("runs") / file.stem, data, parser, Path(".cache/parses"))
     train_run(config.read(file), paths, resume=resume, console=Console())
+
+
+@app.command()
+def evaluate(
+    model: Annotated[str, typer.Argument(help="Name of a served bundle, such as ms-san-sst2.")],
+    task: Annotated[str, typer.Argument(help="Task to score it on, such as sst2.")],
+    split: Annotated[Literal["dev", "test"], typer.Option(help="Which split.")] = "dev",
+    url: Annotated[str, typer.Option(help="The running service.")] = "http://127.0.0.1:8000",
+    data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = Path("../shared/data"),
+) -> None:
+    """Score a model of a running service on a task's split, over HTTP."""
+    import httpx
+
+    from training import tasks
+    from training.evaluate import Server, accuracy
+
+    with httpx.Client(timeout=60) as client:
+        score = accuracy(tasks.get(task), split, data, Server(url, model, client))
+    typer.echo(
+        f"{model} on {score.dataset} {split}: {score.metric} {score.value:.4f} ({score.rows} rows)"
+    )
 
 
 def main() -> None:

@@ -26,12 +26,12 @@ CONFIG = Path(__file__).with_name("parser.cfg")
 NAME = "heedful_ewt"
 ATTRIBUTES = ("ORTH", "SPACY", "HEAD", "DEP", "SENT_START")
 TEXTS = {
-    "snli/train_subset.jsonl": 24_000,
-    "mnli/train_subset.jsonl": 10_000,
-    "nli_newprotocols/train.jsonl": 8_000,
+    "snli/train_subset.jsonl": 14_000,
+    "mnli/train_subset.jsonl": 6_000,
+    "nli_newprotocols/train.jsonl": 4_000,
     "sst5/train.jsonl": 8_544,
-    "trec/train.jsonl": 3_000,
-    "stsb/train.jsonl": 3_000,
+    "trec/train.jsonl": 2_000,
+    "stsb/train.jsonl": 2_000,
 }
 """Texts that the teacher writes trees for, drawn at random: what the encoders will be asked about."""
 VECTOR_WORDS, VECTOR_WIDTH = 20_000, 64
