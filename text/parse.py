@@ -19,7 +19,7 @@ LONGEST_RUN = 500
 """Characters without white space read as one piece: spaCy's tokenizer is quadratic in them."""
 WINDOW = 4096
 """Characters tokenized at first; a longer text is read on only while it may still fit."""
-_TOO_LONG_A_RUN = re.compile(rf"\S{{{LONGEST_RUN + 1}}}")
+_TOO_LONG_A_RUN = re.compile(rf"(?<!\S)\S{{{LONGEST_RUN + 1}}}")
 _LAST_RUN = re.compile(r"\s\S*\Z")
 
 

@@ -1,0 +1,74 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.forests import forest
+from text.batch import Sentence, collate, plan
+from text.vocab import PAD
+
+lengths = st.lists(st.integers(1, 60), min_size=1, max_size=40)
+
+
+def sentence(rng: np.random.Generator, length: int) -> Sentence:
+    return Sentence(rng.integers(1, 100, length), forest(rng, length))
+
+
+@given(lengths, st.integers(0, 2**32))
+def test_a_batch_holds_each_sentence_and_padding(sizes: list[int], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sentences = [sentence(rng, size) for size in sizes]
+    batch = collate(sentences)
+    longest = max(sizes)
+    assert batch.ids.shape == batch.heads.shape == (len(sizes), longest)
+    assert batch.ids.dtype == batch.heads.dtype == batch.lengths.dtype == np.int64
+    assert batch.lengths.tolist() == sizes
+    for row, one in enumerate(sentences):
+        assert batch.ids[row].tolist() == [*one.ids, *[PAD] * (longest - len(one))]
+        assert batch.heads[row].tolist() == [*one.heads, *range(len(one), longest)]
+    empty = sum(longest - size for size in sizes)
+    assert batch.padding == pytest.approx(empty / (len(sizes) * longest))
+
+
+@pytest.mark.parametrize("sizes", [[], [0], [3, 0]])
+def test_nothing_to_encode_is_refused(sizes: list[int]) -> None:
+    with pytest.raises(ValueError, match="a batch needs at least one sentence"):
+        collate([sentence(np.random.default_rng(0), size) for size in sizes])
+
+
+@given(lengths, st.integers(1, 400))
+def test_a_plan_serves_each_sentence_once_within_the_budget(sizes: list[int], budget: int) -> None:
+    groups = plan(sizes, budget)
+    assert sorted(index for group in groups for index in group) == list(range(len(sizes)))
+    for group in groups:
+        cells = len(group) * max(sizes[index] for index in group)
+        assert cells <= budget or len(group) == 1
+
+
+@given(lengths, st.integers(1, 400))
+def test_a_plan_puts_like_lengths_together_and_fills_its_groups(
+    sizes: list[int], budget: int
+) -> None:
+    groups = plan(sizes, budget)
+    ordered = [sizes[index] for group in groups for index in group]
+    assert ordered == sorted(sizes)
+    for group, following in itertools.pairwise(groups):
+        assert (len(group) + 1) * sizes[following[0]] > budget  # one more would not have fitted
+
+
+def test_no_sentence_makes_no_group() -> None:
+    assert plan([], 10) == []
+
+
+def test_the_key_tells_words_and_trees_apart() -> None:
+    ids, heads = np.array([3, 4, 5]), np.array([0, 0, 1])
+    assert Sentence(ids, heads).key == Sentence(ids.copy(), heads.copy()).key
+    others = [
+        Sentence(ids[::-1].copy(), heads),
+        Sentence(ids, np.array([0, 0, 0])),
+        Sentence(ids[:2], heads[:2]),
+        Sentence(heads, ids),
+    ]
+    assert len({other.key for other in others} | {Sentence(ids, heads).key}) == 5

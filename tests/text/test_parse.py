@@ -1,0 +1,202 @@
+"""Text -> tokens, offsets and trees: for any Unicode, of any length, and nothing is kept."""
+
+import random
+import string
+
+import numpy as np
+import pytest
+import spacy
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from tests.builders import BuiltParser
+from text.parse import LONGEST_RUN, WINDOW, Parse, ParseJob, Parser
+from text.structure import check_heads
+
+EVERYTHING = 100_000
+SPACES = [" ", "\n", "\t", "\u3000", "\u2028", "\x85", "\x1c"]
+INVISIBLE = ["\u200b", "\ufeff", "\x00", "\u0301", "\u200d"]  # characters, but no white space
+ENGLISH = ["Two kids", "wash their hands.", "don't", "U.S.", "e-mail", ":-)", "10km", "'s", "..."]
+FOREIGN = ["naïve", "İstanbul", "你好", "مرحبا", "\U0001f468\u200d\U0001f469\u200d\U0001f467"]
+pieces = st.text() | st.sampled_from([*SPACES, *INVISIBLE, *ENGLISH, *FOREIGN, "http://a.b/c?d=1"])
+texts = st.lists(pieces, max_size=12).map("".join)
+
+
+def read(parser: Parser, text: str, max_tokens: int = EVERYTHING, *, tree: bool = True) -> Parse:
+    (parse,) = parser.parse([ParseJob(text, max_tokens, tree)])
+    return parse
+
+
+def spans(parse: Parse) -> list[str]:
+    return [parse.text[a:b] for a, b in zip(parse.starts, parse.stops, strict=True)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(texts)
+@example("")
+@example(" \n\t")
+@example("  leading and trailing  ")
+@example("a\n\nb\r\nc")
+def test_offsets_are_the_tokens_of_any_text(parser: Parser, text: str) -> None:
+    parse = read(parser, text)
+    assert parse.text == text
+    assert tuple(spans(parse)) == parse.tokens
+    assert not any(token.isspace() for token in parse.tokens)
+    # in order, without overlap, and with nothing but white space between them
+    assert "".join(parse.tokens) == "".join(text.split())
+    assert (parse.starts[1:] >= parse.stops[:-1]).all()
+    assert not parse.cut
+
+
+@settings(max_examples=150, deadline=None)
+@given(texts)
+def test_heads_are_a_forest_over_the_tokens(parser: Parser, text: str) -> None:
+    parse = read(parser, text)
+    assert len(parse.heads) == len(parse.deps) == len(parse)
+    check_heads(parse.heads)
+    flat = read(parser, text, tree=False)
+    assert flat.tokens == parse.tokens
+    assert flat.heads.tolist() == list(range(len(parse)))
+    assert flat.deps == ()
+
+
+@settings(max_examples=150, deadline=None)
+@given(texts, st.integers(1, 12), st.booleans())
+@example("two words  \n ", 2, False)
+def test_a_cut_parse_is_the_beginning_of_the_whole(
+    parser: Parser, text: str, max_tokens: int, tree: bool
+) -> None:
+    whole, cut = read(parser, text), read(parser, text, max_tokens, tree=tree)
+    assert cut.tokens == whole.tokens[:max_tokens]
+    assert cut.starts.tolist() == whole.starts[:max_tokens].tolist()
+    assert cut.cut == (len(whole) > max_tokens)  # white space behind the last token is no loss
+    check_heads(cut.heads)
+
+
+@pytest.fixture
+def chained() -> Parser:
+    """spaCy gives white space a place in the tree; here each token hangs under the one before."""
+
+    @Language.component("chain")
+    def chain(doc: Doc) -> Doc:
+        for token in doc[1:]:
+            token.head, token.dep_ = doc[token.i - 1], "dep"
+        return doc
+
+    nlp = spacy.blank("en")
+    nlp.add_pipe("chain")
+    return Parser(nlp, "en_chain", "0" * 64)
+
+
+def test_what_hangs_under_white_space_moves_up(chained: Parser) -> None:
+    assert read(chained, "a  b \n c").heads.tolist() == [0, 0, 1]
+
+
+def test_what_hangs_under_a_root_of_white_space_is_a_root(chained: Parser) -> None:
+    assert read(chained, " \n a b").heads.tolist() == [0, 0]
+
+
+def test_a_tree_is_of_the_tokens_that_are_kept(chained: Parser) -> None:
+    assert read(chained, "a b  c d e", 3).heads.tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("length", [1, 499, 500])
+def test_a_run_up_to_the_limit_is_read_whole(parser: Parser, length: int) -> None:
+    parse = read(parser, "see " + "x" * length)
+    assert parse.tokens == ("see", "x" * length)
+    assert not parse.cut
+
+
+@pytest.mark.parametrize("length", [501, 5_000, 1_000_000])
+def test_a_longer_run_is_cut_and_said_to_be(parser: Parser, length: int) -> None:
+    parse = read(parser, "see " + "x" * length + " and more")
+    assert parse.tokens == ("see", "x" * LONGEST_RUN)
+    assert parse.cut
+    assert spans(parse) == list(parse.tokens)
+
+
+def test_a_run_behind_the_last_token_that_fits_is_not_reached(parser: Parser) -> None:
+    parse = read(parser, "only two words " + "x" * 10_000, 2)
+    assert parse.tokens == ("only", "two")
+    assert parse.cut
+
+
+def test_runs_just_under_the_limit_do_not_add_up(parser: Parser) -> None:
+    """Two megabytes of them, the most a request may hold, are searched in one pass."""
+    parse = read(parser, ("x" * LONGEST_RUN + " ") * 4_000, 3)
+    assert parse.tokens == ("x" * LONGEST_RUN,) * 3
+    assert parse.cut
+
+
+def words(count: int, seed: int = 0) -> list[str]:
+    rng = random.Random(seed)
+    return ["".join(rng.choices(string.ascii_lowercase, k=7)) for _ in range(count)]
+
+
+def test_ten_thousand_tokens(parser: Parser) -> None:
+    written = words(10_000)
+    text = " ".join(written)
+    assert len(text) > 4 * WINDOW
+    parse = read(parser, text, 10_000)
+    assert parse.tokens == tuple(written)
+    assert not parse.cut
+    check_heads(parse.heads)
+    for limit in (1, 256, 600, 9_999):
+        shorter = read(parser, text, limit, tree=False)
+        assert shorter.tokens == tuple(written[:limit])
+        assert shorter.cut
+
+
+def test_the_edge_of_the_window_does_not_split_a_token(parser: Parser) -> None:
+    for shift in range(12):
+        text = "a" * shift + " " + "don't stop " * (WINDOW // 11 + 50)
+        parse = read(parser, text, tree=False)
+        nlp = spacy.blank("en")
+        assert parse.tokens == tuple(token.text for token in nlp(text) if not token.is_space)
+
+
+def test_a_text_of_white_space_alone_holds_no_token(parser: Parser) -> None:
+    parse = read(parser, " \n" * 50_000, 5)
+    assert len(parse) == 0
+    assert not parse.cut
+
+
+def test_answers_keep_the_order_of_the_jobs(parser: Parser) -> None:
+    jobs = [ParseJob(f"text {i}" + " more" * (i % 5), 4, i % 3 == 0) for i in range(30)]
+    for i, (job, parse) in enumerate(zip(jobs, parser.parse(jobs), strict=True)):
+        assert parse.text == job.text
+        assert parse.tokens[1] == str(i)
+        assert bool(parse.deps) == job.tree
+    assert parser.parse([]) == []
+
+
+def test_a_text_is_parsed_the_same_alone_and_among_others(parser: Parser) -> None:
+    rng = random.Random(1)
+    jobs = [ParseJob(" ".join(words(rng.randint(1, 30), seed)), 256, True) for seed in range(64)]
+    for job, parse in zip(jobs, parser.parse(jobs), strict=True):
+        (alone,) = parser.parse([job])
+        assert alone.heads.tolist() == parse.heads.tolist()
+        assert alone.deps == parse.deps
+
+
+def test_nothing_is_kept_of_what_was_read(pipeline: BuiltParser) -> None:
+    nlp = spacy.load(pipeline.folder)
+    parser = Parser(nlp, "en_tiny", pipeline.fingerprint)
+    parser.parse([ParseJob("Two kids wash their hands.", 256, True)])
+    strings, lexemes = len(nlp.vocab.strings), list(nlp.vocab)  # len(vocab) never goes down
+    for seed in range(5):
+        parser.parse([ParseJob(" ".join(words(40, seed)), 256, True) for _ in range(10)])
+    assert len(nlp.vocab.strings) == strings
+    assert len(list(nlp.vocab)) == len(lexemes)
+
+
+def test_a_text_that_cannot_be_read_does_not_harm_the_next(parser: Parser) -> None:
+    before = read(parser, "Two kids wash their hands.")
+    for _ in range(3):
+        with pytest.raises(UnicodeEncodeError):
+            read(parser, "half a character: \ud800")
+    after = read(parser, "Two kids wash their hands.")
+    assert after.tokens == before.tokens
+    np.testing.assert_array_equal(after.heads, before.heads)

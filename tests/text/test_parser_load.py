@@ -1,0 +1,76 @@
+"""Which spaCy pipelines are taken, and what identifies one."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import spacy
+
+from tests.builders import BuiltParser
+from text.parse import ParseJob, Parser, ParserError, fingerprint
+
+
+def test_name_and_fingerprint_are_the_pipelines(pipeline: BuiltParser) -> None:
+    parser = Parser.load(pipeline.folder)
+    assert parser.name == pipeline.name
+    assert parser.fingerprint == pipeline.fingerprint
+    assert len(parser.fingerprint) == 64
+
+
+def test_a_pipeline_that_is_not_there_is_named_with_the_remedy(tmp_path: Path) -> None:
+    for missing in (tmp_path / "nothing", "en_no_such_pipeline"):
+        with pytest.raises(ParserError, match=r"name a folder or an installed package") as caught:
+            Parser.load(missing)
+        assert str(missing) in str(caught.value)
+
+
+def test_an_empty_folder_is_no_pipeline(tmp_path: Path) -> None:
+    with pytest.raises(ParserError, match="cannot load the spaCy pipeline"):
+        Parser.load(tmp_path)
+
+
+def test_a_pipeline_without_a_parser_is_refused(tmp_path: Path) -> None:
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    with pytest.raises(ParserError, match="has no dependency parser"):
+        Parser.load(tmp_path / "blank")
+
+
+@pytest.mark.parametrize(
+    "file", ["config.cfg", "meta.json", "parser/model", "parser/cfg", "vocab/strings.json"]
+)
+@pytest.mark.parametrize("content", [b"", b"\x00garbage\xff{"], ids=["empty", "garbage"])
+def test_a_broken_pipeline_is_refused(
+    pipeline: BuiltParser, tmp_path: Path, file: str, content: bytes
+) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(pipeline.folder, broken)
+    (broken / file).write_bytes(content)
+    with pytest.raises(ParserError, match="cannot load the spaCy pipeline"):
+        Parser.load(broken)
+
+
+def test_what_is_not_needed_is_not_run(pipeline: BuiltParser, tmp_path: Path) -> None:
+    nlp = spacy.load(pipeline.folder)
+    nlp.add_pipe("sentencizer", first=True)
+    nlp.add_pipe("merge_noun_chunks")  # would join tokens
+    nlp.to_disk(tmp_path / "more")
+    job = ParseJob("Two kids wash their hands.", 256, True)
+    (more,), (plain,) = (
+        Parser.load(path).parse([job]) for path in (tmp_path / "more", pipeline.folder)
+    )
+    assert more.tokens == plain.tokens
+    assert more.heads.tolist() == plain.heads.tolist()
+
+
+def test_the_fingerprint_is_of_names_and_bytes_alone(pipeline: BuiltParser, tmp_path: Path) -> None:
+    copy = tmp_path / "elsewhere"
+    shutil.copytree(pipeline.folder, copy)
+    assert fingerprint(copy) == pipeline.fingerprint
+    for file in sorted(path for path in copy.rglob("*") if path.is_file()):
+        content = file.read_bytes()
+        file.write_bytes(content + b" ")
+        assert fingerprint(copy) != pipeline.fingerprint
+        file.write_bytes(content)
+    assert fingerprint(copy) == pipeline.fingerprint
+    (copy / "meta.json").rename(copy / "meta2.json")
+    assert fingerprint(copy) != pipeline.fingerprint

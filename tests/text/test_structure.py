@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.forests import BALLGAME, BALLGAME_HEADS, Ints, chain, forests, star
+from tests.reference.ms_san import dependency_distances
+from text.structure import ancestors, check_heads, tree_distance
+
+EXPECTED = {"wash": 0, "kids": 1, "hands": 1, "Two": 2, "ballgame": 2, "their": 2, "at": 3, "a": 3}
+
+
+def test_the_papers_example() -> None:
+    check_heads(BALLGAME_HEADS)
+    from_wash = tree_distance(BALLGAME_HEADS)[BALLGAME.index("wash")]
+    assert dict(zip(BALLGAME, from_wash.tolist(), strict=True)) == EXPECTED
+
+
+@settings(deadline=None)
+@given(forests())
+def test_distances_are_shortest_paths(heads: Ints) -> None:
+    assert tree_distance(heads).tolist() == dependency_distances(heads.tolist())
+
+
+@pytest.mark.parametrize("length", [1, 2, 40])
+def test_deep_and_flat_trees(length: int) -> None:
+    for heads in (chain(length), star(length), np.arange(length)):
+        assert tree_distance(heads).tolist() == dependency_distances(heads.tolist())
+
+
+@given(forests())
+def test_ancestors_are_found_by_walking_up(heads: Ints) -> None:
+    above = ancestors(heads)
+    for start in range(len(heads)):
+        walk = {start}
+        token = start
+        while heads[token] != token:
+            token = int(heads[token])
+            walk.add(token)
+        assert set(np.flatnonzero(above[start]).tolist()) == walk
+
+
+@given(forests())
+def test_every_forest_passes(heads: Ints) -> None:
+    check_heads(heads)
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=10))
+def test_what_passes_is_a_forest_and_what_does_not_is_none(values: list[int]) -> None:
+    heads = np.array([value % len(values) for value in values])
+
+    def ends(token: int) -> bool:
+        for _ in heads:
+            token = int(heads[token])
+        return bool(heads[token] == token)
+
+    if all(map(ends, range(len(heads)))):
+        check_heads(heads)
+    else:
+        with pytest.raises(ValueError, match="cycle"):
+            check_heads(heads)
+
+
+@pytest.mark.parametrize("heads", [[-1], [0, 2], [5, 0, 0]])
+def test_heads_outside_the_sentence_are_refused(heads: list[int]) -> None:
+    with pytest.raises(ValueError, match="a head lies outside"):
+        check_heads(np.array(heads))
+
+
+def test_no_token_is_a_forest() -> None:
+    check_heads(np.array([], np.int64))
