@@ -1,14 +1,15 @@
 """A run's folder: what training leaves and what export reads.
 
 runs/<name>/
-  config.toml   the configuration, as given
   vocab.txt
   best.pt       weights of the best dev score so far (the averaged ones, where averaging is on)
   last.pt       everything a resumed run needs
   log.jsonl     a line an epoch
-  run.json      what a model card says of the training; written when training ends
+  run.json      the configuration and what a model card says of the training; written at its end
+  scores.json   what `heedful evaluate --run` measured through the bundle
 """
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,14 +18,8 @@ from typing import Any
 
 import torch
 
-CONFIG, VOCAB, BEST, LAST, LOG, RECORD = (
-    "config.toml",
-    "vocab.txt",
-    "best.pt",
-    "last.pt",
-    "log.jsonl",
-    "run.json",
-)
+VOCAB, BEST, LAST, LOG = "vocab.txt", "best.pt", "last.pt", "log.jsonl"
+RECORD, SCORES = "run.json", "scores.json"
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
@@ -38,6 +33,11 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 
 def save(path: Path, state: dict[str, Any]) -> None:
     write_whole(path, lambda part: torch.save(state, part))
+
+
+def write_json(path: Path, value: object) -> None:
+    text = json.dumps(value, indent=2) + "\n"
+    write_whole(path, lambda part: part.write_text(text, encoding="utf-8"))
 
 
 def load(path: Path) -> dict[str, Any]:

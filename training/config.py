@@ -68,7 +68,13 @@ class RunConfig(Section):
     patience: int = Field(default=3, gt=0)
     """Epochs without a better dev score after which training stops."""
     seed: int = 1
+    licence: str
+    """Of the trained weights; the card names those of the data."""
     device: Literal["cpu", "cuda"] = "cpu"
+
+    def encoder_keywords(self) -> dict[str, bool | int | float | str]:
+        """What `models.registry.build` is called with, beside the encoder's name."""
+        return {"dim": self.words.dim, "max_tokens": self.max_tokens, **self.encoder.config}
 
 
 def read(path: Path) -> RunConfig:

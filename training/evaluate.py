@@ -1,13 +1,15 @@
 """Score a served model on a task: its labels, asked for over HTTP, against the split's."""
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import httpx
 from rich.progress import track
 
+from training import checkpoint
 from training.errors import TrainingError
 from training.tasks.base import Example, Source, Task
 
@@ -75,3 +77,13 @@ def accuracy(task: Task, split: str, data: Path, predictor: Predictor) -> Score:
             task.labels[one.label] == label for one, label in zip(group, predicted, strict=True)
         )
     return Score(source.name, split, "accuracy", right / len(examples), len(examples))
+
+
+def keep(score: Score, run: Path) -> None:
+    """Note the score in a run's folder, in the place of an older one of the same split; export reads it."""
+    file = run / checkpoint.SCORES
+    scores = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
+    same = ("dataset", "split", "metric")
+    new = asdict(score)
+    others = [old for old in scores if any(old[key] != new[key] for key in same)]
+    checkpoint.write_json(file, [*others, new])

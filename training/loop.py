@@ -29,6 +29,7 @@ from training import checkpoint, vectors
 from training.checkpoint import Progress
 from training.config import OptimiserConfig, RunConfig
 from training.data import Examples, Parsed, parse, vocabulary
+from training.errors import ConfigError
 from training.tasks import get as get_task
 from training.tasks.base import Example, Source, Task
 
@@ -44,6 +45,7 @@ class Paths:
     data: Path
     parser: str
     cache: Path
+    config: Path
 
 
 class Stateful(Protocol):
@@ -79,10 +81,7 @@ class Model(nn.Module):
 
 def make_model(config: RunConfig, task: Task, table: Tensor) -> Model:
     """The model a configuration describes, over a (V, D) table of word vectors."""
-    encoder = build(
-        config.encoder.name,
-        {"dim": config.words.dim, "max_tokens": config.max_tokens, **config.encoder.config},
-    )
+    encoder = build(config.encoder.name, config.encoder_keywords())
     head_of = NLIHead if task.kind == "nli" else ClassificationHead
     head = head_of(
         encoder.dim,
@@ -98,10 +97,16 @@ def train(config: RunConfig, paths: Paths, *, resume: bool, console: Console) ->
     """Train to the last epoch or until patience ends; the record that goes to `run.json`.
 
     Deterministic for a seed and a number of threads, also across an interruption and `resume`.
+    Raises ConfigError where the folder holds another run, DataMissing, ParserError.
     """
     task = get_task(config.task)
     torch.manual_seed(config.seed)
     paths.run.mkdir(parents=True, exist_ok=True)
+    last = paths.run / checkpoint.LAST
+    if last.exists() and not resume:
+        raise ConfigError(f"{paths.run} holds a run: --resume goes on with it, --run names another")
+    if last.exists() and checkpoint.load(last)["config"] != config.model_dump():
+        raise ConfigError(f"{paths.run} was begun with another configuration: name another --run")
 
     parts = [(source, source.read(paths.data)) for source in task.train]
     train_set, dev_set, vocab, table, parser = _arrays(config, task, parts, paths)
@@ -117,8 +122,7 @@ def train(config: RunConfig, paths: Paths, *, resume: bool, console: Console) ->
     stateful |= {f"schedule{i}": part for i, part in enumerate(schedules)}
     stateful |= {"average": average} if average else {}
 
-    last = paths.run / checkpoint.LAST
-    progress = _restore(last, stateful) if resume and last.exists() else Progress()
+    progress = _restore(last, stateful) if last.exists() else Progress()
     parameters = sum(p.numel() for p in model.sentence.encoder.parameters())
     console.print(
         f"{task.name}: {len(train_set)} train, {len(dev_set)} dev, {len(vocab)} words, "
@@ -142,7 +146,7 @@ def train(config: RunConfig, paths: Paths, *, resume: bool, console: Console) ->
         )
         if better:
             checkpoint.save(paths.run / checkpoint.BEST, judged.state_dict())
-        _keep(last, stateful, progress)
+        _keep(last, stateful, progress, config)
         line = {
             "epoch": epoch,
             "loss": loss,
@@ -155,6 +159,8 @@ def train(config: RunConfig, paths: Paths, *, resume: bool, console: Console) ->
 
     record = {
         "config": config.model_dump(),
+        "file": paths.config.as_posix(),
+        "licence": config.licence,
         "task": task.name,
         "kind": task.kind,
         "labels": task.labels,
@@ -178,9 +184,7 @@ def train(config: RunConfig, paths: Paths, *, resume: bool, console: Console) ->
         "commit": _commit(),
         "threads": torch.get_num_threads(),
     }
-    checkpoint.write_whole(
-        paths.run / checkpoint.RECORD, lambda part: part.write_text(json.dumps(record, indent=2))
-    )
+    checkpoint.write_json(paths.run / checkpoint.RECORD, record)
     return record
 
 
@@ -270,9 +274,9 @@ def _average(model: Model, decay: float) -> AveragedModel | None:
     return AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay)) if decay else None
 
 
-def _keep(path: Path, parts: Mapping[str, Stateful], progress: Progress) -> None:
+def _keep(path: Path, parts: Mapping[str, Stateful], progress: Progress, config: RunConfig) -> None:
     state = {name: part.state_dict() for name, part in parts.items()}
-    checkpoint.save(path, {**state, "progress": asdict(progress)})
+    checkpoint.save(path, {**state, "progress": asdict(progress), "config": config.model_dump()})
 
 
 def _restore(path: Path, parts: Mapping[str, Stateful]) -> Progress:
