@@ -122,7 +122,7 @@ class Service:
             return f"the service is {self._state}"
         alive, wanted = self._pool.alive, self._pool.wanted
         if alive < wanted:
-            return f"{alive} of {wanted} parse processes are up: {self._pool.last_error}"
+            return f"{alive} of {wanted} parse processes are up"
         return None
 
     def card(self, task: Task, model: str | None = None) -> Card:

@@ -35,6 +35,7 @@ HEARTBEAT_SECONDS = 0.5
 FIRST_BACKOFF_SECONDS, LAST_BACKOFF_SECONDS = 0.5, 30.0
 FAILURES = 5
 DIED = "a parse process died with the request in hand: send it again"
+NONE_UP = "no parse process comes up; the service goes on trying"
 SHUTTING_DOWN = "the service is shutting down"
 
 State = Literal["starting", "ready", "down"]
@@ -47,7 +48,6 @@ class ParsePool:
         self, pipeline: str | Path, workers: int, observer: Observer | None = None
     ) -> None:
         self.wanted = workers
-        self.last_error: str | None = None
         self._parser: Ready | None = None
         self._pipeline = str(pipeline)
         self._observer = observer or NoObserver()
@@ -68,6 +68,12 @@ class ParsePool:
                 self._states[place] == "ready" and process.alive()
                 for place, process in self._processes.items()
             )
+
+    @property
+    def waiting(self) -> int:
+        """Jobs that no process has taken yet."""
+        with self._changed:
+            return len(self._queue)
 
     @property
     def pids(self) -> list[int]:
@@ -113,7 +119,7 @@ class ParsePool:
             if self._stopping:
                 raise Unavailable(SHUTTING_DOWN)
             if set(self._states) == {"down"}:
-                raise Unavailable(f"no parse process is up: {self.last_error}")
+                raise Unavailable(NONE_UP)
             self._queue.put(call)
             self._observer.queue("parse", len(self._queue))
             self._changed.notify(len(jobs))
@@ -125,8 +131,7 @@ class ParsePool:
                 ticket.call.fail(InferenceFailed("the parser failed on one of the texts"))
             else:
                 ticket.call.put(ticket.row, parse)
-        with self._changed:
-            self._observer.queue("parse", len(self._queue))
+        self._observer.queue("parse", self.waiting)
 
     # What follows runs in threads: one a place.
 
@@ -164,8 +169,7 @@ class ParsePool:
             try:
                 process = None if self._stopping else self._start(place)
             except StartupError as error:
-                log.error("%s", error)
-                self.last_error = str(error)
+                log.error("no parse process in place %d: %s", place, error)
 
     def _work(self, process: ParseProcess) -> bool:
         """Serve until the process dies or the pool stops; whether it has answered anything."""
@@ -174,15 +178,15 @@ class ParsePool:
             try:
                 parses = process.parse([ticket.work for ticket in tickets])
             except ProcessDiedError as died:
-                self.last_error = f"a parse process died: {died}"
+                if not self._stopping:
+                    log.error("a parse process died with %d jobs in hand: %s", len(tickets), died)
                 self._tell(_fail, {ticket.call for ticket in tickets}, DIED)
                 break
             answered = True
             self._tell(self._deliver, tickets, parses)
         else:
-            self.last_error = "a parse process died while it had nothing to do"
-        if not self._stopping:
-            log.error("%s; another is started in its place", self.last_error)
+            if not self._stopping:
+                log.error("a parse process died while it had nothing to do")
         return answered
 
     def _take(self, process: ParseProcess) -> list[Ticket[ParseJob, Parse]]:
@@ -214,8 +218,7 @@ class ParsePool:
         for known in get_args(State):
             self._tell(self._observer.worker, "parse", known, self._states.count(known))
         if set(self._states) == {"down"}:
-            error = f"no parse process comes up: {self.last_error}"
-            self._tell(_fail, self._queue.drain(), error)
+            self._tell(_fail, self._queue.drain(), NONE_UP)
 
     def _tell(self, function: Callable[..., None], *arguments: object) -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more

@@ -1,0 +1,313 @@
+"""The pool with real processes, which are stopped and killed from outside."""
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from runtime import workers
+from runtime.errors import StartupError, Unavailable
+from runtime.observer import NoObserver
+from runtime.workers import GROUP, ParsePool
+from tests.builders import BuiltParser
+from text.parse import Parse, ParseJob, Parser
+
+pytestmark = pytest.mark.anyio
+
+ROOT = str(Path(__file__).parents[2])
+PATIENCE = 60.0
+"""Seconds until a test that would hang fails instead."""
+TEXT = "Two kids wash their hands"
+
+
+class Watcher(NoObserver):
+    def __init__(self) -> None:
+        self.states: dict[str, int] = {}
+        self.waiting = 0
+
+    def worker(self, kind: str, state: str, n: int) -> None:
+        assert kind == "parse"
+        self.states[state] = n
+
+    def queue(self, stage: str, inputs: int) -> None:
+        assert stage == "parse"
+        self.waiting = inputs
+
+
+def job(text: str = TEXT, tree: bool = True) -> ParseJob:
+    return ParseJob(text, 100, tree)
+
+
+def same(one: Parse, other: Parse) -> bool:
+    return (one.text, one.tokens, one.deps, one.cut) == (
+        *(other.text, other.tokens, other.deps, other.cut),
+    ) and all(
+        (getattr(one, name) == getattr(other, name)).all() for name in ("starts", "stops", "heads")
+    )
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    await asyncio.sleep(0)  # tasks that were just made get their turn first
+    async with asyncio.timeout(PATIENCE):
+        while not condition():
+            await asyncio.sleep(0.02)
+
+
+def gone(pid: int) -> bool:
+    """Whether no process of that id runs; one that only waits to be reaped counts as gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+@asynccontextmanager
+async def pool_of(
+    count: int, pipeline: Path, watcher: Watcher | None = None
+) -> AsyncIterator[ParsePool]:
+    pool = ParsePool(pipeline, count, watcher)
+    await pool.start()
+    try:
+        yield pool
+    finally:
+        await pool.stop()
+
+
+@pytest.fixture(scope="module")
+async def shared(built_parser: BuiltParser) -> AsyncIterator[ParsePool]:
+    async with pool_of(1, built_parser.folder) as pool:
+        yield pool
+
+
+@pytest.fixture
+async def pool(shared: ParsePool) -> ParsePool:
+    """A pool of one process, up again where the test before has killed it."""
+    await until(lambda: shared.alive == 1)
+    return shared
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replacement without the long waits."""
+    monkeypatch.setattr(workers, "FIRST_BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr(workers, "LAST_BACKOFF_SECONDS", 0.05)
+
+
+async def test_it_parses_as_the_parser_does(built_parser: BuiltParser, parser: Parser) -> None:
+    jobs = [job("the dog " * i + "is not good .", tree=i % 3 > 0) for i in range(2 * GROUP + 5)]
+    jobs += [job("word " * 500), job(" "), job("naïve 👩‍👩‍👧 \u2028 x"), job("a" * 2000)]
+    watcher = Watcher()
+    pool = ParsePool(built_parser.folder, 2, watcher)
+    assert pool.alive == 0
+    loaded = await pool.start()
+    assert (loaded.name, loaded.fingerprint) == (parser.name, parser.fingerprint)
+    assert (pool.alive, pool.wanted, len(set(pool.pids))) == (2, 2, 2)
+    answers = await asyncio.gather(pool.parse(jobs), pool.parse(jobs[::-1]), pool.parse(jobs[:1]))
+    for asked, parses in zip((jobs, jobs[::-1], jobs[:1]), answers, strict=True):
+        expected = parser.parse(asked)
+        assert all(same(one, other) for one, other in zip(parses, expected, strict=True))
+    assert watcher.states == {"ready": 2, "starting": 0, "down": 0}
+    assert watcher.waiting == 0
+    pids = pool.pids
+    await pool.stop()
+    assert all(map(gone, pids))
+    with pytest.raises(Unavailable, match="shutting down"):
+        await pool.parse([job()])
+
+
+async def test_a_process_loads_the_parser_alone(
+    pool: ParsePool,
+) -> None:
+    await pool.parse([job()])
+    (pid,) = pool.pids
+    libraries = Path(f"/proc/{pid}/maps").read_text()
+    assert "spacy" in libraries
+    assert "onnxruntime" not in libraries
+    assert "pydantic_core" in libraries  # spaCy's own need; the assertion above is not vacuous
+
+
+@pytest.mark.parametrize("what", ["no_such_pipeline", "blank"])
+async def test_a_pipeline_that_does_not_load_is_an_error_at_the_start(
+    tmp_path: Path, what: str
+) -> None:
+    import spacy
+
+    reason = "cannot load the spaCy pipeline 'no_such_pipeline'"
+    if what == "blank":
+        what = str(tmp_path / "blank")
+        spacy.blank("en").to_disk(what)
+        reason = "has no dependency parser"
+    pool = ParsePool(what, 2)
+    with pytest.raises(StartupError, match=reason):
+        await pool.start()
+    assert pool.pids == []
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_killed_process_fails_its_own_jobs_at_once_and_is_replaced(
+    built_parser: BuiltParser, caplog: pytest.LogCaptureFixture
+) -> None:
+    watcher = Watcher()
+    async with pool_of(2, built_parser.folder, watcher) as pool:
+        first, second = pool.pids
+        os.kill(first, signal.SIGSTOP)
+        os.kill(second, signal.SIGSTOP)
+        # Each of the two takes one call's job; both stand still with it.
+        calls = [asyncio.create_task(pool.parse([job(f"dog {i}")])) for i in range(2)]
+        await until(lambda: pool.waiting == 0)
+        os.kill(first, signal.SIGKILL)
+        await until(lambda: any(call.done() for call in calls))
+        assert sum(call.done() for call in calls) == 1
+        os.kill(second, signal.SIGCONT)
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        assert sorted(type(answer).__name__ for answer in answers) == ["Unavailable", "list"]
+        assert "died with 1 jobs in hand: exit code -9" in caplog.text
+        await until(lambda: pool.alive == 2)
+        assert first not in pool.pids
+        assert len(await pool.parse([job()] * 80)) == 80
+        await until(lambda: watcher.states == {"ready": 2, "starting": 0, "down": 0})
+
+
+@pytest.mark.usefixtures("quick")
+async def test_an_idle_process_that_dies_is_noticed_and_replaced_without_a_loss(
+    pool: ParsePool,
+) -> None:
+    for _ in range(2):
+        (pid,) = pool.pids
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: pool.alive == 0)
+        parses = await pool.parse([job()])  # waits for the new one
+        assert parses[0].tokens == tuple(TEXT.split())
+        assert pool.pids != [pid]
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_process_that_hangs_is_killed(
+    pool: ParsePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runtime.parse_process.ANSWER_SECONDS", 0.2)
+    (pid,) = pool.pids
+    os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(Unavailable, match="send it again"):
+        await pool.parse([job()])
+    await until(lambda: gone(pid))
+
+
+@pytest.mark.usefixtures("quick")
+async def test_crashes_without_end_are_a_clear_state_and_one_that_heals(
+    tmp_path: Path,
+    built_parser: BuiltParser,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(workers, "FAILURES", 2)
+    pipeline = tmp_path / "parser"
+    shutil.copytree(built_parser.folder, pipeline)
+    watcher = Watcher()
+    async with pool_of(1, pipeline, watcher) as pool:
+        (pid,) = pool.pids
+        pipeline.rename(tmp_path / "away")
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: pool.alive == 0)
+        waiting = asyncio.create_task(pool.parse([job()]))
+        with pytest.raises(Unavailable, match="no parse process comes up"):
+            await waiting
+        with pytest.raises(Unavailable, match="no parse process comes up"):
+            await pool.parse([job()])
+        assert watcher.states == {"ready": 0, "starting": 0, "down": 1}
+        assert "cannot load the spaCy pipeline" in caplog.text
+        (tmp_path / "away").rename(pipeline)
+        await until(lambda: pool.alive == 1)
+        assert len(await pool.parse([job()])) == 1
+
+
+@pytest.mark.usefixtures("quick")
+async def test_another_parser_than_at_the_start_is_not_let_in(
+    tmp_path: Path, built_parser: BuiltParser, caplog: pytest.LogCaptureFixture
+) -> None:
+    pipeline = tmp_path / "parser"
+    shutil.copytree(built_parser.folder, pipeline)
+    async with pool_of(1, pipeline) as pool:
+        (pipeline / "note.txt").write_text("changes the fingerprint")
+        os.kill(pool.pids[0], signal.SIGKILL)
+        await until(lambda: "not the one that was started with" in caplog.text)
+        assert pool.alive == 0
+
+
+async def test_jobs_of_a_cancelled_call_are_not_sent(pool: ParsePool) -> None:
+    (pid,) = pool.pids
+    os.kill(pid, signal.SIGSTOP)
+    held = asyncio.create_task(pool.parse([job()]))
+    await until(lambda: pool.waiting == 0)
+    cancelled = asyncio.create_task(pool.parse([job()] * 50))
+    kept = asyncio.create_task(pool.parse([job()] * 3))
+    await until(lambda: pool.waiting == 53)
+    cancelled.cancel()
+    await asyncio.wait([cancelled])
+    assert pool.waiting == 3
+    os.kill(pid, signal.SIGCONT)
+    assert [len(await held), len(await kept)] == [1, 3]
+
+
+async def test_stopping_answers_what_waits_and_what_is_in_hand(built_parser: BuiltParser) -> None:
+    async with pool_of(1, built_parser.folder) as pool:
+        os.kill(pool.pids[0], signal.SIGSTOP)
+        calls = [asyncio.create_task(pool.parse([job()] * GROUP)) for _ in range(3)]
+        await until(lambda: 0 < pool.waiting < 3 * GROUP)
+        await pool.stop()
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        assert [type(answer) for answer in answers] == [Unavailable] * 3
+
+
+async def test_signals_to_the_group_are_left_to_the_parent(pool: ParsePool) -> None:
+    (pid,) = pool.pids
+    for number in (signal.SIGINT, signal.SIGTERM):
+        os.kill(pid, number)
+    assert len(await pool.parse([job()])) == 1
+    assert pool.pids == [pid]
+
+
+PROGRAM = """
+import asyncio, sys
+from runtime.workers import ParsePool
+
+async def main():
+    pool = ParsePool(sys.argv[1], 1)
+    await pool.start()
+    print(*pool.pids, flush=True)
+    if sys.argv[2] == "wait":
+        await asyncio.sleep(600)
+
+if __name__ == "__main__":
+    asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("end", ["return", "wait"])
+def test_processes_end_with_a_program_that_does_not_stop_them(
+    tmp_path: Path, built_parser: BuiltParser, end: str
+) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    with subprocess.Popen(
+        [sys.executable, str(tmp_path / "program.py"), str(built_parser.folder), end],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([ROOT, os.environ["PYTHONPATH"]])},
+    ) as program:
+        assert program.stdout is not None
+        pid = int(program.stdout.readline())
+        if end == "wait":
+            program.kill()
+        assert program.wait(PATIENCE) == (-signal.SIGKILL if end == "wait" else 0)
+    until_then = time.monotonic() + PATIENCE
+    while not gone(pid):
+        assert time.monotonic() < until_then, "the parse process outlived its parent"
+        time.sleep(0.02)
