@@ -2,8 +2,10 @@
 
 import hashlib
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Self
 
@@ -17,10 +19,9 @@ Ints = npt.NDArray[np.int64]
 
 LONGEST_RUN = 500
 """Characters without white space read as one piece: spaCy's tokenizer is quadratic in them."""
-WINDOW = 4096
+WINDOW = 1024
 """Characters tokenized at first; a longer text is read on only while it may still fit."""
-_TOO_LONG_A_RUN = re.compile(rf"(?<!\S)\S{{{LONGEST_RUN + 1}}}")
-_LAST_RUN = re.compile(r"\s\S*\Z")
+_RUN = re.compile(r"\S+")
 
 
 class ParserError(Exception):
@@ -57,6 +58,7 @@ class Parser:
 
     def __init__(self, nlp: Language, name: str, fingerprint: str) -> None:
         self._nlp = nlp
+        nlp.max_length = sys.maxsize  # spaCy counts characters, `parse` cuts behind tokens
         self.name = name
         self.fingerprint = fingerprint
 
@@ -83,31 +85,54 @@ class Parser:
     def parse(self, jobs: Sequence[ParseJob]) -> list[Parse]:
         """One Parse a job, in order. A text that holds no token gives an empty one."""
         with self._nlp.memory_zone():  # else the vocabulary keeps every new word for good
-            read = [self._tokenize(job) for job in jobs]
+            read = [self._read(job) for job in jobs]
             trees = self._nlp.pipe(
-                [doc for job, (doc, _) in zip(jobs, read, strict=True) if job.tree]
+                [doc for job, (doc, *_) in zip(jobs, read, strict=True) if job.tree]
             )
             return [
-                _to_arrays(job.text, next(trees) if job.tree else doc, tree=job.tree, cut=cut)
-                for job, (doc, cut) in zip(jobs, read, strict=True)
+                _to_parse(job, next(trees) if job.tree else doc, runs, cut)
+                for job, (doc, runs, cut) in zip(jobs, read, strict=True)
             ]
 
-    def _tokenize(self, job: ParseJob) -> tuple[Doc, bool]:
-        """Tokens of the text's beginning, at most `max_tokens` that are not white space."""
-        text = job.text
-        run = _TOO_LONG_A_RUN.search(text)
-        if run:
-            text = text[: run.start() + LONGEST_RUN]
+    def _read(self, job: ParseJob) -> tuple[Doc, "_Runs", bool]:
+        """At most `max_tokens` tokens of the text's beginning, and whether that is not all of it.
+
+        White space of any length becomes one blank, which spaCy makes no token of, as in the
+        treebanks that parsers are trained on. A run between white space holds a token or more, so
+        that no text is looked at further than the run behind `max_tokens` of them.
+        """
+        found = list(islice(_RUN.finditer(job.text), job.max_tokens + 1))
+        too_long = [i for i, run in enumerate(found) if run.end() - run.start() > LONGEST_RUN]
+        found = found[: too_long[0] + 1] if too_long else found
+        runs = _Runs([run.group()[:LONGEST_RUN] for run in found], [run.start() for run in found])
         width = WINDOW
         while True:
-            prefix = text if len(text) <= width else _LAST_RUN.sub("", text[:width])
-            doc = self._nlp.make_doc(prefix)
-            words = [token.i for token in doc if not token.is_space]
-            if len(words) > job.max_tokens:
-                return doc[: words[job.max_tokens]].as_doc(), True
-            if len(prefix) == len(text):
-                return doc, run is not None
+            beginning = runs.within(width)
+            doc = self._nlp.make_doc(" ".join(beginning))
+            if len(doc) > job.max_tokens:
+                return doc[: job.max_tokens].as_doc(), runs, True
+            if len(beginning) == len(runs.texts):
+                return doc, runs, bool(too_long)
             width *= 4
+
+
+class _Runs:
+    """What stands between white space, and where: in the text, and joined by single blanks."""
+
+    def __init__(self, texts: list[str], starts: list[int]) -> None:
+        self.texts = texts
+        self._joined = np.cumsum([0, *(len(text) + 1 for text in texts)])
+        self._shifts = np.array(starts, np.int64) - self._joined[:-1]
+
+    def within(self, width: int) -> list[str]:
+        """The first runs, one at least, that fit into `width` characters once joined."""
+        return self.texts[: max(1, int(np.searchsorted(self._joined[1:], width)))]
+
+    def offsets(self, joined: Ints) -> Ints:
+        """Offsets in the text of offsets in the joined runs."""
+        run = np.searchsorted(self._joined, joined, side="right") - 1
+        offsets: Ints = joined + self._shifts[run]
+        return offsets
 
 
 def fingerprint(folder: Path) -> str:
@@ -119,25 +144,15 @@ def fingerprint(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def _to_arrays(text: str, doc: Doc, *, tree: bool, cut: bool) -> Parse:
-    """Leave white space out and count the heads anew."""
-    words = [token for token in doc if not token.is_space]
-    position = {token.i: i for i, token in enumerate(words)}
-
-    def governor(index: int) -> int:
-        """A token that hangs under white space hangs under what that hangs under, or is a root."""
-        token = words[index].head
-        while token.is_space and token.head.i != token.i:
-            token = token.head
-        return position.get(token.i, index)
-
+def _to_parse(job: ParseJob, doc: Doc, runs: _Runs, cut: bool) -> Parse:
+    starts = runs.offsets(_ints(token.idx for token in doc))
     return Parse(
-        text=text,
-        tokens=tuple(token.text for token in words),
-        starts=_ints(token.idx for token in words),
-        stops=_ints(token.idx + len(token) for token in words),
-        heads=_ints(map(governor, range(len(words)))) if tree else np.arange(len(words)),
-        deps=tuple(token.dep_ for token in words) if tree else (),
+        text=job.text,
+        tokens=tuple(token.text for token in doc),
+        starts=starts,
+        stops=starts + _ints(map(len, doc)),
+        heads=_ints(token.head.i for token in doc) if job.tree else np.arange(len(doc)),
+        deps=tuple(token.dep_ for token in doc) if job.tree else (),
         cut=cut,
     )
 

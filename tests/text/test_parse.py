@@ -77,7 +77,7 @@ def test_a_cut_parse_is_the_beginning_of_the_whole(
 
 @pytest.fixture
 def chained() -> Parser:
-    """spaCy gives white space a place in the tree; here each token hangs under the one before."""
+    """Each token hangs under the one before it, white space too where spaCy makes a token of it."""
 
     @Language.component("chain")
     def chain(doc: Doc) -> Doc:
@@ -90,12 +90,9 @@ def chained() -> Parser:
     return Parser(nlp, "en_chain", "0" * 64)
 
 
-def test_what_hangs_under_white_space_moves_up(chained: Parser) -> None:
-    assert read(chained, "a  b \n c").heads.tolist() == [0, 0, 1]
-
-
-def test_what_hangs_under_a_root_of_white_space_is_a_root(chained: Parser) -> None:
-    assert read(chained, " \n a b").heads.tolist() == [0, 0]
+def test_white_space_has_no_place_in_the_tree(chained: Parser) -> None:
+    for text in ("a  b \n c", " \n a b c", "a\t\tb\u3000c \n"):
+        assert read(chained, text).heads.tolist() == [0, 0, 1]
 
 
 def test_a_tree_is_of_the_tokens_that_are_kept(chained: Parser) -> None:
@@ -160,6 +157,15 @@ def test_the_edge_of_the_window_does_not_split_a_token(parser: Parser) -> None:
 def test_a_text_of_white_space_alone_holds_no_token(parser: Parser) -> None:
     parse = read(parser, " \n" * 50_000, 5)
     assert len(parse) == 0
+    assert not parse.cut
+
+
+def test_two_million_characters_with_few_tokens_are_read(parser: Parser) -> None:
+    """More than spaCy's own limit, and the last token stands at the end."""
+    text = "first" + " " * 2_000_000 + "last"
+    parse = read(parser, text, 2)
+    assert parse.tokens == ("first", "last")
+    assert spans(parse) == ["first", "last"]
     assert not parse.cut
 
 
