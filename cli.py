@@ -84,8 +84,24 @@ def train(
 
     torch.set_num_threads(threads)
     file = Path(target)
-    paths = Paths(run or Path("runs") / file.stem, data, parser, Path(".cache/parses"))
+    paths = Paths(run or Path("runs") / file.stem, data, parser, Path(".cache/parses"), file)
     train_run(config.read(file), paths, resume=resume, console=Console())
+
+
+@app.command()
+def export(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
+    out: Annotated[Path, typer.Option(help="The bundle: bundles/<encoder>-<task>.")],
+) -> None:
+    """Write a run's best weights as a bundle: ONNX graphs, vocabulary and card."""
+    from export.bundle import export_bundle
+    from export.run import read
+
+    card = export_bundle(read(run), out)
+    typer.echo(
+        f"{out}: version {card.version}, {card.parity.max_abs_error:.1e} from torch at most "
+        f"over {card.parity.cases} cases"
+    )
 
 
 @app.command()
@@ -93,6 +109,9 @@ def evaluate(
     model: Annotated[str, typer.Argument(help="Name of a served bundle, such as ms-san-sst2.")],
     task: Annotated[str, typer.Argument(help="Task to score it on, such as sst2.")],
     split: Annotated[Literal["dev", "test"], typer.Option(help="Which split.")] = "dev",
+    run: Annotated[
+        Path | None, typer.Option(help="Keep the score in this run's folder, for its next export.")
+    ] = None,
     url: Annotated[str, typer.Option(help="The running service.")] = "http://127.0.0.1:8000",
     data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = Path("../shared/data"),
 ) -> None:
@@ -100,24 +119,36 @@ def evaluate(
     import httpx
 
     from training import tasks
-    from training.evaluate import Server, accuracy
+    from training.evaluate import Server, accuracy, keep
 
     with httpx.Client(timeout=60) as client:
         score = accuracy(tasks.get(task), split, data, Server(url, model, client))
+    if run:
+        keep(score, run)
     typer.echo(
         f"{model} on {score.dataset} {split}: {score.metric} {score.value:.4f} ({score.rows} rows)"
     )
 
 
+EXPECTED = {
+    "app.settings": "SettingsError",
+    "export.errors": "ExportError",
+    "runtime.errors": "HeedfulError",
+    "text.parse": "ParserError",
+    "training.errors": "TrainingError",
+}
+"""Module -> the root of its errors whose message is meant for the user."""
+
+
 def main() -> None:
     """The console's entry: an expected fault is one line on stderr, and exit status 1."""
-    from runtime.errors import HeedfulError
-    from text.parse import ParserError
-    from training.errors import TrainingError
-
     try:
         app()
-    except (HeedfulError, ParserError, TrainingError, service_settings.SettingsError) as error:
+    except Exception as error:
+        # A module that was never imported has raised nothing, and spaCy's takes seconds to import.
+        kinds = (getattr(sys.modules[m], n) for m, n in EXPECTED.items() if m in sys.modules)
+        if not isinstance(error, tuple(kinds)):
+            raise
         sys.exit(f"heedful: {error}")
 
 

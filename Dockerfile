@@ -1,0 +1,27 @@
+# Serving only: the plain install, without torch. Build it where bundles/ is complete.
+FROM python:3.11-slim AS build
+WORKDIR /src
+COPY pyproject.toml README.md LICENSE cli.py ./
+COPY app app
+COPY export export
+COPY models models
+COPY runtime runtime
+COPY text text
+COPY training training
+RUN python -m venv /opt/heedful && /opt/heedful/bin/pip install --no-cache-dir .
+
+FROM python:3.11-slim
+RUN useradd --system --create-home heedful
+COPY --from=build /opt/heedful /opt/heedful
+COPY bundles /srv/heedful/bundles
+ENV PATH=/opt/heedful/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    HEEDFUL_HOST=0.0.0.0 \
+    HEEDFUL_PORT=8000 \
+    HEEDFUL_MODELS=/srv/heedful/bundles
+WORKDIR /srv/heedful
+USER heedful
+EXPOSE 8000
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
+    CMD ["python", "-c", "import os, urllib.request as u; u.urlopen(f'http://127.0.0.1:{os.environ[\"HEEDFUL_PORT\"]}/ready', timeout=4)"]
+CMD ["heedful", "serve"]

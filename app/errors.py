@@ -1,0 +1,168 @@
+"""Errors -> answers: the one place where statuses are decided, and the one envelope they come in.
+
+{"error": {"message": str, "type": str, "param": str or null, "code": str}}
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from app import record
+from runtime.errors import (
+    BadInput,
+    InferenceFailed,
+    Overloaded,
+    RequestError,
+    TimedOut,
+    TooManyInputs,
+    Unavailable,
+    UnknownModel,
+)
+
+
+class MalformedBody(RequestError):
+    """The body is not JSON, or is not said to be."""
+
+    code = "invalid_json"
+
+
+class BodyTooLarge(RequestError):
+    code = "body_too_large"
+
+
+class Unauthorized(RequestError):
+    code = "unauthorized"
+
+
+class UnknownRoute(RequestError):
+    code = "route_not_found"
+
+
+class WrongMethod(RequestError):
+    code = "method_not_allowed"
+
+
+class Internal(RequestError):
+    """A fault of ours. The log has the cause, the answer does not."""
+
+    code = "internal_error"
+
+
+STATUS: Mapping[type[RequestError], int] = {
+    MalformedBody: 400,
+    Unauthorized: 401,
+    UnknownModel: 404,
+    UnknownRoute: 404,
+    WrongMethod: 405,
+    BodyTooLarge: 413,
+    TooManyInputs: 413,
+    BadInput: 422,
+    Overloaded: 429,
+    Internal: 500,
+    InferenceFailed: 500,
+    Unavailable: 503,
+    TimedOut: 504,
+}
+
+TYPE: Mapping[int, str] = {
+    401: "authentication_error",
+    429: "rate_limit_error",
+    500: "server_error",
+    503: "server_error",
+    504: "timeout_error",
+}
+"""OpenAI's words for the kinds of error; every other status is an "invalid_request_error"."""
+
+HEADERS: Mapping[type[RequestError], Mapping[str, str]] = {
+    Unauthorized: {"WWW-Authenticate": "Bearer"},
+    BodyTooLarge: {"Connection": "close"},  # the rest of the body is not read
+}
+
+
+def status_of(error: RequestError) -> int:
+    return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+
+
+def respond(
+    kept: record.Record, error: RequestError, headers: Mapping[str, str] | None = None
+) -> Response:
+    """The envelope of `error`, with its status and headers. Its code goes into the record."""
+    kept.refusal = error.code
+    if isinstance(error, UnknownModel):
+        kept.model = "other"
+    status = status_of(error)
+    fields = {
+        "message": _encodable(str(error)),
+        "type": TYPE.get(status, "invalid_request_error"),
+        "param": None if error.param is None else _encodable(error.param),
+        "code": error.code,
+    }
+    more = {**HEADERS.get(type(error), {}), **(headers or {})}
+    if isinstance(error, Overloaded):
+        more["Retry-After"] = str(error.retry_after)
+    return Response(orjson.dumps({"error": fields}), status, more, "application/json")
+
+
+def install(app: FastAPI) -> None:
+    """Answer every error that a route or the framework raises with the envelope."""
+
+    async def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestError)
+        return respond(record.of(request.scope), error)
+
+    async def invalid(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        return respond(record.of(request.scope), bad_input(error.errors()))
+
+    async def framework(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return respond(record.of(request.scope), _from_framework(request, error), error.headers)
+
+    app.add_exception_handler(RequestError, refused)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(HTTPException, framework)
+
+
+def bad_input(errors: Sequence[Any]) -> BadInput:
+    """pydantic's first complaint, in the envelope's words: "inputs[3]: must be a string"."""
+    first = errors[0]
+    param = _field(first["loc"])
+    kind = first["type"]
+    if kind == "missing":
+        message, code = "is required", "missing_field"
+    elif kind == "extra_forbidden":
+        message, code = "is no field of this route; GET /docs lists them", "unknown_field"
+    else:
+        message = first["msg"].replace("Input should be", "must be").removeprefix("Value error, ")
+        code = "invalid_type" if kind.endswith("_type") else "invalid_value"
+    return BadInput(f"{param or 'the body'}: {message}", param=param, code=code)
+
+
+def _field(location: Sequence[str | int]) -> str | None:
+    """("body", "pairs", 0, "premise") -> "pairs[0].premise"; a union's tag looks like "<this>"."""
+    path = ""
+    for part in location[1:]:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif not part.startswith("<"):
+            path += f".{part}" if path else part
+    return path or None
+
+
+def _from_framework(request: Request, error: HTTPException) -> RequestError:
+    if error.status_code == 404:
+        return UnknownRoute("no such route; GET /docs lists them")
+    if error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "another method")
+        return WrongMethod(f"{request.method} is not answered here; use {allowed}")
+    return MalformedBody(str(error.detail))
+
+
+def _encodable(text: str) -> str:
+    """Without lone surrogates, which UTF-8 cannot hold: messages may quote a client's own word."""
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,88 @@
+"""create_app: settings -> the ASGI application, with the service's life inside its lifespan."""
+
+import asyncio
+import contextlib
+import importlib.metadata
+import time
+from collections.abc import AsyncIterator
+
+from fastapi import FastAPI
+from fastapi.middleware.cors import CORSMiddleware
+from fastapi.routing import APIRoute
+
+from app import errors, routes, status
+from app.metrics import Metrics
+from app.middleware import ApiKey, BodyLimit, Recorded
+from app.settings import Settings
+from runtime.cores import usable_cores
+from runtime.service import Options, Service
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The application. It answers while the models load, with 503 for all that needs them.
+
+    `app.state.starting` is the task that loads them, and holds the StartupError where they do not
+    load. `app.state.stop()` refuses new work and answers what is in hand; the lifespan ends with it.
+    """
+    metrics = Metrics()
+    service = Service(
+        Options(
+            models=settings.models,
+            parser=settings.parser,
+            device=settings.device,
+            threads=settings.threads or usable_cores(),
+            parse_workers=settings.parse_workers or usable_cores(),
+            max_queue=settings.max_queue,
+            max_batch_inputs=settings.max_batch_inputs,
+        ),
+        metrics,
+    )
+
+    async def start() -> None:
+        await service.start()
+        metrics.models(service.cards.values(), service.provider)
+
+    async def stop() -> None:
+        app.state.starting.cancel()
+        await asyncio.wait({app.state.starting})
+        await service.stop(settings.grace)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.state.starting = asyncio.create_task(start())
+        try:
+            yield
+        finally:
+            await stop()
+
+    app = FastAPI(
+        title="Heedful",
+        summary="Small self-attentive sentence encoders",
+        version=importlib.metadata.version("heedful"),
+        lifespan=lifespan,
+        redoc_url=None,
+        swagger_ui_oauth2_redirect_url=None,
+        redirect_slashes=False,
+    )
+    app.state.settings, app.state.service, app.state.metrics = settings, service, metrics
+    app.state.created = int(time.time())
+    app.state.stop = stop
+    known = {"/docs", "/openapi.json"}
+    for router in (routes.router, status.router):
+        app.include_router(router)
+        known |= {route.path for route in router.routes if isinstance(route, APIRoute)}
+    errors.install(app)
+    # The last one added is the outermost.
+    app.add_middleware(BodyLimit, limit=settings.max_body_bytes)
+    if settings.api_key is not None:
+        app.add_middleware(ApiKey, key=settings.api_key.get_secret_value())
+    if settings.cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.cors_origins,
+            allow_methods=["*"],
+            allow_headers=["*"],
+            expose_headers=["X-Request-Id", "X-Truncated", "Server-Timing"],
+        )
+    app.add_middleware(Recorded, metrics=metrics, routes=known)
+    return app

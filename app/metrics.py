@@ -1,0 +1,110 @@
+"""Metrics: what Prometheus reads. No label holds a value that a client can choose freely."""
+
+from collections.abc import Iterable
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+)
+from prometheus_client.exposition import choose_encoder
+
+from app.record import Record
+from runtime.card import Card
+
+DURATIONS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)  # seconds
+INPUTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+TOKENS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
+SHARES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+
+
+class Metrics:
+    """The service's metrics in a registry of their own. Is the runtime's Observer."""
+
+    def __init__(self) -> None:
+        disable_created_metrics()  # they double the page, and say nothing that a rate needs
+        self.registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+
+        def counter(name: str, help: str, *labels: str) -> Counter:
+            return Counter(f"heedful_{name}", help, labels, registry=registry)
+
+        def gauge(name: str, help: str, *labels: str) -> Gauge:
+            return Gauge(f"heedful_{name}", help, labels, registry=registry)
+
+        def histogram(name: str, help: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+            return Histogram(f"heedful_{name}", help, labels, buckets=buckets, registry=registry)
+
+        self._requests = counter("requests_total", "Requests answered.", "route", "model", "status")
+        self._rejected = counter("rejected_total", "Requests refused, by error code.", "reason")
+        self._tokens = counter("tokens_total", "Tokens read.", "model")
+        self._truncated = counter("truncated_inputs_total", "Inputs cut to fit the model.", "model")
+        self._unknown = counter("unknown_tokens_total", "Tokens not in the vocabulary.", "model")
+        self._duration = histogram(
+            "request_duration_seconds",
+            "From a request's head to its last byte.",
+            DURATIONS,
+            "route",
+            "model",
+        )
+        self._stages = histogram(
+            "stage_duration_seconds", "Time of a request in one stage.", DURATIONS, "stage", "model"
+        )
+        self._batch_inputs = histogram("batch_inputs", "Sentences in a batch.", INPUTS, "model")
+        self._batch_tokens = histogram("batch_tokens", "Tokens in a batch.", TOKENS, "model")
+        self._padding = histogram(
+            "padding_ratio", "Share of a batch that is padding.", SHARES, "model"
+        )
+        self._queue = gauge("queue_inputs", "Inputs waiting.", "stage")
+        self._workers = gauge("workers", "Worker processes.", "kind", "state")
+        self._models = gauge(
+            "model_info", "Always 1.", "model", "encoder", "task", "version", "provider"
+        )
+
+    def batch(self, model: str, inputs: int, tokens: int, padding: float) -> None:
+        """A batch was run; `padding` is the share of its cells without a token."""
+        self._batch_inputs.labels(model).observe(inputs)
+        self._batch_tokens.labels(model).observe(tokens)
+        self._padding.labels(model).observe(padding)
+
+    def queue(self, stage: str, inputs: int) -> None:
+        """So many inputs wait before `stage` now."""
+        self._queue.labels(stage).set(inputs)
+
+    def worker(self, kind: str, state: str, n: int) -> None:
+        """So many workers of `kind` are in `state` now."""
+        self._workers.labels(kind, state).set(n)
+
+    def models(self, cards: Iterable[Card], provider: str) -> None:
+        """The models that are served from now on."""
+        self._models.clear()
+        for card in cards:
+            self._models.labels(
+                card.name, card.encoder.name, card.task, card.version, provider
+            ).set(1)
+
+    def request(self, record: Record, status: int, ended: float) -> None:
+        """A request has ended, at `ended` on the record's clock. Called once for each."""
+        route, model = record.route, record.model
+        self._requests.labels(route, model, str(status)).inc()
+        self._duration.labels(route, model).observe(ended - record.started)
+        if record.refusal:
+            self._rejected.labels(record.refusal).inc()
+        if record.result is None or record.answered is None:
+            return
+        result, timing = record.result, record.result.timing
+        self._tokens.labels(model).inc(result.tokens)
+        self._truncated.labels(model).inc(result.truncated)
+        self._unknown.labels(model).inc(result.unknown)
+        self._stages.labels("parse", model).observe(timing.parse)
+        self._stages.labels("queue", model).observe(timing.queue)
+        self._stages.labels("inference", model).observe(timing.inference)
+        self._stages.labels("respond", model).observe(ended - record.answered)
+
+    def page(self, accept: str) -> tuple[bytes, str]:
+        """The page in the format that the `accept` header asks for, and its content type."""
+        encode, content_type = choose_encoder(accept)
+        return encode(self.registry), content_type

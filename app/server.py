@@ -1,0 +1,80 @@
+"""serve: settings -> a listening process, from the socket to the last answer after SIGTERM."""
+
+import logging
+import signal
+import socket
+import sys
+from typing import NoReturn
+
+import uvicorn
+from fastapi import FastAPI
+
+from app import logs
+from app.main import create_app
+from app.settings import Settings, environment_name
+from runtime.errors import StartupError
+
+log = logging.getLogger("heedful.server")
+
+LAST_WRITES = 5
+"""Seconds after the grace time for answers to leave; who does not read is dropped then."""
+
+
+class Server(uvicorn.Server):
+    """uvicorn's, which ends when the models cannot be loaded, and drains before it closes."""
+
+    app: FastAPI
+
+    def __init__(self, app: FastAPI, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.app = app
+
+    async def on_tick(self, counter: int) -> bool:
+        return await super().on_tick(counter) or self.failure() is not None
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Refuse new work with 503 and answer what is in hand; only then close the sockets."""
+        await self.app.state.stop()
+        await super().shutdown(sockets)
+
+    def failure(self) -> BaseException | None:
+        """What stopped the models from loading."""
+        starting = self.app.state.starting
+        return starting.exception() if starting.done() and not starting.cancelled() else None
+
+
+def serve(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT. Raises StartupError where it cannot start."""
+    app = create_app(settings)
+    listener = listen(settings.host, settings.port)
+    logs.configure(settings.log_format)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=LAST_WRITES,
+    )
+    server = Server(app, config)
+    log.info("listening on http://%s:%d", settings.host, listener.getsockname()[1])
+    # uvicorn raises the signal again when it is done: end with 0 then, not by the signal.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _exit)
+    server.run([listener])
+    if failure := server.failure():
+        raise failure
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises StartupError where the address cannot be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        reason = f"cannot listen on {host}:{port}: {error.strerror}"
+        remedy = f"set another {environment_name('port')} or {environment_name('host')}"
+        raise StartupError(f"{reason}; {remedy}") from error
+
+
+def _exit(*_: object) -> NoReturn:
+    sys.exit(0)

@@ -1,0 +1,70 @@
+"""A service on tiny real bundles, asked over ASGI."""
+
+import contextlib
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from app.main import create_app
+from app.settings import PREFIX, Settings
+from tests.builders import build_models
+
+Serve = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_settings_from_outside() -> None:
+    for name in [name for name in os.environ if name.startswith(PREFIX)]:
+        del os.environ[name]
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("served") / "bundles"
+    folder.mkdir()
+    build_models(folder)
+    return folder
+
+
+@contextlib.asynccontextmanager
+async def ask(settings: Settings, *, start: bool = True) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of an application of its own, with its models loaded unless `start` is False."""
+    app = create_app(settings)
+    async with contextlib.AsyncExitStack() as stack:
+        if start:
+            await stack.enter_async_context(app.router.lifespan_context(app))
+            await app.state.starting
+        transport = httpx.ASGITransport(app=app)
+        yield await stack.enter_async_context(
+            httpx.AsyncClient(transport=transport, base_url="http://heedful")
+        )
+
+
+@pytest.fixture(scope="session")
+def serve(models: Path) -> Serve:
+    """`async with serve(max_queue=4) as client`: a service with these settings."""
+
+    def make(*, start: bool = True, **settings: Any) -> AbstractAsyncContextManager[Any]:
+        return ask(
+            Settings(**{"models": models, "parse_workers": 1, "threads": 1, **settings}),
+            start=start,
+        )
+
+    return make
+
+
+@pytest.fixture(scope="session")
+async def client(serve: Serve) -> AsyncIterator[httpx.AsyncClient]:
+    """The service that most tests share, with its default limits."""
+    async with serve(max_batch_inputs=64) as client:
+        yield client

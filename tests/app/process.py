@@ -1,0 +1,104 @@
+"""A service in a process of its own, as an operator starts it; and the tools that watch it."""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import httpx
+import pytest
+
+T = TypeVar("T")
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 200.0
+"""Seconds until a test gives up waiting: a bound for a hang, no expectation."""
+
+
+def wait_for(ask: Callable[[], T | None], what: str) -> T:
+    """Ask again and again, until there is an answer."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        if (found := ask()) is not None:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"waited in vain for {what}")
+
+
+class Process:
+    """`heedful serve` with these flags on a free port."""
+
+    def __init__(self, log: Path, flags: dict[str, str], env: dict[str, str]) -> None:
+        self._log = log
+        arguments = [part for flag, value in flags.items() for part in (f"--{flag}", value)]
+        with log.open("wb") as stderr:
+            self.popen = subprocess.Popen(
+                [sys.executable, "-m", "cli", "serve", *arguments],
+                cwd=ROOT,
+                env={**os.environ, **env},
+                stderr=stderr,
+            )
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def url(self) -> str:
+        """Waits until it listens."""
+
+        def listening() -> str | None:
+            assert self.popen.poll() is None, self.log
+            found = re.search(r"listening on (http://[^\s\"]+)", self.log)
+            return found[1] if found else None
+
+        return wait_for(listening, "a listening service")
+
+    def ready(self) -> str:
+        """Waits until its models answer; returns its URL."""
+        url = self.url()
+        wait_for(lambda: httpx.get(url + "/ready").is_success or None, "a ready service")
+        return url
+
+    def exit_status(self) -> int:
+        return self.popen.wait(PATIENCE)
+
+    def children(self) -> list[int]:
+        """Process ids of what its threads have started: the workers."""
+        threads = Path(f"/proc/{self.popen.pid}/task").iterdir()
+        return [int(c) for t in threads for c in (t / "children").read_text().split()]
+
+    @contextlib.contextmanager
+    def stalled(self) -> Iterator[None]:
+        """Inside, its workers stand still."""
+        children = self.children()
+        for child in children:
+            os.kill(child, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for child in children:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGCONT)
+
+    def close(self) -> None:
+        if self.popen.poll() is None:
+            self.popen.kill()
+        self.popen.wait()
+
+
+def debian(program: str) -> str:
+    """The path of a program of Debian's `prometheus` package. Its absence fails the test in CI."""
+    found = shutil.which(program)
+    if found is None:
+        reason = f"{program} is missing: apt-get install prometheus"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return found

@@ -1,0 +1,62 @@
+"""How a body is read: strict JSON, whatever the bytes."""
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.errors import MalformedBody
+from app.requests import parse
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(codec=None)),  # lone surrogates among them
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(VALUES)
+def test_reads_what_json_wrote(value: object) -> None:
+    assert parse(json.dumps(value).encode()) == value
+
+
+@given(st.binary())
+def test_any_bytes_are_a_value_or_refused(body: bytes) -> None:
+    try:
+        value = parse(body)
+    except MalformedBody:
+        return
+    assert value == json.loads(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"NaN",
+        b'{"a": Infinity}',
+        b'{"a": "\\ud800", "b": NaN}',
+        b'{"a": "\\ud800", "b": -Infinity}',
+        b'{"a": "\\ud800", "b": 1e999}',
+        b'{"a": "\\ud800",}',
+        b'"\xed\xa0\x80"',  # a surrogate in raw bytes is no UTF-8
+        b"\xff\xfe{\x00}\x00",
+        b"'a'",
+        b'"\\ud800' + b"[" * 100_000,
+        b"[" * 100_000 + b'"\\ud800"' + b"]" * 100_000,
+    ],
+)
+def test_refuses_what_is_no_json(body: bytes) -> None:
+    with pytest.raises(MalformedBody, match="not JSON"):
+        parse(body)
+
+
+def test_a_lone_surrogate_is_let_through_for_the_runtime_to_name() -> None:
+    assert parse(b'{"inputs": "\\ud800", "x": 0.5}') == {"inputs": "\ud800", "x": 0.5}
+    assert math.isfinite(parse(b'["\\ud800", 1e300]')[1])

@@ -1,0 +1,290 @@
+"""Every status, each in the one envelope."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from app import errors
+from runtime import errors as runtime_errors
+from tests.app.conftest import Serve
+
+pytestmark = pytest.mark.anyio
+
+JSON = {"Content-Type": "application/json"}
+
+
+def check(
+    answer: httpx.Response, status: int, code: str, param: str | None = None
+) -> dict[str, Any]:
+    """The answer is the envelope and nothing else; returns what is in it."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["Content-Type"] == "application/json"
+    assert answer.headers["X-Request-Id"]
+    assert "total;dur=" in answer.headers["Server-Timing"]
+    body = answer.json()
+    assert list(body) == ["error"]
+    assert list(body["error"]) == ["message", "type", "param", "code"]
+    assert body["error"]["message"]
+    assert "Traceback" not in answer.text
+    assert (body["error"]["code"], body["error"]["param"]) == (code, param)
+    fields: dict[str, Any] = body["error"]
+    return fields
+
+
+@pytest.fixture(scope="module")
+async def idle(serve: Serve) -> AsyncIterator[httpx.AsyncClient]:
+    """A service whose models were never loaded."""
+    async with serve(start=False, max_body_bytes=1000) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b'{"inputs": NaN}', b'{"inputs": "a",}', b"\xff", b"[" * 900]
+)
+async def test_400_a_body_that_is_not_json(idle: httpx.AsyncClient, body: bytes) -> None:
+    check(await idle.post("/embed", content=body, headers=JSON), 400, "invalid_json")
+
+
+@pytest.mark.parametrize("headers", [{}, {"Content-Type": "text/plain"}, {"Content-Type": ""}])
+async def test_400_names_the_header_that_is_missing(
+    idle: httpx.AsyncClient, headers: dict[str, str]
+) -> None:
+    answer = await idle.post("/embed", content=b'{"inputs": "a"}', headers=headers)
+    assert "Content-Type" in check(answer, 400, "wrong_content_type")["message"]
+
+
+@pytest.mark.parametrize("media", ["application/json; charset=utf-8", "application/problem+json"])
+async def test_json_by_another_name_is_read(client: httpx.AsyncClient, media: str) -> None:
+    answer = await client.post(
+        "/embed", content=b'{"inputs": "a"}', headers={"Content-Type": media}
+    )
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "header",
+    [None, "", "Bearer", "Bearer wrong", "Basic sesame", "sesame", "Bearer sesame2", "Bearer ключ"],
+)
+async def test_401_without_the_key(serve: Serve, header: str | None) -> None:
+    async with serve(start=False, api_key="sesame") as client:
+        headers = {} if header is None else {"Authorization": header.encode()}
+        for method, path in (("POST", "/embed"), ("GET", "/models"), ("GET", "/nowhere")):
+            answer = await client.request(method, path, headers=headers)  # type: ignore[arg-type]  # bytes are fine
+            check(answer, 401, "unauthorized")
+            assert answer.headers["WWW-Authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("header", ["Bearer sesame", "bearer sesame"])
+async def test_the_key_opens_and_probes_need_none(serve: Serve, header: str) -> None:
+    async with serve(start=False, api_key="sesame") as client:
+        for path in ("/health", "/metrics"):
+            assert (await client.get(path)).status_code == 200
+        check(await client.get("/ready"), 503, "not_ready")
+        answer = await client.get("/openapi.json", headers={"Authorization": header})
+        assert answer.status_code == 200
+
+
+async def test_404_an_unknown_model_names_the_known(client: httpx.AsyncClient) -> None:
+    for path, body in (
+        ("/embed", {"inputs": "a"}),
+        ("/classify", {"inputs": "a"}),
+        ("/tokenize", {"inputs": "a"}),
+        ("/nli", {"premise": "a", "hypothesis": "b"}),
+    ):
+        answer = await client.post(path, json={**body, "model": "bert"})
+        message = check(answer, 404, "model_not_found", "model")["message"]
+        assert "bert" in message
+        assert "tiny-sst2" in message
+
+
+async def test_a_model_name_that_utf8_cannot_hold(client: httpx.AsyncClient) -> None:
+    body = b'{"inputs": "a", "model": "\\ud800"}'
+    check(await client.post("/embed", content=body, headers=JSON), 404, "model_not_found", "model")
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/embed/", "/models/tiny-nli", "/%00"])
+async def test_404_an_unknown_route(idle: httpx.AsyncClient, path: str) -> None:
+    check(await idle.get(path), 404, "route_not_found")
+
+
+async def test_405_names_what_is_allowed(idle: httpx.AsyncClient) -> None:
+    for method, path, allowed in (
+        ("GET", "/embed", "POST"),
+        ("DELETE", "/health", "GET"),
+        ("PUT", "/", "POST"),
+    ):
+        answer = await idle.request(method, path)
+        assert allowed in check(answer, 405, "method_not_allowed")["message"]
+        assert answer.headers["Allow"] == allowed
+
+
+async def test_413_a_body_said_to_be_too_long_is_not_read(idle: httpx.AsyncClient) -> None:
+    async def never() -> AsyncIterator[bytes]:
+        raise AssertionError("the body was read")
+        yield b""
+
+    answer = await idle.post("/embed", content=never(), headers={**JSON, "Content-Length": "1001"})
+    assert "1000" in check(answer, 413, "body_too_large")["message"]
+    assert answer.headers["Connection"] == "close"
+
+
+async def test_413_a_streamed_body_is_not_read_past_the_limit(idle: httpx.AsyncClient) -> None:
+    sent = 0
+
+    async def endless() -> AsyncIterator[bytes]:
+        nonlocal sent
+        while True:
+            sent += 100
+            yield b" " * 100
+
+    answer = await idle.post("/embed", content=endless(), headers=JSON)
+    check(answer, 413, "body_too_large")
+    assert sent <= 1200  # the chunk that broke the limit, and one that httpx holds ready
+
+
+async def test_a_body_of_just_the_limit_is_read(idle: httpx.AsyncClient) -> None:
+    body = b'{"inputs": 1}'.ljust(1000)
+    check(await idle.post("/embed", content=body, headers=JSON), 422, "invalid_type", "inputs")
+    check(await idle.post("/embed", content=body + b" ", headers=JSON), 413, "body_too_large")
+
+
+async def test_413_too_many_inputs(client: httpx.AsyncClient) -> None:
+    for path in ("/embed", "/classify", "/tokenize"):
+        answer = await client.post(path, json={"inputs": ["a"] * 65})
+        assert "64" in check(answer, 413, "too_many_inputs", "inputs")["message"]
+    pairs = [{"premise": "a", "hypothesis": "b"}] * 65
+    check(await client.post("/nli", json={"pairs": pairs}), 413, "too_many_inputs", "pairs")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "code", "param"),
+    [
+        ("/embed", {}, "missing_field", "inputs"),
+        ("/embed", [], "invalid_type", None),
+        ("/embed", "a", "invalid_type", None),
+        ("/embed", {"inputs": 3}, "invalid_type", "inputs"),
+        ("/embed", {"inputs": None}, "invalid_type", "inputs"),
+        ("/embed", {"inputs": {"text": "a"}}, "invalid_type", "inputs"),
+        ("/embed", {"inputs": ["a", 3]}, "invalid_type", "inputs[1]"),
+        ("/embed", {"inputs": [["a"]]}, "invalid_type", "inputs[0]"),
+        ("/embed", {"inputs": "a", "truncate": "yes"}, "invalid_type", "truncate"),
+        ("/embed", {"inputs": "a", "truncate": 1}, "invalid_type", "truncate"),
+        ("/embed", {"inputs": "a", "normalize": "true"}, "invalid_type", "normalize"),
+        ("/embed", {"inputs": "a", "dimensions": "3"}, "invalid_type", "dimensions"),
+        ("/embed", {"inputs": "a", "dimensions": 3.0}, "invalid_type", "dimensions"),
+        ("/embed", {"inputs": "a", "dimensions": True}, "invalid_type", "dimensions"),
+        ("/embed", {"inputs": "a", "dimensions": 0}, "invalid_value", "dimensions"),
+        ("/embed", {"inputs": "a", "model": 3}, "invalid_type", "model"),
+        ("/embed", {"inputs": "a", "colour": 1}, "unknown_field", "colour"),
+        ("/embed", {"inputs": "a", "prompt_name": "query"}, "unsupported", "prompt_name"),
+        (
+            "/embed",
+            {"inputs": "a", "truncation_direction": "Left", "truncate": True},
+            "unsupported",
+            "truncation_direction",
+        ),
+        (
+            "/embed",
+            {"inputs": "a", "truncation_direction": "up"},
+            "invalid_value",
+            "truncation_direction",
+        ),
+        ("/classify", {"inputs": "a", "top_k": 0}, "invalid_value", "top_k"),
+        ("/classify", {"inputs": "a", "normalize": True}, "unknown_field", "normalize"),
+        ("/tokenize", {"inputs": "a", "prompt_name": "query"}, "unsupported", "prompt_name"),
+        ("/nli", {}, "missing_field", "premise"),
+        ("/nli", [], "invalid_type", None),
+        ("/nli", {"premise": "a"}, "missing_field", "hypothesis"),
+        ("/nli", {"premise": "a", "hypothesis": 3}, "invalid_type", "hypothesis"),
+        ("/nli", {"pairs": "a"}, "invalid_type", "pairs"),
+        (
+            "/nli",
+            {"pairs": [{"premise": "a", "hypothesis": "b"}, {"premise": "a"}]},
+            "missing_field",
+            "pairs[1].hypothesis",
+        ),
+        (
+            "/nli",
+            {"pairs": [], "premise": "a", "hypothesis": "b"},
+            "unknown_field",
+            "premise",
+        ),
+        (
+            "/nli",
+            {"pairs": [{"premise": "a", "hypothesis": "b", "c": 1}]},
+            "unknown_field",
+            "pairs[0].c",
+        ),
+    ],
+)
+async def test_422_by_the_shape(
+    client: httpx.AsyncClient, path: str, body: object, code: str, param: str | None
+) -> None:
+    message = check(await client.post(path, json=body), 422, code, param)["message"]
+    assert param is None or param in message
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "param"),
+    [
+        ("/embed", '{"inputs": []}', "inputs"),
+        ("/embed", '{"inputs": ""}', "inputs"),
+        ("/embed", '{"inputs": ["a", " \\t\\n"]}', "inputs[1]"),
+        ("/embed", '{"inputs": ["a", "a\\u0000"]}', "inputs[1]"),
+        ("/embed", '{"inputs": "\\ud800"}', "inputs"),
+        ("/embed", '{"inputs": ["a", "b", "\\udfff x"]}', "inputs[2]"),
+        ("/embed", json.dumps({"inputs": ["a", "kids " * 17]}), "inputs[1]"),
+        ("/classify", '{"inputs": ["a", ""]}', "inputs[1]"),
+        ("/tokenize", '{"inputs": ["a", ""]}', "inputs[1]"),
+        ("/nli", '{"premise": "", "hypothesis": "b"}', "premise"),
+        ("/nli", '{"premise": "a", "hypothesis": " "}', "hypothesis"),
+        ("/nli", '{"pairs": []}', "pairs"),
+        (
+            "/nli",
+            '{"pairs": [{"premise": "a", "hypothesis": "b"}, {"premise": "a", "hypothesis": ""}]}',
+            "pairs[1].hypothesis",
+        ),
+    ],
+)
+async def test_422_by_the_text(client: httpx.AsyncClient, path: str, body: str, param: str) -> None:
+    answer = await client.post(path, content=body.encode(), headers=JSON)
+    error = answer.json()["error"]
+    check(answer, 422, error["code"], param)
+
+
+async def test_422_dimensions_beyond_the_models(client: httpx.AsyncClient) -> None:
+    for normalize in (True, False):
+        body = {"inputs": "a", "dimensions": 9, "normalize": normalize}
+        error = check(await client.post("/embed", json=body), 422, "invalid_value", "dimensions")
+        assert "8" in error["message"]
+
+
+async def test_422_a_model_of_another_task(client: httpx.AsyncClient) -> None:
+    answer = await client.post("/classify", json={"inputs": "a", "model": "tiny-nli"})
+    check(answer, 422, "wrong_task", "model")
+    answer = await client.post(
+        "/nli", json={"premise": "a", "hypothesis": "b", "model": "tiny-sst2"}
+    )
+    check(answer, 422, "wrong_task", "model")
+
+
+async def test_503_before_the_models_are_loaded(idle: httpx.AsyncClient) -> None:
+    assert (await idle.get("/health")).status_code == 200
+    for path in ("/ready", "/models", "/v1/models", "/info"):
+        error = check(await idle.get(path), 503, "not_ready")
+        assert error["type"] == "server_error"
+    answer = await idle.post("/embed", json={"inputs": "a"})
+    assert answer.status_code == 503
+    check(answer, 503, answer.json()["error"]["code"])
+
+
+def test_every_error_of_the_runtime_has_a_status() -> None:
+    pending = [runtime_errors.RequestError]
+    while pending:
+        kind = pending.pop()
+        pending += kind.__subclasses__()
+        if kind is not runtime_errors.RequestError:
+            assert any(base in errors.STATUS for base in kind.__mro__), kind

@@ -1,0 +1,167 @@
+"""Time limit, full queue and clients that go away, with a parse worker that stands still."""
+
+import asyncio
+import contextlib
+import json
+import multiprocessing
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator
+
+import httpx
+import pytest
+from starlette.types import Message
+
+from app.middleware import GONE
+from tests.app.conftest import Serve
+from tests.app.process import PATIENCE
+from tests.app.test_errors import JSON, check
+
+pytestmark = pytest.mark.anyio
+
+BODY = {"inputs": ["a", "b"], "model": "tiny-nli"}  # a model that needs the tree
+
+
+@contextlib.contextmanager
+def stalled(workers: set[int]) -> Iterator[None]:
+    for worker in workers:
+        os.kill(worker, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for worker in workers:
+            os.kill(worker, signal.SIGCONT)
+
+
+@pytest.fixture(scope="module")
+async def tight(serve: Serve) -> AsyncIterator[tuple[httpx.AsyncClient, set[int]]]:
+    """A service with a queue of two inputs and a second, and the ids of its workers."""
+    before = {child.pid for child in multiprocessing.active_children()}
+    async with serve(
+        max_queue=2, max_batch_inputs=2, request_timeout=1, cors_origins=("https://a.example",)
+    ) as client:
+        after = {child.pid for child in multiprocessing.active_children()}
+        yield client, {pid for pid in after - before if pid is not None}
+
+
+async def answers(client: httpx.AsyncClient) -> None:
+    """The service answers again: nothing of earlier requests is left in its queue."""
+    async with asyncio.timeout(PATIENCE):
+        while (answer := await client.post("/embed", json=BODY)).status_code != 200:
+            assert answer.status_code in (503, 504), answer.text  # a slow machine, or no worker yet
+
+
+async def test_504_at_the_time_limit_and_the_work_is_dropped(
+    tight: tuple[httpx.AsyncClient, set[int]],
+) -> None:
+    client, workers = tight
+    with stalled(workers):
+        for _ in range(2):  # the first one's inputs are not in the second one's way
+            error = check(await client.post("/embed", json=BODY), 504, "timeout")
+            assert error["type"] == "timeout_error"
+            assert "1 s" in error["message"]
+    await answers(client)
+
+
+async def test_504_when_the_body_never_ends(tight: tuple[httpx.AsyncClient, set[int]]) -> None:
+    client, _ = tight
+
+    async def stuck() -> AsyncIterator[bytes]:
+        yield b'{"inputs": '
+        await asyncio.Event().wait()
+
+    check(await client.post("/embed", content=stuck(), headers=JSON), 504, "timeout")
+
+
+async def test_429_refuses_the_whole_request_and_says_when_to_return(
+    tight: tuple[httpx.AsyncClient, set[int]],
+) -> None:
+    client, workers = tight
+    with stalled(workers):
+        first = asyncio.create_task(client.post("/embed", json=BODY))
+        await asyncio.sleep(0.1)
+        answer = await client.post("/embed", json={**BODY, "inputs": "c"})
+        error = check(answer, 429, "overloaded")
+        assert error["type"] == "rate_limit_error"
+        assert int(answer.headers["Retry-After"]) >= 1
+        check(await first, 504, "timeout")
+    await answers(client)
+
+
+async def test_a_client_that_goes_away_has_its_work_dropped(
+    tight: tuple[httpx.AsyncClient, set[int]],
+) -> None:
+    client, workers = tight
+    transport = client._transport
+    assert isinstance(transport, httpx.ASGITransport)
+    gone = asyncio.Event()
+    messages: list[Message] = [
+        {"type": "http.request", "body": json.dumps(BODY).encode(), "more_body": False}
+    ]
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        if messages:
+            return messages.pop()
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/embed",
+        "raw_path": b"/embed",
+        "query_string": b"",
+        "root_path": "",
+        "headers": [(b"content-type", b"application/json")],
+        "http_version": "1.1",
+        "scheme": "http",
+    }
+    with stalled(workers):
+        request = asyncio.ensure_future(transport.app(scope, receive, send))
+        await asyncio.sleep(0.1)
+        check(await client.post("/embed", json=BODY), 429, "overloaded")  # it holds the queue
+        gone.set()
+        await request
+        assert [m["status"] for m in sent if m["type"] == "http.response.start"] == [GONE]
+        # The queue is free again: this one waits for the worker, and is not refused.
+        check(await client.post("/embed", json=BODY), 504, "timeout")
+    await answers(client)
+    page = (await client.get("/metrics")).text
+    assert 'heedful_requests_total{model="tiny-nli",route="/embed",status="499"} 1.0' in page
+
+
+async def test_a_worker_that_dies_fails_its_request_and_is_replaced(
+    tight: tuple[httpx.AsyncClient, set[int]],
+) -> None:
+    client, workers = tight
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(stalled(workers))
+        request = asyncio.create_task(client.post("/embed", json=BODY))
+        await asyncio.sleep(0.1)
+        stack.pop_all()
+        for worker in workers:
+            os.kill(worker, signal.SIGKILL)
+        answer = await request
+    assert answer.status_code == 503
+    check(answer, 503, answer.json()["error"]["code"])
+    async with asyncio.timeout(PATIENCE):
+        while (await client.get("/ready")).status_code != 200:
+            await asyncio.sleep(0.05)
+    await answers(client)
+
+
+async def test_browsers_may_call_from_the_origins_that_are_set(
+    tight: tuple[httpx.AsyncClient, set[int]],
+) -> None:
+    client, _ = tight
+    for origin, allowed in (
+        ("https://a.example", "https://a.example"),
+        ("https://b.example", None),
+    ):
+        answer = await client.post("/embed", json={"inputs": ""}, headers={"Origin": origin})
+        assert answer.headers.get("Access-Control-Allow-Origin") == allowed
+        assert answer.status_code == 422

@@ -1,0 +1,110 @@
+"""The metrics: every name of API.md, counted right, with labels that no client can choose."""
+
+import subprocess
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.app.conftest import Serve
+from tests.app.process import PATIENCE, debian
+
+pytestmark = pytest.mark.anyio
+
+NAMES = {
+    "requests_total": {"route", "model", "status"},
+    "request_duration_seconds_count": {"route", "model"},
+    "stage_duration_seconds_count": {"stage", "model"},
+    "batch_inputs_count": {"model"},
+    "batch_tokens_count": {"model"},
+    "padding_ratio_count": {"model"},
+    "queue_inputs": {"stage"},
+    "rejected_total": {"reason"},
+    "tokens_total": {"model"},
+    "truncated_inputs_total": {"model"},
+    "unknown_tokens_total": {"model"},
+    "workers": {"kind", "state"},
+    "model_info": {"model", "encoder", "task", "version", "provider"},
+}
+
+
+@pytest.fixture
+async def counted(serve: Serve) -> AsyncIterator[httpx.AsyncClient]:
+    """A service that has counted nothing yet."""
+    async with serve() as client:
+        yield client
+
+
+async def read(client: httpx.AsyncClient) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    page = (await client.get("/metrics")).text
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(page)
+        for sample in family.samples
+    }
+
+
+def key(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:
+    return f"heedful_{name}", frozenset(labels.items())
+
+
+async def test_every_metric_counts_what_it_says(counted: httpx.AsyncClient) -> None:
+    client = counted
+    long = "kids " * 30  # 30 tokens, of which the model reads 16
+    await client.post("/classify", json={"inputs": ["the kids zyx", "dog"]})
+    await client.post("/classify", json={"inputs": long, "truncate": True, "model": "tiny-sst2"})
+    await client.post("/classify", json={"inputs": "a", "model": "a client's own word"})
+    await client.post("/classify", json={"inputs": ""})
+    await client.post("/another/of/its/words", json={})
+    await client.get("/health")
+    page = await read(client)
+    for name, labels in NAMES.items():
+        kinds = [set(dict(pairs)) for sample, pairs in page if sample == f"heedful_{name}"]
+        assert labels in kinds, name
+    requests = {
+        (found["route"], found["model"], found["status"]): value
+        for (name, pairs), value in page.items()
+        if name == "heedful_requests_total" and (found := dict(pairs))
+    }
+    assert requests == {
+        ("/classify", "tiny-sst2", "200"): 2,
+        ("/classify", "other", "404"): 1,
+        ("/classify", "tiny-sst2", "422"): 1,
+        ("other", "none", "404"): 1,
+        ("/health", "none", "200"): 1,
+    }
+    assert page[key("request_duration_seconds_count", route="/classify", model="tiny-sst2")] == 3
+    for stage in ("parse", "queue", "inference", "respond"):
+        assert page[key("stage_duration_seconds_count", stage=stage, model="tiny-sst2")] == 2
+    assert page[key("tokens_total", model="tiny-sst2")] == 3 + 1 + 16
+    assert page[key("unknown_tokens_total", model="tiny-sst2")] == 1
+    assert page[key("truncated_inputs_total", model="tiny-sst2")] == 1
+    assert page[key("rejected_total", reason="model_not_found")] == 1
+    assert page[key("rejected_total", reason="route_not_found")] == 1
+    assert page[key("batch_inputs_sum", model="tiny-sst2")] == 3
+    assert page[key("batch_tokens_sum", model="tiny-sst2")] == 20
+    assert page[key("workers", kind="parse", state="ready")] == 1
+    assert "word" not in str(page)
+
+
+async def test_promtool_finds_nothing_to_say(client: httpx.AsyncClient) -> None:
+    await client.post("/classify", json={"inputs": "a"})
+    page = (await client.get("/metrics")).content
+    found = subprocess.run(
+        [debian("promtool"), "check", "metrics"],
+        input=page,
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (found.returncode, found.stdout, found.stderr) == (0, b"", b"")
+
+
+async def test_the_page_is_in_the_format_that_is_asked_for(client: httpx.AsyncClient) -> None:
+    plain = await client.get("/metrics")
+    assert plain.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    asked = {"Accept": "application/openmetrics-text; version=1.0.0"}
+    openmetrics = await client.get("/metrics", headers=asked)
+    assert openmetrics.headers["Content-Type"].startswith("application/openmetrics-text")
+    assert openmetrics.text.endswith("# EOF\n")

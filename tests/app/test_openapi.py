@@ -1,0 +1,58 @@
+"""The OpenAPI says what the routes take and answer, errors included."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.answers import ERRORS
+from app.main import create_app
+from app.settings import Settings
+
+WORK = ("/", "/embed", "/nli", "/classify", "/tokenize")
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    return create_app(Settings(models=Path("nowhere"))).openapi()
+
+
+def test_every_route_is_there(document: dict[str, Any]) -> None:
+    pages = {"/models", "/v1/models", "/info", "/health", "/ready", "/metrics"}
+    assert set(document["paths"]) == pages | set(WORK)
+
+
+@pytest.mark.parametrize("path", WORK)
+def test_every_error_is_the_envelope(document: dict[str, Any], path: str) -> None:
+    responses = document["paths"][path]["post"]["responses"]
+    assert set(ERRORS) == {400, 401, 404, 413, 422, 429, 500, 503, 504}
+    assert set(responses) == {str(status) for status in (200, *ERRORS)}
+    for status, response in responses.items():
+        schema = response["content"]["application/json"]["schema"]
+        assert (schema == {"$ref": "#/components/schemas/ErrorEnvelope"}) == (status != "200")
+        assert schema
+
+
+def test_operations_have_ids_of_their_own(document: dict[str, Any]) -> None:
+    ids = [
+        operation["operationId"]
+        for path in document["paths"].values()
+        for operation in path.values()
+    ]
+    assert len(ids) == len(set(ids))
+
+
+def test_requests_are_closed_and_described(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    for name in (
+        "EmbedRequest",
+        "OnePair",
+        "ManyPairs",
+        "Pair",
+        "ClassifyRequest",
+        "TokenizeRequest",
+    ):
+        assert schemas[name]["additionalProperties"] is False
+    inputs = schemas["EmbedRequest"]["properties"]["inputs"]
+    assert {"type": "string"} in inputs["oneOf"]
+    assert "HTTPValidationError" not in schemas

@@ -1,0 +1,187 @@
+"""A real process: start-up, signals, faults, and Prometheus from outside."""
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import yaml
+
+from tests.app.process import PATIENCE, ROOT, Process, debian, wait_for
+
+Start = Callable[..., Process]
+
+
+@pytest.fixture
+def start(models: Path, tmp_path: Path) -> Iterator[Start]:
+    """`start(grace="1")`: a process with these flags; ended when the test ends."""
+    started: list[Process] = []
+
+    def make(env: dict[str, str] | None = None, **flags: str) -> Process:
+        flags = {"port": "0", "models": str(models), "parse-workers": "1", "threads": "1", **flags}
+        flags = {name.replace("_", "-"): value for name, value in flags.items()}
+        process = Process(tmp_path / f"log{len(started)}", flags, env or {})
+        started.append(process)
+        return process
+
+    yield make
+    for process in started:
+        process.close()
+
+
+BODY = {"inputs": ["a", "b"], "model": "tiny-nli"}
+
+
+@contextlib.contextmanager
+def in_hand(url: str) -> Iterator[http.client.HTTPConnection]:
+    """A request that fills a queue of two, sent to a service whose workers stand still."""
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=PATIENCE)
+    headers = {"Content-Type": "application/json"}
+    connection.request("POST", "/embed", json.dumps(BODY), headers)
+    # It was sent first, so it is taken first: the next one finds the queue full.
+    assert httpx.post(url + "/embed", json=BODY, timeout=PATIENCE).status_code == 429
+    yield connection
+    connection.close()
+
+
+def test_sigterm_answers_what_is_in_hand_and_refuses_new_work(start: Start) -> None:
+    process = start(max_queue="2", max_batch_inputs="2")
+    url = process.ready()
+    with process.stalled(), in_hand(url) as first:
+        process.popen.send_signal(signal.SIGTERM)
+        wait_for(lambda: httpx.get(url + "/ready").status_code == 503 or None, "the end to begin")
+        refused = httpx.post(url + "/embed", json=BODY)
+        assert refused.status_code == 503
+        assert refused.json()["error"]["code"] == "unavailable"
+        assert httpx.get(url + "/health").status_code == 200
+        for child in process.children():
+            os.kill(child, signal.SIGCONT)
+        answer = first.getresponse()
+        assert answer.status == 200
+        assert len(json.loads(answer.read())) == 2
+    assert process.exit_status() == 0
+    assert "Traceback" not in process.log
+
+
+def test_grace_bounds_the_wait(start: Start) -> None:
+    process = start(grace="0.2", max_queue="2", max_batch_inputs="2")
+    url = process.ready()
+    with process.stalled(), in_hand(url) as first:
+        process.popen.send_signal(signal.SIGTERM)
+        answer = first.getresponse()
+        assert (answer.status, json.loads(answer.read())["error"]["code"]) == (503, "unavailable")
+        assert process.exit_status() == 0
+
+
+def test_sigterm_while_loading_exits_0(start: Start) -> None:
+    process = start()
+    assert httpx.get(process.url() + "/health").status_code == 200
+    process.popen.send_signal(signal.SIGTERM)
+    assert process.exit_status() == 0
+    assert "Traceback" not in process.log
+
+
+def test_a_broken_bundle_is_one_line(start: Start, models: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "bundles"
+    subprocess.run(["cp", "-r", models, broken], check=True)
+    (broken / "tiny-nli" / "head.onnx").write_bytes(b"no graph")
+    process = start(models=str(broken))
+    assert process.exit_status() == 1
+    [line] = [line for line in process.log.splitlines() if line.startswith("heedful: ")]
+    assert "tiny-nli: head.onnx: " in line
+    assert "Traceback" not in process.log
+
+
+@pytest.fixture(scope="module")
+def healthcheck() -> str:
+    """The program of the Dockerfile's HEALTHCHECK."""
+    text = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
+    [line] = [line for line in text.splitlines() if line.startswith("HEALTHCHECK")]
+    python, dash_c, program = json.loads(line[line.index("[") :])
+    assert (python, dash_c) == ("python", "-c")
+    return str(program)
+
+
+def test_prometheus_scrapes_and_the_health_check_passes(
+    start: Start, tmp_path: Path, healthcheck: str
+) -> None:
+    prometheus, promtool = debian("prometheus"), debian("promtool")
+    process = start(log_format="json")
+    url = process.ready()
+    port = url.rpartition(":")[2]
+    check = [sys.executable, "-c", healthcheck]
+    env = {**os.environ, "HEEDFUL_PORT": port}
+    assert subprocess.run(check, env=env, timeout=PATIENCE, check=False).returncode == 0
+    for sent in ("the-first", "the-second"):
+        body = {"inputs": "a secret text"}
+        answer = httpx.post(url + "/classify", json=body, headers={"X-Request-Id": sent})
+        assert answer.status_code == 200
+    httpx.post(url + "/classify", json={"inputs": ""})
+    httpx.get(url + "/a-secret-path")
+    page = httpx.get(url + "/metrics").content
+    linted = subprocess.run(
+        [promtool, "check", "metrics"],
+        input=page,
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (linted.returncode, linted.stdout, linted.stderr) == (0, b"", b"")
+
+    config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
+    config["global"]["scrape_interval"] = "200ms"
+    config["scrape_configs"][0]["static_configs"][0]["targets"] = [f"127.0.0.1:{port}"]
+    (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(config))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    with (tmp_path / "prometheus.log").open("wb") as log:
+        watcher = subprocess.Popen(
+            [
+                prometheus,
+                f"--config.file={tmp_path / 'prometheus.yml'}",
+                f"--storage.tsdb.path={tmp_path / 'tsdb'}",
+                f"--web.listen-address={address}",
+            ],
+            stdout=log,
+            stderr=log,
+        )
+    try:
+
+        def answered(query: str) -> float | None:
+            try:
+                found = httpx.get(f"http://{address}/api/v1/query", params={"query": query})
+            except httpx.TransportError:
+                return None  # not listening yet
+            if not found.is_success:
+                return None
+            series = found.json()["data"]["result"]
+            return float(series[0]["value"][1]) if series else None
+
+        assert wait_for(lambda: answered('up{job="heedful"} == 1'), "a scrape") == 1
+        requests = 'heedful_requests_total{{route="{}", model="{}", status="{}"}}'
+        assert answered(requests.format("/classify", "tiny-sst2", "200")) == 2
+        assert answered(requests.format("other", "none", "404")) == 1
+        assert answered('heedful_model_info{model="tiny-sst2", task="sst2"}') == 1
+    finally:
+        watcher.terminate()
+        watcher.wait(PATIENCE)
+    # Down: the health check must say so.
+    process.popen.send_signal(signal.SIGINT)
+    assert process.exit_status() == 0
+    down = subprocess.run(check, env=env, capture_output=True, timeout=PATIENCE, check=False)
+    assert down.returncode != 0
+    lines = [json.loads(line) for line in process.log.splitlines()]  # uvicorn's among them
+    assert {line["logger"] for line in lines} >= {"uvicorn.error", "heedful.access"}
+    [line] = [line for line in lines if line.get("request_id") == "the-second"]
+    assert line["message"] == "POST /classify 200"
+    assert line["model"] == "tiny-sst2"
+    assert line["duration_ms"] > 0
+    assert "secret" not in process.log

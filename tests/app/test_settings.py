@@ -1,0 +1,69 @@
+"""Settings: read from the environment and from flags, refused with one line."""
+
+from pathlib import Path
+
+import pytest
+
+from app import settings
+from app.settings import SettingsError, load
+
+
+def test_defaults_are_the_contracts() -> None:
+    found = load()
+    assert (found.port, found.max_batch_inputs, found.max_body_bytes) == (
+        8000,
+        512,
+        2 * 1024 * 1024,
+    )
+    assert (found.request_timeout, found.grace) == (30, 20)
+    assert found.device == "auto"
+    assert found.log_format == "text"
+    assert found.api_key is None
+
+
+def test_environment_is_read_and_a_flag_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEEDFUL_PORT", "9000")
+    monkeypatch.setenv("HEEDFUL_MODELS", "/srv/models")
+    monkeypatch.setenv("HEEDFUL_CORS_ORIGINS", "https://a.example, https://b.example")
+    found = load(port="9001")
+    assert found.port == 9001
+    assert found.models == Path("/srv/models")
+    assert found.cors_origins == ("https://a.example", "https://b.example")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "remedy"),
+    [
+        ("port", "http", "valid integer"),
+        ("port", "70000", "65535"),
+        ("device", "tpu", "'auto', 'cpu' or 'cuda'"),
+        ("max_queue", "0", "greater than or equal to 1"),
+        ("request_timeout", "nan", "finite"),
+        ("grace", "-1", "greater than or equal to 0"),
+        ("log_format", "xml", "'text' or 'json'"),
+        ("api_key", "two words", "without spaces"),
+        ("api_key", "", "at least 1"),
+    ],
+)
+def test_a_wrong_value_names_setting_value_and_remedy(
+    monkeypatch: pytest.MonkeyPatch, field: str, value: str, remedy: str
+) -> None:
+    monkeypatch.setenv(settings.environment_name(field), value)
+    with pytest.raises(SettingsError) as caught:
+        load()
+    line = str(caught.value)
+    assert "\n" not in line
+    assert settings.environment_name(field) in line
+    assert settings.flag_name(field) in line
+    assert remedy in line
+    assert (repr(value) in line) == (field != "api_key")  # a key is never shown
+
+
+def test_the_key_is_not_in_the_settings_text() -> None:
+    assert "sesame" not in repr(load(api_key="sesame"))
+
+
+def test_every_setting_has_a_flag_and_help() -> None:
+    for field in settings.Settings.model_fields:
+        assert settings.environment_name(field) in settings.help_text(field)
+        assert settings.type_name(field).split("|")[0]

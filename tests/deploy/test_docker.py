@@ -1,0 +1,112 @@
+"""What can be checked of the image and the compose file without a Docker engine."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from app.server import LAST_WRITES
+from app.settings import Settings, environment_name
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILE = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
+INSTRUCTIONS = [
+    tuple(line.split(None, 1)) for line in DOCKERFILE.splitlines() if line and line[0] != "#"
+]
+
+
+def rest(instruction: str) -> list[str]:
+    return [found[1] for found in INSTRUCTIONS if found[0] == instruction]
+
+
+COPIED = [
+    source
+    for arguments in rest("COPY")
+    if not arguments.startswith("--from")
+    for source in arguments.split()[:-1]
+]
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    return found
+
+
+def test_every_copied_path_exists_and_reaches_the_engine() -> None:
+    ignored = (ROOT / ".dockerignore").read_text().split()
+    assert COPIED
+    for source in COPIED:
+        assert (ROOT / source).exists(), source
+        assert f"!{source}" in ignored, f"{source} is kept from the engine by .dockerignore"
+
+
+def test_every_package_of_the_project_is_copied() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    tools = project["tool"]["setuptools"]
+    needed = {package.split(".")[0] for package in tools["packages"]}
+    needed |= {f"{module}.py" for module in tools["py-modules"]}
+    needed |= {project["project"]["readme"], *project["project"]["license-files"]}
+    assert needed | {"pyproject.toml", "bundles"} == set(COPIED)
+
+
+def test_the_process_is_not_root_and_is_the_service() -> None:
+    names = [found[0] for found in INSTRUCTIONS]
+    assert rest("USER")[-1] == "heedful"
+    assert names.index("USER") < names.index("CMD")
+    assert any("useradd" in run and "heedful" in run for run in rest("RUN"))
+    assert json.loads(rest("CMD")[-1]) == ["heedful", "serve"]
+
+
+def test_the_image_installs_no_extra() -> None:
+    [install] = [run for run in rest("RUN") if "pip install" in run]
+    assert install.endswith("pip install --no-cache-dir .")
+
+
+def test_the_variables_are_settings() -> None:
+    known = {environment_name(field) for field in Settings.model_fields}
+    set_here = dict(re.findall(r"(HEEDFUL_\w+)=(\S+)", " ".join(rest("ENV"))))
+    assert set(set_here) <= known
+    settings = Settings(
+        **{name.removeprefix("HEEDFUL_").lower(): value for name, value in set_here.items()}
+    )
+    assert settings.host == "0.0.0.0"
+    assert str(settings.port) in rest("EXPOSE")
+    [bundles] = [line.split()[-1] for line in rest("COPY") if line.startswith("bundles ")]
+    assert str(settings.models) == bundles
+
+
+def test_compose_builds_the_service_and_gives_it_time_to_stop(compose: dict[str, Any]) -> None:
+    service = compose["services"]["heedful"]
+    assert (ROOT / service["build"] / "Dockerfile").is_file()
+    known = {environment_name(field) for field in Settings.model_fields}
+    assert set(service["environment"]) <= known
+    seconds = float(service["stop_grace_period"].removesuffix("s"))
+    assert seconds >= Settings.model_fields["grace"].default + LAST_WRITES
+
+
+def test_compose_mounts_what_exists(compose: dict[str, Any]) -> None:
+    for name, service in compose["services"].items():
+        for volume in service.get("volumes", []):
+            source = volume.split(":")[0]
+            if source.startswith("."):
+                assert (ROOT / source).is_file(), f"{name}: {source}"
+            else:
+                assert source in compose["volumes"]
+
+
+def test_prometheus_scrapes_the_service_by_its_name_and_port(compose: dict[str, Any]) -> None:
+    config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
+    [job] = config["scrape_configs"]
+    [target] = job["static_configs"][0]["targets"]
+    name, port = target.split(":")
+    assert name in compose["services"]
+    assert port in rest("EXPOSE")
+    assert job.get("metrics_path", "/metrics") == "/metrics"
+    [published] = compose["services"][name]["ports"]
+    assert published.split(":")[-1] == port
+    assert published.startswith("127.0.0.1:")  # open to this machine only
