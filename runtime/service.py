@@ -126,14 +126,14 @@ class Service:
         return None
 
     def card(self, task: Task, model: str | None = None) -> Card:
-        """The card of the model that would answer. Raises UnknownModel or WrongTask."""
-        return self._catalogue.choose(task, model).card
+        """The card of the model that would answer. Raises UnknownModel, WrongTask, Unavailable."""
+        return self._choose(task, model).card
 
     async def embed(
         self, texts: Sequence[str], *, model: str | None = None, truncate: bool = False
     ) -> Result[npt.NDArray[np.float32]]:
         """(N, D) vectors, not normalised: see `normalise`."""
-        chosen = self._catalogue.choose("embed", model)
+        chosen = self._choose("embed", model)
         params = self._check_inputs(texts)
         with self._admitted(len(texts)):
             read = await self._read(chosen, texts, params, truncate=truncate)
@@ -144,7 +144,7 @@ class Service:
         self, texts: Sequence[str], *, model: str | None = None, truncate: bool = False
     ) -> Result[npt.NDArray[np.float64]]:
         """(N, C) probabilities in the order of the card's labels."""
-        chosen = self._catalogue.choose("classify", model)
+        chosen = self._choose("classify", model)
         params = self._check_inputs(texts)
         with self._admitted(len(texts)):
             read = await self._read(chosen, texts, params, truncate=truncate)
@@ -160,7 +160,7 @@ class Service:
         truncate: bool = False,
     ) -> Result[npt.NDArray[np.float64]]:
         """(N, 3) probabilities of (premise, hypothesis), in the order of the card's labels."""
-        chosen = self._catalogue.choose("nli", model)
+        chosen = self._choose("nli", model)
         check_count(len(pairs), "pairs", self.options.max_batch_inputs)
         sides = ("premise", "hypothesis")
         params = [f"pairs[{i}].{side}" for i in range(len(pairs)) for side in sides]
@@ -177,7 +177,7 @@ class Service:
         self, texts: Sequence[str], *, model: str | None = None, truncate: bool = False
     ) -> Result[list[TokenizedText]]:
         """The tokens that the model would read, always with their tree."""
-        chosen = self._catalogue.choose("embed", model)
+        chosen = self._choose("embed", model)
         params = self._check_inputs(texts)
         with self._admitted(len(texts)):
             read = await self._read(chosen, texts, params, truncate=truncate, tree=True)
@@ -187,6 +187,12 @@ class Service:
                 for parse, sentence in zip(read.parses, read.sentences, strict=True)
             ]
         )
+
+    def _choose(self, task: Task, name: str | None) -> Model:
+        """The model to answer a new request."""
+        if self._state != "started":
+            raise Unavailable(f"the service is {self._state}: it takes no requests")
+        return self._catalogue.choose(task, name)
 
     async def _read(
         self,
@@ -219,8 +225,6 @@ class Service:
     @contextmanager
     def _admitted(self, inputs: int) -> Iterator[None]:
         """Count the request's inputs as in hand, or refuse it whole."""
-        if self._state != "started":
-            raise Unavailable(f"the service is {self._state}: it takes no requests")
         if self._in_hand + inputs > self.options.max_queue:
             raise Overloaded(
                 f"{self._in_hand} inputs are in hand and at most {self.options.max_queue} may be: "
