@@ -1,0 +1,101 @@
+"""From a text file of trees to an answer: trained, exported and served, each for real."""
+
+import asyncio
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+
+from export import run
+from export.bundle import export_bundle
+from export.errors import ExportError
+from runtime.bundle import read
+from runtime.service import Options, Service
+from tests.builders import build_parser
+from text.batch import Sentence, collate
+from text.parse import ParseJob, Parser
+from training import checkpoint, loop
+from training.config import RunConfig
+from training.loop import Paths
+
+GOOD, BAD = ("good", "lovely", "fine"), ("bad", "awful", "dull")
+TEXTS = ["a movie is good", "a movie is dull", "an unheard movie is  lovely", "bad"]
+
+
+def train(folder: Path, parser: Path) -> Path:
+    """A run of two epochs on six sentences, its vectors from a GloVe text file."""
+    lines = [f"({label} (2 (2 a) (2 movie)) ({label} (2 is) ({label} {word})))\n"
+             for label, held in ((4, GOOD), (0, BAD)) for word in held]  # fmt: skip
+    (folder / "trees").mkdir()
+    for split in ("train", "dev"):
+        (folder / "trees" / f"{split}.txt").write_text("".join(lines))
+    glove = folder / "glove.txt"
+    rng = np.random.default_rng(0)
+    rows = [f"{w} {' '.join(map(str, rng.normal(size=12).round(3)))}\n" for w in (*GOOD, *BAD)]
+    glove.write_text("".join(rows))
+    config = RunConfig.model_validate(
+        {
+            "task": "sst2",
+            "licence": "CC0-1.0",
+            "epochs": 2,
+            "max_tokens": 30,
+            "alpha": 0.25,
+            "encoder": {"name": "ms-san", "config": {"hidden": 12, "dropout": 0.1}},
+            "words": {"vectors": str(glove), "dim": 12},
+            "head": {"hidden": 8, "dropout": 0.1},
+            "optimiser": {"batch": 4, "average": 0.5},
+        }
+    )
+    paths = Paths(
+        folder / "run", folder, str(parser), folder / "cache", Path("configs/toy-sst2.toml")
+    )
+    loop.train(config, paths, resume=False, console=Console(file=io.StringIO()))
+    return paths.run
+
+
+def test_a_run_becomes_a_bundle_that_answers_as_the_trained_model(tmp_path: Path) -> None:
+    models = tmp_path / "models"
+    models.mkdir()
+    parser = build_parser(models / "parser")
+    folder = train(tmp_path, parser.folder)
+    trained = run.read(folder)
+    card = export_bundle(trained, models / "ms-san-sst2")
+    assert read(models / "ms-san-sst2").card == card
+    assert (card.task, card.kind, card.labels) == (
+        "sst2",
+        "classification",
+        ("negative", "positive"),
+    )
+    assert (card.max_tokens, card.alpha, card.licence) == (30, 0.25, "CC0-1.0")
+    assert card.parser.fingerprint == parser.fingerprint
+    assert card.training.config == "configs/toy-sst2.toml"
+    assert [(score.split, score.rows) for score in card.scores] == [("dev", 6)]
+
+    async def classify() -> np.ndarray:
+        service = Service(Options(models=models, device="cpu", threads=1, parse_workers=1))
+        await service.start()
+        try:
+            return (await service.classify(TEXTS)).value
+        finally:
+            await service.stop(grace=5)
+
+    parses = Parser.load(parser.folder).parse([ParseJob(text, 30, True) for text in TEXTS])
+    batch = collate([Sentence(trained.vocab.ids(parse.tokens), parse.heads) for parse in parses])
+    with torch.inference_mode():
+        assert trained.head is not None
+        vectors = trained.model.eval()(
+            *map(torch.from_numpy, (batch.ids, batch.lengths, batch.heads)), torch.tensor(0.25)
+        )
+        expected = trained.head.eval()(vectors).softmax(-1)
+    np.testing.assert_allclose(asyncio.run(classify()), expected, atol=1e-2)
+
+
+@pytest.mark.parametrize("missing", [checkpoint.RECORD, checkpoint.BEST, checkpoint.VOCAB])
+def test_a_run_that_has_not_ended_is_refused(tmp_path: Path, missing: str) -> None:
+    for name in {checkpoint.RECORD, checkpoint.BEST, checkpoint.VOCAB} - {missing}:
+        (tmp_path / name).touch()
+    with pytest.raises(ExportError, match=missing):
+        run.read(tmp_path)
