@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import importlib.metadata
+import logging
 import time
 from collections.abc import AsyncIterator
 
@@ -16,6 +17,8 @@ from app.middleware import ApiKey, BodyLimit, Recorded
 from app.settings import Settings
 from runtime.cores import usable_cores
 from runtime.service import Options, Service
+
+log = logging.getLogger("heedful.server")
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -41,6 +44,7 @@ def create_app(settings: Settings) -> FastAPI:
     async def start() -> None:
         await service.start()
         metrics.models(service.cards.values(), service.provider)
+        log.info("ready: %s on %s", ", ".join(service.cards), service.provider)
 
     async def stop() -> None:
         app.state.starting.cancel()

@@ -70,7 +70,7 @@ async def tokenize(body: schemas.TokenizeRequest, request: Request) -> Response:
     body.check()
     texts, naming = _texts(body.inputs)
     with naming:
-        result = await service.tokenize(texts, model=card.name)
+        result = await service.tokenize(texts, model=card.name, truncate=bool(body.truncate))
     _done(request, result)
     return answers.json([_tokens(text) for text in result.value])
 

@@ -103,7 +103,7 @@ class ClassifyRequest(Cutting):
     top_k: int | None = Field(None, ge=1, description="Keep this many of the best labels.")
 
 
-class TokenizeRequest(Request):
+class TokenizeRequest(Cutting):
     inputs: Texts
     add_special_tokens: bool = Field(
         True, description="TEI's. The models have no special tokens: either value is the same."

@@ -52,6 +52,7 @@ def serve(settings: Settings) -> None:
         app,
         log_config=None,
         access_log=False,
+        ws="none",
         server_header=False,
         timeout_graceful_shutdown=LAST_WRITES,
     )

@@ -162,6 +162,13 @@ async def test_tokenize_a_bare_string_is_a_list_of_one(client: httpx.AsyncClient
     assert [[token["text"] for token in tokens] for tokens in bare] == [["kids"]]
 
 
+async def test_tokenize_cuts_where_the_model_does(client: httpx.AsyncClient) -> None:
+    body = {"inputs": ["kids " * 40, "kids"], "truncate": True}
+    answer = await client.post("/tokenize", json=body)
+    assert [len(tokens) for tokens in answer.json()] == [16, 1]
+    assert answer.headers["X-Truncated"] == "1"
+
+
 async def test_models_are_the_cards(client: httpx.AsyncClient) -> None:
     cards = {card["name"]: card for card in (await client.get("/models")).json()["models"]}
     assert set(cards) == {"tiny-flat", "tiny-nli", "tiny-sst2"}

@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.errors import MalformedBody
@@ -20,11 +20,16 @@ VALUES = st.recursive(
 )
 
 
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@unhurried
 @given(VALUES)
 def test_reads_what_json_wrote(value: object) -> None:
     assert parse(json.dumps(value).encode()) == value
 
 
+@unhurried
 @given(st.binary())
 def test_any_bytes_are_a_value_or_refused(body: bytes) -> None:
     try:

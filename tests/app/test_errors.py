@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from app import errors
+from app.main import create_app
+from app.settings import Settings
 from runtime import errors as runtime_errors
 from tests.app.conftest import Serve
 
@@ -279,6 +282,26 @@ async def test_503_before_the_models_are_loaded(idle: httpx.AsyncClient) -> None
     answer = await idle.post("/embed", json={"inputs": "a"})
     assert answer.status_code == 503
     check(answer, 503, answer.json()["error"]["code"])
+
+
+async def test_500_says_nothing_of_the_cause_but_the_log_does(
+    models: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fault() -> None:
+        raise LookupError("/a/secret/path")
+
+    app = create_app(Settings(models=models))
+    app.add_api_route("/fault", fault)
+    transport = httpx.ASGITransport(app=app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://heedful") as client:
+        answer = await client.get("/fault", headers={"X-Request-Id": "this-one"})
+        assert check(answer, 500, "internal_error")["type"] == "server_error"
+        assert "secret" not in answer.text
+        page = (await client.get("/metrics")).text
+    assert 'heedful_requests_total{model="none",route="other",status="500"} 1.0' in page
+    [logged] = [entry for entry in caplog.records if entry.exc_info]
+    assert "/a/secret/path" in str(logged.exc_info)
+    assert vars(logged)["request_id"] == "this-one"
 
 
 def test_every_error_of_the_runtime_has_a_status() -> None:

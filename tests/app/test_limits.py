@@ -30,25 +30,19 @@ def stalled(workers: set[int]) -> Iterator[None]:
         yield
     finally:
         for worker in workers:
-            os.kill(worker, signal.SIGCONT)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGCONT)
 
 
 @pytest.fixture(scope="module")
 async def tight(serve: Serve) -> AsyncIterator[tuple[httpx.AsyncClient, set[int]]]:
-    """A service with a queue of two inputs and a second, and the ids of its workers."""
+    """A service with a queue of two inputs and two seconds, and the ids of its workers."""
     before = {child.pid for child in multiprocessing.active_children()}
     async with serve(
-        max_queue=2, max_batch_inputs=2, request_timeout=1, cors_origins=("https://a.example",)
+        max_queue=2, max_batch_inputs=2, request_timeout=2, cors_origins=("https://a.example",)
     ) as client:
         after = {child.pid for child in multiprocessing.active_children()}
         yield client, {pid for pid in after - before if pid is not None}
-
-
-async def answers(client: httpx.AsyncClient) -> None:
-    """The service answers again: nothing of earlier requests is left in its queue."""
-    async with asyncio.timeout(PATIENCE):
-        while (answer := await client.post("/embed", json=BODY)).status_code != 200:
-            assert answer.status_code in (503, 504), answer.text  # a slow machine, or no worker yet
 
 
 async def test_504_at_the_time_limit_and_the_work_is_dropped(
@@ -56,11 +50,13 @@ async def test_504_at_the_time_limit_and_the_work_is_dropped(
 ) -> None:
     client, workers = tight
     with stalled(workers):
-        for _ in range(2):  # the first one's inputs are not in the second one's way
-            error = check(await client.post("/embed", json=BODY), 504, "timeout")
-            assert error["type"] == "timeout_error"
-            assert "1 s" in error["message"]
-    await answers(client)
+        error = check(await client.post("/embed", json=BODY), 504, "timeout")
+        assert error["type"] == "timeout_error"
+        assert "2 s" in error["message"]
+        # Its inputs have left the queue: the next one waits for the worker, and is not refused.
+        waiting = asyncio.create_task(client.post("/embed", json=BODY))
+        await asyncio.sleep(0.1)
+    assert (await waiting).status_code == 200
 
 
 async def test_504_when_the_body_never_ends(tight: tuple[httpx.AsyncClient, set[int]]) -> None:
@@ -84,8 +80,7 @@ async def test_429_refuses_the_whole_request_and_says_when_to_return(
         error = check(answer, 429, "overloaded")
         assert error["type"] == "rate_limit_error"
         assert int(answer.headers["Retry-After"]) >= 1
-        check(await first, 504, "timeout")
-    await answers(client)
+    assert (await first).status_code == 200
 
 
 async def test_a_client_that_goes_away_has_its_work_dropped(
@@ -128,8 +123,9 @@ async def test_a_client_that_goes_away_has_its_work_dropped(
         await request
         assert [m["status"] for m in sent if m["type"] == "http.response.start"] == [GONE]
         # The queue is free again: this one waits for the worker, and is not refused.
-        check(await client.post("/embed", json=BODY), 504, "timeout")
-    await answers(client)
+        waiting = asyncio.create_task(client.post("/embed", json=BODY))
+        await asyncio.sleep(0.1)
+    assert (await waiting).status_code == 200
     page = (await client.get("/metrics")).text
     assert 'heedful_requests_total{model="tiny-nli",route="/embed",status="499"} 1.0' in page
 
@@ -138,11 +134,9 @@ async def test_a_worker_that_dies_fails_its_request_and_is_replaced(
     tight: tuple[httpx.AsyncClient, set[int]],
 ) -> None:
     client, workers = tight
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(stalled(workers))
+    with stalled(workers):
         request = asyncio.create_task(client.post("/embed", json=BODY))
         await asyncio.sleep(0.1)
-        stack.pop_all()
         for worker in workers:
             os.kill(worker, signal.SIGKILL)
         answer = await request
@@ -151,7 +145,7 @@ async def test_a_worker_that_dies_fails_its_request_and_is_replaced(
     async with asyncio.timeout(PATIENCE):
         while (await client.get("/ready")).status_code != 200:
             await asyncio.sleep(0.05)
-    await answers(client)
+    assert (await client.post("/embed", json=BODY)).status_code == 200
 
 
 async def test_browsers_may_call_from_the_origins_that_are_set(
