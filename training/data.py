@@ -89,9 +89,12 @@ def parse(
     if not file.exists():
         jobs = [ParseJob(text, max_tokens, tree) for text in distinct]
         chunks = [jobs[start : start + CHUNK] for start in range(0, len(jobs), CHUNK)]
-        with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-            results = pool.map(_parse_chunk, [pipeline] * len(chunks), chunks)
-            parsed = [one for chunk in track(results, "parsing", len(chunks)) for one in chunk]
+        if len(chunks) == 1:  # a process takes longer to start than this takes to parse
+            parsed = _parse_chunk(pipeline, jobs)
+        else:
+            with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+                results = pool.map(_parse_chunk, [pipeline] * len(chunks), chunks)
+                parsed = [one for chunk in track(results, "parsing", len(chunks)) for one in chunk]
         _keep(file, parsed)
     with np.load(file) as archive:
         tokens = archive["tokens"].tobytes().decode().split("\n")

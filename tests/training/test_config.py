@@ -1,0 +1,46 @@
+from pathlib import Path
+
+import pytest
+
+from training import config
+from training.errors import ConfigError
+
+GOOD = 'task = "sst2"\nlicence = "MIT"\n[encoder]\nname = "ms-san"\n'
+
+
+def write(folder: Path, text: str) -> Path:
+    file = folder / "run.toml"
+    file.write_text(text)
+    return file
+
+
+def test_defaults(tmp_path: Path) -> None:
+    read = config.read(write(tmp_path, GOOD))
+    assert read.encoder_keywords() == {"dim": 300, "max_tokens": 256}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (GOOD + "[optimiser]\nrat = 1\n", r"run\.toml: optimiser\.rat"),
+        ("seed = 'x'\n" + GOOD, "seed"),
+        ("seed = ", "not TOML"),
+        ("[encoder]\nname = 'ms-san'\n", "task"),
+        (GOOD + "[head]\ndropout = 1.0\n", r"head\.dropout"),
+    ],
+)
+def test_a_wrong_file_is_named_with_its_field(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        config.read(write(tmp_path, text))
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no configuration"):
+        config.read(tmp_path / "none.toml")
+
+
+def test_every_published_configuration_reads() -> None:
+    files = sorted(Path("configs").glob("*.toml"))
+    assert files
+    for file in files:
+        config.read(file)

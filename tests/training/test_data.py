@@ -1,0 +1,101 @@
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from tests.builders import BuiltParser
+from text.parse import ParseJob, Parser
+from text.vocab import Vocab
+from training.data import CHUNK, Examples, Parsed, parse, vocabulary
+from training.tasks.base import Example
+
+TEXTS = [
+    "Two kids wash their hands.",
+    "A dog",
+    "\u00e9\u00e8  na\u00efve\n",
+    "Two kids wash their hands.",
+    "  ",
+]
+
+
+def parsed(pipeline: BuiltParser, cache: Path, texts: Sequence[str] = TEXTS) -> Parsed:
+    return parse(
+        texts,
+        pipeline=str(pipeline.folder),
+        fingerprint=pipeline.fingerprint,
+        max_tokens=4,
+        tree=True,
+        cache_dir=cache,
+    )
+
+
+def test_parsed_once_and_kept(pipeline: BuiltParser, tmp_path: Path) -> None:
+    first = parsed(pipeline, tmp_path)
+    (file,) = tmp_path.iterdir()
+    written = file.stat().st_mtime_ns
+    again = parsed(pipeline, tmp_path)
+    assert file.stat().st_mtime_ns == written
+    assert again.tokens == first.tokens
+    parser = Parser.load(pipeline.folder)
+    vocab = Vocab(["kids", "hands"])
+    rows = first.rows(vocab)
+    assert "  " not in first.index  # holds no token
+    for text, i in first.index.items():
+        (expected,) = parser.parse([ParseJob(text, 4, tree=True)])
+        sentence = rows.sentence(i)
+        np.testing.assert_array_equal(sentence.heads, expected.heads)
+        np.testing.assert_array_equal(sentence.ids, vocab.ids(expected.tokens))
+
+
+def test_many_texts_are_parsed_in_processes(pipeline: BuiltParser, tmp_path: Path) -> None:
+    texts = [f"{text} {i}" for i in range(CHUNK // 4 + 1) for text in TEXTS]
+    together = parsed(pipeline, tmp_path, texts)
+    for text in texts[:3]:
+        alone = parsed(pipeline, tmp_path, [text])
+        i, span = together.index[text], slice(*together.bounds[together.index[text] :][:2])
+        assert together.tokens[span] == alone.tokens
+        np.testing.assert_array_equal(together.heads[span], alone.heads)
+        assert together.rows(Vocab([])).length(i) == len(alone.tokens)
+
+
+def test_another_parser_is_another_file(pipeline: BuiltParser, tmp_path: Path) -> None:
+    parsed(pipeline, tmp_path)
+    parsed(BuiltParser(pipeline.folder, pipeline.name, "0" * 64), tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_vocabulary() -> None:
+    known = {"movie", "plot", "rare"}
+
+    def has_vector(words: Sequence[str]) -> npt.NDArray[np.bool_]:
+        return np.array([word in known for word in words], dtype=bool)
+
+    counts = Counter({"movie": 1, "zzz": 2, "yyy": 1})
+    background = Counter({"plot": 3, "rare": 2, "zzz": 9, "www": 9})
+    assert vocabulary(counts, background, has_vector, min_count=2, background_min_count=3).words[
+        2:
+    ] == ("zzz", "movie", "plot")
+    assert vocabulary(counts, background, has_vector, min_count=1, background_min_count=None).words[
+        2:
+    ] == ("zzz", "movie", "yyy")
+
+
+def test_batches_hold_every_example_once(pipeline: BuiltParser, cache: Path) -> None:
+    pairs = [Example((a, b), i % 3) for i, a in enumerate(TEXTS[:3]) for b in TEXTS[:3]]
+    texts = parsed(pipeline, cache)
+    examples = Examples.of([*pairs, Example(("  ", "A dog"), 0)], texts.rows(Vocab(["a", "dog"])))
+    assert len(examples) == len(pairs)  # the one without a token is left out
+
+    def seen(rng: np.random.Generator | None) -> Counter[tuple[bytes, bytes, int]]:
+        found: Counter[tuple[bytes, bytes, int]] = Counter()
+        for (first, second), labels in examples.batches(2, rng):
+            assert len(first.ids) == len(second.ids) == len(labels) <= 2
+            for row, label in enumerate(labels):
+                cut = [side.ids[row, : side.lengths[row]].tobytes() for side in (first, second)]
+                found[cut[0], cut[1], int(label)] += 1
+        return found
+
+    assert seen(None) == seen(np.random.default_rng(1))
+    assert sum(seen(None).values()) == len(pairs)

@@ -1,0 +1,63 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from training import vectors
+from training.errors import ConfigError, DataError, DataMissing
+
+
+def test_wordbridge_by_word_and_by_surface_form(data: Path) -> None:
+    table = vectors.source("wordbridge", data)
+    words = ["movie", "movies", "good", "nothing"]
+    found = table.look_up(words)
+    assert table.has(words).tolist() == [True, True, True, False]
+    np.testing.assert_array_equal(found[0], found[1])
+    direct = table.look_up(["bad"])
+    assert not np.array_equal(found[2], direct[0])  # a word's own vector wins over the map
+
+
+def test_glove_keeps_the_first_of_two_cases(tmp_path: Path) -> None:
+    file = tmp_path / "glove.txt"
+    file.write_text("the 1 2\nThe 3 4\ncat 5 6\n")
+    table = vectors.source(str(file), tmp_path)
+    found = table.look_up(["the", "cat", "dog"])
+    assert table.has(["the", "cat", "dog"]).tolist() == [True, True, False]
+    np.testing.assert_array_equal(found[:2], [[1, 2], [5, 6]])
+
+
+def test_a_glove_line_of_another_width_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "glove.txt"
+    file.write_text("the 1 2\ncat 5\n")
+    with pytest.raises(DataError, match=r"glove\.txt:2: 1 values"):
+        vectors.source(str(file), tmp_path)
+
+
+def test_an_unknown_source_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataMissing, match="wordbridge"):
+        vectors.source("nowhere.txt", tmp_path)
+
+
+def test_initial_table_scale_and_the_rows_without_a_vector() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(500, 8)).astype(np.float32)
+    known = np.arange(500) > 1
+    table = vectors.initial(rows, known, dim=8, scale=3.0, seed=1).numpy()
+    np.testing.assert_allclose((table[known] ** 2).sum(1).mean(), 9.0, rtol=1e-4)
+    assert np.abs(table[~known]).max() <= vectors.UNKNOWN_RANGE
+
+
+def test_a_wider_source_keeps_its_main_axes() -> None:
+    rng = np.random.default_rng(0)
+    low = rng.normal(size=(200, 3)) @ rng.normal(
+        size=(3, 10)
+    )  # rank three: three axes lose nothing
+    rows = (low - low.mean(0)).astype(np.float32)
+    table = vectors.initial(rows, np.ones(200, bool), dim=3, scale=1.0, seed=1).numpy()
+    ratio = (rows @ rows.T) / (table @ table.T)
+    np.testing.assert_allclose(ratio, np.median(ratio), rtol=1e-2)
+
+
+def test_a_narrower_source_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"words\.dim = 4"):
+        vectors.initial(np.ones((2, 3), np.float32), np.ones(2, bool), dim=4, scale=1, seed=1)
