@@ -1,7 +1,7 @@
 """Calls of many rows that wait to be done, and the queue that shares the work out fairly."""
 
 import asyncio
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -24,23 +24,9 @@ class Call(Generic[W, R]):
         self.done: asyncio.Future[list[R]] = loop.create_future()
         self.seconds = 0.0  # spent working on it, as the one who does the work counts it
         self._results: dict[int, R] = {}
-        self._taken = 0
+        self.taken = 0  # rows that the queue has given away
         if not work:
             self.done.set_result([])
-
-    @property
-    def waiting(self) -> int:
-        """Rows that nobody has taken yet; none of a call that is over."""
-        return 0 if self.over else len(self.work) - self._taken
-
-    @property
-    def next(self) -> W:
-        """The work of the row that `take` would take."""
-        return self.work[self._taken]
-
-    def take(self) -> "Ticket[W, R]":
-        self._taken += 1
-        return Ticket(self, self._taken - 1)
 
     @property
     def over(self) -> bool:
@@ -81,32 +67,49 @@ class FairQueue(Generic[W, R]):
     """
 
     def __init__(self) -> None:
-        self._calls: deque[Call[W, R]] = deque()
+        self._calls: OrderedDict[Call[W, R], None] = OrderedDict()
+        self._rows = 0
 
     def __len__(self) -> int:
-        """Rows that wait, those of calls that are over left out."""
-        return sum(call.waiting for call in self._calls)
+        """Rows that wait."""
+        return self._rows
 
     def put(self, call: Call[W, R]) -> None:
-        self._calls.append(call)
+        """Let the call's rows wait; `discard` it when nobody waits for it any more."""
+        if call.work:
+            self._calls[call] = None
+            self._rows += len(call.work)
 
     def take(self, budget: float, cost: Callable[[W], float]) -> list[Ticket[W, R]]:
         """Rows that cost at most `budget` together; the first is taken whatever it costs."""
-        taken: list[Ticket[W, R]] = []
+        tickets: list[Ticket[W, R]] = []
         while self._calls:
-            call = self._calls[0]
-            if not call.waiting:
-                self._calls.popleft()
+            call = next(iter(self._calls))
+            if call.over:
+                self.discard(call)
                 continue
-            budget -= cost(call.next)
-            if taken and budget < 0:
+            ticket = Ticket(call, call.taken)
+            budget -= cost(ticket.work)
+            if tickets and budget < 0:
                 break
-            taken.append(call.take())
-            self._calls.rotate(-1)
-        return taken
+            tickets.append(ticket)
+            call.taken += 1
+            self._rows -= 1
+            if call.taken == len(call.work):
+                del self._calls[call]
+            else:
+                self._calls.move_to_end(call)
+        return tickets
+
+    def discard(self, call: Call[W, R]) -> None:
+        """Drop the rows of the call that still wait, if any."""
+        if call in self._calls:
+            del self._calls[call]
+            self._rows -= len(call.work) - call.taken
 
     def drain(self) -> list[Call[W, R]]:
         """Take every call that still waits, whole."""
         calls = list(self._calls)
         self._calls.clear()
+        self._rows = 0
         return calls

@@ -9,7 +9,7 @@ from runtime.card import CARD, Card
 from runtime.errors import BundleError, StartupError, UnknownModel, WrongTask
 from runtime.model import Model
 from runtime.parse_process import Ready
-from runtime.session import Device, SessionThread
+from runtime.session import Device
 
 Task = Literal["embed", "classify", "nli"]
 
@@ -30,7 +30,7 @@ class Catalogue:
         self.cards: Mapping[str, Card] = {name: model.card for name, model in models.items()}
 
     @classmethod
-    def load(cls, folder: Path, device: Device, threads: int, thread: SessionThread) -> "Catalogue":
+    def load(cls, folder: Path, device: Device, threads: int) -> "Catalogue":
         """Read every bundle under `folder` and open its sessions; other folders are left alone.
 
         Raises StartupError where there is none, BundleError, ProviderError.
@@ -44,7 +44,7 @@ class Catalogue:
                 "make one with `heedful export`, or name another folder"
             )
         bundles = [bundle.read(card.parent) for card in cards]
-        return cls({b.card.name: Model(b, device, threads, thread) for b in bundles})
+        return cls({b.card.name: Model(b, device, threads) for b in bundles})
 
     @property
     def provider(self) -> str:

@@ -17,37 +17,40 @@ LADDER = (1, 8, 32, 128)
 
 
 class Model:
-    def __init__(self, bundle: Bundle, device: Device, threads: int, thread: SessionThread) -> None:
+    """Its sessions run in the threads that are given."""
+
+    def __init__(self, bundle: Bundle, device: Device, threads: int) -> None:
         """Open the sessions. Raises ProviderError. Blocks while the graphs are optimised."""
         self.card = bundle.card
         self.vocab = bundle.vocab
         self.encoder = Encoder(bundle.card, OrtSession(bundle.folder / ENCODER, device, threads))
-        self._thread = thread
         self._head: OrtSession | None = None
         if bundle.card.kind != "embedding":
             self._head = OrtSession(bundle.folder / HEAD, device, threads)
 
-    async def warm(self) -> None:
+    async def warm(self, thread: SessionThread) -> None:
         """Run a ladder of shapes, so that no request is the first to meet a shape."""
         for length in sorted({min(length, self.card.max_tokens) for length in LADDER}):
             sentence = Sentence(np.full(length, UNKNOWN), np.arange(length))
             for size in (1, max(1, self.encoder.budget // self.encoder.cost(length))):
                 feeds = encoder_feeds(self.card, collate([sentence] * size))
-                vectors, _ = await self._thread.run(self.encoder.session, feeds)
+                vectors, _ = await thread.run(self.encoder.session, feeds)
                 if self._head:
-                    await self.logits(*[vectors] * len(head_inputs(self.card)))
+                    await self.logits(thread, *[vectors] * len(head_inputs(self.card)))
 
     def sentence(self, parse: Parse) -> Sentence:
         return Sentence(self.vocab.ids(parse.tokens), parse.heads)
 
-    async def logits(self, *sides: Vectors) -> tuple[npt.NDArray[np.float32], float]:
+    async def logits(
+        self, thread: SessionThread, *sides: Vectors
+    ) -> tuple[npt.NDArray[np.float32], float]:
         """The head's (N, C) over (N, D) vectors, a sentence's or a pair's two, and its seconds.
 
         Raises InferenceFailed.
         """
         assert self._head is not None, "the service asks only models with a head"
         feeds = dict(zip(head_inputs(self.card), sides, strict=True))
-        logits, seconds = await self._thread.run(self._head, feeds)
+        logits, seconds = await thread.run(self._head, feeds)
         if not np.isfinite(logits).all():
             raise InferenceFailed("the model gave NaN or infinity")
         return logits, seconds

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 Vectors = npt.NDArray[np.float32]
 Group = list[Ticket["Work", Vectors]]  # tickets of equal sentences
 
-BUDGET, CUDA_BUDGET = 1024, 16384
+BUDGET, CUDA_BUDGET = 512, 16384
 """What a batch may cost, in tokens of a linear encoder."""
 WINDOW = 4
 """Batches planned at once: more means less padding, fewer lets new requests in sooner."""
@@ -66,8 +66,8 @@ class Work:
 
     @property
     def share(self) -> float:
-        """What it takes of a window, where 1 fills it."""
-        return self.cost / (WINDOW * self.encoder.budget)
+        """Of a window that holds nothing but sentences of its length."""
+        return 1 / (WINDOW * max(1, self.encoder.budget // self.cost))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +120,9 @@ class Scheduler:
             rows = await call.done
         finally:
             self._open.discard(call)
+            self._queue.discard(call)
         waited = time.perf_counter() - started - call.seconds
-        return Encoded(np.stack(rows), max(waited, 0.0), call.seconds)
+        return Encoded(np.array(rows), max(waited, 0.0), call.seconds)
 
     async def _dispatch(self) -> None:
         while True:

@@ -69,8 +69,9 @@ class Service:
         self._observer = observer or NoObserver()
         pipeline = options.parser or options.models / "parser"
         self._pool = ParsePool(pipeline, options.parse_workers, self._observer)
-        self._thread = SessionThread()
-        self._scheduler = Scheduler(self._thread, self._observer)
+        self._encoders = SessionThread()
+        self._heads = SessionThread()  # of its own: a head is small, and waits for no batch
+        self._scheduler = Scheduler(self._encoders, self._observer)
         self._catalogue = Catalogue({})
         self._state: Literal["starting", "started", "stopping"] = "starting"
         self._in_hand = 0  # inputs admitted and not yet answered
@@ -95,11 +96,11 @@ class Service:
         try:
             options = self.options
             self._catalogue = await asyncio.to_thread(
-                Catalogue.load, options.models, options.device, options.threads, self._thread
+                Catalogue.load, options.models, options.device, options.threads
             )
             self._catalogue.check_parser(await self._pool.start())
             for model in self._catalogue.models.values():
-                await model.warm()
+                await model.warm(self._encoders)
             self._scheduler.start()
         except BaseException:
             await self.stop(grace=0)
@@ -114,7 +115,8 @@ class Service:
                 await self._empty.wait()
         await self._scheduler.stop()
         await self._pool.stop()
-        await self._thread.stop()
+        await self._encoders.stop()
+        await self._heads.stop()
 
     def ready(self) -> str | None:
         """None where every model is loaded and every parse process lives, else what is missing."""
@@ -149,7 +151,7 @@ class Service:
         with self._admitted(len(texts)):
             read = await self._read(chosen, texts, params, truncate=truncate)
             encoded = await self._scheduler.encode(chosen.encoder, read.sentences)
-            logits, seconds = await chosen.logits(encoded.vectors)
+            logits, seconds = await chosen.logits(self._heads, encoded.vectors)
         return read.result(softmax(logits), encoded, seconds)
 
     async def nli(
@@ -170,7 +172,7 @@ class Service:
             read = await self._read(chosen, texts, params, truncate=truncate)
             encoded = await self._scheduler.encode(chosen.encoder, read.sentences)
             premises, hypotheses = encoded.vectors[0::2], encoded.vectors[1::2]
-            logits, seconds = await chosen.logits(premises, hypotheses)
+            logits, seconds = await chosen.logits(self._heads, premises, hypotheses)
         return read.result(softmax(logits), encoded, seconds, texts_per_input=2)
 
     async def tokenize(

@@ -68,7 +68,7 @@ class OrtSession:
 
 
 class SessionThread:
-    """The one thread in which every session runs, so that two never share the cores.
+    """One thread in which sessions run, one at a time.
 
     The event loop stays free meanwhile: ONNX Runtime lets the interpreter's lock go.
     """

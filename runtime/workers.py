@@ -123,7 +123,11 @@ class ParsePool:
             self._queue.put(call)
             self._observer.queue("parse", len(self._queue))
             self._changed.notify(len(jobs))
-        return await call.done
+        try:
+            return await call.done
+        finally:
+            with self._changed:
+                self._queue.discard(call)
 
     def _deliver(self, tickets: list[Ticket[ParseJob, Parse]], parses: list[Parse | None]) -> None:
         for ticket, parse in zip(tickets, parses, strict=True):

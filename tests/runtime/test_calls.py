@@ -91,8 +91,11 @@ def test_rows_of_a_call_that_is_over_are_not_taken() -> None:
         queue.take(3, lambda cost: cost)
         cancelled.done.cancel()
         failed.fail(Unavailable("gone"))
-        assert len(queue) == 9
+        queue.discard(cancelled)
+        queue.discard(cancelled)  # once more has no effect
+        assert len(queue) == 18
         assert {ticket.call for ticket in queue.take(99, lambda cost: cost)} == {waiting}
+        assert len(queue) == 0
         cancelled.put(0, "late")  # neither of these has an effect, or raises
         cancelled.fail(Unavailable("late"))
         failed.put(0, "late")
