@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import orjson
 from fastapi import Request
 from fastapi.routing import APIRoute
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive
 
@@ -33,6 +34,8 @@ class WorkRoute(APIRoute):
                     await request.json()
                     async with _watch(request.receive, gone, deadline):
                         return await handle(request)
+            except ClientDisconnect:  # before the body's end
+                return Response(status_code=GONE)
             except TimeoutError:
                 if gone.is_set():
                     return Response(status_code=GONE)

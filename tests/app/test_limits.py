@@ -83,17 +83,12 @@ async def test_429_refuses_the_whole_request_and_says_when_to_return(
     assert (await first).status_code == 200
 
 
-async def test_a_client_that_goes_away_has_its_work_dropped(
-    tight: tuple[httpx.AsyncClient, set[int]],
-) -> None:
-    client, workers = tight
-    transport = client._transport
-    assert isinstance(transport, httpx.ASGITransport)
-    gone = asyncio.Event()
-    messages: list[Message] = [
-        {"type": "http.request", "body": json.dumps(BODY).encode(), "more_body": False}
-    ]
-    sent: list[Message] = []
+async def post_and_go(
+    client: httpx.AsyncClient, body: bytes, *, more_body: bool, gone: asyncio.Event
+) -> list[int]:
+    """POST /embed from a client that goes away at `gone`; the statuses it would have been sent."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": more_body}]
+    statuses: list[int] = []
 
     async def receive() -> Message:
         if messages:
@@ -102,7 +97,8 @@ async def test_a_client_that_goes_away_has_its_work_dropped(
         return {"type": "http.disconnect"}
 
     async def send(message: Message) -> None:
-        sent.append(message)
+        if message["type"] == "http.response.start":
+            statuses.append(message["status"])
 
     scope = {
         "type": "http",
@@ -115,19 +111,41 @@ async def test_a_client_that_goes_away_has_its_work_dropped(
         "http_version": "1.1",
         "scheme": "http",
     }
+    transport = client._transport
+    assert isinstance(transport, httpx.ASGITransport)
+    await transport.app(scope, receive, send)
+    return statuses
+
+
+async def test_a_client_that_goes_away_has_its_work_dropped(
+    tight: tuple[httpx.AsyncClient, set[int]],
+) -> None:
+    client, workers = tight
+    gone = asyncio.Event()
     with stalled(workers):
-        request = asyncio.ensure_future(transport.app(scope, receive, send))
+        request = asyncio.create_task(
+            post_and_go(client, json.dumps(BODY).encode(), more_body=False, gone=gone)
+        )
         await asyncio.sleep(0.1)
         check(await client.post("/embed", json=BODY), 429, "overloaded")  # it holds the queue
         gone.set()
-        await request
-        assert [m["status"] for m in sent if m["type"] == "http.response.start"] == [GONE]
+        assert await request == [GONE]
         # The queue is free again: this one waits for the worker, and is not refused.
         waiting = asyncio.create_task(client.post("/embed", json=BODY))
         await asyncio.sleep(0.1)
     assert (await waiting).status_code == 200
     page = (await client.get("/metrics")).text
     assert 'heedful_requests_total{model="tiny-nli",route="/embed",status="499"} 1.0' in page
+
+
+async def test_a_client_that_goes_away_inside_its_body_is_no_fault(
+    tight: tuple[httpx.AsyncClient, set[int]], caplog: pytest.LogCaptureFixture
+) -> None:
+    client, _ = tight
+    gone = asyncio.Event()
+    gone.set()
+    assert await post_and_go(client, b'{"inputs": ', more_body=True, gone=gone) == [GONE]
+    assert not [entry for entry in caplog.records if entry.exc_info]
 
 
 async def test_a_worker_that_dies_fails_its_request_and_is_replaced(
