@@ -25,9 +25,8 @@ types: .venv/installed
 imports: .venv/installed
 	.venv/bin/lint-imports
 
-# The tests let a real Prometheus scrape the service: Debian's package, where it can be installed.
 tools:
-	@command -v promtool >/dev/null || scripts/install-prometheus
+	@scripts/install-test-tools
 
 .serve-venv/installed: $(SOURCES)
 	$(PYTHON) -m venv .serve-venv

@@ -9,6 +9,11 @@ from typing import Annotated, Any, Literal
 import typer
 
 from app import settings as service_settings
+from app.settings import SettingsError
+from export.errors import ExportError
+from runtime.errors import HeedfulError
+from text.errors import ParserError
+from training.errors import TrainingError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -130,25 +135,11 @@ def evaluate(
     )
 
 
-EXPECTED = {
-    "app.settings": "SettingsError",
-    "export.errors": "ExportError",
-    "runtime.errors": "HeedfulError",
-    "text.parse": "ParserError",
-    "training.errors": "TrainingError",
-}
-"""Module -> the root of its errors whose message is meant for the user."""
-
-
 def main() -> None:
-    """The console's entry: an expected fault is one line on stderr, and exit status 1."""
+    """The console's entry: an error that is meant for the user is one line on stderr, and exit status 1."""
     try:
         app()
-    except Exception as error:
-        # A module that was never imported has raised nothing, and spaCy's takes seconds to import.
-        kinds = (getattr(sys.modules[m], n) for m, n in EXPECTED.items() if m in sys.modules)
-        if not isinstance(error, tuple(kinds)):
-            raise
+    except (HeedfulError, ParserError, TrainingError, ExportError, SettingsError) as error:
         sys.exit(f"heedful: {error}")
 
 

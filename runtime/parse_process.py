@@ -106,7 +106,8 @@ def _main(pipe: "Connection[Any, Any]", pipeline: str) -> None:
         signal.signal(number, signal.SIG_IGN)
     for variable in THREADS:  # read when numpy is loaded, which is why the import stands here
         os.environ[variable] = "1"
-    from text.parse import Parser, ParserError
+    from text.errors import ParserError
+    from text.parse import Parser
 
     try:
         parser = Parser.load(pipeline)

@@ -15,6 +15,8 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from text.errors import ParserError
+
 Ints = npt.NDArray[np.int64]
 
 LONGEST_RUN = 500
@@ -22,10 +24,6 @@ LONGEST_RUN = 500
 WINDOW = 1024
 """Characters tokenized at first; a longer text is read on only while it may still fit."""
 _RUN = re.compile(r"\S+")
-
-
-class ParserError(Exception):
-    """The spaCy pipeline cannot be used; the message names it and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)

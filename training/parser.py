@@ -18,7 +18,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from spacy.vectors import Vectors
 
-from text.parse import ParserError
+from text.errors import ParserError
 from training import minilm, tree_teacher, treebank
 from training.tasks.base import find, records
 
@@ -86,6 +86,7 @@ def train_parser(
         nlp = spacy.load(folder / "trained" / "model-best")
         scores = evaluate(nlp, gold["test"])
         nlp.meta.update(_meta(scores, seed))
+        nlp.config = {**nlp.config, "paths": dict.fromkeys(nlp.config["paths"])}  # this machine's
         nlp.to_disk(folder / "final")
         if out.exists():
             shutil.rmtree(out)

@@ -7,7 +7,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from runtime.errors import InferenceFailed, ProviderError
+from runtime.errors import InferenceFailed, ProviderError, Unavailable
 from runtime.session import CPU, Device, OrtSession, SessionThread, gpus
 from tests.builders import encoder_graph, expected_embedding, word_table
 from text.batch import Sentence, collate
@@ -82,6 +82,8 @@ async def test_the_thread_gives_the_output_and_the_seconds(graph: Path) -> None:
     assert output.shape == (1, 8)
     assert seconds > 0
     await thread.stop()
+    with pytest.raises(Unavailable):
+        await thread.run(session, {})
 
 
 async def test_a_failing_run_is_one_error_without_the_cause_in_its_message(

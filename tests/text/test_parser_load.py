@@ -7,7 +7,8 @@ import pytest
 import spacy
 
 from tests.builders import BuiltParser
-from text.parse import ParseJob, Parser, ParserError, fingerprint
+from text.errors import ParserError
+from text.parse import ParseJob, Parser, fingerprint
 
 
 def test_name_and_fingerprint_are_the_pipelines(pipeline: BuiltParser) -> None:
