@@ -86,7 +86,7 @@ def train_parser(
         nlp = spacy.load(folder / "trained" / "model-best")
         scores = evaluate(nlp, gold["test"])
         nlp.meta.update(_meta(scores, seed))
-        nlp.config = {**nlp.config, "paths": dict.fromkeys(nlp.config["paths"])}  # this machine's
+        nlp.config["paths"] = dict.fromkeys(nlp.config["paths"])  # they were this machine's
         nlp.to_disk(folder / "final")
         if out.exists():
             shutil.rmtree(out)
