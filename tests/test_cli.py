@@ -9,7 +9,7 @@ import pytest
 
 import cli
 from app.settings import Settings, flag_name
-from tests.app.process import ROOT
+from tests.process import ROOT
 
 
 def heedful(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -14,8 +14,8 @@ from starlette.types import Message
 
 from app.middleware import GONE
 from tests.app.conftest import Serve
-from tests.app.process import PATIENCE
 from tests.app.test_errors import JSON, check
+from tests.process import PATIENCE
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.app.conftest import Serve
-from tests.app.process import PATIENCE, debian
+from tests.process import PATIENCE, debian
 
 pytestmark = pytest.mark.anyio
 

@@ -15,7 +15,7 @@ import httpx
 import pytest
 import yaml
 
-from tests.app.process import PATIENCE, ROOT, Process, debian, wait_for
+from tests.process import PATIENCE, ROOT, Process, debian, wait_for
 
 Start = Callable[..., Process]
 

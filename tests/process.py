@@ -17,7 +17,7 @@ import pytest
 
 T = TypeVar("T")
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 PATIENCE = 200.0
 """Seconds until a test gives up waiting: a bound for a hang, no expectation."""
 

@@ -1,0 +1,116 @@
+"""The shipped bundles, over HTTP: what the service is for, and the scores it claims."""
+
+import json
+from pathlib import Path
+
+import httpx
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from runtime.bundle import read
+from runtime.graphs import encoder_feeds
+from runtime.session import OrtSession
+from text.batch import Sentence, collate
+from text.parse import ParseJob, Parser
+from text.structure import tree_distance
+from training import tasks
+from training.evaluate import Server, accuracy
+
+BUNDLES = Path("bundles")
+NAMES = sorted(card.parent.name for card in BUNDLES.glob("*/card.json"))
+DATA = Path("../shared/data")
+KIDS = "Two kids at a ballgame wash their hands"
+FLOORS = {
+    ("ms-san-sst2", "sst2"): 0.84,
+    ("ms-san-sst5", "sst5"): 0.46,
+    ("ms-san-nli", "snli"): 0.77,
+}
+
+
+@pytest.fixture(scope="module")
+def client(shipped: str) -> httpx.Client:
+    return httpx.Client(base_url=shipped, timeout=120)
+
+
+def embed(client: httpx.Client, inputs: list[str], model: str) -> npt.NDArray[np.float32]:
+    answer = client.post("/embed", json={"inputs": inputs, "model": model})
+    assert answer.status_code == 200, answer.text
+    return np.array(answer.json(), np.float32)
+
+
+def test_what_is_shipped() -> None:
+    assert {"ms-san-nli", "ms-san-sst2", "ms-san-sst5"} <= set(NAMES)
+    megabytes = sum(file.stat().st_size for file in BUNDLES.rglob("*")) / 1e6
+    assert megabytes < 64
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_embeddings_are_600_values_of_norm_1(client: httpx.Client, name: str) -> None:
+    rows = embed(client, [KIDS, "One."], name)
+    assert rows.shape == (2, 600)
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_vector_is_the_same_in_any_company(client: httpx.Client, name: str) -> None:
+    others = [" ".join(KIDS.split()[i % 7 :] * (1 + i % 9)) for i in range(511)]
+    alone = embed(client, [KIDS], name)[0]
+    np.testing.assert_allclose(embed(client, [KIDS, *others[:63]], name)[0], alone, atol=1e-5)
+    np.testing.assert_allclose(embed(client, [*others, KIDS], name)[-1], alone, atol=1e-5)
+
+
+def test_the_papers_tree_distances(client: httpx.Client) -> None:
+    """Figure 3 of MS-SAN."""
+    (tokens,) = client.post("/tokenize", json={"inputs": KIDS}).json()
+    assert [token["text"] for token in tokens] == KIDS.split()
+    distance = tree_distance(np.array([token["head"] for token in tokens]))
+    from_wash = dict(zip(KIDS.split(), distance[KIDS.split().index("wash")].tolist(), strict=True))
+    assert from_wash == {
+        **{"wash": 0, "kids": 1, "hands": 1},
+        **{"Two": 2, "ballgame": 2, "their": 2},
+        **{"at": 3, "a": 3},
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_dependency_prior_counts(name: str) -> None:
+    """Without the tree, every token a root, the same graph gives another vector."""
+    bundle = read(BUNDLES / name)
+    (parse,) = Parser.load(BUNDLES / "parser").parse([ParseJob(KIDS, 64, tree=True)])
+    ids = bundle.vocab.ids(parse.tokens)
+    session = OrtSession(bundle.folder / "encoder.onnx", "cpu", 1)
+    with_tree, without = (
+        session.run(encoder_feeds(bundle.card, collate([Sentence(ids, heads)])))
+        for heads in (parse.heads, np.arange(len(parse)))
+    )
+    assert np.abs(with_tree - without).max() > 1e-2
+
+
+def test_it_tells_entailment_from_contradiction(client: httpx.Client) -> None:
+    premise = "A man is playing a guitar on the street."
+    hypotheses = ("A man is playing music.", "Nobody is playing an instrument; the man is asleep.")
+    pairs = [{"premise": premise, "hypothesis": hypothesis} for hypothesis in hypotheses]
+    answer = client.post("/nli", json={"pairs": pairs}).json()["results"]
+    assert [result["label"] for result in answer] == ["entailment", "contradiction"]
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [("A gorgeous, witty, seductive movie.", "positive"), ("A dull, tedious mess.", "negative")],
+)
+def test_it_tells_praise_from_blame(client: httpx.Client, text: str, label: str) -> None:
+    ranked = client.post("/classify", json={"inputs": text, "model": "ms-san-sst2"}).json()
+    assert ranked[0]["label"] == label
+    assert ranked[0]["score"] > 0.8
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not DATA.is_dir(), reason="the datasets are not here")
+@pytest.mark.parametrize(("model", "task"), FLOORS)
+def test_scores_over_http_are_the_cards(client: httpx.Client, model: str, task: str) -> None:
+    score = accuracy(tasks.get(task), "test", DATA, Server(str(client.base_url), model, client))
+    assert score.value >= FLOORS[model, task]
+    card = json.loads((BUNDLES / model / "card.json").read_text())
+    claimed = {(one["dataset"], one["split"]): one["value"] for one in card["scores"]}
+    assert abs(claimed[score.dataset, "test"] - score.value) <= 1e-3
