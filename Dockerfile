@@ -1,14 +1,14 @@
 # Serving only: the plain install, without torch. Build it where bundles/ is complete.
 FROM python:3.11-slim AS build
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE cli.py ./
+COPY pyproject.toml constraints.txt README.md LICENSE cli.py ./
 COPY app app
 COPY export export
 COPY models models
 COPY runtime runtime
 COPY text text
 COPY training training
-RUN python -m venv /opt/heedful && /opt/heedful/bin/pip install --no-cache-dir .
+RUN python -m venv /opt/heedful && /opt/heedful/bin/pip install --no-cache-dir --constraint constraints.txt .
 
 FROM python:3.11-slim
 RUN useradd --system --create-home heedful

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from runtime.errors import InferenceFailed, ProviderError
+from runtime.errors import InferenceFailed, ProviderError, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -75,11 +75,14 @@ class SessionThread:
 
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="session")
+        self._stopped = False
 
     async def run(
         self, session: Session, feeds: Mapping[str, npt.NDArray[Any]]
     ) -> tuple[npt.NDArray[np.float32], float]:
-        """The session's output and the seconds it took. Raises InferenceFailed."""
+        """The session's output and the seconds it took. Raises InferenceFailed, Unavailable."""
+        if self._stopped:
+            raise Unavailable("the service is shutting down")
         loop = asyncio.get_running_loop()
         try:
             return await loop.run_in_executor(self._executor, _timed, session, feeds)
@@ -88,8 +91,9 @@ class SessionThread:
             raise InferenceFailed("the model failed on this input") from error
 
     async def stop(self) -> None:
-        """Wait for what runs, and end the thread."""
-        await asyncio.to_thread(self._executor.shutdown, cancel_futures=True)
+        """Take no more, wait for what was taken, and end the thread."""
+        self._stopped = True
+        await asyncio.to_thread(self._executor.shutdown)
 
 
 def _timed(
