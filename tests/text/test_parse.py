@@ -161,11 +161,18 @@ def test_a_text_of_white_space_alone_holds_no_token(parser: Parser) -> None:
 
 
 def test_two_million_characters_with_few_tokens_are_read(parser: Parser) -> None:
-    """More than spaCy's own limit, and the last token stands at the end."""
+    """White space is not carried along, and the last token stands at the end."""
     text = "first" + " " * 2_000_000 + "last"
     parse = read(parser, text, 2)
     assert parse.tokens == ("first", "last")
     assert spans(parse) == ["first", "last"]
+    assert not parse.cut
+
+
+def test_spacys_own_limit_of_characters_is_not_met(parser: Parser) -> None:
+    parse = read(parser, "kids " * 220_000, 300_000, tree=False)
+    assert len(parse.text) > 1_000_000
+    assert len(parse) == 220_000
     assert not parse.cut
 
 
