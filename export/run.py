@@ -29,9 +29,11 @@ def read(run: Path) -> Trained:
     vocab = Vocab.load(run / checkpoint.VOCAB)
     model = make_model(config, tasks.get(config.task), torch.zeros(len(vocab), config.words.dim))
     model.load_state_dict(checkpoint.load(run / checkpoint.BEST))
-    dev = ScoreCard(split="dev", metric="accuracy", **record["dev"])
-    scores = run / checkpoint.SCORES
-    measured = json.loads(scores.read_text(encoding="utf-8")) if scores.exists() else []
+    recorded = ScoreCard(split="dev", metric="accuracy", **record["dev"])
+    scores = {(recorded.dataset, "dev"): recorded}
+    if (measured := run / checkpoint.SCORES).exists():  # through a bundle: it wins over training's
+        for score in map(ScoreCard.model_validate, json.loads(measured.read_text("utf-8"))):
+            scores[score.dataset, score.split] = score
     return Trained(
         encoder=config.encoder.name,
         config=config.encoder_keywords(),
@@ -44,7 +46,7 @@ def read(run: Path) -> Trained:
         max_tokens=config.max_tokens,
         alpha=config.alpha,
         parser=ParserCard.model_validate(record["parser"]),
-        scores=(dev, *map(ScoreCard.model_validate, measured)),
+        scores=tuple(scores.values()),
         training=TrainingCard(
             data=tuple(record["data"]),
             vectors=config.words.vectors,

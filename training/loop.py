@@ -100,6 +100,7 @@ def train(config: RunConfig, paths: Paths, *, resume: bool, console: Console) ->
     Raises ConfigError where the folder holds another run, DataMissing, ParserError.
     """
     task = get_task(config.task)
+    commit = _commit()  # now: the tree may change while the run goes on
     torch.manual_seed(config.seed)
     paths.run.mkdir(parents=True, exist_ok=True)
     last = paths.run / checkpoint.LAST
@@ -181,7 +182,7 @@ def train(config: RunConfig, paths: Paths, *, resume: bool, console: Console) ->
             }
             for source, examples in parts
         ],
-        "commit": _commit(),
+        "commit": commit,
         "threads": torch.get_num_threads(),
     }
     checkpoint.write_json(paths.run / checkpoint.RECORD, record)
