@@ -197,16 +197,19 @@ async def test_a_session_that_gives_too_few_rows_leaves_nobody_waiting() -> None
         assert answer.vectors.tolist() == [[20, 1]]
 
 
-async def test_a_cancelled_call_is_not_run() -> None:
-    session = HeldSession()
-    async with started() as scheduler:
+async def test_a_cancelled_call_is_not_run_and_waits_no_more() -> None:
+    session, watcher = HeldSession(), Watcher()
+    async with started(watcher) as scheduler:
         used = encoder(session)
         first = await session.hold(scheduler, used)
         gone = asyncio.create_task(scheduler.encode(used, [sentence(50), sentence(51)]))
+        await asyncio.sleep(0)
+        assert watcher.waiting[-1] == 2
+        gone.cancel()
+        await asyncio.wait([gone])
         stays = asyncio.create_task(scheduler.encode(used, [sentence(51), sentence(52)]))
         await asyncio.sleep(0)
-        gone.cancel()
-        await asyncio.sleep(0)
+        assert watcher.waiting[-1] == 2
         session.go.set()
         await first
         await stays
