@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import spacy
 import torch
+from rich.console import Console
 from spacy.tokens import Doc
 
 from tests.builders import BuiltParser
@@ -106,6 +107,6 @@ def test_a_folder_of_something_else_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "parser" / "thesis.txt").write_text("mine")
     with pytest.raises(ParserError, match="no spaCy pipeline"):
         parser.train_parser(
-            tmp_path, tmp_path / "parser", seed=1, cache=tmp_path / "c", console=parser.Console()
+            tmp_path, tmp_path / "parser", seed=1, cache=tmp_path / "c", console=Console()
         )
     assert (tmp_path / "parser" / "thesis.txt").read_text() == "mine"
