@@ -51,7 +51,7 @@ def test_every_package_of_the_project_is_copied() -> None:
     needed = {package.split(".")[0] for package in tools["packages"]}
     needed |= {f"{module}.py" for module in tools["py-modules"]}
     needed |= {project["project"]["readme"], *project["project"]["license-files"]}
-    assert needed | {"pyproject.toml", "bundles"} == set(COPIED)
+    assert needed | {"pyproject.toml", "constraints.txt", "bundles"} == set(COPIED)
 
 
 def test_the_process_is_not_root_and_is_the_service() -> None:
@@ -64,7 +64,7 @@ def test_the_process_is_not_root_and_is_the_service() -> None:
 
 def test_the_image_installs_no_extra() -> None:
     [install] = [run for run in rest("RUN") if "pip install" in run]
-    assert install.endswith("pip install --no-cache-dir .")
+    assert install.endswith("pip install --no-cache-dir --constraint constraints.txt .")
 
 
 def test_the_variables_are_settings() -> None:
