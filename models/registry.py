@@ -1,9 +1,9 @@
 """The encoders by name. `build` is the one place where a configuration meets a module."""
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from inspect import signature
 from typing import Literal
 
 from torch import nn
@@ -62,13 +62,14 @@ ENCODERS: dict[str, Entry] = {
 def build(name: str, config: Mapping[str, object]) -> Encoder:
     """The encoder `name` with the keywords of `config`. Raises ValueError naming what is known.
 
-    Every run names `max_tokens`; it goes only to an encoder that is built for a longest sentence.
+    `max_tokens`, which every run has, reaches only an encoder that depends on it.
     """
     if name not in ENCODERS:
         raise ValueError(f"no encoder {name!r}: known are {', '.join(sorted(ENCODERS))}")
     make = ENCODERS[name].make
-    unused = {"max_tokens"} - inspect.signature(make).parameters.keys()
+    if "max_tokens" not in signature(make).parameters:
+        config = {key: value for key, value in config.items() if key != "max_tokens"}
     try:
-        return make(**{key: value for key, value in config.items() if key not in unused})
+        return make(**config)
     except TypeError as error:
         raise ValueError(f"encoder {name}: {error}") from error
