@@ -46,7 +46,7 @@ def _graph(
     shapes: dict[str, dict[int, str]],
     output: str,
 ) -> bytes:
-    with _quiet():
+    with _quiet(), torch.no_grad():
         program = torch.onnx.export(
             module.eval(),
             kwargs=example,
@@ -72,10 +72,24 @@ def _graph(
 
 def _strip(model: onnx.ModelProto) -> None:
     """Leave out what the exporter notes down of this machine: stack traces with paths."""
-    for part in (model, model.graph, *model.graph.node, *model.graph.value_info):
+    for part in (model, *model.functions):
         del part.metadata_props[:]
-    for value in (*model.graph.input, *model.graph.output, *model.graph.initializer):
-        del value.metadata_props[:]
+    _strip_graph(model.graph)
+    for function in model.functions:
+        for entry in (*function.node, *function.value_info):
+            del entry.metadata_props[:]
+
+
+def _strip_graph(graph: onnx.GraphProto) -> None:
+    """The same for a graph and for the bodies of its loops."""
+    del graph.metadata_props[:]
+    for values in (graph.node, graph.value_info, graph.input, graph.output, graph.initializer):
+        for value in values:
+            del value.metadata_props[:]
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                _strip_graph(attribute.g)
 
 
 @contextmanager

@@ -5,23 +5,37 @@ from torch import Tensor, nn
 
 
 class NLIHead(nn.Module):
-    """[p; h; |p - h|; p * h] -> hidden -> classes (MS-SAN and DSA; MS-SAN: 2,400 -> 300 -> 3)."""
+    """[p; h; |p - h|; p * h] -> hidden -> classes (MS-SAN and DSA; MS-SAN: 2,400 -> 300 -> 3).
+
+    `signed` leaves p - h as it is (DiSAN, whose hidden layer is ELU).
+    """
 
     def __init__(
-        self, dim: int, *, hidden: int = 300, classes: int = 3, dropout: float = 0.0
+        self,
+        dim: int,
+        *,
+        hidden: int = 300,
+        classes: int = 3,
+        dropout: float = 0.0,
+        signed: bool = False,
+        activation: type[nn.Module] = nn.ReLU,
     ) -> None:
         super().__init__()
+        self.signed = signed
         self.layers = nn.Sequential(
             nn.Dropout(dropout),
             nn.Linear(4 * dim, hidden),
-            nn.ReLU(),
+            activation(),
             nn.Dropout(dropout),
             nn.Linear(hidden, classes),
         )
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
         """Premise (B, D) and hypothesis (B, D) -> (B, classes)."""
-        features = torch.cat([first, second, (first - second).abs(), first * second], dim=-1)
+        difference = first - second
+        if not self.signed:
+            difference = difference.abs()
+        features = torch.cat([first, second, difference, first * second], dim=-1)
         logits: Tensor = self.layers(features)
         return logits
 
@@ -29,12 +43,20 @@ class NLIHead(nn.Module):
 class ClassificationHead(nn.Module):
     """D -> hidden -> classes."""
 
-    def __init__(self, dim: int, *, classes: int, hidden: int = 300, dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        dim: int,
+        *,
+        classes: int,
+        hidden: int = 300,
+        dropout: float = 0.0,
+        activation: type[nn.Module] = nn.ReLU,
+    ) -> None:
         super().__init__()
         self.layers = nn.Sequential(
             nn.Dropout(dropout),
             nn.Linear(dim, hidden),
-            nn.ReLU(),
+            activation(),
             nn.Dropout(dropout),
             nn.Linear(hidden, classes),
         )

@@ -2,8 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from inspect import signature
 from typing import Literal
 
+from torch import nn
+
+from models.baselines import BiLSTMS2T, MultiHeadS2T, WordAdditive, WordS2T
+from models.disan import DiSAN
+from models.heads import ClassificationHead, NLIHead
 from models.ms_san import MSSAN
 from models.sentence import Encoder
 
@@ -12,12 +19,29 @@ from models.sentence import Encoder
 class Entry:
     """An encoder: what builds it, whose it is, and how its cost grows with the tokens.
 
-    `make` takes keywords, `dim` among them: the size of a word vector.
+    `make` takes keywords, `dim` among them: the size of a word vector. `nli` and `classification`
+    build the paper's heads.
     """
 
     make: Callable[..., Encoder]
     paper: str
     cost: Literal["linear", "quadratic"]
+    nli: Callable[..., nn.Module] = NLIHead
+    classification: Callable[..., nn.Module] = ClassificationHead
+
+
+DISAN = "Shen et al. 2018, DiSAN: Directional Self-Attention Network"
+
+
+def _disan(make: Callable[..., Encoder], cost: Literal["linear", "quadratic"]) -> Entry:
+    """DiSAN or one of the baselines of its paper, under the paper's heads: ELU, signed p - h."""
+    return Entry(
+        make,
+        DISAN,
+        cost,
+        nli=partial(NLIHead, signed=True, activation=nn.ELU),
+        classification=partial(ClassificationHead, activation=nn.ELU),
+    )
 
 
 ENCODERS: dict[str, Entry] = {
@@ -26,14 +50,26 @@ ENCODERS: dict[str, Entry] = {
         "Qi et al. 2020, Multiple Structural Priors Guided Self Attention Network",
         "quadratic",
     ),
+    "disan": _disan(DiSAN, "quadratic"),
+    "disan-no-direction": _disan(partial(DiSAN, direction=False), "quadratic"),
+    "word-additive": _disan(WordAdditive, "linear"),
+    "word-s2t": _disan(WordS2T, "linear"),
+    "multi-head-s2t": _disan(MultiHeadS2T, "quadratic"),
+    "bi-lstm-s2t": _disan(BiLSTMS2T, "linear"),
 }
 
 
 def build(name: str, config: Mapping[str, object]) -> Encoder:
-    """The encoder `name` with the keywords of `config`. Raises ValueError naming what is known."""
+    """The encoder `name` with the keywords of `config`. Raises ValueError naming what is known.
+
+    `max_tokens`, which every run has, reaches only an encoder that depends on it.
+    """
     if name not in ENCODERS:
         raise ValueError(f"no encoder {name!r}: known are {', '.join(sorted(ENCODERS))}")
+    make = ENCODERS[name].make
+    if "max_tokens" not in signature(make).parameters:
+        config = {key: value for key, value in config.items() if key != "max_tokens"}
     try:
-        return ENCODERS[name].make(**config)
+        return make(**config)
     except TypeError as error:
         raise ValueError(f"encoder {name}: {error}") from error

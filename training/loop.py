@@ -19,7 +19,6 @@ from torch.nn import functional
 from torch.optim.lr_scheduler import LambdaLR
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from models.heads import ClassificationHead, NLIHead
 from models.registry import ENCODERS, build
 from models.sentence import SentenceEncoder, word_table
 from text.batch import Batch
@@ -82,8 +81,8 @@ class Model(nn.Module):
 def make_model(config: RunConfig, task: Task, table: Tensor) -> Model:
     """The model a configuration describes, over a (V, D) table of word vectors."""
     encoder = build(config.encoder.name, config.encoder_keywords())
-    head_of = NLIHead if task.kind == "nli" else ClassificationHead
-    head = head_of(
+    entry = ENCODERS[config.encoder.name]
+    head = (entry.nli if task.kind == "nli" else entry.classification)(
         encoder.dim,
         classes=len(task.labels),
         hidden=config.head.hidden,

@@ -10,3 +10,8 @@ def test_an_unknown_encoder_is_refused_with_the_known_ones() -> None:
 
 def test_settings_reach_the_encoder() -> None:
     assert build("ms-san", {"dim": 12, "heads": 12}).dim == 24
+
+
+def test_the_longest_sentence_goes_only_to_an_encoder_that_is_built_for_one() -> None:
+    assert build("disan", {"dim": 12, "max_tokens": 40}).dim == 24
+    assert build("ms-san", {"dim": 12, "max_tokens": 40}).dim == 24

@@ -1,0 +1,163 @@
+"""The encoders that the DiSAN paper compares with (section 5.1)."""
+
+import torch
+from torch import Tensor, nn
+
+from models.disan import glorot, source2token
+from models.masks import token_mask
+from models.pooling import AttentivePooling
+from models.scan import scan
+from models.sentence import Encoder
+
+
+class WordAdditive(Encoder):
+    """Word vectors under additive attention, eq. (5) without a query: w^T ELU(W x + b)."""
+
+    inputs = ()
+
+    def __init__(self, *, dim: int = 300, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.dim = dim
+        self.pooling = AttentivePooling(
+            nn.Sequential(
+                nn.Dropout(dropout),
+                nn.Linear(dim, dim),
+                nn.ELU(),
+                nn.Dropout(dropout),
+                nn.Linear(dim, 1, bias=False),
+            )
+        )
+        self.apply(glorot)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x (B, L, D) word vectors, lengths (B,) -> (B, D)."""
+        sentence: Tensor = self.pooling(x, token_mask(lengths, x.shape[1]))
+        return sentence
+
+
+class WordS2T(Encoder):
+    """Word vectors under source2token self-attention: DiSAN without its blocks."""
+
+    inputs = ()
+
+    def __init__(self, *, dim: int = 300, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.dim = dim
+        self.pooling = source2token(dim, dropout)
+        self.apply(glorot)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x (B, L, D) word vectors, lengths (B,) -> (B, D)."""
+        sentence: Tensor = self.pooling(x, token_mask(lengths, x.shape[1]))
+        return sentence
+
+
+def positional_encoding(like: Tensor) -> Tensor:
+    """Sinusoids for x (B, L, D) -> (L, D), of `like`'s type (Vaswani et al. 2017, section 3.5).
+
+    PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos of the same.
+    """
+    length, dim = like.shape[1:]
+    position = torch.arange(length, device=like.device).to(like.dtype)
+    even = torch.arange(0, dim, 2, device=like.device).to(like.dtype)
+    angle = position[:, None] * torch.pow(10_000.0, -even / dim)
+    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)
+
+
+class MultiHeadS2T(Encoder):
+    """Multi-head attention (Vaswani et al. 2017), then source2token.
+
+    The heads make 2 D features together (8 x 75 at D = 300), as many as DiSAN's two blocks, and
+    have neither biases nor an output projection.
+    """
+
+    inputs = ()
+
+    def __init__(self, *, dim: int = 300, heads: int = 8, dropout: float = 0.0) -> None:
+        super().__init__()
+        if dim % 2 or 2 * dim % heads:
+            raise ValueError(f"dim {dim} must be even, and {heads} heads must divide {2 * dim}")
+        self.dim = 2 * dim
+        self.heads, self.size = heads, 2 * dim // heads
+        self.query = nn.Linear(dim, self.dim, bias=False)
+        self.key = nn.Linear(dim, self.dim, bias=False)
+        self.value = nn.Linear(dim, self.dim, bias=False)
+        self.dropout = nn.Dropout(dropout)
+        self.pooling = source2token(self.dim, dropout)
+        self.apply(glorot)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x (B, L, D) word vectors, lengths (B,) -> (B, 2 D)."""
+        mask = token_mask(lengths, x.shape[1])
+        x = self.dropout(x + positional_encoding(x))
+        q, k, v = (self._split(layer(x)) for layer in (self.query, self.key, self.value))
+        scores = q @ k.transpose(-1, -2) / self.size**0.5  # (B, H, L, L)
+        weights = scores.masked_fill(~mask[:, None, None, :], -torch.inf).softmax(-1)
+        sentence: Tensor = self.pooling((weights @ v).transpose(1, 2).flatten(2), mask)
+        return sentence
+
+    def _split(self, x: Tensor) -> Tensor:
+        """(B, L, 2 D) -> (B, H, L, d)."""
+        return x.unflatten(-1, (self.heads, self.size)).transpose(1, 2)
+
+
+def lstm_step(
+    h: Tensor, c: Tensor, projected: Tensor, inside: Tensor, recurrent: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """One token of an LSTM: h, c (B, D), projected (B, 4 D), inside (B, 1), recurrent (D, 4 D).
+
+    Padding leaves the state as it was.
+    """
+    i, f, o, g = (projected + h @ recurrent).chunk(4, dim=-1)
+    cell = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    output = torch.sigmoid(o) * torch.tanh(cell)
+    h = torch.where(inside, output, h)
+    return h, torch.where(inside, cell, c), h.clone()
+
+
+class LSTM(nn.Module):
+    """Hochreiter and Schmidhuber 1997 with a forget gate: one bias per gate, where torch's has two."""
+
+    def __init__(self, dim: int, *, backward: bool) -> None:
+        super().__init__()
+        self.backwards = backward
+        self.projection = nn.Linear(dim, 4 * dim)  # gates i, f, o and the candidate g
+        self.recurrent = nn.Linear(dim, 4 * dim, bias=False)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """x (B, L, D), mask (B, L) boolean -> (B, L, D).
+
+        Backwards, padding comes first and leaves the state at zero: each sentence begins at its
+        own last token.
+        """
+        projected, inside = self.projection(x).transpose(0, 1), mask.T[:, :, None]
+        if self.backwards:
+            projected, inside = projected.flip(0), inside.flip(0)
+        zero = torch.zeros_like(x[:, 0])
+        carry, weight = [zero, zero.clone()], self.recurrent.weight.T
+        (outputs,) = scan(lstm_step, carry, [projected, inside], [weight])
+        if self.backwards:
+            outputs = outputs.flip(0)
+        return outputs.transpose(0, 1)
+
+
+class BiLSTMS2T(Encoder):
+    """A bidirectional LSTM of D units each way, then source2token."""
+
+    inputs = ()
+
+    def __init__(self, *, dim: int = 300, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.dim = 2 * dim
+        self.directions = nn.ModuleList(LSTM(dim, backward=backward) for backward in (False, True))
+        self.dropout = nn.Dropout(dropout)
+        self.pooling = source2token(self.dim, dropout)
+        self.apply(glorot)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x (B, L, D) word vectors, lengths (B,) -> (B, 2 D)."""
+        mask = token_mask(lengths, x.shape[1])
+        x = self.dropout(x)
+        u = torch.cat([direction(x, mask) for direction in self.directions], dim=-1)
+        sentence: Tensor = self.pooling(u, mask)
+        return sentence

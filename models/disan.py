@@ -1,0 +1,121 @@
+"""DiSAN: Directional Self-Attention Network (Shen, Zhou, Long, Jiang, Pan and Zhang, 2018).
+
+Equation numbers are the paper's. Where it is silent, MODELS.md decides; i is the token that is
+attended to, j the reference.
+"""
+
+import operator
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from models.masks import token_mask
+from models.pooling import AttentivePooling
+from models.scan import scan
+from models.sentence import Encoder
+
+C = 5.0
+"""The constant c of eq. (15)."""
+MASKS = {"forward": operator.lt, "backward": operator.gt, "diag-disabled": operator.ne}
+"""Eq. (16)-(18): how the position i stands to j where j may attend to it."""
+
+MaskName = Literal["forward", "backward", "diag-disabled"]
+
+
+def glorot(module: nn.Module) -> None:
+    """Initialise a linear layer as the paper does: Glorot, zero bias. For `nn.Module.apply`."""
+    if isinstance(module, nn.Linear):
+        nn.init.xavier_uniform_(module.weight)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
+
+
+def source2token(dim: int, dropout: float) -> AttentivePooling:
+    """Multi-dimensional source2token self-attention, eq. (12)-(13)."""
+    return AttentivePooling(
+        nn.Sequential(
+            nn.Dropout(dropout),
+            nn.Linear(dim, dim),
+            nn.ELU(),
+            nn.Dropout(dropout),
+            nn.Linear(dim, dim),
+        )
+    )
+
+
+def attend(query: Tensor, allowed: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor]:
+    """Eq. (15) and (11) for one reference token j of each sentence.
+
+    query (B, 1, D): (W_2 h_j + b) / c; allowed (B, 1, L): 1 where j may attend, else 0;
+    keys (B, L, D): W_1 h_i / c; values (B, L, D): h_i. Gives s_j (B, 1, D), zero where j may attend
+    to nothing.
+    """
+    # A score lies between -c and c: its power needs no maximum taken off first.
+    powers = torch.exp(C * torch.tanh(keys + query))
+    total = torch.bmm(allowed, powers)
+    # A sum of anything is at least e^-c = 0.0067, a sum of nothing is zero.
+    return (torch.bmm(allowed, powers * values) / total.clamp(min=1e-3),)
+
+
+class DirectionalAttention(nn.Module):
+    """One DiSA block, eq. (14)-(20): fully connected layer, token2token attention, fusion gate.
+
+    The attention has a weight for every pair of tokens and every feature. It is computed for one
+    reference token after the other, so that a run holds B*L*D floats, not B*L*L*D.
+    """
+
+    def __init__(self, dim: int, mask: MaskName, dropout: float) -> None:
+        super().__init__()
+        self.may_attend = MASKS[mask]
+        self.hidden = nn.Linear(dim, dim)  # W_h and b_h
+        self.attended = nn.Linear(dim, dim, bias=False)  # W_1
+        self.reference = nn.Linear(dim, dim)  # W_2 and b
+        self.gate_attention = nn.Linear(dim, dim, bias=False)  # W_f1
+        self.gate_hidden = nn.Linear(dim, dim)  # W_f2 and b_f
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """x (B, L, D), mask (B, L) boolean -> (B, L, D)."""
+        h = nn.functional.elu(self.hidden(self.dropout(x)))
+        s = self.token2token(h, mask)
+        f = torch.sigmoid(self.gate_attention(self.dropout(s)) + self.gate_hidden(self.dropout(h)))
+        gated: Tensor = f * h + (1 - f) * s
+        return gated
+
+    def token2token(self, h: Tensor, mask: Tensor) -> Tensor:
+        """Eq. (15) and (11): h (B, L, D), mask (B, L) boolean -> s (B, L, D)."""
+        dropped = self.dropout(h)
+        keys, queries = self.attended(dropped) / C, self.reference(dropped) / C
+        position = torch.arange(h.shape[1], device=h.device)
+        allowed = self.may_attend(position[None, :], position[:, None])  # (L, L): [j, i]
+        pairs = allowed[:, None, None, :] & mask[None, :, None, :]  # (L, B, 1, L)
+        (s,) = scan(attend, [], [queries.transpose(0, 1)[:, :, None], pairs.to(h.dtype)], [keys, h])
+        return s[:, :, 0].transpose(0, 1)
+
+
+class DiSAN(Encoder):
+    """Figure 4: a forward and a backward block with untied weights, then source2token over both.
+
+    Without `direction` both blocks have the diag-disabled mask ("DiSAN without directions").
+    `dropout` falls on what each linear layer reads; the paper does not say where, so this is ours.
+    """
+
+    inputs = ()
+
+    def __init__(self, *, dim: int = 300, direction: bool = True, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.dim = 2 * dim
+        masks: tuple[MaskName, MaskName] = ("diag-disabled", "diag-disabled")
+        if direction:
+            masks = ("forward", "backward")
+        self.blocks = nn.ModuleList(DirectionalAttention(dim, name, dropout) for name in masks)
+        self.pooling = source2token(self.dim, dropout)
+        self.apply(glorot)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x (B, L, D) word vectors, lengths (B,) -> (B, 2 D)."""
+        mask = token_mask(lengths, x.shape[1])
+        u = torch.cat([block(x, mask) for block in self.blocks], dim=-1)
+        sentence: Tensor = self.pooling(u, mask)
+        return sentence

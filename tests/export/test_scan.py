@@ -1,0 +1,55 @@
+"""Encoders that go over the tokens in a loop, as exported graphs."""
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+
+from export.onnx import encoder_graph
+from export.parity import Model, check
+from export.quantize import round_weights
+from models.registry import build
+from models.sentence import SentenceEncoder, word_table
+from tests.export.trained import DIM, MAX_TOKENS, WORDS
+
+
+@pytest.fixture(scope="module", params=["disan", "bi-lstm-s2t"])
+def exported(request: pytest.FixtureRequest) -> tuple[SentenceEncoder, bytes]:
+    torch.manual_seed(0)
+    table = word_table(torch.randn(WORDS, DIM), frozen=True)
+    encoder = build(request.param, {"dim": DIM, "max_tokens": MAX_TOKENS})
+    model = SentenceEncoder(table, encoder).eval()
+    round_weights(model)
+    return model, encoder_graph(model)
+
+
+def test_the_graph_is_the_model(exported: tuple[SentenceEncoder, bytes]) -> None:
+    model, graph = exported
+    same = Model(model, None, ())
+    assert check({"encoder": graph}, same, same, WORDS, MAX_TOKENS).error < 1e-5
+
+
+def test_the_graph_says_nothing_of_the_machine(exported: tuple[SentenceEncoder, bytes]) -> None:
+    assert b".py" not in exported[1]
+
+
+def test_disan_holds_no_weight_per_pair_and_feature() -> None:
+    """No tensor outside its two loops over the reference token has B*L*L*D values."""
+    torch.manual_seed(0)
+    model = SentenceEncoder(
+        word_table(torch.randn(WORDS, DIM), frozen=True), build("disan", {"dim": DIM})
+    )
+    graph = onnx.load_from_string(encoder_graph(model.eval()))
+    loops = [node for node in graph.graph.node if node.op_type == "Scan"]
+    assert len(loops) == 2
+    B, L = 4, 10
+    inner = {node.output[0] for node in graph.graph.node if node.output[0]}
+    for name in inner - {output.name for output in graph.graph.output}:
+        graph.graph.output.append(onnx.ValueInfoProto(name=name))
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(graph.SerializeToString(), options)
+    feeds = {"ids": np.ones((B, L), np.int64), "lengths": np.full(B, L)}
+    sizes = [np.asarray(value).size for value in session.run(None, feeds)]
+    assert max(sizes) < B * L * L * DIM

@@ -1,0 +1,196 @@
+"""DiSAN and its baselines against the loop-form references, and their parameter counts."""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from torch import nn
+
+from models.disan import MASKS, DirectionalAttention, MaskName
+from models.pooling import AttentivePooling
+from models.registry import ENCODERS, build
+from models.sentence import Encoder
+from tests.reference import disan as reference
+
+DIM = 8
+ALLOWS: dict[MaskName, Callable[[int, int], bool]] = {
+    "forward": reference.forward_allows,
+    "backward": reference.backward_allows,
+    "diag-disabled": reference.diag_disabled_allows,
+}
+Array = npt.NDArray[np.float64]
+
+
+def array(tensor: torch.Tensor) -> Array:
+    return tensor.detach().double().numpy()
+
+
+def shuffled(module: nn.Module) -> None:
+    """Every parameter random: zero biases would hide mistakes."""
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(torch.randn_like(parameter) * 0.7)
+
+
+def encoder(name: str) -> Encoder:
+    torch.manual_seed(0)
+    model = build(name, {"dim": DIM}).double().eval()
+    shuffled(model)
+    return model
+
+
+def linear(module: nn.Module, name: str) -> tuple[Array, Array]:
+    layer = module.get_submodule(name)
+    assert isinstance(layer, nn.Linear)
+    bias = np.zeros(layer.out_features) if layer.bias is None else array(layer.bias)
+    return array(layer.weight), bias
+
+
+def block(module: nn.Module) -> reference.Block:
+    w_h, b_h = linear(module, "hidden")
+    w_1, _ = linear(module, "attended")
+    w_2, b = linear(module, "reference")
+    w_f1, _ = linear(module, "gate_attention")
+    w_f2, b_f = linear(module, "gate_hidden")
+    return reference.Block(w_h, b_h, w_1, w_2, b, w_f1, w_f2, b_f)
+
+
+def score(model: nn.Module) -> reference.Score:
+    pooling = model.get_submodule("pooling")
+    assert isinstance(pooling, AttentivePooling)
+    return reference.Score(*linear(pooling, "score.1"), *linear(pooling, "score.4"))
+
+
+def gates(module: nn.Module) -> reference.Gates:
+    return reference.Gates(*linear(module, "projection"), linear(module, "recurrent")[0])
+
+
+def expected(name: str, model: Encoder, x: Array) -> Array:
+    """The sentence vector of x (L, D) with the model's weights."""
+    if name.startswith("disan"):
+        blocks = (block(model.get_submodule("blocks.0")), block(model.get_submodule("blocks.1")))
+        return reference.disan(x, blocks, score(model), direction=name == "disan")
+    if name == "multi-head-s2t":
+        matrices = [linear(model, key)[0] for key in ("query", "key", "value")]
+        return reference.multi_head(x, *matrices, score(model), heads=8)
+    if name == "bi-lstm-s2t":
+        both = [gates(model.get_submodule(f"directions.{i}")) for i in (0, 1)]
+        return reference.bi_lstm(x, *both, score(model))
+    return reference.pooled(x, score(model))
+
+
+NAMES = (
+    "disan",
+    "disan-no-direction",
+    "word-additive",
+    "word-s2t",
+    "multi-head-s2t",
+    "bi-lstm-s2t",
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@torch.no_grad()
+def test_encoder_is_the_references_on_each_sentence_of_a_padded_batch(name: str) -> None:
+    rng = np.random.default_rng(0)
+    model = encoder(name)
+    lengths = [4, 1, 9, 2, 6, 3]
+    x = rng.normal(size=(6, 11, DIM)) * 2  # padding holds noise as well
+    got = model(torch.tensor(x), torch.tensor(lengths))
+    for row, length in enumerate(lengths):
+        known = expected(name, model, x[row, :length])
+        np.testing.assert_allclose(array(got[row]), known, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("name", sorted(MASKS))
+@torch.no_grad()
+def test_a_block_is_the_references_and_what_sees_nothing_is_zero(name: MaskName) -> None:
+    torch.manual_seed(1)
+    module = DirectionalAttention(DIM, name, dropout=0.5).double().eval()
+    shuffled(module)
+    x = torch.randn(3, 7, DIM, dtype=torch.double)
+    lengths = [7, 1, 4]
+    mask = torch.arange(7)[None] < torch.tensor(lengths)[:, None]
+    got, attended = module(x, mask), module.token2token(x, mask)
+    for row, length in enumerate(lengths):
+        tokens = array(x[row, :length])
+        known = reference.directional(tokens, block(module), ALLOWS[name])
+        np.testing.assert_allclose(array(got[row, :length]), known, atol=1e-9)
+        for j in range(length):
+            blind = not any(ALLOWS[name](i, j) for i in range(length))
+            assert (attended[row, j] == 0).all() == blind
+
+
+@torch.no_grad()
+def test_large_scores_stay_finite_and_exact() -> None:
+    """Scores are bounded by c, so their powers are: no maximum is taken off before them."""
+    torch.manual_seed(2)
+    module = DirectionalAttention(DIM, "diag-disabled", dropout=0.0).double()
+    shuffled(module)
+    h = torch.randn(1, 5, DIM, dtype=torch.double) * 1e4
+    got = module.token2token(h, torch.ones(1, 5, dtype=torch.bool))
+    known = reference.token2token(array(h[0]), block(module), reference.diag_disabled_allows)
+    np.testing.assert_allclose(array(got[0]), known, rtol=1e-9)
+
+
+def count(*modules: nn.Module) -> int:
+    return sum(parameter.numel() for module in modules for parameter in module.parameters())
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("disan", 2_344_203),
+        ("disan-no-direction", 2_344_203),
+        ("word-additive", 451_803),
+        ("word-s2t", 541_803),
+        ("multi-head-s2t", 1_982_403),
+        ("bi-lstm-s2t", 2_884_803),  # the paper: 2.88m
+    ],
+)
+def test_parameters_are_the_papers(name: str, parameters: int) -> None:
+    model = build(name, {})
+    assert count(model, ENCODERS[name].nli(model.dim)) == parameters
+
+
+def test_heads_are_the_references() -> None:
+    rng = np.random.default_rng(3)
+    p, h = rng.normal(size=(2, 4, 10))
+    entry = ENCODERS["disan"]
+    nli = entry.nli(10, hidden=6).double()
+    single = entry.classification(10, hidden=6, classes=5).double()
+    logits, scores = nli(torch.tensor(p), torch.tensor(h)), single(torch.tensor(p))
+    for row in range(4):
+        for got, known in (
+            (
+                logits,
+                reference.nli_head(p[row], h[row], [linear(nli, f"layers.{i}") for i in (1, 4)]),
+            ),
+            (scores, reference.head(p[row], [linear(single, f"layers.{i}") for i in (1, 4)])),
+        ):
+            np.testing.assert_allclose(array(got[row]), known, atol=1e-10)
+
+
+def test_weights_begin_as_the_papers() -> None:
+    for module in build("disan", {}).modules():
+        if isinstance(module, nn.Linear):
+            bound = (6 / (module.in_features + module.out_features)) ** 0.5
+            assert 0.99 * bound < module.weight.abs().max() <= bound
+            assert module.bias is None or not module.bias.any()
+
+
+@torch.no_grad()
+def test_words_in_another_order_are_another_sentence_only_with_directions() -> None:
+    x = torch.randn(1, 6, DIM, dtype=torch.double, generator=torch.Generator().manual_seed(4))
+    lengths = torch.tensor([6])
+    for name, moves in (("disan", True), ("disan-no-direction", False)):
+        model = encoder(name)
+        difference = (model(x, lengths) - model(x.flip(1), lengths)).abs().max()
+        assert (difference > 1e-2) == moves
+
+
+def test_heads_that_do_not_divide_the_features_are_refused() -> None:
+    with pytest.raises(ValueError, match="7 heads must divide 16"):
+        build("multi-head-s2t", {"dim": 8, "heads": 7})
