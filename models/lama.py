@@ -98,7 +98,8 @@ class SAN(Encoder):
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x (B, L, D) word vectors, lengths (B,) -> (B, m * 2 hidden)."""
         h = self.words(x, lengths)
-        sums = over_words(self.attention(h), token_mask(lengths, x.shape[1])) @ h
+        weights = over_words(self.attention(h), token_mask(lengths, x.shape[1]))
+        sums: Tensor = weights @ h
         return sums.flatten(1)
 
 
