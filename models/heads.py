@@ -1,7 +1,11 @@
 """Sentence vectors -> logits."""
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor, nn
+
+from models.initialise import he
 
 
 class NLIHead(nn.Module):
@@ -65,3 +69,33 @@ class ClassificationHead(nn.Module):
         """(B, D) -> (B, classes)."""
         logits: Tensor = self.layers(sentence)
         return logits
+
+
+class BatchNormNLIHead(NLIHead):
+    """The features of NLIHead -> two hidden layers -> classes (DSA; multiple: 512, dropout 0.4)."""
+
+    def __init__(
+        self, dim: int, *, hidden: int = 300, classes: int = 3, dropout: float = 0.3
+    ) -> None:
+        super().__init__(dim, hidden=hidden, classes=classes)
+        self.layers = batch_norm_layers((4 * dim, hidden, hidden), classes, dropout)
+
+
+class BatchNormClassificationHead(ClassificationHead):
+    """D -> hidden -> classes (DSA)."""
+
+    def __init__(self, dim: int, *, classes: int, hidden: int = 300, dropout: float = 0.4) -> None:
+        super().__init__(dim, classes=classes, hidden=hidden)
+        self.layers = batch_norm_layers((dim, hidden), classes, dropout)
+
+
+def batch_norm_layers(sizes: tuple[int, ...], classes: int, dropout: float) -> nn.Sequential:
+    """Hidden layers of LeakyReLU, batch norm and dropout before each, then a linear one (DSA)."""
+    layers: list[nn.Module] = []
+    for inputs, outputs in pairwise(sizes):
+        linear = nn.Linear(inputs, outputs)
+        he(linear, dropout)
+        layers += [nn.BatchNorm1d(inputs), nn.Dropout(dropout), linear, nn.LeakyReLU()]
+    last = nn.Linear(sizes[-1], classes)
+    he(last)
+    return nn.Sequential(*layers, last)

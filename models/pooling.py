@@ -25,3 +25,8 @@ class AttentivePooling(nn.Module):
 def max_pooling(u: Tensor, mask: Tensor) -> Tensor:
     """u (B, L, D), mask (B, L) boolean -> (B, D), each feature's largest value over the tokens."""
     return u.masked_fill(~mask[:, :, None], -torch.inf).amax(dim=1)
+
+
+def mean_pooling(u: Tensor, mask: Tensor) -> Tensor:
+    """u (B, L, D), mask (B, L) boolean -> (B, D), the mean over the tokens."""
+    return u.masked_fill(~mask[:, :, None], 0).sum(dim=1) / mask.sum(dim=1, keepdim=True)

@@ -10,7 +10,15 @@ from torch import nn
 
 from models.baselines import BiLSTMS2T, MultiHeadS2T, WordAdditive, WordS2T
 from models.disan import DiSAN
-from models.heads import ClassificationHead, NLIHead
+from models.dsa import DSA, CNNSelfAttention
+from models.heads import (
+    BatchNormClassificationHead,
+    BatchNormNLIHead,
+    ClassificationHead,
+    NLIHead,
+)
+from models.lama import LAMA, SAN
+from models.lama_baselines import Average, BiGRUMax, CNNMax, Transformer
 from models.ms_san import MSSAN
 from models.sentence import Encoder
 
@@ -44,6 +52,22 @@ def _disan(make: Callable[..., Encoder], cost: Literal["linear", "quadratic"]) -
     )
 
 
+DSA_PAPER = "Yoon et al. 2018, Dynamic Self-Attention: Computing Attention over Words Dynamically"
+
+
+def _dsa(make: Callable[..., Encoder]) -> Entry:
+    """DSA or the baseline of its paper, under the paper's heads with batch norm."""
+    return Entry(
+        make,
+        DSA_PAPER,
+        "linear",
+        nli=BatchNormNLIHead,
+        classification=BatchNormClassificationHead,
+    )
+
+
+LAMA_PAPER = "Mehta et al. 2019, Low Rank Factorization for Compact Multi-Head Self-Attention"
+
 ENCODERS: dict[str, Entry] = {
     "ms-san": Entry(
         MSSAN,
@@ -56,6 +80,22 @@ ENCODERS: dict[str, Entry] = {
     "word-s2t": _disan(WordS2T, "linear"),
     "multi-head-s2t": _disan(MultiHeadS2T, "quadratic"),
     "bi-lstm-s2t": _disan(BiLSTMS2T, "linear"),
+    "dsa": _dsa(DSA),
+    "dsa-multiple": _dsa(partial(DSA, attentions=8, size=300)),
+    "cnn-self-attention": _dsa(CNNSelfAttention),
+    "lama": Entry(LAMA, LAMA_PAPER, "linear"),
+    "lama-ctx": Entry(partial(LAMA, document_context=True), LAMA_PAPER, "linear"),
+    "san": Entry(SAN, "Lin et al. 2017, A Structured Self-Attentive Sentence Embedding", "linear"),
+    "bi-gru-max": Entry(BiGRUMax, LAMA_PAPER, "linear"),
+    "cnn-max": Entry(
+        CNNMax,
+        "Kim 2014, Convolutional Neural Networks for Sentence Classification",
+        "linear",
+    ),
+    "transformer": Entry(
+        Transformer, "Vaswani et al. 2017, Attention Is All You Need", "quadratic"
+    ),
+    "average": Entry(Average, LAMA_PAPER, "linear"),
 }
 
 

@@ -1,0 +1,175 @@
+"""DSA: Dynamic Self-Attention over a densely connected CNN (Yoon, Lee and Lee, 2018).
+
+Equation numbers are the paper's. Where it is silent or contradicts itself, MODELS.md decides.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from models.initialise import he
+from models.masks import token_mask
+from models.sentence import Encoder
+
+KERNELS = (3, 5)
+FIRST, GROWTH, COMPRESSED = 150, 75, 300
+"""Features of X^1, of each further layer, and of a word after compression: d_1, d_l and d_c."""
+
+
+class Layer(nn.Sequential):
+    """h of eq. (2)-(5): convolution, dropout, LeakyReLU. `kernel` is odd, the length stays."""
+
+    def __init__(self, inputs: int, outputs: int, kernel: int, dropout: float) -> None:
+        convolution = nn.Conv1d(inputs, outputs, kernel, padding=kernel // 2)
+        he(convolution, dropout)
+        super().__init__(convolution, nn.Dropout(dropout), nn.LeakyReLU())
+
+
+class DenseBlock(nn.Module):
+    """Phi_k, eq. (2)-(4): every layer reads what all layers before it gave, the latest first."""
+
+    def __init__(self, dim: int, kernel: int, *, layers: int, dropout: float) -> None:
+        super().__init__()
+        self.first = Layer(dim, FIRST, 1, dropout)
+        self.growth = nn.ModuleList(
+            Layer(FIRST + GROWTH * layer, GROWTH, kernel, dropout) for layer in range(layers)
+        )
+
+    def forward(self, x: Tensor, padding: Tensor) -> Tensor:
+        """x (B, D, L), padding (B, 1, L) boolean -> (B, 150 + 75 * layers, L), zero on padding."""
+        features: Tensor = self.first(x).masked_fill(padding, 0)
+        for layer in self.growth:
+            grown = layer(features).masked_fill(padding, 0)
+            features = torch.cat([grown, features], dim=1)
+        return features
+
+
+class DenseCNN(nn.Module):
+    """CNN with dense connection, section 3.1: each word in its context, at unit length."""
+
+    def __init__(self, dim: int, *, layers: int, dropout: float) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(
+            DenseBlock(dim, kernel, layers=layers, dropout=dropout) for kernel in KERNELS
+        )
+        width = len(KERNELS) * (FIRST + GROWTH * layers) + dim
+        self.compression = Layer(width, COMPRESSED, 1, dropout)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """x (B, L, D), mask (B, L) boolean -> (B, L, 300)."""
+        # Padding is zeroed before every convolution: it would reach the words beside it.
+        padding = ~mask[:, None, :]
+        x = x.transpose(1, 2).masked_fill(padding, 0)
+        dense = [block(x, padding) for block in self.blocks]
+        compressed = self.compression(torch.cat([*dense, x], dim=1))
+        return functional.normalize(compressed, dim=1).transpose(1, 2)
+
+
+class WordFeatures(nn.Module):
+    """Word vectors -> the words as each of m attentions sees them, eq. (2)-(6)."""
+
+    def __init__(
+        self,
+        dim: int,
+        attentions: int,
+        size: int,
+        *,
+        layers: int,
+        dropout: float,
+        word_dropout: float,
+    ) -> None:
+        super().__init__()
+        self.shape = (attentions, size)
+        self.cnn = DenseCNN(dim, layers=layers, dropout=dropout)
+        self.projection = nn.Linear(COMPRESSED, attentions * size)  # W_1..W_m and their biases
+        he(self.projection)
+        self.dropout = nn.Dropout(word_dropout)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """x (B, L, D), mask (B, L) boolean -> (B, m, L, size)."""
+        words = functional.leaky_relu(self.projection(self.cnn(self.dropout(x), mask)))
+        each: Tensor = words.unflatten(-1, self.shape)
+        return each.transpose(1, 2)
+
+
+def dynamic_attention(x: Tensor, mask: Tensor, rounds: int) -> tuple[Tensor, Tensor]:
+    """Algorithm 1: words (B, m, L, d), mask (B, L) boolean -> z (B, m, d), weights (B, m, L).
+
+    The weights are the last round's, those that made z. Raises ValueError without a round.
+    """
+    if rounds < 1:
+        raise ValueError(f"{rounds} rounds: dynamic self-attention takes at least one")
+    q = torch.zeros_like(x[..., 0]).masked_fill(~mask[:, None, :], -torch.inf)
+    for _ in range(rounds):
+        weights = q.softmax(-1)
+        z = torch.tanh((weights[:, :, None] @ x).squeeze(2))
+        q = q + (x @ z[..., None]).squeeze(-1)
+    return z, weights
+
+
+class DSA(Encoder):
+    """The encoder: dense CNN, then `attentions` dynamic self-attentions, concatenated, eq. (7).
+
+    The defaults are single DSA; multiple DSA has 8 attentions of size 300. Four growth layers, not
+    the three of the appendix, give the paper's parameter counts.
+    """
+
+    def __init__(
+        self,
+        *,
+        dim: int = 300,
+        attentions: int = 1,
+        size: int = 600,
+        rounds: int = 2,
+        layers: int = 4,
+        dropout: float = 0.2,
+        word_dropout: float = 0.3,
+    ) -> None:
+        super().__init__()
+        self.dim, self.inputs = attentions * size, ()
+        self.rounds = rounds
+        self.words = WordFeatures(
+            dim, attentions, size, layers=layers, dropout=dropout, word_dropout=word_dropout
+        )
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x (B, L, D) word vectors, lengths (B,) -> (B, m * size)."""
+        mask = token_mask(lengths, x.shape[1])
+        z, _ = dynamic_attention(self.words(x, mask), mask, self.rounds)
+        return z.flatten(1)
+
+
+class CNNSelfAttention(Encoder):
+    """The paper's baseline: the same CNN under self-attention with a static weight vector, eq. (1).
+
+    Eq. (1) stands over the words of eq. (6), d_v is their size: this gives the 600 features and the
+    2.4m parameters of Table 1.
+    """
+
+    def __init__(
+        self,
+        *,
+        dim: int = 300,
+        size: int = 600,
+        layers: int = 4,
+        dropout: float = 0.2,
+        word_dropout: float = 0.3,
+    ) -> None:
+        super().__init__()
+        self.dim, self.inputs = size, ()
+        self.words = WordFeatures(
+            dim, 1, size, layers=layers, dropout=dropout, word_dropout=word_dropout
+        )
+        self.score = nn.Linear(size, size, bias=False)  # W
+        self.vector = nn.Linear(size, 1, bias=False)  # v
+        he(self.score)
+        he(self.vector)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x (B, L, D) word vectors, lengths (B,) -> (B, size)."""
+        mask = token_mask(lengths, x.shape[1])
+        words = self.words(x, mask).squeeze(1)  # (B, L, size)
+        scores = self.vector(torch.tanh(self.score(words)))  # (B, L, 1)
+        weights = scores.masked_fill(~mask[:, :, None], -torch.inf).softmax(dim=1)
+        pooled: Tensor = (weights * words).sum(dim=1)
+        return pooled

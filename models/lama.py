@@ -1,0 +1,108 @@
+"""LAMA: Low Rank Factorization for Compact Multi-Head Self-Attention (Mehta et al., 2019), and SAN.
+
+Equation numbers are the paper's. Where it is silent or contradicts itself, MODELS.md decides.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from models.gru import BiGRU
+from models.masks import token_mask
+from models.pooling import mean_pooling
+from models.sentence import Encoder
+
+PRIOR = 0.1
+"""Standard deviation of what W_w and b_w begin with (section 3.2)."""
+
+
+class LowRankAttention(nn.Module):
+    """Heads from one bilinear form of low rank, eq. (3.7) and (3.10)-(3.13).
+
+    `context` is the size of the context vector c, `dim` that of a word annotation.
+    """
+
+    def __init__(self, context: int, dim: int, *, heads: int, rank: int) -> None:
+        super().__init__()
+        self.shape = (heads, rank)
+        self.hidden = nn.Linear(dim, dim)  # W_w and b_w
+        self.context_factors = nn.Linear(context, heads * rank, bias=False)  # P^T
+        self.word_factors = nn.Linear(dim, heads * rank, bias=False)  # Q^T
+        for parameter in self.hidden.parameters():
+            nn.init.normal_(parameter, std=PRIOR)
+
+    def forward(self, h: Tensor, c: Tensor, mask: Tensor) -> Tensor:
+        """Annotations h (B, L, 2h), c (B, D) or (1, D), mask (B, L) -> weights (B, m, L)."""
+        u = torch.tanh(self.hidden(h))
+        products = self.context_factors(c)[:, None] * self.word_factors(u)  # (B, L, m k)
+        f = products.unflatten(-1, self.shape).sum(-1)  # (B, L, m)
+        return over_words(functional.normalize(torch.tanh(f), dim=-1), mask)
+
+
+class LAMA(Encoder):
+    """The encoder: bi-GRU, low-rank attention, one sum of annotations a head, eq. (3.5)-(3.15).
+
+    c is a parameter, which training may start from the corpus mean of the word vectors
+    (`start_context`); under `document_context` (LAMA+Ctx) it is the mean of the document's own.
+    """
+
+    def __init__(
+        self,
+        *,
+        dim: int = 100,
+        hidden: int = 50,
+        heads: int = 15,
+        rank: int = 1,
+        document_context: bool = False,
+    ) -> None:
+        super().__init__()
+        self.dim, self.inputs = heads * 2 * hidden, ()
+        self.words = BiGRU(dim, hidden)
+        self.attention = LowRankAttention(dim, 2 * hidden, heads=heads, rank=rank)
+        self.context = None if document_context else nn.Parameter(torch.randn(dim) * PRIOR)
+
+    @torch.no_grad()
+    def start_context(self, mean: Tensor) -> None:
+        """Begin c with `mean` (D,). Raises ValueError where c is the document's."""
+        if self.context is None:
+            raise ValueError("the context of LAMA+Ctx is each document's own: it has no start")
+        self.context.copy_(mean)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x (B, L, D) word vectors, lengths (B,) -> (B, m * 2 hidden)."""
+        mask = token_mask(lengths, x.shape[1])
+        c = mean_pooling(x, mask) if self.context is None else self.context[None]
+        h = self.words(x, lengths)
+        sums: Tensor = self.attention(h, c, mask) @ h
+        return sums.flatten(1)
+
+
+class SAN(Encoder):
+    """Structured self-attention (Lin et al. 2017), eq. (3.19), over the same bi-GRU.
+
+    `size` is d_a; the paper's baseline has 30 heads and d_a = 512.
+    """
+
+    def __init__(
+        self, *, dim: int = 100, hidden: int = 50, heads: int = 30, size: int = 512
+    ) -> None:
+        super().__init__()
+        self.dim, self.inputs = heads * 2 * hidden, ()
+        self.words = BiGRU(dim, hidden)
+        self.attention = nn.Sequential(
+            nn.Linear(2 * hidden, size, bias=False),  # W_s1
+            nn.Tanh(),
+            nn.Linear(size, heads, bias=False),  # W_s2
+        )
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x (B, L, D) word vectors, lengths (B,) -> (B, m * 2 hidden)."""
+        h = self.words(x, lengths)
+        weights = over_words(self.attention(h), token_mask(lengths, x.shape[1]))
+        sums: Tensor = weights @ h
+        return sums.flatten(1)
+
+
+def over_words(scores: Tensor, mask: Tensor) -> Tensor:
+    """Scores (B, L, m), mask (B, L) boolean -> weights (B, m, L), a softmax over words each."""
+    return scores.masked_fill(~mask[:, :, None], -torch.inf).softmax(dim=1).transpose(1, 2)

@@ -1,0 +1,126 @@
+"""The encoders that LAMA is compared with (Mehta et al., 2019, section 4.3), but for SAN.
+
+The paper gives their sizes only; what else they take is said at each.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from models.gru import BiGRU
+from models.masks import token_mask
+from models.pooling import max_pooling, mean_pooling
+from models.sentence import Encoder
+
+
+class Average(Encoder):
+    """The mean of the word vectors (AVG). It has no parameter."""
+
+    def __init__(self, *, dim: int = 100) -> None:
+        super().__init__()
+        self.dim, self.inputs = dim, ()
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x (B, L, D) word vectors, lengths (B,) -> (B, D)."""
+        return mean_pooling(x, token_mask(lengths, x.shape[1]))
+
+
+class BiGRUMax(Encoder):
+    """Bi-GRU, then each feature's largest value over the words."""
+
+    def __init__(self, *, dim: int = 100, hidden: int = 50) -> None:
+        super().__init__()
+        self.dim, self.inputs = 2 * hidden, ()
+        self.words = BiGRU(dim, hidden)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x (B, L, D) word vectors, lengths (B,) -> (B, 2 hidden)."""
+        return max_pooling(self.words(x, lengths), token_mask(lengths, x.shape[1]))
+
+
+class CNNMax(Encoder):
+    """CNN and max over time (Kim 2014): windows of 3, 4 and 5 words, 100 ReLU maps each.
+
+    As in Kim's code a window may reach beyond the sentence, over zeros, as long as it holds a word.
+    """
+
+    WINDOWS = (3, 4, 5)
+
+    def __init__(self, *, dim: int = 100, maps: int = 100) -> None:
+        super().__init__()
+        self.dim, self.inputs = maps * len(self.WINDOWS), ()
+        self.convolutions = nn.ModuleList(
+            nn.Conv1d(dim, maps, window, padding=window - 1) for window in self.WINDOWS
+        )
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x (B, L, D) word vectors, lengths (B,) -> (B, 3 maps)."""
+        longest = x.shape[1]
+        words = x.masked_fill(~token_mask(lengths, longest)[:, :, None], 0).transpose(1, 2)
+        pooled = []
+        for window, convolution in zip(self.WINDOWS, self.convolutions, strict=True):
+            beyond = window - 1  # more windows than words
+            windows = convolution(words).relu().transpose(1, 2)
+            pooled.append(max_pooling(windows, token_mask(lengths + beyond, longest + beyond)))
+        return torch.cat(pooled, dim=-1)
+
+
+class Transformer(Encoder):
+    """One Transformer encoder layer (Vaswani et al. 2017, TE), then the mean over words.
+
+    Word vectors are projected to d_model = `size` and get sinusoidal positions; the feed-forward
+    layer is four times as wide, the norms stand behind the sums, the mean is ours.
+    """
+
+    def __init__(
+        self,
+        *,
+        dim: int = 100,
+        size: int = 1024,
+        heads: int = 16,
+        dropout: float = 0.1,
+    ) -> None:
+        super().__init__()
+        if size % heads or size % 2:
+            raise ValueError(f"{heads} heads over {size} features: size must be even and divisible")
+        self.dim, self.inputs = size, ()
+        self.heads = heads
+        self.project = nn.Linear(dim, size)
+        self.query = nn.Linear(size, size, bias=False)
+        self.key = nn.Linear(size, size, bias=False)
+        self.value = nn.Linear(size, size, bias=False)
+        self.output = nn.Linear(size, size, bias=False)  # W^O
+        self.feed_forward = nn.Sequential(
+            nn.Linear(size, 4 * size), nn.ReLU(), nn.Linear(4 * size, size)
+        )
+        self.norms = nn.ModuleList([nn.LayerNorm(size), nn.LayerNorm(size)])
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x (B, L, D) word vectors, lengths (B,) -> (B, size)."""
+        mask = token_mask(lengths, x.shape[1])
+        words = self.project(x)
+        words = self.dropout(words + sinusoids(words))
+        words = self.norms[0](words + self.dropout(self._attend(words, mask)))
+        words = self.norms[1](words + self.dropout(self.feed_forward(words)))
+        return mean_pooling(words, mask)
+
+    def _attend(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Multi-head attention, eq. (3.20): x (B, L, S), mask (B, L) -> (B, L, S)."""
+        q, k, v = (
+            each(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, H, L, d)
+            for each in (self.query, self.key, self.value)
+        )
+        scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+        weights = scores.masked_fill(~mask[:, None, None, :], -torch.inf).softmax(-1)
+        output: Tensor = self.output((weights @ v).transpose(1, 2).flatten(2))
+        return output
+
+
+def sinusoids(x: Tensor) -> Tensor:
+    """Positions for x (B, L, S), S even: (L, S), sine and cosine in turn (Vaswani et al. 3.5)."""
+    position = torch.arange(x.shape[1], device=x.device, dtype=x.dtype)
+    feature = torch.arange(0, x.shape[2], 2, device=x.device, dtype=x.dtype)
+    angle = position[:, None] * torch.exp(-math.log(10_000) / x.shape[2] * feature)
+    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)

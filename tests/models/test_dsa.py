@@ -1,0 +1,190 @@
+"""DSA against the loop-form reference, its parameter counts, its heads and its dynamic weights."""
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from torch import nn
+
+from models.dsa import DSA, CNNSelfAttention, WordFeatures, dynamic_attention
+from models.heads import BatchNormClassificationHead, BatchNormNLIHead
+from models.initialise import he
+from models.masks import token_mask
+from models.registry import build
+from tests.reference import dsa as reference
+
+DIM = 7
+Array = npt.NDArray[np.float64]
+
+
+def array(tensor: torch.Tensor) -> Array:
+    return tensor.detach().double().numpy()
+
+
+def randomise(module: nn.Module, scale: float = 0.3) -> None:
+    """Every parameter and running mean: fresh norms and zero biases would hide mistakes."""
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(torch.randn_like(parameter) * scale)
+        for name, buffer in module.named_buffers():
+            if name.endswith(("running_mean", "running_var")):
+                buffer.copy_(torch.rand_like(buffer) + 0.5)
+
+
+def single(**config: int) -> DSA:
+    model = DSA(dim=DIM, **{"size": 11, **config}).double()
+    randomise(model)
+    return model.eval()
+
+
+def convolutions(block: nn.Module) -> list[reference.Convolution]:
+    """In the order they are applied."""
+    found = [module for module in block.modules() if isinstance(module, nn.Conv1d)]
+    return [reference.Convolution(*map(array, layer.parameters())) for layer in found]
+
+
+def weights(words: WordFeatures) -> reference.Weights:
+    m, size = words.shape
+    matrices = array(words.projection.weight).reshape(m, size, -1)
+    biases = array(words.projection.bias).reshape(m, size)
+    (compression,) = convolutions(words.cnn.compression)
+    return reference.Weights(
+        [convolutions(block) for block in words.cnn.blocks],
+        compression,
+        list(zip(matrices, biases, strict=True)),
+    )
+
+
+@pytest.mark.parametrize(
+    "config",
+    [{}, {"attentions": 3, "size": 5}, {"rounds": 1, "layers": 3}, {"rounds": 4, "layers": 1}],
+    ids=str,
+)
+def test_encoder_is_the_references(config: dict[str, int]) -> None:
+    rng = np.random.default_rng(0)
+    model = single(**config)
+    for length in (1, 2, 3, 6):
+        x = rng.normal(size=(length, DIM))
+        got = model(torch.tensor(x)[None], torch.tensor([length]))
+        expected = reference.encode(list(x), weights(model.words), config.get("rounds", 2))
+        np.testing.assert_allclose(array(got[0]), expected, atol=1e-5, rtol=0)
+
+
+def test_static_self_attention_is_the_references() -> None:
+    rng = np.random.default_rng(1)
+    model = CNNSelfAttention(dim=DIM, size=9).double()
+    randomise(model)
+    score, vector = array(model.score.weight), array(model.vector.weight)[0]
+    for length in (1, 2, 6):
+        x = rng.normal(size=(length, DIM))
+        got = model.eval()(torch.tensor(x)[None], torch.tensor([length]))
+        expected = reference.static_encode(list(x), weights(model.words), score, vector)
+        np.testing.assert_allclose(array(got[0]), expected, atol=1e-5, rtol=0)
+
+
+def test_each_sentence_of_a_padded_batch_is_the_references() -> None:
+    rng = np.random.default_rng(2)
+    model = single()
+    lengths = [3, 1, 7]
+    x = rng.normal(size=(3, 8, DIM)) * 3  # padding holds noise as well
+    got = array(model(torch.tensor(x), torch.tensor(lengths)))
+    for row, length in enumerate(lengths):
+        expected = reference.encode(list(x[row, :length]), weights(model.words), 2)
+        np.testing.assert_allclose(got[row], expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 5])
+def test_attention_is_algorithm_1_and_leaves_padding_out(rounds: int) -> None:
+    rng = np.random.default_rng(rounds)
+    x = rng.normal(size=(3, 2, 6, 5))
+    lengths = [6, 1, 4]
+    z, shares = dynamic_attention(torch.tensor(x), token_mask(torch.tensor(lengths), 6), rounds)
+    for row, length in enumerate(lengths):
+        assert shares[row, :, length:].abs().sum() == 0
+        for j in range(2):
+            vector, maps = reference.dynamic_attention(list(x[row, j, :length]), rounds)
+            np.testing.assert_allclose(array(z[row, j]), vector, atol=1e-10)
+            np.testing.assert_allclose(array(shares[row, j, :length]), maps, atol=1e-10)
+
+
+def test_a_second_round_moves_the_weights_towards_the_dynamic_vector() -> None:
+    x = torch.tensor(np.random.default_rng(3).normal(size=(1, 1, 6, 5)))
+    mask = torch.ones(1, 6, dtype=torch.bool)
+    first, uniform = dynamic_attention(x, mask, 1)
+    _, moved = dynamic_attention(x, mask, 2)
+    torch.testing.assert_close(uniform, torch.full_like(uniform, 1 / 6))
+    agreement = (x[0, 0] @ first[0, 0]).argsort()
+    assert moved[0, 0].argsort().tolist() == agreement.tolist()
+
+
+def test_no_round_is_refused() -> None:
+    with pytest.raises(ValueError, match="0 rounds"):
+        single(rounds=0)(torch.ones(1, 2, DIM).double(), torch.tensor([2]))
+
+
+def test_words_have_unit_length_before_the_projection() -> None:
+    model = single()
+    x = torch.tensor(np.random.default_rng(4).normal(size=(2, 5, DIM)))
+    words = model.words.cnn(x, torch.ones(2, 5, dtype=torch.bool))
+    torch.testing.assert_close(words.norm(dim=-1), torch.ones(2, 5).double())
+
+
+def hidden_layers(head: nn.Module) -> tuple[list[reference.Hidden], Array, Array]:
+    norms = [module for module in head.modules() if isinstance(module, nn.BatchNorm1d)]
+    *linear, last = [module for module in head.modules() if isinstance(module, nn.Linear)]
+    hidden = []
+    for norm, layer in zip(norms, linear, strict=True):
+        assert norm.running_mean is not None
+        assert norm.running_var is not None
+        values = (norm.running_mean, norm.running_var, norm.weight, norm.bias)
+        hidden.append(reference.Hidden(*map(array, (*values, layer.weight, layer.bias))))
+    return hidden, array(last.weight), array(last.bias)
+
+
+def test_heads_are_the_references() -> None:
+    rng = np.random.default_rng(5)
+    p, h = rng.normal(size=(2, 4, 6))
+    nli = BatchNormNLIHead(6, hidden=5).double().eval()
+    single_sentence = BatchNormClassificationHead(6, classes=2, hidden=5).double().eval()
+    randomise(nli)
+    randomise(single_sentence)
+    logits = array(nli(torch.tensor(p), torch.tensor(h)))
+    scores = array(single_sentence(torch.tensor(p)))
+    for row in range(4):
+        features = reference.matching(p[row], h[row])
+        expected = reference.head(features, *hidden_layers(nli))
+        np.testing.assert_allclose(logits[row], expected, atol=1e-10)
+        expected = reference.head(p[row], *hidden_layers(single_sentence))
+        np.testing.assert_allclose(scores[row], expected, atol=1e-10)
+    assert len(hidden_layers(nli)[0]) == 2
+    assert len(hidden_layers(single_sentence)[0]) == 1
+
+
+def count(*modules: nn.Module) -> int:
+    return sum(parameter.numel() for module in modules for parameter in module.parameters())
+
+
+def test_parameters_are_the_papers() -> None:
+    assert count(build("dsa", {}), BatchNormNLIHead(600)) == 2_078_703
+    multiple = build("dsa-multiple", {})
+    assert multiple.dim == 2400
+    assert count(multiple, BatchNormNLIHead(2400, hidden=512, dropout=0.4)) == 7_003_731
+    static = count(build("cnn-self-attention", {}), BatchNormNLIHead(600))
+    assert static == 2_439_303  # Table 1: 2.4m
+
+
+def test_three_growth_layers_as_the_appendix_counts_are_a_setting() -> None:
+    fewer = count(DSA(layers=3))
+    dropped = 375 * 75 * (3 + 5) + 2 * 75  # the fourth layers
+    assert count(DSA()) - fewer == dropped + 2 * 75 * 300  # and what the compression read of them
+
+
+def test_he_keeps_the_variance_of_what_dropout_leaves() -> None:
+    torch.manual_seed(0)
+    layer = nn.Conv1d(100, 400, 5)
+    he(layer, dropout=0.2)
+    assert layer.bias is not None
+    assert layer.bias.abs().max() == 0
+    expected = (2 / (1 + 0.01**2) / 500 * 0.8) ** 0.5
+    assert layer.weight.std().item() == pytest.approx(expected, rel=0.02)

@@ -1,0 +1,177 @@
+"""LAMA, SAN and the other baselines against the loop-form reference; their parameter counts."""
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from torch import nn
+
+from models.gru import BiGRU, reversal
+from models.lama import LAMA, SAN
+from models.lama_baselines import Average, BiGRUMax, CNNMax, Transformer
+from models.registry import build
+from models.sentence import Encoder
+from tests.reference import lama as reference
+
+DIM, HIDDEN = 7, 4
+LENGTHS = (1, 2, 3, 8)
+Array = npt.NDArray[np.float64]
+
+
+def array(tensor: torch.Tensor) -> Array:
+    return tensor.detach().double().numpy()
+
+
+def random(model: Encoder) -> Encoder:
+    """In float64, every parameter random: fresh norms and zero biases would hide mistakes."""
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.double().parameters():
+            parameter.copy_(torch.randn_like(parameter) * 0.5)
+    return model.eval()
+
+
+def sentences() -> list[Array]:
+    rng = np.random.default_rng(0)
+    return [rng.normal(size=(length, DIM)) for length in LENGTHS]
+
+
+def encode(model: Encoder) -> Array:
+    """The sentences in one batch, noise on their padding."""
+    x = np.random.default_rng(1).normal(size=(len(LENGTHS), 10, DIM)) * 3
+    for row, vectors in enumerate(sentences()):
+        x[row, : len(vectors)] = vectors
+    return array(model(torch.tensor(x), torch.tensor(LENGTHS)))
+
+
+def gru(layer: nn.GRU) -> reference.GRU:
+    """torch's update gate keeps where the paper's renews: 1 - sigmoid(a) = sigmoid(-a)."""
+    w, u, b_x, b_h = map(array, layer.parameters())
+    (w_r, w_z, w_h), (u_r, u_z, u_h) = np.split(w, 3), np.split(u, 3)
+    b_r, b_z, _ = np.split(b_x + b_h, 3)
+    return reference.GRU(
+        -w_z, -u_z, -b_z, w_r, u_r, b_r, w_h, np.split(b_x, 3)[2], u_h, np.split(b_h, 3)[2]
+    )
+
+
+def annotations(words: BiGRU, x: Array) -> list[Array]:
+    return reference.bi_gru(list(x), gru(words.ahead), gru(words.back))
+
+
+@pytest.mark.parametrize("document_context", [False, True])
+@pytest.mark.parametrize(("heads", "rank"), [(5, 1), (1, 1), (3, 4)])
+def test_lama_is_the_references(heads: int, rank: int, document_context: bool) -> None:
+    model = LAMA(dim=DIM, hidden=HIDDEN, heads=heads, rank=rank, document_context=document_context)
+    got = encode(random(model))
+    attention = model.attention
+    p = array(attention.context_factors.weight).reshape(heads, rank, DIM)
+    q = array(attention.word_factors.weight).reshape(heads, rank, 2 * HIDDEN)
+    hidden = array(attention.hidden.weight), array(attention.hidden.bias)
+    for row, x in zip(got, sentences(), strict=True):
+        h = annotations(model.words, x)
+        c = reference.mean(list(x)) if model.context is None else array(model.context)
+        maps = reference.attention(h, c, *hidden, p, q)
+        np.testing.assert_allclose(row, reference.embed(h, maps), atol=1e-5, rtol=0)
+
+
+def test_san_is_the_references() -> None:
+    model = SAN(dim=DIM, hidden=HIDDEN, heads=3, size=6)
+    got = encode(random(model))
+    w_1, w_2 = map(array, model.attention.parameters())
+    for row, x in zip(got, sentences(), strict=True):
+        h = annotations(model.words, x)
+        expected = reference.embed(h, reference.structured_attention(h, w_1, w_2))
+        np.testing.assert_allclose(row, expected, atol=1e-5, rtol=0)
+
+
+def test_bi_gru_max_is_the_references() -> None:
+    model = BiGRUMax(dim=DIM, hidden=HIDDEN)
+    got = encode(random(model))
+    for row, x in zip(got, sentences(), strict=True):
+        expected = [max(feature) for feature in zip(*annotations(model.words, x), strict=True)]
+        np.testing.assert_allclose(row, expected, atol=1e-5, rtol=0)
+
+
+def test_cnn_max_is_the_references() -> None:
+    model = CNNMax(dim=DIM, maps=4)
+    got = encode(random(model))
+    for row, x in zip(got, sentences(), strict=True):
+        expected = [
+            reference.cnn_max(list(x), *map(array, convolution.parameters()))
+            for convolution in model.convolutions
+        ]
+        np.testing.assert_allclose(row, np.concatenate(expected), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("heads", [1, 3])
+def test_transformer_is_the_references(heads: int) -> None:
+    model = Transformer(dim=DIM, size=12, heads=heads)
+    got = encode(random(model))
+    weights = reference.Transformer(
+        (array(model.project.weight), array(model.project.bias)),
+        array(model.query.weight),
+        array(model.key.weight),
+        array(model.value.weight),
+        array(model.output.weight),
+        [array(parameter) for parameter in model.feed_forward.parameters()],
+        [[array(parameter) for parameter in norm.parameters()] for norm in model.norms],
+    )
+    for row, x in zip(got, sentences(), strict=True):
+        expected = reference.transformer(list(x), weights, heads)
+        np.testing.assert_allclose(row, expected, atol=1e-5, rtol=0)
+
+
+def test_average_is_the_mean_of_the_words() -> None:
+    for row, x in zip(encode(Average(dim=DIM)), sentences(), strict=True):
+        np.testing.assert_allclose(row, reference.mean(list(x)), atol=1e-10)
+
+
+def test_reversal_turns_the_tokens_round_and_leaves_padding() -> None:
+    order = reversal(torch.tensor([3, 1, 4]), 4)
+    assert order.tolist() == [[2, 1, 0, 3], [0, 1, 2, 3], [3, 2, 1, 0]]
+
+
+def test_the_corpus_mean_can_start_the_context() -> None:
+    model, mean = LAMA(dim=DIM, hidden=HIDDEN), torch.arange(float(DIM))
+    model.start_context(mean)
+    assert model.context is not None
+    assert model.context.tolist() == mean.tolist()
+    assert model.context.requires_grad
+    with pytest.raises(ValueError, match="each document's own"):
+        LAMA(dim=DIM, document_context=True).start_context(mean)
+
+
+@pytest.mark.parametrize(("size", "heads"), [(12, 5), (9, 3)])
+def test_impossible_heads_are_refused(size: int, heads: int) -> None:
+    with pytest.raises(ValueError, match="must be even and divisible"):
+        Transformer(size=size, heads=heads)
+
+
+def count(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+@pytest.mark.parametrize("heads", [1, 15, 40])
+def test_attention_parameters_are_the_papers(heads: int) -> None:
+    """Section 3.3.2 and Figure 4: what grows with the heads, 2h = 100."""
+    lama, san = LAMA(heads=heads), SAN(heads=heads)
+    factors = (lama.attention.context_factors, lama.attention.word_factors)
+    assert sum(map(count, factors)) == 2 * 100 * heads
+    assert count(san.attention) == 100 * 512 + 512 * heads
+
+
+def test_the_papers_sizes_are_the_defaults() -> None:
+    lama = LAMA()
+    assert count(lama.attention.context_factors) + count(lama.attention.word_factors) == 3_000
+    assert count(lama) - count(build("lama-ctx", {})) == 100  # c
+    sizes = {
+        "lama": 15 * 100,
+        "lama-ctx": 15 * 100,
+        "san": 30 * 100,
+        "bi-gru-max": 100,
+        "cnn-max": 300,
+        "transformer": 1024,
+        "average": 100,
+    }
+    assert {name: build(name, {}).dim for name in sizes} == sizes
+    assert count(build("bi-gru-max", {})) == 2 * 3 * (50 * 100 + 50 * 50 + 2 * 50)

@@ -1,0 +1,147 @@
+"""DSA (Yoon, Lee and Lee 2018) as loops: one sentence, one attention, one word at a time.
+
+Equation numbers are the paper's; MODELS.md decides where it is silent. No batch, no padding, no
+dropout: what the encoder is when it does not train.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """weight (outputs, inputs, kernel), bias (outputs,)."""
+
+    weight: Array
+    bias: Array
+
+
+@dataclass(frozen=True)
+class Weights:
+    """`blocks`: for each kernel size the layers in turn. `projection`: W_j, b_j of each attention."""
+
+    blocks: Sequence[Sequence[Convolution]]
+    compression: Convolution
+    projection: Sequence[tuple[Array, Array]]
+
+
+def leaky_relu(value: float) -> float:
+    return value if value > 0 else 0.01 * value
+
+
+def layer(tokens: Sequence[Array], convolution: Convolution) -> list[Array]:
+    """h: at each token the window around it, zeros beyond the sentence; then LeakyReLU."""
+    outputs, _, kernel = convolution.weight.shape
+    result = []
+    for centre in range(len(tokens)):
+        token = np.zeros(outputs)
+        for output in range(outputs):
+            total = float(convolution.bias[output])
+            for offset in range(kernel):
+                place = centre + offset - kernel // 2
+                if 0 <= place < len(tokens):
+                    total += float(convolution.weight[output, :, offset] @ tokens[place])
+            token[output] = leaky_relu(total)
+        result.append(token)
+    return result
+
+
+def dense(x: Sequence[Array], layers: Sequence[Convolution]) -> list[Array]:
+    """Eq. (2)-(4): the concatenation of all layers, the latest first."""
+    outputs = [layer(x, layers[0])]  # X^1, X^2 ...
+    for convolution in layers[1:]:
+        joined = [np.concatenate([out[i] for out in reversed(outputs)]) for i in range(len(x))]
+        outputs.append(layer(joined, convolution))
+    return [np.concatenate([out[i] for out in reversed(outputs)]) for i in range(len(x))]
+
+
+def cnn(x: Sequence[Array], weights: Weights) -> list[Array]:
+    """Section 3.1: tokens -> compact vectors of unit length."""
+    phis = [dense(x, layers) for layers in weights.blocks]
+    joined = [np.concatenate([*(phi[i] for phi in phis), x[i]]) for i in range(len(x))]
+    return [
+        token / math.sqrt(sum(value * value for value in token))
+        for token in layer(joined, weights.compression)
+    ]
+
+
+def project(tokens: Sequence[Array], matrix: Array, bias: Array) -> list[Array]:
+    """Eq. (6) for one attention."""
+    return [np.array([leaky_relu(value) for value in matrix @ token + bias]) for token in tokens]
+
+
+def softmax(scores: Sequence[float]) -> list[float]:
+    top = max(scores)
+    powers = [math.exp(score - top) for score in scores]
+    return [power / sum(powers) for power in powers]
+
+
+def weighted(words: Sequence[Array], shares: Sequence[float]) -> Array:
+    total = np.zeros_like(words[0])
+    for word, share in zip(words, shares, strict=True):
+        total = total + share * word
+    return total
+
+
+def dynamic_attention(words: Sequence[Array], rounds: int) -> tuple[Array, list[float]]:
+    """Algorithm 1 for one attention: z and the weights that made it."""
+    q = [0.0] * len(words)
+    for _ in range(rounds):
+        shares = softmax(q)
+        z = np.array([math.tanh(value) for value in weighted(words, shares)])
+        for i, word in enumerate(words):
+            q[i] += float(word @ z)
+    return z, shares
+
+
+def encode(x: Sequence[Array], weights: Weights, rounds: int) -> Array:
+    """Eq. (7): word vectors (L, D) -> sentence vector (m d_o,)."""
+    tokens = cnn(x, weights)
+    return np.concatenate(
+        [
+            dynamic_attention(project(tokens, matrix, bias), rounds)[0]
+            for matrix, bias in weights.projection
+        ]
+    )
+
+
+def static_encode(x: Sequence[Array], weights: Weights, score: Array, vector: Array) -> Array:
+    """Eq. (1), softmax(v^T tanh(W X)), over the words of eq. (6); score is W, vector v."""
+    ((matrix, bias),) = weights.projection
+    words = project(cnn(x, weights), matrix, bias)
+    return weighted(words, softmax([float(vector @ np.tanh(score @ word)) for word in words]))
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """A hidden layer and the batch norm before it, with what training kept of the batches."""
+
+    mean: Array
+    variance: Array
+    gain: Array
+    shift: Array
+    weight: Array
+    bias: Array
+
+
+def head(features: Array, hidden: Sequence[Hidden], weight: Array, bias: Array) -> Array:
+    """The classifier of the appendix on one sentence or pair: features -> logits."""
+    for each in hidden:
+        normal = (features - each.mean) / np.sqrt(each.variance + 1e-5) * each.gain + each.shift
+        features = np.array([leaky_relu(value) for value in each.weight @ normal + each.bias])
+    logits: Array = weight @ features + bias
+    return logits
+
+
+def matching(p: Array, h: Array) -> Array:
+    """[p; h; |p - h|; p * h], in the order of MODELS.md."""
+    features = [*p, *h]
+    features += [abs(a - b) for a, b in zip(p, h, strict=True)]
+    features += [a * b for a, b in zip(p, h, strict=True)]
+    return np.array(features)

@@ -1,0 +1,171 @@
+"""LAMA (Mehta et al. 2019) and its baselines as loops: one document, one head, one word at a time.
+
+Equation numbers are the paper's; MODELS.md decides where it is silent. No batch, no padding.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class GRU:
+    """Eq. (3.1)-(3.4). `b_x` is one bias more than the paper prints, beside W_h x."""
+
+    w_z: Array
+    u_z: Array
+    b_z: Array
+    w_r: Array
+    u_r: Array
+    b_r: Array
+    w_h: Array
+    b_x: Array
+    u_h: Array
+    b_h: Array
+
+
+def sigmoid(values: Array) -> Array:
+    return np.array([1 / (1 + math.exp(-value)) for value in values])
+
+
+def gru(x: Sequence[Array], weights: GRU) -> list[Array]:
+    """The states after each word, from a state of zeros."""
+    h = np.zeros_like(weights.b_z)
+    states = []
+    for word in x:
+        z = sigmoid(weights.w_z @ word + weights.u_z @ h + weights.b_z)
+        r = sigmoid(weights.w_r @ word + weights.u_r @ h + weights.b_r)
+        new = np.tanh(weights.w_h @ word + weights.b_x + r * (weights.u_h @ h + weights.b_h))
+        h = (1 - z) * h + z * new
+        states.append(h)
+    return states
+
+
+def bi_gru(x: Sequence[Array], ahead: GRU, back: GRU) -> list[Array]:
+    """Eq. (3.5)-(3.6): each word's annotation."""
+    forwards = gru(x, ahead)
+    backwards = gru(list(reversed(x)), back)[::-1]
+    return [np.concatenate(pair) for pair in zip(forwards, backwards, strict=True)]
+
+
+def softmax(scores: Sequence[float]) -> list[float]:
+    top = max(scores)
+    powers = [math.exp(score - top) for score in scores]
+    return [power / sum(powers) for power in powers]
+
+
+def mean(x: Sequence[Array]) -> Array:
+    total = np.zeros_like(x[0])
+    for word in x:
+        total = total + word
+    average: Array = total / len(x)
+    return average
+
+
+def attention(
+    h: Sequence[Array], c: Array, w_w: Array, b_w: Array, p: Array, q: Array
+) -> list[list[float]]:
+    """Weights [head][word]; p (m, k, |c|) and q (m, k, 2h) hold the factors of each head's W_i.
+
+    Each score is c^T W_i u, W_i the sum of k outer products: eq. (3.8) with (3.10), spelled out.
+    """
+    table = []  # [word][head]
+    for annotation in h:
+        u = np.tanh(w_w @ annotation + b_w)
+        f = []
+        for p_i, q_i in zip(p, q, strict=True):
+            w_i = np.zeros((len(c), len(u)))
+            for left, right in zip(p_i, q_i, strict=True):
+                w_i += np.outer(left, right)
+            f.append(math.tanh(float(c @ w_i @ u)))
+        length = math.sqrt(sum(value * value for value in f))
+        table.append([value / length for value in f])
+    return [softmax([row[head] for row in table]) for head in range(len(p))]
+
+
+def structured_attention(h: Sequence[Array], w_1: Array, w_2: Array) -> list[list[float]]:
+    """SAN, eq. (3.19): weights [head][word]."""
+    table = [w_2 @ np.tanh(w_1 @ annotation) for annotation in h]
+    return [softmax([float(row[head]) for row in table]) for head in range(len(w_2))]
+
+
+def embed(h: Sequence[Array], maps: Sequence[Sequence[float]]) -> Array:
+    """Eq. (3.14)-(3.15), flattened row by row."""
+    rows = []
+    for shares in maps:
+        row = np.zeros_like(h[0])
+        for share, annotation in zip(shares, h, strict=True):
+            row = row + share * annotation
+        rows.append(row)
+    return np.concatenate(rows)
+
+
+def cnn_max(x: Sequence[Array], weight: Array, bias: Array) -> Array:
+    """One window size of Kim's CNN, weight (maps, D, window): every window that holds a word."""
+    maps, dim, window = weight.shape
+    zeros = [np.zeros(dim)] * (window - 1)
+    padded = [*zeros, *x, *zeros]
+    best = np.full(maps, -math.inf)
+    for start in range(len(padded) - window + 1):
+        for m in range(maps):
+            total = float(bias[m])
+            for offset in range(window):
+                total += float(weight[m, :, offset] @ padded[start + offset])
+            best[m] = max(best[m], total, 0.0)
+    return best
+
+
+@dataclass(frozen=True)
+class Transformer:
+    project: tuple[Array, Array]
+    query: Array
+    key: Array
+    value: Array
+    output: Array
+    feed_forward: Sequence[Array]  # two matrices, each before its bias
+    norms: Sequence[Sequence[Array]]  # gain and shift of both
+
+
+def position(place: int, size: int) -> Array:
+    """Vaswani et al. 2017, section 3.5."""
+    values = np.zeros(size)
+    for feature in range(size):
+        angle = place / 10_000 ** ((feature - feature % 2) / size)
+        values[feature] = math.cos(angle) if feature % 2 else math.sin(angle)
+    return values
+
+
+def layer_norm(token: Array, gain: Array, shift: Array) -> Array:
+    centre = sum(token) / len(token)
+    variance = sum((value - centre) ** 2 for value in token) / len(token)
+    return (token - centre) / math.sqrt(variance + 1e-5) * gain + shift
+
+
+def transformer(x: Sequence[Array], weights: Transformer, heads: int) -> Array:
+    """One encoder layer, norms behind the sums; then the mean over the words."""
+    matrix, bias = weights.project
+    words = [matrix @ word + bias + position(i, len(bias)) for i, word in enumerate(x)]
+    size = len(bias) // heads
+    first, second, third, fourth = weights.feed_forward
+    result = []
+    for q in range(len(words)):
+        joined = []
+        for head in range(heads):
+            rows = slice(head * size, (head + 1) * size)
+            query = weights.query[rows] @ words[q]
+            shares = softmax(
+                [float(query @ (weights.key[rows] @ k)) / math.sqrt(size) for k in words]
+            )
+            attended = np.zeros(size)
+            for share, word in zip(shares, words, strict=True):
+                attended += share * (weights.value[rows] @ word)
+            joined.append(attended)
+        token = layer_norm(words[q] + weights.output @ np.concatenate(joined), *weights.norms[0])
+        hidden = np.array([max(0.0, value) for value in first @ token + second])
+        result.append(layer_norm(token + third @ hidden + fourth, *weights.norms[1]))
+    return mean(result)
