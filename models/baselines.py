@@ -98,7 +98,8 @@ class MultiHeadS2T(Encoder):
 
     def _split(self, x: Tensor) -> Tensor:
         """(B, L, 2 D) -> (B, H, L, d)."""
-        return x.unflatten(-1, (self.heads, self.size)).transpose(1, 2)
+        per_head: Tensor = x.unflatten(-1, (self.heads, self.size))
+        return per_head.transpose(1, 2)
 
 
 def lstm_step(

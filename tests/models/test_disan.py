@@ -73,11 +73,11 @@ def expected(name: str, model: Encoder, x: Array) -> Array:
         blocks = (block(model.get_submodule("blocks.0")), block(model.get_submodule("blocks.1")))
         return reference.disan(x, blocks, score(model), direction=name == "disan")
     if name == "multi-head-s2t":
-        matrices = [linear(model, key)[0] for key in ("query", "key", "value")]
-        return reference.multi_head(x, *matrices, score(model), heads=8)
+        query, key, value = (linear(model, part)[0] for part in ("query", "key", "value"))
+        return reference.multi_head(x, query, key, value, score(model), heads=8)
     if name == "bi-lstm-s2t":
-        both = [gates(model.get_submodule(f"directions.{i}")) for i in (0, 1)]
-        return reference.bi_lstm(x, *both, score(model))
+        forward, backward = (gates(model.get_submodule(f"directions.{i}")) for i in (0, 1))
+        return reference.bi_lstm(x, forward, backward, score(model))
     return reference.pooled(x, score(model))
 
 
