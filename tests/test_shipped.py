@@ -1,6 +1,7 @@
 """The shipped bundles, over HTTP: what the service is for, and the scores it claims."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -29,8 +30,9 @@ FLOORS = {
 
 
 @pytest.fixture(scope="module")
-def client(shipped: str) -> httpx.Client:
-    return httpx.Client(base_url=shipped, timeout=120)
+def client(shipped: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=shipped, timeout=120) as client:
+        yield client
 
 
 def embed(client: httpx.Client, inputs: list[str], model: str) -> npt.NDArray[np.float32]:
