@@ -1,43 +1,54 @@
-"""A bidirectional GRU that respects padding and exports."""
+"""A bidirectional GRU that respects padding, in torch and in the exported graph."""
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 
 class BiGRU(nn.Module):
-    """Two one-way GRUs, the backward one from each sentence's own last token.
-
-    The backward one reads the sentence turned round by its length: torch's bidirectional GRU needs
-    packed sequences to leave padding out, and those do not export.
-    """
+    """Both directions of a GRU; the backward one starts at each sentence's own last token."""
 
     def __init__(self, dim: int, hidden: int) -> None:
         super().__init__()
-        self.ahead = nn.GRU(dim, hidden, batch_first=True)
-        self.back = nn.GRU(dim, hidden, batch_first=True)
+        self.layer = nn.GRU(dim, hidden, batch_first=True, bidirectional=True)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """x (B, L, D), lengths (B,) -> (B, L, 2 hidden). What stands on padding means nothing."""
-        order = reversal(lengths, x.shape[1])
-        ahead, _ = self.ahead(x)
-        back, _ = self.back(turn(x, order))
-        return torch.cat([ahead, turn(back, order)], dim=-1)
+        """x (B, L, D), lengths (B,) -> (B, L, 2 hidden), zero on padding."""
+        if torch.onnx.is_in_onnx_export():
+            return self._onnx(x, lengths)
+        packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        states, _ = pad_packed_sequence(
+            self.layer(packed)[0], batch_first=True, total_length=x.shape[1]
+        )
+        return states
 
+    def _onnx(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """The same as one GRU of ONNX, which reads the lengths.
 
-def reversal(lengths: Tensor, longest: int) -> Tensor:
-    """(B,) lengths -> (B, L): where each token stands in its sentence read backwards.
+        torch.export unrolls nn.GRU over the example's length, packed or not.
+        """
+        batch, longest, _ = x.shape
+        hidden = self.layer.hidden_size
+        biases = torch.cat([self._both("bias_ih"), self._both("bias_hh")], dim=1)
+        states = torch.onnx.ops.symbolic(
+            "GRU",
+            (
+                x.transpose(0, 1),
+                self._both("weight_ih"),
+                self._both("weight_hh"),
+                biases,
+                lengths.int(),
+            ),
+            {"direction": "bidirectional", "hidden_size": hidden, "linear_before_reset": 1},
+            dtype=x.dtype,
+            shape=(longest, 2, batch, hidden),
+        )
+        return states.permute(2, 0, 1, 3).flatten(2)
 
-    Padding stays where it is, so that the order is its own inverse.
-    """
-    position = torch.arange(longest, device=lengths.device)[None, :]
-    last = lengths[:, None] - 1
-    return torch.where(position <= last, last - position, position)
-
-
-def turn(x: Tensor, order: Tensor) -> Tensor:
-    """x (B, L, D), order (B, L) -> (B, L, D), token i from place order[i]."""
-    batch, longest = order.shape
-    # All tokens of the batch in one row: ONNX Runtime copies whole rows faster than elements.
-    rows = order + longest * torch.arange(batch, device=order.device)[:, None]
-    turned: Tensor = x.flatten(0, 1).index_select(0, rows.flatten()).unflatten(0, (batch, longest))
-    return turned
+    def _both(self, kind: str) -> Tensor:
+        """One parameter of both directions (2, 3 hidden, ...), its gates in ONNX's order."""
+        directions = []
+        for suffix in ("_l0", "_l0_reverse"):
+            reset, update, new = self.layer.get_parameter(kind + suffix).chunk(3)
+            directions.append(torch.cat([update, reset, new]))
+        return torch.stack(directions)
