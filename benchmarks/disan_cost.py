@@ -1,6 +1,6 @@
 """Time and memory of the exported DiSAN over the length, beside the same written pair by pair.
 
-    python scripts/disan_cost.py [--batch 32] [--dim 300] [--lengths 12 24 48 96]
+    python -m benchmarks.disan_cost [--batch 32] [--dim 300] [--lengths 12 24 48 96]
 
 Each case runs in a process of its own on one thread: the peak of resident memory above the loaded
 session, and the least processor time of three runs (so that what else the machine does counts less).
