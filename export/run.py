@@ -13,7 +13,7 @@ from runtime.card import ParserCard, ScoreCard, TrainingCard
 from text.vocab import Vocab
 from training import checkpoint, tasks
 from training.config import RunConfig
-from training.loop import make_model
+from training.model import make_model
 
 
 def read(run: Path) -> Trained:
@@ -56,5 +56,5 @@ def read(run: Path) -> Trained:
             command=shlex.join(["heedful", "train", record["file"]]),
             commit=record["commit"],
         ),
-        licence=record["licence"],
+        licence=config.licence,
     )

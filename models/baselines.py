@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from models.disan import glorot, source2token
 from models.masks import token_mask
 from models.pooling import AttentivePooling
+from models.positions import sinusoids
 from models.scan import scan
 from models.sentence import Encoder
 
@@ -52,18 +53,6 @@ class WordS2T(Encoder):
         return sentence
 
 
-def positional_encoding(like: Tensor) -> Tensor:
-    """Sinusoids for x (B, L, D) -> (L, D), of `like`'s type (Vaswani et al. 2017, section 3.5).
-
-    PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos of the same.
-    """
-    length, dim = like.shape[1:]
-    position = torch.arange(length, device=like.device).to(like.dtype)
-    even = torch.arange(0, dim, 2, device=like.device).to(like.dtype)
-    angle = position[:, None] * torch.pow(10_000.0, -even / dim)
-    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)
-
-
 class MultiHeadS2T(Encoder):
     """Multi-head attention (Vaswani et al. 2017), then source2token.
 
@@ -89,7 +78,7 @@ class MultiHeadS2T(Encoder):
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x (B, L, D) word vectors, lengths (B,) -> (B, 2 D)."""
         mask = token_mask(lengths, x.shape[1])
-        x = self.dropout(x + positional_encoding(x))
+        x = self.dropout(x + sinusoids(x))
         q, k, v = (self._split(layer(x)) for layer in (self.query, self.key, self.value))
         scores = q @ k.transpose(-1, -2) / self.size**0.5  # (B, H, L, L)
         weights = scores.masked_fill(~mask[:, None, None, :], -torch.inf).softmax(-1)

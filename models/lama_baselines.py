@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from models.gru import BiGRU
 from models.masks import token_mask
 from models.pooling import max_pooling, mean_pooling
+from models.positions import sinusoids
 from models.sentence import Encoder
 
 
@@ -116,11 +117,3 @@ class Transformer(Encoder):
         weights = scores.masked_fill(~mask[:, None, None, :], -torch.inf).softmax(-1)
         output: Tensor = self.output((weights @ v).transpose(1, 2).flatten(2))
         return output
-
-
-def sinusoids(x: Tensor) -> Tensor:
-    """Positions for x (B, L, S), S even: (L, S), sine and cosine in turn (Vaswani et al. 3.5)."""
-    position = torch.arange(x.shape[1], device=x.device, dtype=x.dtype)
-    feature = torch.arange(0, x.shape[2], 2, device=x.device, dtype=x.dtype)
-    angle = position[:, None] * torch.exp(-math.log(10_000) / x.shape[2] * feature)
-    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)

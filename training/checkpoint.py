@@ -9,35 +9,20 @@ runs/<name>/
   scores.json   what `heedful evaluate --run` measured through the bundle
 """
 
-import json
-import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from training.files import write_whole
+
 VOCAB, BEST, LAST, LOG = "vocab.txt", "best.pt", "last.pt", "log.jsonl"
 RECORD, SCORES = "run.json", "scores.json"
 
 
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Call `write` on a temporary neighbour, flush it to the disk, then rename it to `path`."""
-    part = path.with_name(f".{path.name}.part")
-    write(part)
-    with part.open("rb+") as file:
-        os.fsync(file.fileno())
-    part.replace(path)
-
-
 def save(path: Path, state: dict[str, Any]) -> None:
     write_whole(path, lambda part: torch.save(state, part))
-
-
-def write_json(path: Path, value: object) -> None:
-    text = json.dumps(value, indent=2) + "\n"
-    write_whole(path, lambda part: part.write_text(text, encoding="utf-8"))
 
 
 def load(path: Path) -> dict[str, Any]:

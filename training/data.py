@@ -17,6 +17,7 @@ from rich.progress import track
 from text.batch import Batch, Sentence, collate
 from text.parse import ParseJob, Parser
 from text.vocab import Vocab
+from training.files import write_whole
 from training.tasks.base import Example
 
 Ints = npt.NDArray[np.int64]
@@ -53,9 +54,6 @@ class Rows:
     def sentence(self, i: int) -> Sentence:
         span = slice(self.bounds[i], self.bounds[i + 1])
         return Sentence(self.ids[span], self.heads[span].astype(np.int64))
-
-    def length(self, i: int) -> int:
-        return int(self.bounds[i + 1] - self.bounds[i])
 
 
 @cache
@@ -105,17 +103,20 @@ def parse(
 
 
 def _keep(file: Path, parsed: list[tuple[tuple[str, ...], list[int]]]) -> None:
-    """Write whole or not at all. No token holds white space, so lines keep them apart."""
+    """No token holds white space, so lines keep them apart."""
     file.parent.mkdir(parents=True, exist_ok=True)
     joined = "\n".join(token for tokens, _ in parsed for token in tokens).encode()
-    half_written = file.with_suffix(".part.npz")
-    np.savez(
-        half_written,
-        tokens=np.frombuffer(joined, np.uint8),
-        lengths=np.array([len(tokens) for tokens, _ in parsed], np.int64),
-        heads=np.array([head for _, heads in parsed for head in heads], np.int16),
-    )
-    half_written.replace(file)
+
+    def write(part: Path) -> None:
+        with part.open("wb") as out:  # given a name, numpy would append .npz to it
+            np.savez(
+                out,
+                tokens=np.frombuffer(joined, np.uint8),
+                lengths=np.array([len(tokens) for tokens, _ in parsed], np.int64),
+                heads=np.array([head for _, heads in parsed for head in heads], np.int16),
+            )
+
+    write_whole(file, write)
 
 
 def vocabulary(

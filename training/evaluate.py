@@ -11,6 +11,7 @@ from rich.progress import track
 
 from training import checkpoint
 from training.errors import TrainingError
+from training.files import write_json
 from training.tasks.base import Example, Source, Task
 
 BATCH = 64
@@ -86,4 +87,4 @@ def keep(score: Score, run: Path) -> None:
     same = ("dataset", "split", "metric")
     new = asdict(score)
     others = [old for old in scores if any(old[key] != new[key] for key in same)]
-    checkpoint.write_json(file, [*others, new])
+    write_json(file, [*others, new])

@@ -19,9 +19,6 @@ from torch.nn import functional
 from torch.optim.lr_scheduler import LambdaLR
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from models.registry import ENCODERS, build
-from models.sentence import SentenceEncoder, word_table
-from text.batch import Batch
 from text.parse import Parser
 from text.vocab import Vocab
 from training import checkpoint, vectors
@@ -29,6 +26,8 @@ from training.checkpoint import Progress
 from training.config import OptimiserConfig, RunConfig
 from training.data import Examples, Parsed, parse, vocabulary
 from training.errors import ConfigError
+from training.files import write_json, write_whole
+from training.model import Model, make_model
 from training.tasks import get as get_task
 from training.tasks.base import Example, Source, Task
 
@@ -54,44 +53,6 @@ class Stateful(Protocol):
     def load_state_dict(self, state_dict: dict[str, Any]) -> Any: ...
 
 
-class Model(nn.Module):
-    """An encoder and its head: one `Batch` a side -> logits."""
-
-    alpha: Tensor
-
-    def __init__(self, sentence: SentenceEncoder, head: nn.Module, alpha: float) -> None:
-        super().__init__()
-        self.sentence, self.head = sentence, head
-        self.register_buffer("alpha", torch.tensor(alpha), persistent=False)
-
-    def forward(self, sides: list[Batch]) -> Tensor:
-        """Batches of B sentences each -> (B, classes)."""
-        device = self.alpha.device
-        encoded = [
-            self.sentence(
-                *(torch.from_numpy(a).to(device) for a in (side.ids, side.lengths, side.heads)),
-                self.alpha,
-            )
-            for side in sides
-        ]
-        logits: Tensor = self.head(*encoded)
-        return logits
-
-
-def make_model(config: RunConfig, task: Task, table: Tensor) -> Model:
-    """The model a configuration describes, over a (V, D) table of word vectors."""
-    encoder = build(config.encoder.name, config.encoder_keywords())
-    entry = ENCODERS[config.encoder.name]
-    head = (entry.nli if task.kind == "nli" else entry.classification)(
-        encoder.dim,
-        classes=len(task.labels),
-        hidden=config.head.hidden,
-        dropout=config.head.dropout,
-    )
-    embedding = word_table(table, frozen=config.words.frozen)
-    return Model(SentenceEncoder(embedding, encoder), head, config.alpha)
-
-
 def train(config: RunConfig, paths: Paths, *, resume: bool, console: Console) -> dict[str, Any]:
     """Train to the last epoch or until patience ends; the record that goes to `run.json`.
 
@@ -105,12 +66,13 @@ def train(config: RunConfig, paths: Paths, *, resume: bool, console: Console) ->
     last = paths.run / checkpoint.LAST
     if last.exists() and not resume:
         raise ConfigError(f"{paths.run} holds a run: --resume goes on with it, --run names another")
-    if last.exists() and checkpoint.load(last)["config"] != config.model_dump():
+    state = checkpoint.load(last) if last.exists() else None
+    if state and state["config"] != config.model_dump():
         raise ConfigError(f"{paths.run} was begun with another configuration: name another --run")
 
     parts = [(source, source.read(paths.data)) for source in task.train]
     train_set, dev_set, vocab, table, parser = _arrays(config, task, parts, paths)
-    vocab.save(paths.run / checkpoint.VOCAB)
+    write_whole(paths.run / checkpoint.VOCAB, vocab.save)
     model = make_model(config, task, table).to(config.device)
 
     steps = config.epochs * math.ceil(len(train_set) / config.optimiser.batch)
@@ -122,7 +84,7 @@ def train(config: RunConfig, paths: Paths, *, resume: bool, console: Console) ->
     stateful |= {f"schedule{i}": part for i, part in enumerate(schedules)}
     stateful |= {"average": average} if average else {}
 
-    progress = _restore(last, stateful) if last.exists() else Progress()
+    progress = _restore(state, stateful) if state else Progress()
     parameters = sum(p.numel() for p in model.sentence.encoder.parameters())
     console.print(
         f"{task.name}: {len(train_set)} train, {len(dev_set)} dev, {len(vocab)} words, "
@@ -131,9 +93,8 @@ def train(config: RunConfig, paths: Paths, *, resume: bool, console: Console) ->
     started = time.monotonic()
     while progress.epoch < config.epochs and progress.epoch - progress.best_epoch < config.patience:
         epoch = progress.epoch + 1
-        torch.manual_seed(
-            config.seed * 1000 + epoch
-        )  # a resumed epoch drops what an unbroken run would
+        # A resumed epoch drops what an unbroken run would.
+        torch.manual_seed(config.seed * 1000 + epoch)
         rng = np.random.default_rng([config.seed, epoch])
         loss = _epoch(
             model, average, train_set, rng, optimisers, schedules, config, f"epoch {epoch}"
@@ -160,16 +121,10 @@ def train(config: RunConfig, paths: Paths, *, resume: bool, console: Console) ->
     record = {
         "config": config.model_dump(),
         "file": paths.config.as_posix(),
-        "licence": config.licence,
         "task": task.name,
         "kind": task.kind,
         "labels": task.labels,
         "parser": {"name": parser.name, "fingerprint": parser.fingerprint},
-        "encoder": {
-            "parameters": parameters,
-            "paper": ENCODERS[config.encoder.name].paper,
-            "cost": ENCODERS[config.encoder.name].cost,
-        },
         "dev": {"dataset": task.dev.name, "value": progress.best_score, "rows": len(dev_set)},
         "epochs": progress.best_epoch,
         "data": [
@@ -184,7 +139,7 @@ def train(config: RunConfig, paths: Paths, *, resume: bool, console: Console) ->
         "commit": commit,
         "threads": torch.get_num_threads(),
     }
-    checkpoint.write_json(paths.run / checkpoint.RECORD, record)
+    write_json(paths.run / checkpoint.RECORD, record)
     return record
 
 
@@ -280,8 +235,7 @@ def _keep(path: Path, parts: Mapping[str, Stateful], progress: Progress, config:
     checkpoint.save(path, {**state, "progress": asdict(progress), "config": config.model_dump()})
 
 
-def _restore(path: Path, parts: Mapping[str, Stateful]) -> Progress:
-    state = checkpoint.load(path)
+def _restore(state: Mapping[str, Any], parts: Mapping[str, Stateful]) -> Progress:
     for name, part in parts.items():
         part.load_state_dict(state[name])
     return Progress(**state["progress"])

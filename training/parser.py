@@ -2,7 +2,6 @@
 
 import os
 import random
-import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -20,7 +19,9 @@ from spacy.vectors import Vectors
 
 from text.errors import ParserError
 from training import minilm, tree_teacher, treebank
+from training.files import write_whole
 from training.tasks.base import find, records
+from training.vectors import main_axes
 
 CONFIG = Path(__file__).with_name("parser.cfg")
 NAME = "heedful_ewt"
@@ -89,7 +90,7 @@ def train_parser(
         nlp.config["paths"] = dict.fromkeys(nlp.config["paths"])  # they were this machine's
         nlp.to_disk(folder / "final")
         if out.exists():
-            shutil.rmtree(out)
+            out.rename(folder / "replaced")
         (folder / "final").rename(out)
     return scores
 
@@ -145,9 +146,7 @@ def _word_vectors(counts: Counter[str]) -> Language:
     nlp = spacy.blank("en")
     words = [word for word, _ in counts.most_common(VECTOR_WORDS) if not word.isspace()]
     vectors = minilm.mean_vectors(minilm.load(), words)
-    vectors -= vectors.mean(axis=0)
-    axes = np.linalg.eigh(vectors.T @ vectors)[1][:, ::-1]
-    vectors = vectors @ axes[:, :VECTOR_WIDTH]
+    vectors = main_axes(vectors, VECTOR_WIDTH)
     vectors /= vectors.std()
     for word in words:
         nlp.vocab.strings.add(word)
@@ -162,9 +161,7 @@ def _word_vectors(counts: Counter[str]) -> Language:
 
 
 def _write(docs: Iterable[Doc], file: Path) -> None:
-    part = file.with_name(f".{file.name}.part.spacy")
-    DocBin(attrs=ATTRIBUTES, docs=docs).to_disk(part)
-    part.rename(file)
+    write_whole(file, DocBin(attrs=ATTRIBUTES, docs=docs).to_disk)
 
 
 def _meta(scores: dict[str, float], seed: int) -> dict[str, object]:

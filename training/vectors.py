@@ -1,6 +1,5 @@
 """Initial word vectors: the sources that a run may begin with, brought to one size and scale."""
 
-import gzip
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ import numpy.typing as npt
 import torch
 
 from training.errors import ConfigError, DataError, DataMissing
-from training.tasks.base import find
+from training.tasks.base import find, lines
 
 Floats = npt.NDArray[np.float32]
 UNKNOWN_RANGE = 0.05
@@ -49,9 +48,8 @@ class Table:
         archive = np.load(find(data, ("vectors/wordbridge_300d_f16.npz",), get_from=origin))
         rows = {str(word): row for row, word in enumerate(archive["words"])}
         forms = find(data, ("vectors/surface_to_word.json",), get_from=origin)
-        with gzip.open(forms, "rt", encoding="utf-8") as file:
-            for form, word in json.load(file).items():
-                rows.setdefault(form, rows[word])
+        for form, word in json.loads("\n".join(lines(forms))).items():
+            rows.setdefault(form, rows[word])
         return cls(archive["vecs"].astype(np.float32), rows)
 
     @classmethod
@@ -114,8 +112,14 @@ def initial(
     table = np.random.default_rng(seed).uniform(-UNKNOWN_RANGE, UNKNOWN_RANGE, (len(vectors), dim))
     rows = vectors[known]
     if rows.shape[1] > dim:
-        rows = rows - rows.mean(axis=0)
-        axes = np.linalg.eigh(rows.T @ rows)[1][:, ::-1]  # eigh sorts upwards
-        rows = rows @ axes[:, :dim]
+        rows = main_axes(rows, dim)
     table[known] = rows * (scale / np.sqrt((rows**2).sum(axis=1).mean()))
     return torch.from_numpy(table.astype(np.float32))
+
+
+def main_axes(rows: Floats, dim: int) -> Floats:
+    """(N, d) -> (N, dim): the rows centred and turned onto the `dim` axes along which they vary most."""
+    centred = rows - rows.mean(axis=0)
+    axes = np.linalg.eigh(centred.T @ centred)[1][:, ::-1]  # eigh sorts upwards
+    turned: Floats = centred @ axes[:, :dim]
+    return turned

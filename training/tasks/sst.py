@@ -5,7 +5,7 @@ takes every node of the train trees, as all the papers do; dev and test are whol
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from training.tasks.base import Example, Source, Task, find, lines, records
@@ -58,28 +58,24 @@ def two(label: int) -> int | None:
     return None if label == 2 else int(label > 2)
 
 
-def _examples(pairs: dict[str, int], classes: Callable[[int], int | None]) -> list[Example]:
-    labelled = ((text, classes(label)) for text, label in pairs.items())
+def _examples(
+    nodes: Iterable[tuple[str, int]], classes: Callable[[int], int | None]
+) -> list[Example]:
+    labelled = ((text, classes(label)) for text, label in nodes)
     return [Example((text,), label) for text, label in labelled if label is not None]
 
 
 def _phrases(classes: Callable[[int], int | None]) -> Callable[[Path], list[Example]]:
     def read(data: Path) -> list[Example]:
-        return _examples(
-            {text: label for tree in _trees(data, "train") for text, label in tree}, classes
-        )
+        distinct = {text: label for tree in _trees(data, "train") for text, label in tree}
+        return _examples(distinct.items(), classes)
 
     return read
 
 
 def _sentences(split: str, classes: Callable[[int], int | None]) -> Callable[[Path], list[Example]]:
     def read(data: Path) -> list[Example]:
-        roots = (tree[-1] for tree in _trees(data, split))
-        return [
-            Example((text,), label)
-            for text, label in ((text, classes(label)) for text, label in roots)
-            if label is not None
-        ]
+        return _examples((tree[-1] for tree in _trees(data, split)), classes)
 
     return read
 
