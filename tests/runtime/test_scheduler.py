@@ -34,6 +34,7 @@ class HeldSession:
         self.batches: list[npt.NDArray[np.int64]] = []  # ids of each batch that was run
         self.go = threading.Event()
         self.go.set()
+        self.one_at_a_time = False  # each batch then waits for a `go` of its own
         self.entered = threading.Semaphore(0)
 
     def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
@@ -41,6 +42,8 @@ class HeldSession:
         self.batches.append(ids)
         self.entered.release()
         assert self.go.wait(PATIENCE)
+        if self.one_at_a_time:
+            self.go.clear()
         if POISON in ids:
             raise RuntimeError("poison")
         vectors = np.stack([ids.sum(axis=1), feeds["lengths"]], axis=1).astype(np.float32)
@@ -218,6 +221,7 @@ async def test_a_cancelled_call_is_not_run_and_waits_no_more() -> None:
 
 async def test_a_call_cancelled_after_it_was_taken_is_left_out_of_the_batches_to_come() -> None:
     session = HeldSession()
+    session.one_at_a_time = True
     async with started() as scheduler:
         used = encoder(session)
         first = await session.hold(scheduler, used)
@@ -226,9 +230,10 @@ async def test_a_call_cancelled_after_it_was_taken_is_left_out_of_the_batches_to
         await asyncio.sleep(0)
         session.go.set()
         await first
-        session.go.clear()
         assert await asyncio.to_thread(session.entered.acquire, timeout=PATIENCE)  # short's batch
         long.cancel()
+        await asyncio.wait([long])
+        session.one_at_a_time = False
         session.go.set()
         await short
         await scheduler.encode(used, [sentence(31)])
