@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pytest
 from app.main import create_app
 from app.settings import PREFIX, Settings
 from tests.builders import build_models
+from tests.process import Process
 
 Serve = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
 
@@ -68,3 +69,26 @@ async def client(serve: Serve) -> AsyncIterator[httpx.AsyncClient]:
     """The service that most tests share, with its default limits."""
     async with serve(max_batch_inputs=64) as client:
         yield client
+
+
+KEY = "sesame"
+
+
+@pytest.fixture(scope="session")
+def process(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    """A ready service in a process of its own, with an API key, 64 inputs at most, one queue."""
+    flags = {
+        "port": "0",
+        "models": str(models),
+        "parse-workers": "1",
+        "threads": "1",
+        "api-key": KEY,
+        "max-batch-inputs": "64",
+        "max-queue": "64",
+    }
+    process = Process(tmp_path_factory.mktemp("process") / "log", flags, {})
+    try:
+        process.ready()
+        yield process
+    finally:
+        process.close()
