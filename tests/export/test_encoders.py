@@ -36,7 +36,7 @@ class Served:
             try:
                 made = export_bundle(self.trained[name], folder / f"{name}-toy")
                 assert made.parity.max_abs_error <= 1e-4
-            except Exception as error:  # its own test raises it
+            except Exception as error:  # noqa: BLE001  # its own test raises it
                 self.failed[name] = error
         self.parser = Parser.load(parser.folder)
         self.service = Service(Options(folder, parse_workers=1, threads=1))
