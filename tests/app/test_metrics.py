@@ -25,6 +25,7 @@ NAMES = {
     "truncated_inputs_total": {"model"},
     "unknown_tokens_total": {"model"},
     "workers": {"kind", "state"},
+    "reloads_total": {"result"},
     "model_info": {"model", "encoder", "task", "version", "provider"},
 }
 
