@@ -16,6 +16,7 @@ from tests.builders import build_models
 from tests.process import Process
 
 Serve = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
+Start = Callable[..., Process]
 
 
 @pytest.fixture(scope="session")
@@ -91,4 +92,21 @@ def process(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         process.ready()
         yield process
     finally:
+        process.close()
+
+
+@pytest.fixture
+def start(models: Path, tmp_path: Path) -> Iterator[Start]:
+    """`start(grace="1")`: a process with these flags; ended when the test ends."""
+    started: list[Process] = []
+
+    def make(env: dict[str, str] | None = None, **flags: str) -> Process:
+        flags = {"port": "0", "models": str(models), "parse-workers": "1", "threads": "1", **flags}
+        flags = {name.replace("_", "-"): value for name, value in flags.items()}
+        process = Process(tmp_path / f"log{len(started)}", flags, env or {})
+        started.append(process)
+        return process
+
+    yield make
+    for process in started:
         process.close()

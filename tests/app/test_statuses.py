@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import json
 import multiprocessing
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ import httpx
 import pytest
 
 from tests.app.bodies import bodies
-from tests.app.conftest import Serve
+from tests.app.conftest import KEY, Serve
 from tests.app.test_errors import JSON
 from tests.app.test_limits import stalled
 
@@ -30,6 +31,8 @@ DOCUMENTED = [
     for status in operation["responses"]
 ]
 BODIES = bodies("two kids")
+RELOAD = "/models/reload"
+KEYED = {"Authorization": f"Bearer {KEY}"}
 
 
 @dataclass
@@ -37,16 +40,20 @@ class Services:
     """Clients of services in different states."""
 
     ready: httpx.AsyncClient
-    idle: httpx.AsyncClient  # its models were never loaded
-    locked: httpx.AsyncClient
+    idle: httpx.AsyncClient  # its models were never loaded; needs the key
     narrow: httpx.AsyncClient  # a body has ten bytes at most
     hasty: httpx.AsyncClient  # gives up after 50 ms
     broken: httpx.AsyncClient
-    full: httpx.AsyncClient  # a queue of one, and a worker that stands still
+    full: httpx.AsyncClient  # a queue of one, and a worker that stands still; needs the key
+    bundles: Path  # of `full`
 
 
 @pytest.fixture(scope="module")
-async def services(serve: Serve, client: httpx.AsyncClient) -> AsyncIterator[Services]:
+async def services(
+    serve: Serve, client: httpx.AsyncClient, models: Path, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Services]:
+    bundles = tmp_path_factory.mktemp("statuses") / "bundles"
+    shutil.copytree(models, bundles)
     async with contextlib.AsyncExitStack() as stack:
 
         async def also(**settings: Any) -> httpx.AsyncClient:
@@ -54,27 +61,46 @@ async def services(serve: Serve, client: httpx.AsyncClient) -> AsyncIterator[Ser
             return opened
 
         before = {child.pid for child in multiprocessing.active_children()}
-        full = await also(max_queue=1, max_batch_inputs=1)
+        full = await also(models=bundles, max_queue=1, max_batch_inputs=1, api_key=KEY)
         workers = {child.pid for child in multiprocessing.active_children()} - before
         stack.enter_context(stalled({pid for pid in workers if pid is not None}))
-        broken = await also(start=False)
+        broken = await also(start=False, api_key=KEY)
         assert isinstance(broken._transport, httpx.ASGITransport)
-        del broken._transport.app.state.service  # type: ignore[attr-defined]  # a FastAPI
+        state = broken._transport.app.state  # type: ignore[attr-defined]  # a FastAPI
+        del state.service, state.reload
         yield Services(
             ready=client,
-            idle=await also(start=False),
-            locked=await also(start=False, api_key="sesame"),
+            idle=await also(start=False, api_key=KEY),
             narrow=await also(start=False, max_body_bytes=10),
             hasty=await also(start=False, request_timeout=0.05),
             broken=broken,
             full=full,
+            bundles=bundles,
         )
 
 
 async def _ask(client: httpx.AsyncClient, method: str, path: str, **more: Any) -> httpx.Response:
     """A request that is right, but for `more` in its body."""
-    body = {**BODIES[path], **more} if method == "POST" else None
-    return await client.request(method, path, json=body)
+    body = {**BODIES[path], **more} if path in BODIES else None
+    return await client.request(method, path, json=body, headers=KEYED)
+
+
+async def _right(services: Services, method: str, path: str) -> httpx.Response:
+    return await _ask(services.full if path == RELOAD else services.ready, method, path)
+
+
+async def _without_key(services: Services, method: str, path: str) -> httpx.Response:
+    return await services.idle.request(method, path)
+
+
+async def _with_a_broken_bundle(services: Services, method: str, path: str) -> httpx.Response:
+    graph = services.bundles / "tiny-nli" / "head.onnx"
+    kept = graph.read_bytes()
+    graph.write_bytes(b"no graph")
+    try:
+        return await _ask(services.full, method, path)
+    finally:
+        graph.write_bytes(kept)
 
 
 async def _not_json(services: Services, method: str, path: str) -> httpx.Response:
@@ -100,10 +126,12 @@ async def _endless(services: Services, method: str, path: str) -> httpx.Response
 
 
 PROVOKE: dict[int, Callable[[Services, str, str], Awaitable[httpx.Response]]] = {
-    200: lambda services, *route: _ask(services.ready, *route),
+    200: _right,
     400: _not_json,
-    401: lambda services, *route: _ask(services.locked, *route),
+    401: _without_key,
+    403: lambda services, *route: _ask(services.ready, *route),  # it has no key
     404: lambda services, *route: _ask(services.ready, *route, model="bert"),
+    409: _with_a_broken_bundle,
     413: lambda services, *route: _ask(services.narrow, *route),
     422: lambda services, *route: _ask(services.ready, *route, colour="red"),
     429: _one_of_two,
@@ -126,4 +154,4 @@ async def test_a_documented_status_is_provoked(
 
 
 def test_every_route_has_a_body() -> None:
-    assert {path for method, path, _ in DOCUMENTED if method == "POST"} == set(BODIES)
+    assert {path for method, path, _ in DOCUMENTED if method == "POST"} == {*BODIES, RELOAD}
