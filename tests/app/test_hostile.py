@@ -3,6 +3,8 @@
 import json
 import sys
 import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -37,7 +39,9 @@ TEXTS = {
     "control characters": "".join(map(chr, range(1, 32))) + "\x7f\x80\x9f",
     "non-characters": "\ufffe\uffff\U0010ffff\ufdd0",
     "quotes and backslashes": '"\'`\\\\\\"{}[]%s%n{0}${x}\\u0000',
-    "a path and a URL": "../../etc/passwd file:///etc/passwd http://127.0.0.1:1/",
+    "a path": "../../../etc/passwd",
+    "a URL": "http://127.0.0.1:1/etc/passwd",
+    "a file's URL": "file:///etc/passwd",
 }
 REFUSED = {name for name in TEXTS if "surrogate" in name} | {"NUL", "blank"}
 LONG = {"a megabyte of one letter", "a megabyte of one emoji", "a megabyte of commas"}
@@ -109,3 +113,34 @@ async def test_limits_one_to_either_side(client: httpx.AsyncClient, path: str) -
     refused(await client.post(path, json=bodies("kids", count=0)[path]), 422)
     answered(await client.post(path, json=bodies("kids " * 16)[path]))
     refused(await client.post(path, json=bodies("kids " * 17)[path]), 422)
+
+
+@pytest.fixture(scope="module")
+def touched() -> Iterator[list[str]]:
+    """The files that this process opens, and the addresses that it calls."""
+    watched = {"open", "os.listdir", "os.scandir", "socket.connect", "socket.getaddrinfo"}
+    seen: list[str] = []
+    on = True
+
+    def audit(event: str, arguments: tuple[object, ...]) -> None:
+        if on and event in watched:
+            seen.append(f"{event} {arguments}")
+
+    sys.addaudithook(audit)  # there is no way to take it off again
+    with Path("/etc/passwd").open():
+        assert "/etc/passwd" in seen[-1]
+    yield seen
+    on = False
+
+
+@pytest.mark.parametrize("name", ["a path", "a URL", "a file's URL"])
+@pytest.mark.parametrize("path", ROUTES)
+async def test_no_route_reads_a_path_or_a_url(
+    client: httpx.AsyncClient, touched: list[str], path: str, name: str
+) -> None:
+    text = TEXTS[name]
+    body = bodies(text, truncate=True)[path]
+    del touched[:]
+    answered(await client.post(path, json=body))
+    refused(await client.post(path, json={**body, "model": text}), 404)
+    assert not [seen for seen in touched if "passwd" in seen or "127.0.0.1" in seen]
