@@ -107,7 +107,7 @@ def create_app(settings: Settings) -> FastAPI:
             allow_origins=settings.cors_origins,
             allow_methods=["*"],
             allow_headers=["*"],
-            expose_headers=["X-Request-Id", "X-Truncated", "Server-Timing"],
+            expose_headers=["Retry-After", "Server-Timing", "X-Request-Id", "X-Truncated"],
         )
     app.add_middleware(Recorded, metrics=metrics, routes=known)
     return app
