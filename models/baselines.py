@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from models.disan import glorot, source2token
 from models.masks import token_mask
 from models.pooling import AttentivePooling
-from models.positions import sinusoids
+from models.positions import add_positions
 from models.scan import scan
 from models.sentence import Encoder
 
@@ -78,7 +78,7 @@ class MultiHeadS2T(Encoder):
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x (B, L, D) word vectors, lengths (B,) -> (B, 2 D)."""
         mask = token_mask(lengths, x.shape[1])
-        x = self.dropout(x + sinusoids(x))
+        x = self.dropout(add_positions(x))
         q, k, v = (self._split(layer(x)) for layer in (self.query, self.key, self.value))
         scores = q @ k.transpose(-1, -2) / self.size**0.5  # (B, H, L, L)
         weights = scores.masked_fill(~mask[:, None, None, :], -torch.inf).softmax(-1)

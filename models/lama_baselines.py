@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from models.gru import BiGRU
 from models.masks import token_mask
 from models.pooling import max_pooling, mean_pooling
-from models.positions import sinusoids
+from models.positions import add_positions
 from models.sentence import Encoder
 
 
@@ -102,7 +102,7 @@ class Transformer(Encoder):
         """x (B, L, D) word vectors, lengths (B,) -> (B, size)."""
         mask = token_mask(lengths, x.shape[1])
         words = self.project(x)
-        words = self.dropout(words + sinusoids(words))
+        words = self.dropout(add_positions(words))
         words = self.norms[0](words + self.dropout(self._attend(words, mask)))
         words = self.norms[1](words + self.dropout(self.feed_forward(words)))
         return mean_pooling(words, mask)

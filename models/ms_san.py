@@ -3,16 +3,28 @@
 Equation numbers are the paper's. Where it is silent or contradicts itself, MODELS.md decides.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from models.gates import FusionGate
 from models.masks import direction, doubling_rounds, token_mask, tree_distance, word_distance
 from models.pooling import AttentivePooling, max_pooling
-from models.sentence import Encoder
+from models.relative import DotProduct, Shaw, TransformerXL
+from models.sentence import Concatenated, Encoder
 
 KINDS = 3
 """Kinds of distance, in the order of the heads: word distance, dependency distance, none."""
+HALVES: dict[bool | str, tuple[str, str]] = {
+    True: ("forward", "backward"),
+    False: ("either", "either"),
+    "forward": ("forward", "forward"),
+    "backward": ("backward", "backward"),
+}
+"""Where the two halves of the heads may look, by the setting `direction`."""
+RELATIVE = {"shaw": Shaw, "transformer-xl": TransformerXL}
+"""The relative positions that may stand in for the distance masks (Table 4)."""
 
 
 def given(name: str, value: Tensor | None) -> Tensor:
@@ -27,7 +39,8 @@ class MultiMaskAttention(nn.Module):
 
     The first half of the heads looks backwards in the sentence (forward mask), the second half
     forwards (backward mask); heads i and i + H/2 share the kind of distance. A prior that is
-    switched off leaves its heads in place, without that mask.
+    switched off leaves its heads in place, without that mask. `direction` may also name one
+    direction for all heads; `relative` adds learnt positions, one of RELATIVE, to every head.
     """
 
     def __init__(
@@ -35,9 +48,10 @@ class MultiMaskAttention(nn.Module):
         dim: int,
         heads: int,
         *,
-        direction: bool,
+        direction: bool | str,
         word: bool,
         dependency: bool,
+        relative: str | None,
         max_tokens: int,
     ) -> None:
         super().__init__()
@@ -46,9 +60,16 @@ class MultiMaskAttention(nn.Module):
                 f"{heads} heads over {dim} features: heads must be a multiple of {2 * KINDS}, "
                 "dim of heads"
             )
+        if direction not in HALVES:
+            raise ValueError(f"direction {direction!r}: known are true, false, forward, backward")
+        if relative is not None and relative not in RELATIVE:
+            raise ValueError(f"relative {relative!r}: known are {', '.join(RELATIVE)}")
         self.heads, self.size = heads, dim // heads
-        self.direction, self.word, self.dependency = direction, word, dependency
+        self.halves, self.word, self.dependency = HALVES[direction], word, dependency
         self.rounds = doubling_rounds(max_tokens)
+        self.positions = (
+            RELATIVE[relative]((2, heads // 2), self.size) if relative else DotProduct()
+        )
         self.query = nn.Linear(dim, dim, bias=False)
         self.key = nn.Linear(dim, dim, bias=False)
         self.value = nn.Linear(dim, dim, bias=False)
@@ -59,7 +80,7 @@ class MultiMaskAttention(nn.Module):
     ) -> Tensor:
         """x (B, L, D), mask (B, L), governors (B, L) head indices, alpha () -> (B, L, D)."""
         weights = self.weights(x, mask, governors, alpha)  # (B, 2, H/2, L, L)
-        attended = weights @ self._split(self.value(x))  # (B, 2, H/2, L, d)
+        attended = self.positions.mix(weights, self._split(self.value(x)))  # (B, 2, H/2, L, d)
         output: Tensor = self.output(attended.flatten(1, 2).transpose(1, 2).flatten(2))
         return output
 
@@ -68,7 +89,7 @@ class MultiMaskAttention(nn.Module):
     ) -> Tensor:
         """Attention weights (B, 2, H/2, L, L): direction, kind of distance, query, key."""
         q, k = self._split(self.query(x)), self._split(self.key(x))
-        scores = q @ k.transpose(-1, -2) / self.size**0.5  # (B, 2, H/2, L, L)
+        scores = self.positions.scores(q, k) / self.size**0.5  # (B, 2, H/2, L, L)
         if self.word or self.dependency:
             scores = scores - given("alpha", alpha) * self._distances(mask.shape[1], governors)
         weights: Tensor = scores.masked_fill(~self._allowed(mask), -torch.inf).softmax(-1)
@@ -94,10 +115,9 @@ class MultiMaskAttention(nn.Module):
     def _allowed(self, mask: Tensor) -> Tensor:
         """M_dir of eq. (6) and the padding: boolean, broadcast to (B, 2, H/2, L, L)."""
         longest = mask.shape[1]
-        if self.direction:
-            directions = torch.stack(direction(longest, mask.device))  # (2, L, L)
-        else:
-            directions = torch.ones(2, longest, longest, dtype=torch.bool, device=mask.device)
+        forward, backward = direction(longest, mask.device)
+        masks = {"forward": forward, "backward": backward, "either": forward | backward}
+        directions = torch.stack([masks[half] for half in self.halves])  # (2, L, L)
         allowed = directions[None, :, None] & mask[:, None, None, None, :]
         # A padding token has nothing else to look at: itself, so that its row is no NaN.
         return allowed | torch.eye(longest, dtype=torch.bool, device=mask.device)
@@ -113,6 +133,10 @@ class FeedForward(nn.Sequential):
 class MSSAN(Encoder):
     """The encoder: attention, fusion gate, FFN, then attentive and max pooling (Figure 1).
 
+    `direction`, `word` and `dependency` switch the masks (Table 2). `relative` adds the positions of
+    "shaw" or of "transformer-xl"; in Table 4 they replace both distance masks. The paper names no
+    more of them than their source: models.relative says what was chosen.
+
     `dropout` falls on the word vectors, on what attention gives and on the FFN's result; the paper
     does not say where (its appendix is not public), so this is ours.
     """
@@ -123,9 +147,10 @@ class MSSAN(Encoder):
         dim: int = 300,
         heads: int = 6,
         hidden: int = 300,
-        direction: bool = True,
+        direction: bool | str = True,
         word: bool = True,
         dependency: bool = True,
+        relative: str | None = None,
         dropout: float = 0.0,
         max_tokens: int = 256,
     ) -> None:
@@ -135,7 +160,13 @@ class MSSAN(Encoder):
         reads = {"heads": dependency, "alpha": word or dependency}
         self.inputs = tuple(name for name, read in reads.items() if read)
         self.attention = MultiMaskAttention(
-            dim, heads, direction=direction, word=word, dependency=dependency, max_tokens=max_tokens
+            dim,
+            heads,
+            direction=direction,
+            word=word,
+            dependency=dependency,
+            relative=relative,
+            max_tokens=max_tokens,
         )
         self.gate = FusionGate(dim)
         self.feed_forward = FeedForward(dim, hidden)
@@ -157,3 +188,14 @@ class MSSAN(Encoder):
         u = self.gate(x, attended)
         u = self.norm(u + self.dropout(self.feed_forward(u)))
         return torch.cat([self.pooling(u, mask), max_pooling(u, mask)], dim=-1)
+
+
+def ms_san_sep(*, max_tokens: int = 256, **config: Any) -> Concatenated:
+    """MS-SAN-sep (Table 3): two whole encoders, one with forward masks only, one with backward only.
+
+    The kinds of distance keep their heads: two heads for each in either encoder. `config` holds
+    keywords of MSSAN, all but `direction`.
+    """
+    return Concatenated(
+        *(MSSAN(direction=way, max_tokens=max_tokens, **config) for way in ("forward", "backward"))
+    )

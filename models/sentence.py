@@ -16,6 +16,20 @@ class Encoder(nn.Module):
     """What is read beside tokens and lengths: of `heads` (B, L) and `alpha` ()."""
 
 
+class Concatenated(Encoder):
+    """Several encoders of the same words side by side, each reading the same structure."""
+
+    def __init__(self, *encoders: Encoder) -> None:
+        super().__init__()
+        self.dim = sum(encoder.dim for encoder in encoders)
+        self.inputs = encoders[0].inputs
+        self.encoders = nn.ModuleList(encoders)
+
+    def forward(self, x: Tensor, lengths: Tensor, **structure: Tensor) -> Tensor:
+        """x (B, L, D), lengths (B,), structure as each reads it -> (B, sum of their dims)."""
+        return torch.cat([encode(x, lengths, **structure) for encode in self.encoders], dim=-1)
+
+
 class SentenceEncoder(nn.Module):
     """ids (B, L) -> word vectors (B, L, D) -> encoder -> (B, dim)."""
 
