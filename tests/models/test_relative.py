@@ -184,8 +184,3 @@ def test_an_unknown_choice_is_refused_with_the_known_ones(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         build("ms-san", {"dim": DIM, **setting})
-
-
-def test_sep_takes_no_direction() -> None:
-    with pytest.raises(ValueError, match=r"ms-san-sep: .*multiple values .* 'direction'"):
-        build("ms-san-sep", {"direction": "forward"})
