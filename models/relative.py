@@ -17,14 +17,16 @@ def by_key(scores: Tensor) -> Tensor:
     """(.., L, 2 L - 1), a column for each distance -> (.., L, L): [q, k]."""
     longest = scores.shape[-2]
     shifted = pad(scores, (1, 0)).flatten(-2)[..., longest:]
-    return shifted.unflatten(-1, (longest, 2 * longest - 1))[..., :longest]
+    pairs: Tensor = shifted.unflatten(-1, (longest, 2 * longest - 1))[..., :longest]
+    return pairs
 
 
 def by_distance(weights: Tensor) -> Tensor:
     """The way back: (.., L, L): [q, k] -> (.., L, 2 L - 1), zero where no key has the distance."""
     longest = weights.shape[-1]
     shifted = pad(pad(weights, (0, longest - 1)).flatten(-2), (longest, 0))
-    return shifted.unflatten(-1, (longest, 2 * longest))[..., 1:]
+    columns: Tensor = shifted.unflatten(-1, (longest, 2 * longest))[..., 1:]
+    return columns
 
 
 def distances(longest: int, device: torch.device) -> Tensor:
@@ -64,9 +66,8 @@ class Shaw(DotProduct):
         return super().scores(q, k) + by_key(q @ every.transpose(-1, -2))
 
     def mix(self, weights: Tensor, v: Tensor) -> Tensor:
-        return super().mix(weights, v) + by_distance(weights) @ self._every(
-            self.values, v.shape[-2]
-        )
+        every = self._every(self.values, v.shape[-2])
+        return super().mix(weights, v) + by_distance(weights) @ every
 
     def _every(self, vectors: Tensor, longest: int) -> Tensor:
         """(H, 2 clip + 1, d) -> (H, 2 L - 1, d), the vector of every distance."""
