@@ -149,15 +149,17 @@ def evaluate(
     import httpx
 
     from training import tasks
-    from training.evaluate import Server, accuracy, keep
+    from training.evaluate import Server, keep, measure
 
     with httpx.Client(timeout=60) as client:
-        score = accuracy(tasks.get(task), split, data, Server(url, model, client))
-    if run:
-        keep(score, run)
-    typer.echo(
-        f"{model} on {score.dataset} {split}: {score.metric} {score.value:.4f} ({score.rows} rows)"
-    )
+        scores = measure(tasks.get(task), split, data, Server(url, model, client))
+    for score in scores:
+        if run:
+            keep(score, run)
+        typer.echo(
+            f"{model} on {score.dataset} {split}: {score.metric} {score.value:.4f} "
+            f"({score.rows} rows)"
+        )
 
 
 def main() -> None:
