@@ -41,8 +41,15 @@ class HeadConfig(Section):
 
 
 class OptimiserConfig(Section):
-    """Adam with a linear warm-up and a cosine descent to zero over the epochs."""
+    """How the layers' weights move. The word vectors always move by Adam, of which torch has a sparse form."""
 
+    name: Literal["adam", "adadelta", "sgd"] = "adam"
+    """Adadelta is DiSAN's (rate 0.5) and DSA's on SST, SGD is LAMA's (rate 0.05)."""
+    momentum: float = Field(default=0.9, ge=0, lt=1)
+    """Of SGD alone."""
+    schedule: Literal["cosine", "constant", "halve"] = "cosine"
+    """After the warm-up: down to zero over all epochs, level, or half the rates after each epoch whose
+    loss is no lower than the lowest before (DSA)."""
     rate: float = Field(default=1e-3, gt=0)
     word_rate: float = Field(default=1e-3, gt=0)
     """Rate of the word vectors, which have an optimiser of their own: only the rows of a batch move."""
