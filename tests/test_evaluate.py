@@ -69,7 +69,9 @@ def test_embedding(client: httpx.Client) -> None:
 def test_accuracy(client: httpx.Client, kind: Kind, model: str) -> None:
     """Of four examples one is labelled otherwise than the service answers."""
     labels = LABELS[kind]
-    texts = [(text,) if kind == "classification" else (text, TEXTS[1]) for text in TEXTS[:4]]
+    texts: list[tuple[str, ...]] = [
+        (text,) if kind == "classification" else (text, TEXTS[1]) for text in TEXTS[:4]
+    ]
     answered = []
     for one in texts:
         if kind == "nli":

@@ -24,7 +24,7 @@ class WordsConfig(Section):
     """The vocabulary and the vectors its words begin with."""
 
     vectors: str = "wordbridge"
-    """`wordbridge`, `minilm`, or the path of a GloVe text file."""
+    """`wordbridge`, `minilm`, `word2vec` (trained on the run's own texts), or the path of a GloVe text file."""
     dim: int = Field(default=300, gt=0)
     scale: float = Field(default=1.0, gt=0)
     """Standard deviation of the vectors' values once loaded, times sqrt(dim): the usual length of a vector."""

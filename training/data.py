@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Self
@@ -36,6 +37,11 @@ class Parsed:
 
     def rows(self, vocab: Vocab) -> "Rows":
         return Rows(self.index, vocab.ids(self.tokens), self.heads, self.bounds)
+
+    def sentences(self) -> list[list[str]]:
+        """The lower-cased tokens of each distinct text."""
+        spans = pairwise(self.bounds.tolist())
+        return [[token.lower() for token in self.tokens[start:stop]] for start, stop in spans]
 
     def counts(self) -> Counter[str]:
         """How often each lower-cased token stands in the distinct texts."""

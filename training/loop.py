@@ -18,12 +18,14 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from models.lama import LAMA
+from models.sentence import Encoder
 from text.parse import Parser
 from text.vocab import Vocab
-from training import checkpoint, vectors
+from training import checkpoint, vectors, word2vec
 from training.checkpoint import Progress
 from training.config import OptimiserConfig, RunConfig
-from training.data import Examples, Parsed, parse, vocabulary
+from training.data import Examples, Ints, Parsed, parse, vocabulary
 from training.errors import ConfigError
 from training.files import write_json, write_whole
 from training.metrics import dev_metric
@@ -76,7 +78,9 @@ def train(config: RunConfig, paths: Paths, *, resume: bool, console: Console) ->
     goal = objective(task.kind, config, paths.cache)
     train_set, dev_set, vocab, table, parser = _arrays(config, task, goal, parts, paths)
     write_whole(paths.run / checkpoint.VOCAB, vocab.save)
-    model = make_model(config, task, table).to(config.device)
+    model = make_model(config, task, table)
+    _start_context(model.sentence.encoder, table, train_set.rows.ids)
+    model.to(config.device)
 
     steps = config.epochs * train_set.steps(config.optimiser.batch)
     optimisers = _optimisers(model, config.optimiser)
@@ -181,15 +185,19 @@ def _arrays(
     train = [example for _, examples in parts for example in examples]
     dev = task.dev.read(paths.data)
     train_texts, dev_texts = parsed(train, tree=True), parsed(dev, tree=True)
-    background: Counter[str] = Counter()
-    if config.words.background_min_count is not None:
-        for source in task.background:
-            background += parsed(source.read(paths.data), tree=False).counts()
-
-    words = vectors.source(config.words.vectors, paths.data)
+    background = (
+        [parsed(source.read(paths.data), tree=False) for source in task.background]
+        if config.words.background_min_count is not None
+        else []
+    )
+    words: vectors.Source
+    if config.words.vectors == "word2vec":
+        words = word2vec.train([train_texts, *background], dim=config.words.dim, seed=config.seed)
+    else:
+        words = vectors.source(config.words.vectors, paths.data)
     vocab = vocabulary(
         train_texts.counts(),
-        background,
+        sum((texts.counts() for texts in background), Counter()),
         words.has,
         min_count=config.words.min_count,
         background_min_count=config.words.background_min_count,
@@ -208,6 +216,13 @@ def _arrays(
         table,
         parser,
     )
+
+
+def _start_context(encoder: Encoder, table: Tensor, ids: Ints) -> None:
+    """LAMA's context begins with the mean of the corpus' word vectors."""
+    if isinstance(encoder, LAMA) and encoder.context is not None:
+        counts = torch.from_numpy(np.bincount(ids, minlength=len(table))).float()
+        encoder.start_context(counts @ table / counts.sum())
 
 
 def _optimisers(model: Model, config: OptimiserConfig) -> list[torch.optim.Optimizer]:
