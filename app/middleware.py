@@ -59,13 +59,14 @@ class Recorded:
             ended = time.perf_counter()
             self._metrics.request(kept, status, ended)
             log.info(
-                "%s %s %d",
-                scope["method"],
-                route,
-                status,
+                "request",
                 extra={
+                    "method": scope["method"],
+                    "route": route,
+                    "status": status,
                     "request_id": kept.id,
                     "model": kept.model,
+                    "inputs": kept.result and kept.result.inputs,
                     "duration_ms": round(1000 * (ended - kept.started), 3),
                     "refusal": kept.refusal,
                 },

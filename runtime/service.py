@@ -294,6 +294,7 @@ class _Read:
             value=value,
             card=self.card,
             timing=Timing(self.seconds, queue, inference + head_seconds),
+            inputs=len(cut),
             truncated=int(cut.any(axis=1).sum()),
             tokens=sum(map(len, self.sentences)),
             unknown=sum(int((sentence.ids == UNKNOWN).sum()) for sentence in self.sentences),
