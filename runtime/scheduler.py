@@ -150,16 +150,20 @@ class Scheduler:
             self._wake.clear()
             while tickets := self._queue.take(1.0, lambda work: work.share):
                 self._observer.queue("inference", len(self._queue))
-                try:
-                    for encoder, groups in _by_encoder(tickets).items():
-                        costs = [group[0].work.cost for group in groups]
-                        for batch in plan(costs, encoder.budget):
-                            await self._serve(encoder, [groups[i] for i in batch])
-                except Exception:
-                    # A fault of ours. If the loop ended here, every caller would wait for ever.
-                    log.exception("a dispatch of %d sentences failed", len(tickets))
-                    for ticket in tickets:
-                        ticket.call.fail(InferenceFailed("the model failed on this input"))
+                await self._serve_all(tickets)
+
+    async def _serve_all(self, tickets: list[Ticket[Work, Vectors]]) -> None:
+        # Apart from the loop, whose frame would keep the last model's session alive while it waits.
+        try:
+            for encoder, groups in _by_encoder(tickets).items():
+                costs = [group[0].work.cost for group in groups]
+                for batch in plan(costs, encoder.budget):
+                    await self._serve(encoder, [groups[i] for i in batch])
+        except Exception:
+            # A fault of ours. If the loop ended here, every caller would wait for ever.
+            log.exception("a dispatch of %d sentences failed", len(tickets))
+            for ticket in tickets:
+                ticket.call.fail(InferenceFailed("the model failed on this input"))
 
     async def _serve(self, encoder: Encoder, groups: list[Group]) -> None:
         """Run one batch, a row for each group of equal sentences."""

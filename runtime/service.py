@@ -15,12 +15,14 @@ import numpy.typing as npt
 from runtime.answers import Result, Timing, TokenizedText, normalise, softmax
 from runtime.cache import Cache
 from runtime.card import Card
-from runtime.catalogue import Catalogue, Task
+from runtime.catalogue import Catalogue, Task, check_parser
 from runtime.checks import check_count, check_parse, check_texts
 from runtime.cores import usable_cores
 from runtime.errors import Overloaded, StartupError, Unavailable
+from runtime.loader import Loader, Reloaded
 from runtime.model import Model
 from runtime.observer import NoObserver, Observer
+from runtime.parse_process import Ready
 from runtime.scheduler import Encoded, Scheduler
 from runtime.session import Device, SessionThread
 from runtime.workers import ParsePool
@@ -32,6 +34,7 @@ __all__ = [
     "NoObserver",
     "Observer",
     "Options",
+    "Reloaded",
     "Result",
     "Service",
     "Timing",
@@ -81,7 +84,12 @@ class Service:
         self._parses: Cache[ParseJob, Parse] = Cache(
             "parse", options.cache_items, _weigh, self._observer
         )
+        self._loader = Loader(options.models, options.device, options.threads, self._encoders)
         self._catalogue = Catalogue({})
+        self._parser: Ready
+        self._changing = asyncio.Lock()  # held while models are loaded
+        self.refused: tuple[str, ...] = ()
+        """Why the last reload has left something as it was; a line each."""
         self._state: Literal["starting", "started", "stopping"] = "starting"
         self._in_hand = 0  # inputs admitted and not yet answered
         self._empty = asyncio.Event()
@@ -102,19 +110,32 @@ class Service:
 
         Raises StartupError, or one of its kinds; nothing is left running then.
         """
-        try:
-            options = self.options
-            self._catalogue = await asyncio.to_thread(
-                Catalogue.load, options.models, options.device, options.threads
-            )
-            self._catalogue.check_parser(await self._pool.start())
-            for model in self._catalogue.models.values():
-                await model.warm(self._encoders)
-            self._scheduler.start()
-        except BaseException:
-            await self.stop(grace=0)
-            raise
-        self._state = "started"
+        async with self._changing:
+            try:
+                self._catalogue = await self._loader.load()
+                self._parser = await self._pool.start()
+                for model in self._catalogue.models.values():
+                    check_parser(model.card, self._parser)
+                for model in self._catalogue.models.values():
+                    await model.warm(self._encoders)
+                self._scheduler.start()
+            except BaseException:
+                await self.stop(grace=0)
+                raise
+            self._state = "started"
+
+    async def reload(self) -> Reloaded:
+        """Serve what the folder of bundles holds now. Waits for the start, or another reload.
+
+        New models are warm before they are offered, all at once. A request keeps the model that it
+        was given to, and an old model goes with its last request. Raises Unavailable when stopping.
+        """
+        async with self._changing:
+            if self._state != "started":
+                raise Unavailable(f"the service is {self._state}: it loads no models")
+            self._catalogue, done = await self._loader.reload(self._catalogue, self._parser)
+            self.refused = done.refused
+            return done
 
     async def stop(self, grace: float) -> None:
         """Take no more requests, answer those in hand within `grace` seconds, end everything."""

@@ -27,6 +27,7 @@ NAMES = {
     "cache_hits_total": {"cache"},
     "cache_misses_total": {"cache"},
     "workers": {"kind", "state"},
+    "reloads_total": {"result"},
     "model_info": {"model", "encoder", "task", "version", "provider"},
 }
 
