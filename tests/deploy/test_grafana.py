@@ -50,15 +50,18 @@ def test_panels_neither_overlap_nor_share_an_id() -> None:
     assert len(set(ids)) == len(ids)
 
 
+def provisioned(name: str) -> Any:
+    return yaml.safe_load((FOLDER / "provisioning" / name).read_text())
+
+
 def test_compose_provisions_source_and_dashboard() -> None:
     compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
     mounts = dict(v.split(":")[:2] for v in compose["services"]["grafana"]["volumes"])
     assert mounts["./deploy/grafana/provisioning"] == "/etc/grafana/provisioning"
-    read = lambda name: yaml.safe_load((FOLDER / "provisioning" / name).read_text())  # noqa: E731  # used twice, here
-    [source] = read("datasources/prometheus.yml")["datasources"]
+    [source] = provisioned("datasources/prometheus.yml")["datasources"]
     host, port = re.fullmatch(r"http://(\w+):(\d+)", source["url"]).groups()  # type: ignore[union-attr]  # no match is a failure
     assert compose["services"][host]["ports"] == [f"127.0.0.1:{port}:{port}"]
     used = {panel["datasource"]["uid"] for panel in BOARD["panels"]}
     assert used == {source["uid"]}
-    [provider] = read("dashboards/heedful.yml")["providers"]
+    [provider] = provisioned("dashboards/heedful.yml")["providers"]
     assert mounts["./deploy/grafana/dashboards"] == provider["options"]["path"]

@@ -158,7 +158,7 @@ async def test_a_follower_that_is_cancelled_takes_nobody_with_it() -> None:
         calls[1].cancel()
         await asyncio.wait([calls[1]])
         maker.go.set()
-        assert await asyncio.gather(calls[0], calls[2]) == [[14], [14]]
+        assert [await calls[0], await calls[2]] == [[14], [14]]
     assert maker.made == [7]
 
 
