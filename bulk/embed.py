@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from bulk.errors import BulkError
 from bulk.texts import Format, Row, Texts, format_of
-from bulk.vectors import VectorFile
+from bulk.vectors import VectorFile, check_free
 from runtime.card import Card
 from runtime.errors import BadInput
 from runtime.service import Options, Service, normalise
@@ -52,6 +52,7 @@ async def embed_file(
     Raises BulkError, and the errors of the runtime.
     """
     format = format or format_of(source)
+    check_free(out)
     service = Service(options)
     with _open(source) as file:
         texts = Texts(file, "stdin" if source == "-" else source, format, field)

@@ -24,13 +24,20 @@ Vectors = npt.NDArray[np.float32]
 SUFFIXES = (".jsonl", ".npy")
 
 
+def check_free(out: Path) -> None:
+    """Raise BulkError where no file of vectors can have this name."""
+    if out.suffix not in SUFFIXES:
+        raise BulkError(f"{out}: the suffix must be one of {', '.join(SUFFIXES)}")
+    if out.exists():
+        raise BulkError(f"{out} exists: remove it, or name another file")
+
+
 class VectorFile:
     """`made_from` says what decides the rows; a run with another one is not gone on with."""
 
     def __init__(self, out: Path, made_from: Mapping[str, Any], *, resume: bool) -> None:
         """Raises BulkError where files are in the way, or do not belong to this run."""
-        if out.suffix not in SUFFIXES:
-            raise BulkError(f"{out}: the suffix must be one of {', '.join(SUFFIXES)}")
+        check_free(out)
         self._out = out
         self._part = out.with_name(f"{out.name}.part")
         self._state = out.with_name(f"{out.name}.part.json")
@@ -40,8 +47,6 @@ class VectorFile:
         self._dimension = 0
         self.resumed: dict[str, Any] | None = None
         self._file: BinaryIO
-        if out.exists():
-            raise BulkError(f"{out} exists: remove it, or name another file")
         if self._state.exists():
             if not resume:
                 raise BulkError(

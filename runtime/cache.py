@@ -56,8 +56,8 @@ class Cache(Generic[K, V]):
         """
         rows = {key: row for row, key in enumerate(keys)}
         if not self._items:
-            values = dict(zip(rows, await make(list(rows.values())), strict=True))
-            return [values[key] for key in keys]
+            made_here = dict(zip(rows, await make(list(rows.values())), strict=True))
+            return [made_here[key] for key in keys]
         values: dict[K, V] = {}
         missing: list[K] = []
         for key in rows:

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
-from bulk.embed import CHUNK, CHUNK_CHARACTERS, _chunk
+from bulk.embed import CHUNK, CHUNK_CHARACTERS, Choice, _chunk, embed_file
+from bulk.errors import BulkError
 from bulk.texts import Row
 from runtime.service import Options, Service, normalise
 from tests.builders import build_models
@@ -139,22 +141,27 @@ def test_choices_and_a_text_that_is_too_long(environment: dict[str, str], tmp_pa
     )
 
 
+def test_a_wrong_argument_is_one_line(environment: dict[str, str], tmp_path: Path) -> None:
+    arguments = ("-", "--dimensions", "9", "--out", tmp_path / "v.npy")
+    status, said = run(environment, *arguments, stdin=b"dog\n")
+    assert (status, said) == (1, "heedful: --dimensions is 9, tiny-flat has 1 to 8\n")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("source", "out", "said"),
     [
-        (("nowhere.txt",), "heedful: cannot read nowhere.txt: No such file"),
-        (("README.md",), "heedful: README.md: the suffix is none of .jsonl, .csv and .txt"),
-        (("-", "--dimensions", "9"), "heedful: --dimensions is 9, tiny-flat has 1 to 8"),
-        (("-", "--model", "bert"), "heedful: there is no model 'bert'; known are: tiny-flat"),
+        ("nowhere.txt", "v.npy", "cannot read nowhere.txt: No such file"),
+        ("README.md", "v.npy", "README.md: the suffix is none of .jsonl, .csv and .txt"),
+        ("-", "v.txt", "v.txt: the suffix must be one of .jsonl, .npy"),
     ],
 )
-def test_a_wrong_argument_is_one_line(
-    environment: dict[str, str], tmp_path: Path, arguments: tuple[str, ...], said: str
+def test_files_are_looked_at_before_the_models_are_loaded(
+    tmp_path: Path, source: str, out: str, said: str
 ) -> None:
-    status, line = run(environment, *arguments, "--out", tmp_path / "v.npy", stdin=b"dog\n")
-    assert (status, line.count("\n")) == (1, 1), line
-    assert line.startswith(said)
-    assert list(tmp_path.iterdir()) == []
+    made = embed_file(source, Path(out), Options(tmp_path), Choice(), console=Console())
+    with pytest.raises(BulkError, match=said):
+        asyncio.run(made)
 
 
 def test_a_chunk_is_bounded_by_texts_and_by_characters() -> None:
