@@ -29,6 +29,7 @@ class Result(Generic[T]):
     value: T
     card: Card
     timing: Timing
+    inputs: int
     truncated: int  # inputs that were cut
     tokens: int
     unknown: int  # tokens that the vocabulary does not hold
