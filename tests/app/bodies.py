@@ -12,6 +12,7 @@ def bodies(text: str, *, truncate: bool = False, count: int = 1) -> dict[str, di
         "/embed": {"inputs": texts, "truncate": truncate},
         "/v1/embeddings": {"input": texts, "model": "tiny-flat"},
         "/nli": {"pairs": pairs, "truncate": truncate},
+        "/relatedness": {"pairs": [{"a": text, "b": text}] * count, "truncate": truncate},
         "/classify": {"inputs": texts, "truncate": truncate},
         "/predict": {"inputs": [[text, text]] * count, "truncate": truncate},
         "/similarity": {

@@ -12,7 +12,7 @@ import pytest
 
 from app.main import create_app
 from app.settings import PREFIX, Settings
-from tests.builders import build_models
+from tests.builders import build_bundle, build_models
 from tests.process import Process
 
 Serve = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
@@ -34,7 +34,7 @@ def _no_settings_from_outside() -> None:
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("served") / "bundles"
     folder.mkdir()
-    build_models(folder)
+    build_bundle(folder, build_models(folder), name="tiny-related", kind="relatedness")
     return folder
 
 
