@@ -38,6 +38,7 @@ def create_app(settings: Settings) -> FastAPI:
             parse_workers=settings.parse_workers or usable_cores(),
             max_queue=settings.max_queue,
             max_batch_inputs=settings.max_batch_inputs,
+            cache_items=settings.cache_items,
         ),
         metrics,
     )

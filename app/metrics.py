@@ -58,6 +58,8 @@ class Metrics:
         self._padding = histogram(
             "padding_ratio", "Share of a batch that is padding.", SHARES, "model"
         )
+        self._hits = counter("cache_hits_total", "Values that were at hand, or in hand.", "cache")
+        self._misses = counter("cache_misses_total", "Values that had to be made.", "cache")
         self._queue = gauge("queue_inputs", "Inputs waiting.", "stage")
         self._workers = gauge("workers", "Worker processes.", "kind", "state")
         self._reloads = counter("reloads_total", "Times the bundles were read anew.", "result")
@@ -76,6 +78,11 @@ class Metrics:
     def queue(self, stage: str, inputs: int) -> None:
         """So many inputs wait before `stage` now."""
         self._queue.labels(stage).set(inputs)
+
+    def cache(self, name: str, hits: int, misses: int) -> None:
+        """A request's keys in a cache: what was found there, and what was made."""
+        self._hits.labels(name).inc(hits)
+        self._misses.labels(name).inc(misses)
 
     def worker(self, kind: str, state: str, n: int) -> None:
         """So many workers of `kind` are in `state` now."""

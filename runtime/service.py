@@ -1,6 +1,7 @@
 """The service: texts in, vectors and probabilities out. HTTP and the command line stand on it."""
 
 import asyncio
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from runtime.answers import Result, Timing, TokenizedText, normalise, softmax
+from runtime.cache import Cache
 from runtime.card import Card
 from runtime.catalogue import Catalogue, Task, check_parser
 from runtime.checks import check_count, check_parse, check_texts
@@ -48,7 +50,10 @@ RETRY_AFTER = 1
 
 @dataclass(frozen=True)
 class Options:
-    """`max_queue` bounds the inputs of all requests in hand, `max_batch_inputs` those of one."""
+    """`max_queue` bounds the inputs of all requests in hand, `max_batch_inputs` those of one.
+
+    `cache_items` are kept of parses and of vectors each, within `runtime.cache.BYTES`; 0 is none.
+    """
 
     models: Path
     parser: str | None = None  # a spaCy pipeline; None is the folder `parser` under `models`
@@ -57,6 +62,7 @@ class Options:
     parse_workers: int = field(default_factory=usable_cores)
     max_queue: int = 2048
     max_batch_inputs: int = 512
+    cache_items: int = 0
 
 
 class Service:
@@ -74,7 +80,10 @@ class Service:
         self._pool = ParsePool(pipeline, options.parse_workers, self._observer)
         self._encoders = SessionThread()
         self._heads = SessionThread()  # of its own: a head is small, and waits for no batch
-        self._scheduler = Scheduler(self._encoders, self._observer)
+        self._scheduler = Scheduler(self._encoders, self._observer, options.cache_items)
+        self._parses: Cache[ParseJob, Parse] = Cache(
+            "parse", options.cache_items, _weigh, self._observer
+        )
         self._loader = Loader(options.models, options.device, options.threads, self._encoders)
         self._catalogue = Catalogue({})
         self._parser: Ready
@@ -239,17 +248,28 @@ class Service:
         truncate: bool,
         tree: bool = False,
     ) -> "_Read":
-        """Parse the texts, equal ones once, and look their words up."""
+        """Parse the texts and look their words up."""
         card = model.card
         started = time.perf_counter()
-        unique = list(dict.fromkeys(texts))
-        jobs = [ParseJob(text, card.max_tokens, tree or card.tree) for text in unique]
-        parsed = dict(zip(unique, await self._pool.parse(jobs), strict=True))
-        parses = [parsed[text] for text in texts]
+        parses = await self._parse(
+            [ParseJob(text, card.max_tokens, tree or card.tree) for text in texts]
+        )
         for parse, param in zip(parses, params, strict=True):
             check_parse(parse, param, card, truncate=truncate)
         sentences = [model.sentence(parse) for parse in parses]
         return _Read(card, parses, sentences, time.perf_counter() - started)
+
+    async def _parse(self, jobs: Sequence[ParseJob]) -> list[Parse]:
+        """One parse a job, in order; equal jobs are done once."""
+
+        async def make(rows: list[int]) -> list[Parse]:
+            parses = await self._pool.parse([jobs[row] for row in rows])
+            for parse in parses:  # several requests may hold it
+                for array in (parse.starts, parse.stops, parse.heads):
+                    array.flags.writeable = False
+            return parses
+
+        return await self._parses.get(jobs, make)
 
     def _check_inputs(self, texts: Sequence[str]) -> list[str]:
         """Check them, and give the name of each one's field."""
@@ -275,6 +295,14 @@ class Service:
             self._in_hand -= inputs
             if not self._in_hand:
                 self._empty.set()
+
+
+def _weigh(job: ParseJob, parse: Parse) -> int:
+    """Bytes, with what Python's objects need: both hold the text, the parse its tokens and arrays."""
+    texts = (job.text, parse.text, *parse.tokens)
+    arrays = (parse.starts, parse.stops, parse.heads)
+    held = (job, parse, parse.tokens, parse.deps, *texts, *arrays)
+    return sum(map(sys.getsizeof, held))
 
 
 @dataclass(frozen=True, slots=True)
