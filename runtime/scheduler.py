@@ -149,6 +149,7 @@ class Scheduler:
         finally:
             self._open.discard(call)
             self._queue.discard(call)
+            self._observer.queue("inference", len(self._queue))
 
     async def _dispatch(self) -> None:
         while True:

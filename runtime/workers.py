@@ -163,6 +163,7 @@ class ParsePool:
         finally:
             with self._changed:
                 self._queue.discard(call)
+            self._observer.queue("parse", self.waiting)
 
     def _deliver(self, tickets: list[Ticket[_Work, Parse]], parses: list[Parse | None]) -> None:
         for ticket, parse in zip(tickets, parses, strict=True):
@@ -231,14 +232,17 @@ class ParsePool:
     def _take(self, process: ParseProcess) -> list[Ticket[_Work, Parse]]:
         """Wait for jobs and take this process's share of them; none where it is over."""
         with self._changed:
-            self._idle += 1
-            while not self._stopping and process.alive() and not len(self._queue):
-                self._changed.wait(HEARTBEAT_SECONDS)
-            share = math.ceil(len(self._queue) / self._idle)
-            self._idle -= 1
-            if self._stopping or not process.alive():
-                return []
-            return self._queue.take(min(GROUP, share), lambda work: work.cost)
+            tickets: list[Ticket[_Work, Parse]] = []
+            while not tickets:  # what waited may be cancelled: no more than that was there then
+                self._idle += 1
+                while not self._stopping and process.alive() and not len(self._queue):
+                    self._changed.wait(HEARTBEAT_SECONDS)
+                share = math.ceil(len(self._queue) / self._idle)
+                self._idle -= 1
+                if self._stopping or not process.alive():
+                    break
+                tickets = self._queue.take(min(GROUP, share), lambda work: work.cost)
+            return tickets
 
     def _end(self, place: int) -> None:
         with self._changed:

@@ -8,7 +8,7 @@ import cli
 from app.main import create_app
 from app.settings import Settings
 
-LEAK = 64 * 1024
+LEAK = 256 * 1024
 
 
 class Leak:

@@ -291,19 +291,34 @@ async def test_another_parser_than_at_the_start_is_not_let_in(
         assert pool.alive == 0
 
 
-async def test_jobs_of_a_cancelled_call_are_not_sent(pool: ParsePool) -> None:
+async def test_jobs_of_a_cancelled_call_are_not_sent(built_parser: BuiltParser) -> None:
+    watcher = Watcher()
+    async with pool_of(1, built_parser.folder, watcher) as pool:
+        (pid,) = pool.pids
+        os.kill(pid, signal.SIGSTOP)
+        held = asyncio.create_task(pool.parse([job()]))
+        await until(lambda: pool.waiting == 0)
+        cancelled = asyncio.create_task(pool.parse([job()] * 50))
+        kept = asyncio.create_task(pool.parse([job()] * 3))
+        await until(lambda: pool.waiting == 53)
+        cancelled.cancel()
+        await asyncio.wait([cancelled])
+        assert pool.waiting == watcher.waiting == 3
+        os.kill(pid, signal.SIGCONT)
+        assert [len(await held), len(await kept)] == [1, 3]
+
+
+async def test_a_process_outlives_a_call_that_is_cancelled_as_it_is_taken(pool: ParsePool) -> None:
     (pid,) = pool.pids
-    os.kill(pid, signal.SIGSTOP)
-    held = asyncio.create_task(pool.parse([job()]))
-    await until(lambda: pool.waiting == 0)
-    cancelled = asyncio.create_task(pool.parse([job()] * 50))
-    kept = asyncio.create_task(pool.parse([job()] * 3))
-    await until(lambda: pool.waiting == 53)
-    cancelled.cancel()
-    await asyncio.wait([cancelled])
-    assert pool.waiting == 3
-    os.kill(pid, signal.SIGCONT)
-    assert [len(await held), len(await kept)] == [1, 3]
+    for _ in range(50):
+        asked = asyncio.create_task(pool.parse([job()]))
+        with pool._changed:  # so that no process takes the job before it is cancelled
+            await asyncio.sleep(0)
+            asked.cancel()
+        time.sleep(0.001)  # the process's turn, before the call has left the queue
+        await asyncio.wait([asked])
+    assert len(await pool.parse([job()])) == 1
+    assert pool.pids == [pid]
 
 
 async def test_stopping_answers_what_waits_and_what_is_in_hand(built_parser: BuiltParser) -> None:
