@@ -61,8 +61,8 @@ class Load:
         except (aiohttp.ClientError, OSError, TimeoutError) as failed:
             error = type(failed).__name__
         seconds = time.monotonic() - sent
-        body = answer if self._bodies else None
-        ended = Answer(id, status, sound, seconds, sent, error, body)
+        kept = answer if self._bodies else None
+        ended = Answer(id, status, sound, seconds, sent, error, kept)
         self.answers.append(ended)
         return ended
 

@@ -22,6 +22,4 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def place(tiny: Path, tmp_path: Path) -> Place:
-    """Where torch is not installed, as where the service runs: parse processes start at once."""
-    (tmp_path / "torch.py").write_text("raise ImportError('the serving environment has none')\n")
-    return Place(tiny, "tiny-sst2", tmp_path, {"PYTHONPATH": str(tmp_path)})
+    return Place(tiny, "tiny-sst2", tmp_path)

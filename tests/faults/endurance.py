@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.faults.scenarios import CLIENTS, Place, check
+from tests.faults.scenarios import CLIENTS, Flags, Place, check
 from tests.load import Ask, Load, load, mixed, texts, until
 
 TIMES = 10
@@ -39,8 +39,8 @@ async def overload(place: Place, seconds: float, calibration: float) -> Overload
             "truncate": True,
         }
 
-    flags = {"max_queue": QUEUE, "request_timeout": TIME_LIMIT, "cache_items": 0}
-    async with place.service(**flags) as (process, url):
+    flags = {"max-queue": QUEUE, "request-timeout": TIME_LIMIT, "cache-items": 0}
+    async with place.service(flags) as (process, url):
         async with load(url, ask) as calm:
             ends = time.monotonic() + calibration
             await calm.closed(CLIENTS, lambda: time.monotonic() < ends)
@@ -96,7 +96,12 @@ def for_requests(number: int) -> Progress:
 
 
 async def mixed_traffic(
-    place: Place, progress: Progress, settled: float, *, module: str = "cli", **flags: object
+    place: Place,
+    progress: Progress,
+    settled: float,
+    flags: Flags | None = None,
+    *,
+    module: str = "cli",
 ) -> Memory:
     """Requests of every kind, with ever new words and lengths; the memory of the process tree.
 
@@ -105,14 +110,17 @@ async def mixed_traffic(
     started = time.monotonic()
     held: list[tuple[float, int]] = []  # progress, bytes
     async with (
-        place.service(module=module, **flags) as (process, url),
+        place.service(flags, module=module) as (process, url),
         load(url, mixed(5, place.kinds())) as clients,
         clients.beside(CLIENTS // 2),
     ):
         while (now := progress(clients)) < 1:
             held.append((now, await asyncio.to_thread(process.memory)))
-            further = now + 0.01
-            await until(lambda further=further: progress(clients) >= further, "progress")
+
+            def further(than: float = now) -> bool:
+                return progress(clients) >= than + 0.01
+
+            await until(further, "progress")
     check(clients.answers, 200)
     tenth = (1 - settled) / 10
     before = statistics.mean(size for at, size in held if settled <= at < settled + tenth)

@@ -3,8 +3,8 @@
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-import app.server
 import cli
+from app import server
 from app.main import create_app
 from app.settings import Settings
 
@@ -28,5 +28,5 @@ def leaking(settings: Settings) -> FastAPI:
 
 
 if __name__ == "__main__":
-    app.server.create_app = leaking
+    vars(server)["create_app"] = leaking
     cli.main()

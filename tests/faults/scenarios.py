@@ -8,7 +8,7 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,32 +24,37 @@ CLIENTS = 8
 KEY = "sesame"
 TOLERANCE = 1e-5
 
+Flags = Mapping[str, object]
+"""Flags of `heedful serve`, without their dashes."""
+
 
 @dataclass(frozen=True)
 class Place:
-    """Where a scenario runs: the bundles, the model that it asks, and the environment."""
+    """Where a scenario runs: the bundles, the model that it asks, and an empty folder."""
 
     models: Path
     model: str  # of kind classification
     scratch: Path
-    environment: dict[str, str]
 
     @asynccontextmanager
     async def service(
-        self, models: Path | None = None, module: str = "cli", **flags: object
+        self, flags: Flags | None = None, *, models: Path | None = None, module: str = "cli"
     ) -> AsyncIterator[tuple[Process, str]]:
-        """A ready service of two parse processes, and its URL."""
+        """A ready service of two parse processes, and its URL. As where it runs it has no torch,
+        which spaCy would load into each of them."""
+        no_torch = "raise ImportError('the serving environment has none')\n"
+        (self.scratch / "torch.py").write_text(no_torch)
         settings = {
             "port": 0,
             "models": models or self.models,
             "parse-workers": 2,
             "threads": 1,
             "log-format": "json",
-            **{name.replace("_", "-"): value for name, value in flags.items()},
+            **(flags or {}),
         }
         log = self.scratch / f"log-{time.monotonic_ns()}"
         written = {name: str(value) for name, value in settings.items()}
-        process = Process(log, written, self.environment, module)
+        process = Process(log, written, {"PYTHONPATH": str(self.scratch)}, module)
         try:
             yield process, await asyncio.to_thread(process.ready)
         finally:
@@ -191,9 +196,9 @@ async def reload(place: Place, rounds: int) -> Reloads:
     served = place.scratch / "reloaded"
     shutil.copytree(place.models, served)
     asked = {"inputs": texts(4, 4, 12), "model": place.model, "truncate": True}
-    flags = {"api_key": KEY, "cache_items": 0}
+    flags = {"api-key": KEY, "cache-items": 0}
     async with (
-        place.service(served, **flags) as (process, url),
+        place.service(flags, models=served) as (process, url),
         httpx.AsyncClient(
             base_url=url, headers={"Authorization": f"Bearer {KEY}"}, timeout=HUNG_SECONDS
         ) as client,

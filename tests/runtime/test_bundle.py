@@ -138,11 +138,11 @@ def test_any_changed_byte_is_found(
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in written.items():
         (folder / name).write_bytes(content)
-    content = bytearray(written[file])
-    content[place % len(content)] ^= flipped
-    (folder / file).write_bytes(content)
+    changed = bytearray(written[file])
+    changed[place % len(changed)] ^= flipped
+    (folder / file).write_bytes(changed)
     unchanged = Card.model_validate_json(written[CARD])
-    if file != CARD or _json(bytes(content)) != _json(written[CARD]):
+    if file != CARD or _json(bytes(changed)) != _json(written[CARD]):
         error = refusal(folder)
         assert error.file in (file, CARD)
         assert "\n" not in str(error)

@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import spacy
@@ -207,7 +208,8 @@ async def test_a_process_that_hangs_is_killed(
 def poisoned(built_parser: BuiltParser, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A parser whose tokenizer never comes back from a long word of a's: its process is ended."""
     nlp = spacy.load(built_parser.folder)
-    nlp.tokenizer.token_match = re.compile(r"(?:a|a)+$").match
+    tokenizer: Any = nlp.tokenizer
+    tokenizer.token_match = re.compile(r"(?:a|a)+$").match
     nlp.to_disk(folder := tmp_path_factory.mktemp("poisoned") / "parser")
     return folder
 
