@@ -111,7 +111,10 @@ def _runs(
 
     async def leak() -> Result:
         found = await endurance.mixed_traffic(
-            place, endurance.for_minutes(minutes / 10), SETTLED, module="tests.faults.leaking"
+            place,
+            endurance.for_minutes(max(1, minutes / 10)),
+            SETTLED,
+            module="tests.faults.leaking",
         )
         return found, "the same, with a leak put in: it is caught", found.grew_percent >= GROWTH
 

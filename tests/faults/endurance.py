@@ -85,9 +85,14 @@ Progress = Callable[[Load], float]
 
 
 def for_minutes(minutes: float) -> Progress:
-    """The share of so many minutes that is over."""
-    started = time.monotonic()
-    return lambda _: (time.monotonic() - started) / 60 / minutes
+    """The share of so many minutes that is over. They begin with the first question."""
+    started: list[float] = []
+
+    def share(_: Load) -> float:
+        started.append(time.monotonic())
+        return (started[-1] - started[0]) / 60 / minutes
+
+    return share
 
 
 def for_requests(number: int) -> Progress:

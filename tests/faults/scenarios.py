@@ -96,7 +96,10 @@ async def kill_workers(place: Place, rounds: int) -> Kills:
 
                 def again(killed: int = pid) -> bool:
                     fresh = set(process.workers()) - {killed}
-                    return len(fresh) == 2 and httpx.get(url + "/ready").is_success
+                    return (
+                        len(fresh) == 2
+                        and httpx.get(url + "/ready", timeout=HUNG_SECONDS).is_success
+                    )
 
                 waited = await until(lambda: asyncio.to_thread(again), "a service that is ready")
                 longest = max(longest, waited)
@@ -125,7 +128,7 @@ async def vanish(place: Place, clients: int) -> Vanishing:
     whole = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
     async with place.service() as (process, url):
         port = int(url.rpartition(":")[2])
-        await asyncio.to_thread(httpx.get, url + "/metrics")
+        await asyncio.to_thread(httpx.get, url + "/metrics", timeout=HUNG_SECONDS)
         before = process.descriptors()
         for number in range(clients):
             sent = whole[: (len(head) // 2, len(whole) - 9, len(whole))[number % 3]]
@@ -133,16 +136,17 @@ async def vanish(place: Place, clients: int) -> Vanishing:
                 connection.sendall(sent)
 
         def over() -> bool:
-            page = httpx.get(url + "/metrics").text
+            page = httpx.get(url + "/metrics", timeout=HUNG_SECONDS).text
             waiting = [line for line in page.splitlines() if line.startswith("heedful_queue_inp")]
             assert waiting
             return all(line.endswith(" 0.0") for line in waiting)
 
         await until(lambda: asyncio.to_thread(over), "empty queues")
         await until(lambda: process.descriptors() <= before, "descriptors to be given back")
-        answer = httpx.post(url + "/embed", json={"inputs": "a"})
+        after = process.descriptors()
+        answer = httpx.post(url + "/embed", json={"inputs": "a"}, timeout=HUNG_SECONDS)
         assert answer.status_code == 200
-        return Vanishing(clients, before, process.descriptors())
+        return Vanishing(clients, before, after)
 
 
 @dataclass(frozen=True)
