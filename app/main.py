@@ -71,7 +71,7 @@ def create_app(settings: Settings) -> FastAPI:
     async def stop() -> None:
         app.state.starting.cancel()
         await asyncio.wait({app.state.starting})
-        await service.stop(settings.grace)
+        await service.stop(0 if service.fault() else settings.grace)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

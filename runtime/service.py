@@ -32,8 +32,8 @@ from runtime.model import Model
 from runtime.observer import NoObserver, Observer
 from runtime.parse_process import Ready
 from runtime.scheduler import Encoded, Scheduler
-from runtime.session import Device, SessionThread
-from runtime.workers import ParsePool
+from runtime.session import STUCK_SECONDS, Device, SessionThread
+from runtime.workers import FAILURES, ParsePool
 from text.batch import Sentence
 from text.parse import Parse, ParseJob
 from text.vocab import UNKNOWN
@@ -164,6 +164,19 @@ class Service:
         alive, wanted = self._pool.alive, self._pool.wanted
         if alive < wanted:
             return f"{alive} of {wanted} parse processes are up"
+        if failing := [name for name in self._scheduler.failures if name in self.cards]:
+            return f"the session of {', '.join(failing)} fails"
+        return self.fault()
+
+    def fault(self) -> str | None:
+        """Why nothing but a new process can help, or None."""
+        if self._pool.down:
+            return "every parse process has died again and again, or does not come up"
+        if self._encoders.stuck or self._heads.stuck:
+            return f"a model has not answered for {STUCK_SECONDS:.0f} s"
+        for name, times in self._scheduler.failures.items():
+            if times >= FAILURES and name in self.cards:
+                return f"the session of {name} has failed {times} times in a row, on any input"
         return None
 
     def card(self, task: Task, model: str | None = None) -> Card:
