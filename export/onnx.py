@@ -75,7 +75,8 @@ def _example(inputs: Sequence[str]) -> tuple[dict[str, Tensor], dict[str, dict[i
         "lengths": torch.tensor([L, 2, 1]),
         "heads": torch.arange(L).repeat(B, 1),
         "alpha": torch.tensor(1.0),
-        **dict.fromkeys(("direction", "word", "dependency"), torch.tensor(True)),
+        # one tensor each: the exporter takes one that is given twice for a single input
+        **{prior: torch.tensor(True) for prior in ("direction", "word", "dependency")},
     }
     return {name: example[name] for name in inputs}, {name: shapes.get(name, {}) for name in inputs}
 

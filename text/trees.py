@@ -61,9 +61,7 @@ def to_conllu(parse: Parse) -> str:
             follows = token + 1 < len(parse) and parse.stops[token] == parse.starts[token + 1]
             misc = "SpaceAfter=No" if follows else "_"
             form = parse.tokens[token]
-            lines.append(
-                f"{token - start + 1}\t{form}\t_\t_\t_\t_\t{head}\t{relation}\t_\t{misc}"
-            )
+            lines.append(f"{token - start + 1}\t{form}\t_\t_\t_\t_\t{head}\t{relation}\t_\t{misc}")
         lines.append("")
     return "".join(f"{line}\n" for line in lines)
 
