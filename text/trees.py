@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from text.parse import Parse
-from text.structure import Heads, check_heads
+from text.structure import Heads, check_heads, without
 
 ROOT = "ROOT"
 """spaCy's name of the relation that a root has; CoNLL-U says root."""
@@ -117,6 +117,20 @@ def build(
         heads=np.asarray(heads, np.int64),
         deps=tuple(deps),
         cut=False,
+    )
+
+
+def drop(parse: Parse, gone: Sequence[int], *, cut: bool = False) -> Parse:
+    """The parse without some tokens; `cut` marks it as cut."""
+    left = np.setdiff1d(np.arange(len(parse)), gone)
+    return Parse(
+        text=parse.text,
+        tokens=tuple(parse.tokens[i] for i in left),
+        starts=parse.starts[left],
+        stops=parse.stops[left],
+        heads=without(parse.heads, np.asarray(gone, np.int64)),
+        deps=tuple(parse.deps[i] for i in left) if parse.deps else (),
+        cut=cut or parse.cut,
     )
 
 
