@@ -84,9 +84,7 @@ def _answer(
 def _sentence(text: TokenizedText, explanation: Explanation) -> dict[str, Any]:
     def listed(kind: str) -> list[dict[str, Any]]:
         named = getattr(explanation, kind).items()
-        return [
-            {"name": name, "weights": np.ascontiguousarray(array[0])} for name, array in named
-        ]
+        return [{"name": name, "weights": np.ascontiguousarray(array[0])} for name, array in named]
 
     return {
         "text": text.parse.text,

@@ -62,7 +62,9 @@ class Explained:
     scores: Scores | None  # (C,) in the order of the card's labels
     similarity: Floats | None  # (L, L') cosines of a pair's tokens
     ablation: list[Ablation] | None
-    faithfulness: list[Deletion | None] | None  # of each sentence; None where k tokens are all of it
+    faithfulness: (
+        list[Deletion | None] | None
+    )  # of each sentence; None where k tokens are all of it
     seconds: float  # in sessions
     waited: float  # seconds
 
@@ -122,9 +124,7 @@ async def explain(
             if on
         ]
     if asked.faithfulness:
-        faithfulness = [
-            await _delete(asking, parses, found, scores, i) for i in range(len(parses))
-        ]
+        faithfulness = [await _delete(asking, parses, found, scores, i) for i in range(len(parses))]
     return Explained(
         sentences=found,
         priors=asking.priors,
