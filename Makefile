@@ -3,7 +3,7 @@ PYTHON ?= python3
 PIP_INSTALL = pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SOURCES = pyproject.toml constraints.txt cli.py $(wildcard app/*.py export/*.py models/*.py runtime/*.py text/*.py training/*.py training/tasks/*.py)
 
-.PHONY: serve dev test check lint types imports tools clean
+.PHONY: serve dev test check openapi lint types imports tools clean
 
 serve: .serve-venv/installed  ## serve the shipped bundles on HEEDFUL_PORT (8000)
 	.serve-venv/bin/heedful serve
@@ -14,6 +14,10 @@ test: .venv/installed tools  ## every test
 	.venv/bin/pytest
 
 check: lint types imports test  ## what CI runs
+
+openapi: .venv/installed  ## write docs/openapi.json anew
+	.venv/bin/heedful openapi >docs/openapi.json.part
+	mv docs/openapi.json.part docs/openapi.json
 
 lint: .venv/installed
 	.venv/bin/ruff check

@@ -58,6 +58,17 @@ def serve(**flags: Any) -> None:
 
 
 @app.command()
+def openapi() -> None:
+    """Print the OpenAPI document of the service."""
+    import json
+
+    from app.main import create_app
+    from app.settings import Settings
+
+    typer.echo(json.dumps(create_app(Settings()).openapi(), indent=1, ensure_ascii=False))
+
+
+@app.command()
 def models(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:

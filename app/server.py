@@ -10,8 +10,9 @@ from typing import NoReturn
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from app import logs
+from app import errors, logs
 from app.main import create_app
 from app.settings import Settings, environment_name
 from runtime.errors import StartupError, Unavailable
@@ -60,6 +61,19 @@ class Server(uvicorn.Server):
         return starting.exception() if starting.done() and not starting.cancelled() else None
 
 
+class Protocol(HttpToolsProtocol):
+    """uvicorn's, with the envelope for what is no HTTP: no application ever sees that."""
+
+    def send_400_response(self, msg: str) -> None:
+        body = errors.envelope(errors.MalformedHTTP(msg))
+        head = (
+            "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode() + body)
+        self.transport.close()
+
+
 def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT. Raises StartupError where it cannot start."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to load anew
@@ -68,6 +82,7 @@ def serve(settings: Settings) -> None:
     logs.configure(settings.log_format)
     config = uvicorn.Config(
         app,
+        http=Protocol,
         log_config=None,
         access_log=False,
         ws="none",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from runtime.answers import softmax
+from runtime.answers import normalise, softmax
 from runtime.errors import BadInput
 from runtime.explainer import Explainer, Explanation, Floats
 from runtime.graphs import head_inputs
@@ -217,9 +217,5 @@ def _similarity(found: Sequence[Explanation]) -> Floats:
 
 def _cosine(first: Floats, second: Floats) -> Floats:
     """Rows (N, D) and (M, D) -> (N, M); 0 where a row is zero."""
-    units = []
-    for rows in (first, second):
-        norms = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
-        units.append(rows / np.where(norms > 0, norms, 1.0))
-    cosines: Floats = (units[0] @ units[1].T).astype(np.float32)
+    cosines: Floats = normalise(first) @ normalise(second).T
     return cosines

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from runtime.answers import Result, Timing, TokenizedText, normalise, softmax
+from runtime.answers import Result, Timing, TokenizedText, cosines, normalise, softmax
 from runtime.cache import Cache
 from runtime.card import Card
 from runtime.catalogue import Catalogue, Task, check_parser
@@ -180,17 +180,41 @@ class Service:
             encoded = await self._scheduler.encode(chosen.encoder, read.sentences)
         return read.result(encoded.vectors, encoded)
 
-    async def classify(
-        self, texts: Sequence[Item], *, model: str | None = None, truncate: bool = False
+    async def similarity(
+        self,
+        source: str,
+        others: Sequence[str],
+        *,
+        model: str | None = None,
+        truncate: bool = False,
     ) -> Result[npt.NDArray[np.float64]]:
-        """(N, C) probabilities in the order of the card's labels."""
+        """(N,) cosines of one text with each of the others."""
+        chosen = self._choose("embed", model)
+        check_count(len(others), "others", self.options.max_batch_inputs)
+        params = ["source", *(f"others[{i}]" for i in range(len(others)))]
+        texts = [source, *others]
+        check_texts(texts, params)
+        with self._admitted(len(others)):
+            read = await self._read(chosen, texts, params, truncate=truncate)
+            encoded = await self._scheduler.encode(chosen.encoder, read.sentences)
+        return read.result(cosines(encoded.vectors[0], encoded.vectors[1:]), encoded)
+
+    async def classify(
+        self,
+        texts: Sequence[Item],
+        *,
+        model: str | None = None,
+        truncate: bool = False,
+        raw: bool = False,
+    ) -> Result[npt.NDArray[Any]]:
+        """(N, C) probabilities in the order of the card's labels; logits where `raw` is set."""
         chosen = self._choose("classify", model)
         params = self._check_inputs(texts)
         with self._admitted(len(texts)):
             read = await self._read(chosen, texts, params, truncate=truncate)
             encoded = await self._scheduler.encode(chosen.encoder, read.sentences)
             logits, seconds = await chosen.logits(self._heads, encoded.vectors)
-        return read.result(softmax(logits), encoded, seconds)
+        return read.result(logits if raw else softmax(logits), encoded, seconds)
 
     async def nli(
         self,
@@ -198,8 +222,12 @@ class Service:
         *,
         model: str | None = None,
         truncate: bool = False,
-    ) -> Result[npt.NDArray[np.float64]]:
-        """(N, 3) probabilities of (premise, hypothesis), in the order of the card's labels."""
+        raw: bool = False,
+    ) -> Result[npt.NDArray[Any]]:
+        """(N, 3) probabilities of (premise, hypothesis), in the order of the card's labels.
+
+        Logits where `raw` is set.
+        """
         chosen = self._choose("nli", model)
         check_count(len(pairs), "pairs", self.options.max_batch_inputs)
         sides = ("premise", "hypothesis")
@@ -211,7 +239,7 @@ class Service:
             encoded = await self._scheduler.encode(chosen.encoder, read.sentences)
             premises, hypotheses = encoded.vectors[0::2], encoded.vectors[1::2]
             logits, seconds = await chosen.logits(self._heads, premises, hypotheses)
-        return read.result(softmax(logits), encoded, seconds, texts_per_input=2)
+        return read.result(logits if raw else softmax(logits), encoded, seconds, texts_per_input=2)
 
     async def tokenize(
         self, texts: Sequence[Item], *, model: str | None = None, truncate: bool = False

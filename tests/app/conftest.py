@@ -72,6 +72,29 @@ async def client(serve: Serve) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
+KEY = "sesame"
+
+
+@pytest.fixture(scope="session")
+def process(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    """A ready service in a process of its own, with an API key, 64 inputs at most, one queue."""
+    flags = {
+        "port": "0",
+        "models": str(models),
+        "parse-workers": "1",
+        "threads": "1",
+        "api-key": KEY,
+        "max-batch-inputs": "64",
+        "max-queue": "64",
+    }
+    process = Process(tmp_path_factory.mktemp("process") / "log", flags, {})
+    try:
+        process.ready()
+        yield process
+    finally:
+        process.close()
+
+
 @pytest.fixture
 def start(models: Path, tmp_path: Path) -> Iterator[Start]:
     """`start(grace="1")`: a process with these flags; ended when the test ends."""

@@ -83,6 +83,17 @@ async def test_429_refuses_the_whole_request_and_says_when_to_return(
     assert (await first).status_code == 200
 
 
+async def test_the_queue_one_to_either_side(tight: tuple[httpx.AsyncClient, set[int]]) -> None:
+    """Two inputs fit, a third does not."""
+    client, workers = tight
+    bodies = [{**BODY, "inputs": text} for text in "abc"]
+    with stalled(workers):
+        tasks = [asyncio.create_task(client.post("/embed", json=body)) for body in bodies]
+        done, fitting = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    check(done.pop().result(), 429, "overloaded")
+    assert [(await task).status_code for task in fitting] == [200, 200]
+
+
 async def post_and_go(
     client: httpx.AsyncClient, body: bytes, *, more_body: bool, gone: asyncio.Event
 ) -> list[int]:
@@ -177,3 +188,19 @@ async def test_browsers_may_call_from_the_origins_that_are_set(
         answer = await client.post("/embed", json={"inputs": ""}, headers={"Origin": origin})
         assert answer.headers.get("Access-Control-Allow-Origin") == allowed
         assert answer.status_code == 422
+
+
+async def test_a_preflight_that_is_refused_gets_the_envelope(
+    tight: tuple[httpx.AsyncClient, set[int]],
+) -> None:
+    client, _ = tight
+    for origin, status in (("https://a.example", 200), ("https://b.example", 400)):
+        headers = {"Origin": origin, "Access-Control-Request-Method": "POST"}
+        answer = await client.options("/embed", headers=headers)
+        assert answer.status_code == status
+        assert "Origin" in answer.headers["Vary"]
+        if status == 400:
+            message = check(answer, 400, "cors_refused")["message"]
+            assert "origin" in message
+            assert "HEEDFUL_CORS_ORIGINS" in message
+            assert "Access-Control-Allow-Origin" not in answer.headers
