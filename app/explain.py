@@ -7,11 +7,12 @@ import numpy.typing as npt
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from app import answers, explain_schemas, trees, work
+from app import answers, explain_schemas, schemas, trees, work
 from app.explain_schemas import ExplainRequest
 from app.requests import WorkRoute
 from app.routes import tokens
 from runtime.card import Card
+from runtime.catalogue import Task
 from runtime.explain import DRAWS, Asked, Explained
 from runtime.explainer import Explanation
 from runtime.service import TokenizedText
@@ -23,11 +24,11 @@ router = APIRouter(route_class=WorkRoute, responses=answers.ERRORS, tags=["model
 @router.post("/explain", responses=answers.documented(explain_schemas.ExplainAnswer))
 async def explain(body: ExplainRequest, request: Request) -> Response:
     """What the model attends to in a text or a pair, under the priors that are asked for."""
-    if isinstance(body.inputs, explain_schemas.Pair):
-        task, sides = "nli", {"inputs.premise": body.inputs.premise}
-        sides["inputs.hypothesis"] = body.inputs.hypothesis
-    else:
-        task, sides = "explain", {"inputs": body.inputs}
+    task: Task = "explain"
+    sides = {"inputs": body.inputs}
+    if isinstance(body.inputs, schemas.Pair):
+        task = "nli"
+        sides = {f"inputs.{side}": item for side, item in body.inputs}
     service, card = work.model(request, task, body.model)
     items = [trees.read(item, param) for param, item in sides.items()]
     given = body.priors.model_dump(exclude_none=True)

@@ -4,22 +4,17 @@ from typing import Annotated
 
 from pydantic import BaseModel, Discriminator, Field, Tag
 
-from app.schemas import Cutting, Token
-from app.trees import ConlluTree, DisplacyTree, Item, Trees, _Shape
+from app.schemas import Closed, Cutting, Pair, Token
+from app.trees import ConlluTree, DisplacyTree, Item, Trees
 
 
-class Priors(_Shape):
+class Priors(Closed):
     """Only those that the model has: any other is refused. What is left out stays as trained."""
 
     direction: bool | None = Field(None, description="Whether heads are bound to a direction.")
     word: bool | None = Field(None, description="Whether the word distance counts.")
     dependency: bool | None = Field(None, description="Whether the tree distance counts.")
     alpha: float | None = Field(None, ge=0, le=100, description="Weight of every distance.")
-
-
-class Pair(_Shape):
-    premise: Item
-    hypothesis: Item
 
 
 def _one_or_pair(value: object) -> str | None:

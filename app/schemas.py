@@ -19,6 +19,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from app.trees import Item
 from runtime.errors import BadInput
 
 
@@ -61,6 +62,18 @@ Texts = Annotated[
         custom_error_message="must be a string or a list of strings",
     ),
     Field(description="One text, or a list of them."),
+    BeforeValidator(_no_ids),
+]
+
+
+def _one_or_many_items(value: object) -> str | None:
+    return "<many>" if isinstance(value, list) else "<one>"
+
+
+Items = Annotated[
+    Annotated[Item, Tag("<one>")] | Annotated[list[Item], Tag("<many>")],
+    Discriminator(_one_or_many_items),
+    Field(description="One text, or a list of them; a tree may stand for a text."),
     BeforeValidator(_no_ids),
 ]
 
@@ -108,7 +121,7 @@ Dimensions = Annotated[
 
 
 class EmbedRequest(Request, Truncation):
-    inputs: Texts
+    inputs: Items
     normalize: bool = Field(True, description="Scale each row to norm 1.")
     dimensions: Dimensions = None
     prompt_name: PromptName = None
@@ -125,13 +138,13 @@ def check_dimensions(dimensions: int | None, width: int) -> None:
 
 
 class Pair(Closed):
-    premise: str
-    hypothesis: str
+    premise: Item
+    hypothesis: Item
 
 
 class OnePair(Cutting):
-    premise: str
-    hypothesis: str
+    premise: Item
+    hypothesis: Item
 
 
 class ManyPairs(Cutting):
@@ -155,7 +168,7 @@ NLIRequest = Annotated[
 
 
 class ClassifyRequest(Cutting):
-    inputs: Texts
+    inputs: Items
     top_k: int | None = Field(None, ge=1, description="Keep this many of the best labels.")
 
 

@@ -169,7 +169,10 @@ class DiSAN(Encoder):
     def explain(self, x: Tensor, lengths: Tensor, direction: Tensor | None = None) -> Explanation:
         """Figures 6 to 8: token2token and gate of each block, source2token."""
         mask = token_mask(lengths, x.shape[1])
-        parts = [block.explain(x, mask, direction) for block in self.blocks]
+        parts = [
+            block.explain(x, mask, direction)  # type: ignore[operator]  # nn.Module hides it
+            for block in self.blocks
+        ]
         u = torch.cat([part for part, _, _ in parts], dim=-1)
         sentence, weights = self.pooling.attend(u, mask)
         return Explanation(

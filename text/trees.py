@@ -108,7 +108,7 @@ def build(
             raise ValueError(f"token {i} is {token[:50]!r}: a token is not empty and has no blank")
     check_heads(heads)
     pieces = [token + " " * space for token, space in zip(tokens, spaces, strict=True)]
-    starts = np.cumsum([0, *map(len, pieces[:-1])])
+    starts: Heads = np.cumsum([0, *map(len, pieces[:-1])])
     return Parse(
         text="".join(pieces).rstrip(" "),
         tokens=tuple(tokens),

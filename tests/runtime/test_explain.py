@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from runtime.answers import TokenizedText
 from runtime.bundle import ENCODER, EXPLAIN, read
 from runtime.card import EXPLAIN as FILE
 from runtime.errors import BadInput, BundleError, WrongTask
 from runtime.explain import DRAWS, Asked, Explained
 from runtime.explainer import MOST_TOKENS, Explainer
-from runtime.answers import TokenizedText
 from runtime.session import OrtSession
 from tests.builders import ALPHA, BuiltParser, build_bundle, expected_embedding, word_table
 from tests.runtime.conftest import Running
@@ -158,7 +158,9 @@ def test_a_given_tree_that_is_too_long_is_refused_or_cut(running: Running) -> No
 
 
 def test_what_a_model_does_not_have_is_refused_by_name(running: Running) -> None:
-    with pytest.raises(BadInput, match="tiny-sst2 has no such prior; it has dependency, alpha") as e:
+    with pytest.raises(
+        BadInput, match="tiny-sst2 has no such prior; it has dependency, alpha"
+    ) as e:
         ask(running, KIDS, priors={"word": False})
     assert (e.value.param, e.value.code) == ("priors.word", "unknown_prior")
     with pytest.raises(BadInput, match=r"tiny-flat cannot be explained") as e:
