@@ -24,11 +24,12 @@ router = APIRouter(route_class=WorkRoute, responses=answers.ERRORS, tags=["model
 @router.post("/explain", responses=answers.documented(explain_schemas.ExplainAnswer))
 async def explain(body: ExplainRequest, request: Request) -> Response:
     """What the model attends to in a text or a pair, under the priors that are asked for."""
-    task: Task = "explain"
-    sides = {"inputs": body.inputs}
+    task: Task
+    sides: dict[str, trees.Given]
     if isinstance(body.inputs, schemas.Pair):
-        task = "nli"
-        sides = {f"inputs.{side}": item for side, item in body.inputs}
+        task, sides = "nli", {f"inputs.{side}": item for side, item in body.inputs}
+    else:
+        task, sides = "explain", {"inputs": body.inputs}
     service, card = work.model(request, task, body.model)
     items = [trees.read(item, param) for param, item in sides.items()]
     given = body.priors.model_dump(exclude_none=True)

@@ -36,7 +36,9 @@ async def nli(body: schemas.NLIRequest, request: Request) -> Response:
     """Whether the premise entails the hypothesis, contradicts it, or does neither."""
     service, card = work.model(request, "nli", body.model)
     many = isinstance(body, schemas.ManyPairs)
-    pairs = body.pairs if isinstance(body, schemas.ManyPairs) else [body]
+    pairs: list[schemas.Pair | schemas.OnePair] = (
+        [*body.pairs] if isinstance(body, schemas.ManyPairs) else [body]
+    )
     alone = {f"pairs[0].{side}": side for side in ("premise", "hypothesis")}
     with work.called({} if many else alone):
         texts = [
@@ -78,7 +80,7 @@ async def tokenize(body: schemas.TokenizeRequest, request: Request) -> Response:
 
 
 def _texts(
-    inputs: trees.Given | Sequence[trees.Given],
+    inputs: trees.Given | list[trees.Given],
 ) -> tuple[list[Item], AbstractContextManager[None]]:
     """The inputs as a list, and the context in which errors name them as the client sent them."""
     if isinstance(inputs, list):

@@ -39,7 +39,7 @@ def called(names: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     except (BadInput, TooManyInputs) as error:
-        if error.param not in names:
+        if error.param is None or error.param not in names:
             raise
         param = names[error.param]
         message = str(error).replace(error.param, param)

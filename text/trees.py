@@ -108,7 +108,7 @@ def build(
             raise ValueError(f"token {i} is {token[:50]!r}: a token is not empty and has no blank")
     check_heads(heads)
     pieces = [token + " " * space for token, space in zip(tokens, spaces, strict=True)]
-    starts: Heads = np.cumsum([0, *map(len, pieces[:-1])])
+    starts = np.cumsum([0, *map(len, pieces[:-1])], dtype=np.int64)
     return Parse(
         text="".join(pieces).rstrip(" "),
         tokens=tuple(tokens),
@@ -136,7 +136,8 @@ def drop(parse: Parse, gone: Sequence[int], *, cut: bool = False) -> Parse:
 
 def _sentences(heads: Heads) -> list[int]:
     """First tokens of the stretches that no arc leaves."""
-    reach, starts = 0, []
+    reach = 0
+    starts: list[int] = []
     spans = sorted((min(t, h), max(t, h)) for t, h in enumerate(heads.tolist()))
     for first, last in spans:
         if not starts or first > reach:

@@ -1,6 +1,7 @@
 """Explanations of the built models, whose graphs are simple enough to be done again in numpy."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ from runtime.session import OrtSession
 from tests.builders import ALPHA, BuiltParser, build_bundle, expected_embedding, word_table
 from tests.runtime.conftest import Running
 from tests.runtime.test_bundle import replace_file
-from text.batch import Sentence
+from text.batch import Sentence, collate
 from text.structure import without
 from text.trees import build
 
@@ -33,9 +34,9 @@ def ask(
     return result.value
 
 
-def softmax(x: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+def softmax(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
     powers = np.exp(x - x.max(-1, keepdims=True))
-    weights: npt.NDArray[np.floating] = powers / powers.sum(-1, keepdims=True)
+    weights: npt.NDArray[Any] = powers / powers.sum(-1, keepdims=True)
     return weights
 
 
@@ -44,7 +45,8 @@ def scores(running: Running, *sentences: Sentence, alpha: float = ALPHA) -> npt.
     vectors = [expected_embedding(sentence, alpha)[None] for sentence in sentences]
     model = running.service._catalogue.models["tiny-sst2" if len(sentences) == 1 else "tiny-nli"]
     logits, _ = running.ask(model.logits(running.service._heads, *vectors))
-    return softmax(logits.astype(np.float64))[0]
+    found: npt.NDArray[np.float64] = softmax(logits.astype(np.float64))[0]
+    return found
 
 
 def test_weights_are_those_of_the_graph_by_hand(running: Running) -> None:
@@ -63,9 +65,11 @@ def test_weights_are_those_of_the_graph_by_hand(running: Running) -> None:
 def test_the_prediction_is_the_plain_routes(running: Running) -> None:
     _, explained = ask(running, KIDS)
     plain = running.ask(running.service.classify([KIDS], model="tiny-sst2"))
+    assert explained.scores is not None
     np.testing.assert_allclose(explained.scores, plain.value[0], atol=1e-6)
     _, explained = ask(running, KIDS, "A dog.", model=None)
     plain = running.ask(running.service.nli([(KIDS, "A dog.")]))
+    assert explained.scores is not None
     np.testing.assert_allclose(explained.scores, plain.value[0], atol=1e-6)
     assert ask(running, KIDS, model="tiny-nli")[1].scores is None  # it compares two
 
@@ -80,6 +84,7 @@ def test_priors_and_alpha_reach_the_graph(running: Running) -> None:
     assert full.ablation is not None
     (ablation,) = full.ablation
     assert ablation.prior == "dependency"
+    assert ablation.scores is not None
     np.testing.assert_allclose(ablation.scores, scores(running, sentence, alpha=0.0), atol=1e-5)
     first, second = expected_embedding(sentence), expected_embedding(sentence, 0.0)
     cosine = first @ second / np.linalg.norm(first) / np.linalg.norm(second)
@@ -193,7 +198,7 @@ def test_the_word_table_is_in_memory_once(tmp_path: Path, built_parser: BuiltPar
         assert 0 < offset < len(content)
     assert len(bundle.files[EXPLAIN]) < len(bundle.files[ENCODER]) + 3000
     # The encoder uses what it is given: another table gives other vectors.
-    feeds = explainer.feeds(_batch())
+    feeds = explainer.feeds(collate([Sentence(np.array([2, 3, 4]), np.array([0, 0, 1]))]))
     del feeds["dependency"]
     own = OrtSession(bundle.files[ENCODER], "cpu", 1).run(feeds)
     shared = OrtSession(bundle.files[ENCODER], "cpu", 1, explainer.shared).run(feeds)
@@ -212,9 +217,3 @@ def test_a_graph_that_does_not_fit_is_refused(
     replace_file(folder, FILE, content if name == ENCODER else b"no graph")
     with pytest.raises(BundleError, match=r"explain\.onnx: it does not open, or does not run"):
         read(folder)
-
-
-def _batch() -> object:
-    from text.batch import collate
-
-    return collate([Sentence(np.array([2, 3, 4]), np.array([0, 0, 1]))])

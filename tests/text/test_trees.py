@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -22,7 +24,10 @@ def test_displacys_structure_is_spacys_own() -> None:
     expected = parse_deps(doc)
     found = to_displacy(build(BALLGAME, BALLGAME_HEADS, LABELS.tolist(), [True] * 8))
     assert [word["text"] for word in found["words"]] == [word["text"] for word in expected["words"]]
-    key = lambda arc: (arc["start"], arc["end"])  # noqa: E731  # of one line
+
+    def key(arc: dict[str, Any]) -> tuple[int, int]:
+        return arc["start"], arc["end"]
+
     assert sorted(found["arcs"], key=key) == sorted(expected["arcs"], key=key)
 
 
