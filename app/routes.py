@@ -1,6 +1,5 @@
 """The routes that work: a request's fields -> one call of the service -> the answer's bytes."""
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 

@@ -29,13 +29,14 @@ from runtime.service import Options, Service
 from runtime.session import OrtSession
 from text.batch import Sentence, collate
 
-PAIRS = 100
+PAIRS = 50
+WORDS = ("a", "man", "in", "the", "park", "reads", "his", "old", "book")
 
 
 async def compare(bundles: Path, model: str, tokens: int, out: Console) -> None:
     service = Service(Options(models=bundles, parse_workers=1, threads=1))
     await service.start()
-    text = " ".join("a man in the park reads his old book".split()[i % 9] for i in range(tokens))
+    text = " ".join(WORDS[i % len(WORDS)] for i in range(tokens))
     calls: dict[str, Callable[[], Awaitable[object]]] = {
         "explain": lambda: service.explain([text], ["inputs"], Asked(), model=model),
         "explain, ablation": lambda: service.explain(
