@@ -1,5 +1,6 @@
 """The routes that work: a request's fields -> one call of the service -> the answer's bytes."""
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -79,12 +80,12 @@ async def tokenize(body: schemas.TokenizeRequest, request: Request) -> Response:
 
 
 def _texts(
-    inputs: trees.Given | list[trees.Given],
+    inputs: trees.Given | Sequence[trees.Given],
 ) -> tuple[list[Item], AbstractContextManager[None]]:
     """The inputs as a list, and the context in which errors name them as the client sent them."""
-    if isinstance(inputs, list):
-        return [trees.read(item, f"inputs[{i}]") for i, item in enumerate(inputs)], nullcontext()
-    return [trees.read(inputs, "inputs")], work.called({"inputs[0]": "inputs"})
+    if isinstance(inputs, trees.Given):
+        return [trees.read(inputs, "inputs")], work.called({"inputs[0]": "inputs"})
+    return [trees.read(item, f"inputs[{i}]") for i, item in enumerate(inputs)], nullcontext()
 
 
 def _judgement(row: npt.NDArray[Any], labels: tuple[str, ...]) -> dict[str, Any]:
