@@ -19,7 +19,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from app.trees import Item
+from app.trees import ConlluTree, DisplacyTree, Item, shape
 from runtime.errors import BadInput
 
 
@@ -66,13 +66,20 @@ Texts = Annotated[
 ]
 
 
-def _one_or_many_items(value: object) -> str | None:
-    return "<many>" if isinstance(value, list) else "<one>"
+def _items(value: object) -> str | None:
+    return "<many>" if isinstance(value, list) else shape(value)
 
 
 Items = Annotated[
-    Annotated[Item, Tag("<one>")] | Annotated[list[Item], Tag("<many>")],
-    Discriminator(_one_or_many_items),
+    Annotated[str, Tag("<text>")]
+    | Annotated[DisplacyTree, Tag("<displacy>")]
+    | Annotated[ConlluTree, Tag("<conllu>")]
+    | Annotated[list[Item], Tag("<many>")],
+    Discriminator(
+        _items,
+        custom_error_type="texts_type",
+        custom_error_message="must be a string, a tree, or a list of them",
+    ),
     Field(description="One text, or a list of them; a tree may stand for a text."),
     BeforeValidator(_no_ids),
 ]

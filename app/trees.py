@@ -65,7 +65,8 @@ class Trees(BaseModel):
 Given = str | DisplacyTree | ConlluTree
 
 
-def _shape(value: object) -> str | None:
+def shape(value: object) -> str | None:
+    """The tag of the text or tree that it looks like."""
     if isinstance(value, str):
         return "<text>"
     for name, kind in (("displacy", DisplacyTree), ("conllu", ConlluTree)):
@@ -79,7 +80,7 @@ Item = Annotated[
     | Annotated[DisplacyTree, Tag("<displacy>")]
     | Annotated[ConlluTree, Tag("<conllu>")],
     Discriminator(
-        _shape,
+        shape,
         custom_error_type="item_type",
         custom_error_message='must be a string, or a tree: {"displacy": {..}} or {"conllu": ".."}',
     ),
@@ -93,5 +94,5 @@ def read(item: Given, param: str) -> str | Parse:
     try:
         return item.parse()
     except ValueError as error:
-        (shape,) = type(item).model_fields
-        raise BadInput(f"{param}.{shape}: {error}", param=f"{param}.{shape}") from error
+        (field,) = type(item).model_fields
+        raise BadInput(f"{param}.{field}: {error}", param=f"{param}.{field}") from error

@@ -64,6 +64,13 @@ def test_requests_are_closed_and_described(document: dict[str, Any]) -> None:
         "Parameters",
         "RerankRequest",
         "EmbeddingsRequest",
+        "ExplainRequest",
+        "Priors",
+        "DisplacyTree",
+        "Displacy",
+        "Word",
+        "Arc",
+        "ConlluTree",
     ):
         assert schemas[name]["additionalProperties"] is False
     inputs = schemas["EmbedRequest"]["properties"]["inputs"]
