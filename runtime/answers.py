@@ -29,6 +29,7 @@ class Result(Generic[T]):
     value: T
     card: Card
     timing: Timing
+    inputs: int
     truncated: int  # inputs that were cut
     tokens: int
     unknown: int  # tokens that the vocabulary does not hold
@@ -75,3 +76,9 @@ def cosines(
     rows = normalise(np.vstack([vector, others])).astype(np.float64)
     cosines: npt.NDArray[np.float64] = np.clip(rows[1:] @ rows[0], -1.0, 1.0)  # of rounding
     return cosines
+
+
+def expected_score(logits: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Logits (N, C) of the scores from 1 to C -> their expectation (N,)."""
+    expected: npt.NDArray[np.float64] = softmax(logits) @ np.arange(1.0, logits.shape[1] + 1)
+    return expected

@@ -132,7 +132,7 @@ def session_options(threads: int) -> onnxruntime.SessionOptions:
     # A memory pattern is kept for every shape met, and the arena keeps the most it ever held.
     options.enable_mem_pattern = False
     options.enable_cpu_mem_arena = False
-    options.log_severity_level = 3
+    options.log_severity_level = 4  # what fails is raised, and logged once in our own shape
     return options
 
 
