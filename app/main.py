@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from app import compare, control, errors, openai, predict, routes, status
+from app import compare, control, errors, explain, openai, predict, routes, status
 from app.cross_origin import CrossOrigin
 from app.metrics import Metrics
 from app.middleware import ApiKey, BodyLimit, Head, Recorded
@@ -25,6 +25,7 @@ ROUTERS = (
     routes.router,
     predict.router,
     compare.router,
+    explain.router,
     openai.router,
     status.router,
     control.router,

@@ -9,9 +9,9 @@ import numpy.typing as npt
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from app import answers, schemas, work
+from app import answers, schemas, trees, work
 from app.requests import WorkRoute
-from runtime.service import TokenizedText, normalise
+from runtime.service import Item, TokenizedText, normalise
 
 router = APIRouter(route_class=WorkRoute, responses=answers.ERRORS, tags=["models"])
 
@@ -36,10 +36,18 @@ async def nli(body: schemas.NLIRequest, request: Request) -> Response:
     """Whether the premise entails the hypothesis, contradicts it, or does neither."""
     service, card = work.model(request, "nli", body.model)
     many = isinstance(body, schemas.ManyPairs)
-    pairs = body.pairs if isinstance(body, schemas.ManyPairs) else [body]
+    pairs: list[schemas.Pair | schemas.OnePair] = (
+        [*body.pairs] if isinstance(body, schemas.ManyPairs) else [body]
+    )
     alone = {f"pairs[0].{side}": side for side in ("premise", "hypothesis")}
     with work.called({} if many else alone):
-        texts = [(pair.premise, pair.hypothesis) for pair in pairs]
+        texts = [
+            (
+                trees.read(pair.premise, f"pairs[{i}].premise"),
+                trees.read(pair.hypothesis, f"pairs[{i}].hypothesis"),
+            )
+            for i, pair in enumerate(pairs)
+        ]
         result = await service.nli(texts, model=card.name, truncate=bool(body.truncate))
     work.done(request, result)
     found = [_judgement(row, card.labels) for row in result.value]
@@ -67,7 +75,7 @@ async def classify(body: schemas.ClassifyRequest, request: Request) -> Response:
         result = await service.classify(texts, model=card.name, truncate=bool(body.truncate))
     work.done(request, result)
     ranked = [answers.ranked(row, card.labels, body.top_k) for row in result.value]
-    return answers.json(ranked[0] if isinstance(body.inputs, str) else ranked)
+    return answers.json(ranked if isinstance(body.inputs, list) else ranked[0])
 
 
 @router.post("/tokenize", responses=answers.documented(list[list[schemas.Token]]))
@@ -78,14 +86,16 @@ async def tokenize(body: schemas.TokenizeRequest, request: Request) -> Response:
     with naming:
         result = await service.tokenize(texts, model=card.name, truncate=bool(body.truncate))
     work.done(request, result)
-    return answers.json([_tokens(text) for text in result.value])
+    return answers.json([tokens(text) for text in result.value])
 
 
-def _texts(inputs: str | list[str]) -> tuple[Sequence[str], AbstractContextManager[None]]:
+def _texts(
+    inputs: trees.Given | Sequence[trees.Given],
+) -> tuple[list[Item], AbstractContextManager[None]]:
     """The inputs as a list, and the context in which errors name them as the client sent them."""
-    if isinstance(inputs, str):
-        return [inputs], work.called({"inputs[0]": "inputs"})
-    return inputs, nullcontext()
+    if isinstance(inputs, trees.Given):
+        return [trees.read(inputs, "inputs")], work.called({"inputs[0]": "inputs"})
+    return [trees.read(item, f"inputs[{i}]") for i, item in enumerate(inputs)], nullcontext()
 
 
 def _judgement(row: npt.NDArray[Any], labels: tuple[str, ...]) -> dict[str, Any]:
@@ -97,7 +107,8 @@ def _judgement(row: npt.NDArray[Any], labels: tuple[str, ...]) -> dict[str, Any]
     }
 
 
-def _tokens(text: TokenizedText) -> list[dict[str, Any]]:
+def tokens(text: TokenizedText) -> list[dict[str, Any]]:
+    """As `schemas.Token` says."""
     parse = text.parse
     columns = zip(
         text.ids,

@@ -19,6 +19,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from app.trees import ConlluTree, DisplacyTree, Item, shape
 from runtime.errors import BadInput
 
 
@@ -61,6 +62,25 @@ Texts = Annotated[
         custom_error_message="must be a string or a list of strings",
     ),
     Field(description="One text, or a list of them."),
+    BeforeValidator(_no_ids),
+]
+
+
+def _items(value: object) -> str | None:
+    return "<many>" if isinstance(value, list) else shape(value)
+
+
+Items = Annotated[
+    Annotated[str, Tag("<text>")]
+    | Annotated[DisplacyTree, Tag("<displacy>")]
+    | Annotated[ConlluTree, Tag("<conllu>")]
+    | Annotated[list[Item], Tag("<many>")],
+    Discriminator(
+        _items,
+        custom_error_type="texts_type",
+        custom_error_message="must be a string, a tree, or a list of them",
+    ),
+    Field(description="One text, or a list of them; a tree may stand for a text."),
     BeforeValidator(_no_ids),
 ]
 
@@ -108,7 +128,7 @@ Dimensions = Annotated[
 
 
 class EmbedRequest(Request, Truncation):
-    inputs: Texts
+    inputs: Items
     normalize: bool = Field(True, description="Scale each row to norm 1.")
     dimensions: Dimensions = None
     prompt_name: PromptName = None
@@ -125,13 +145,13 @@ def check_dimensions(dimensions: int | None, width: int) -> None:
 
 
 class Pair(Closed):
-    premise: str
-    hypothesis: str
+    premise: Item
+    hypothesis: Item
 
 
 class OnePair(Cutting):
-    premise: str
-    hypothesis: str
+    premise: Item
+    hypothesis: Item
 
 
 class ManyPairs(Cutting):
@@ -166,7 +186,7 @@ class RelatednessRequest(Cutting):
 
 
 class ClassifyRequest(Cutting):
-    inputs: Texts
+    inputs: Items
     top_k: int | None = Field(None, ge=1, description="Keep this many of the best labels.")
 
 

@@ -228,7 +228,7 @@ class MSSAN(Encoder):
         """x (B, L, D) word vectors, lengths (B,), heads (B, L), alpha () -> (B, 2 D)."""
         mask = token_mask(lengths, x.shape[1])
         u, _, _ = self._tokens(x, mask, heads, alpha, {})
-        return self._pool(u, mask)
+        return torch.cat([self.pooling(u, mask), max_pooling(u, mask)], dim=-1)
 
     def explain(
         self,
@@ -241,13 +241,11 @@ class MSSAN(Encoder):
         """Figure 4: each head's weights, the gate, and both poolings."""
         mask = token_mask(lengths, x.shape[1])
         u, weights, f = self._tokens(x, mask, heads, alpha, switches)
+        attended, pooled = self.pooling.attend(u, mask)
         return Explanation(
-            self._pool(u, mask),
+            torch.cat([attended, max_pooling(u, mask)], dim=-1),
             u,
-            pooling={
-                "attentive pooling": self.pooling.weights(u, mask).mean(-1),
-                "max pooling": max_share(u, mask),
-            },
+            pooling={"attentive pooling": pooled.mean(-1), "max pooling": max_share(u, mask)},
             maps=dict(zip(self.attention.names(), weights.flatten(1, 2).unbind(1), strict=True)),
             gate={"fusion gate": f.mean(-1)},
         )
@@ -265,10 +263,6 @@ class MSSAN(Encoder):
         attended, weights = self.attention(x, mask, heads, alpha, switches)
         u, f = self.gate(x, self.dropout(attended))
         return self.norm(u + self.dropout(self.feed_forward(u))), weights, f
-
-    def _pool(self, u: Tensor, mask: Tensor) -> Tensor:
-        """(B, L, D), mask (B, L) -> (B, 2 D)."""
-        return torch.cat([self.pooling(u, mask), max_pooling(u, mask)], dim=-1)
 
 
 def ms_san_sep(*, direction: bool = True, max_tokens: int = 256, **config: Any) -> Concatenated:

@@ -1,6 +1,6 @@
 """Word ids -> sentence vectors: the table of word vectors and an encoder over it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -37,6 +37,7 @@ class Encoder(nn.Module):
     """Size of a sentence vector."""
     inputs: tuple[str, ...]
     """What is read beside tokens and lengths: of `heads` (B, L) and `alpha` ()."""
+    explain: Callable[..., Explanation]
     priors: tuple[str, ...] = ()
     """What `explain` can switch off: of `direction`, `word` and `dependency`."""
 

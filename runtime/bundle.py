@@ -4,6 +4,8 @@ bundles/ms-san-sst2/
     card.json       what the model is (runtime.card), the hash of every other file, and a version
                     that is the hash of all of it
     encoder.onnx    ids (B, L), lengths (B), [heads (B, L)], [alpha ()] -> embedding (B, D)
+    explain.onnx    as encoder.onnx, and a () boolean a prior -> what the encoder computes on its way;
+                    it reads its weights from encoder.onnx (runtime.explainer); may be absent
     head.onnx       embeddings of the sentences -> logits (B, C); absent where the kind has none
     vocab.txt       one word a line (text.vocab)
 """
@@ -19,12 +21,25 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from runtime.card import CARD, ENCODER, FORMAT, HEAD, VOCAB, Card, CardContent, Kind
+from runtime.card import CARD, ENCODER, EXPLAIN, FORMAT, HEAD, VOCAB, Card, CardContent, Kind
 from runtime.errors import BundleError
+from runtime.explainer import check_explainer
 from runtime.graphs import check_graphs
 from text.vocab import Vocab
 
-__all__ = ["CARD", "ENCODER", "FORMAT", "HEAD", "VOCAB", "Bundle", "Card", "Kind", "read", "write"]
+__all__ = [
+    "CARD",
+    "ENCODER",
+    "EXPLAIN",
+    "FORMAT",
+    "HEAD",
+    "VOCAB",
+    "Bundle",
+    "Card",
+    "Kind",
+    "read",
+    "write",
+]
 
 C = TypeVar("C", bound=CardContent)
 
@@ -50,6 +65,8 @@ def read(folder: Path) -> Bundle:
     except ValueError as error:
         raise BundleError(card.name, VOCAB, str(error)) from error
     check_graphs(files, card, len(vocab))
+    if EXPLAIN in files:
+        check_explainer(files, card)
     return Bundle(folder.resolve(), card, files, vocab)
 
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 FORMAT = 2
 """In format 1 a card's version is that of the files alone: the card itself was not covered."""
 CARD, ENCODER, HEAD, VOCAB = "card.json", "encoder.onnx", "head.onnx", "vocab.txt"
+EXPLAIN = "explain.onnx"
 
 Kind = Literal["nli", "classification", "relatedness", "embedding"]
 SCORES = 5
@@ -97,7 +98,7 @@ class CardContent(_Frozen):
             raise ValueError("labels of a classification model are two or more, all different")
         if self.kind in ("relatedness", "embedding") and self.labels:
             raise ValueError(f"a model of kind {self.kind} has no labels")
-        if set(self.files) != set(file_names(self.kind)):
+        if set(self.files) - {EXPLAIN} != set(file_names(self.kind)):
             raise ValueError(f"files must name exactly {', '.join(file_names(self.kind))}")
         return self
 
@@ -127,5 +128,5 @@ class Card(CardContent):
 
 
 def file_names(kind: Kind) -> tuple[str, ...]:
-    """The files beside the card of a bundle of this kind."""
+    """The files beside the card of a bundle of this kind; explain.onnx may stand there too."""
     return (ENCODER, VOCAB) if kind == "embedding" else (ENCODER, HEAD, VOCAB)

@@ -48,7 +48,7 @@ class Encoder:
     """A model's encoder graph."""
 
     card: Card
-    session: Session
+    session: Session[Vectors]
 
     @property
     def budget(self) -> int:

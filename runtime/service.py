@@ -27,6 +27,7 @@ from runtime.catalogue import Catalogue, Task, check_parser
 from runtime.checks import check_count, check_parse, check_texts
 from runtime.cores import usable_cores
 from runtime.errors import Overloaded, StartupError, Unavailable
+from runtime.explain import Asked, Explained, check_length, check_priors, explain, explainer_of
 from runtime.loader import Loader, Reloaded
 from runtime.model import Model
 from runtime.observer import NoObserver, Observer
@@ -36,6 +37,7 @@ from runtime.session import STUCK_SECONDS, Device, SessionThread
 from runtime.workers import FAILURES, ParsePool
 from text.batch import Sentence
 from text.parse import Parse, ParseJob
+from text.trees import drop
 from text.vocab import UNKNOWN
 
 __all__ = [
@@ -52,7 +54,11 @@ __all__ = [
 
 T = TypeVar("T")
 _Job = tuple[str, int, bool]  # a ParseJob's fields: a tuple is hashed ten times as fast
+Item = str | Parse
+"""A text, or a tree that is given in its place and is read as it is."""
 
+NICENESS = 10
+"""Of the thread that explains: the others go first where processors are short."""
 RETRY_AFTER = 1
 """Seconds: a full queue is worked off in about that."""
 
@@ -89,6 +95,7 @@ class Service:
         self._pool = ParsePool(pipeline, options.parse_workers, self._observer)
         self._encoders = SessionThread()
         self._heads = SessionThread()  # of its own: a head is small, and waits for no batch
+        self._explainers = SessionThread(NICENESS)
         self._scheduler = Scheduler(self._encoders, self._observer, options.cache_items)
         self._parses: Cache[_Job, Parse] = Cache(
             "parse", options.cache_items, _weigh, self._observer
@@ -156,6 +163,7 @@ class Service:
         await self._pool.stop()
         await self._encoders.stop()
         await self._heads.stop()
+        await self._explainers.stop()
 
     def ready(self) -> str | None:
         """None where every model is loaded and every parse process lives, else what is missing."""
@@ -184,7 +192,7 @@ class Service:
         return self._choose(task, model).card
 
     async def embed(
-        self, texts: Sequence[str], *, model: str | None = None, truncate: bool = False
+        self, texts: Sequence[Item], *, model: str | None = None, truncate: bool = False
     ) -> Result[npt.NDArray[np.float32]]:
         """(N, D) vectors, not normalised: see `normalise`."""
         chosen = self._choose("embed", model)
@@ -215,7 +223,7 @@ class Service:
 
     async def classify(
         self,
-        texts: Sequence[str],
+        texts: Sequence[Item],
         *,
         model: str | None = None,
         truncate: bool = False,
@@ -232,7 +240,7 @@ class Service:
 
     async def nli(
         self,
-        pairs: Sequence[tuple[str, str]],
+        pairs: Sequence[tuple[Item, Item]],
         *,
         model: str | None = None,
         truncate: bool = False,
@@ -249,7 +257,7 @@ class Service:
 
     async def relatedness(
         self,
-        pairs: Sequence[tuple[str, str]],
+        pairs: Sequence[tuple[Item, Item]],
         *,
         model: str | None = None,
         truncate: bool = False,
@@ -260,24 +268,43 @@ class Service:
         return read.result(expected_score(logits), encoded, seconds, texts_per_input=2)
 
     async def tokenize(
-        self, texts: Sequence[str], *, model: str | None = None, truncate: bool = False
+        self, texts: Sequence[Item], *, model: str | None = None, truncate: bool = False
     ) -> Result[list[TokenizedText]]:
         """The tokens that the model would read, always with their tree."""
         chosen = self._choose("embed", model)
         params = self._check_inputs(texts)
         with self._admitted(len(texts)):
             read = await self._read(chosen, texts, params, truncate=truncate, tree=True)
-        return read.result(
-            [
-                TokenizedText(parse, sentence.ids, sentence.ids != UNKNOWN)
-                for parse, sentence in zip(read.parses, read.sentences, strict=True)
-            ]
-        )
+        return read.result(read.texts())
+
+    async def explain(
+        self,
+        items: Sequence[Item],
+        params: Sequence[str],
+        asked: Asked,
+        *,
+        model: str | None = None,
+        truncate: bool = False,
+    ) -> Result[tuple[list[TokenizedText], Explained]]:
+        """What the model attends to in a sentence, or in the two of a pair."""
+        chosen = self._choose("explain" if len(items) == 1 else "nli", model)
+        check_priors(chosen, asked)
+        check_texts(items, params)
+        most = explainer_of(chosen).most_tokens
+        with self._admitted(1):
+            read = await self._read(
+                chosen, items, params, truncate=truncate, tree=True, most=most if truncate else None
+            )
+            for parse, param in zip(read.parses, params, strict=True):
+                check_length(chosen, parse, param)
+            explained = await explain(chosen, self._explainers, read.parses, asked)
+        spent = Encoded(np.empty((0, 0), np.float32), explained.waited, explained.seconds)
+        return read.result((read.texts(), explained), spent, texts_per_input=len(items))
 
     async def _compare(
         self,
         model: Model,
-        pairs: Sequence[tuple[str, str]],
+        pairs: Sequence[tuple[Item, Item]],
         sides: tuple[str, str],
         truncate: bool,
     ) -> "tuple[_Read, Encoded, npt.NDArray[np.float32], float]":
@@ -305,18 +332,20 @@ class Service:
     async def _read(
         self,
         model: Model,
-        texts: Sequence[str],
+        items: Sequence[Item],
         params: Sequence[str],
         *,
         truncate: bool,
         tree: bool = False,
+        most: int | None = None,
     ) -> "_Read":
-        """Parse the texts and look their words up."""
+        """Parse the texts and look their words up; `most` tokens, where that is less than the card's."""
         card = model.card
         started = time.perf_counter()
-        parses = await self._parse(
-            [ParseJob(text, card.max_tokens, tree or card.tree) for text in texts]
-        )
+        most = min(card.max_tokens, most or card.max_tokens)
+        jobs = [ParseJob(item, most, tree or card.tree) for item in items if isinstance(item, str)]
+        parsed = iter(await self._parse(jobs))
+        parses = [next(parsed) if isinstance(item, str) else _cut(item, most) for item in items]
         for parse, param in zip(parses, params, strict=True):
             check_parse(parse, param, card, truncate=truncate)
         sentences = [model.sentence(parse) for parse in parses]
@@ -335,7 +364,7 @@ class Service:
         keys = [(job.text, job.max_tokens, job.tree) for job in jobs]
         return await self._parses.get(keys, make)
 
-    def _check_inputs(self, texts: Sequence[str]) -> list[str]:
+    def _check_inputs(self, texts: Sequence[Item]) -> list[str]:
         """Check them, and give the name of each one's field."""
         check_count(len(texts), "inputs", self.options.max_batch_inputs)
         params = [f"inputs[{i}]" for i in range(len(texts))]
@@ -361,6 +390,11 @@ class Service:
                 self._empty.set()
 
 
+def _cut(parse: Parse, most: int) -> Parse:
+    """A given tree's first tokens."""
+    return parse if len(parse) <= most else drop(parse, range(most, len(parse)), cut=True)
+
+
 def _weigh(job: _Job, parse: Parse) -> int:
     """Bytes, about: key and parse each hold the text; what Python's objects need was measured."""
     return 2 * sys.getsizeof(job[0]) + 700 + 130 * len(parse)
@@ -374,6 +408,12 @@ class _Read:
     parses: list[Parse]
     sentences: list[Sentence]
     seconds: float
+
+    def texts(self) -> list[TokenizedText]:
+        return [
+            TokenizedText(parse, sentence.ids, sentence.ids != UNKNOWN)
+            for parse, sentence in zip(self.parses, self.sentences, strict=True)
+        ]
 
     def result(
         self,

@@ -5,6 +5,7 @@ vector, then tanh, then the mean over the tokens. The heads are one linear layer
 random, from a seed: the answers mean nothing, but they are right or wrong to the last digit.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,8 @@ from onnx import TensorProto, helper, numpy_helper
 from spacy.training import Example
 from thinc.api import fix_random_seed
 
-from runtime.bundle import ENCODER, HEAD, VOCAB, write
+from export.share import share_weights
+from runtime.bundle import ENCODER, EXPLAIN, HEAD, VOCAB, write
 from runtime.card import Card, Kind
 from text.batch import Sentence
 from text.parse import fingerprint
@@ -110,14 +112,18 @@ def build_bundle(
     labels: tuple[str, ...] | None = None,
     max_tokens: int = 16,
     tree: bool = True,
+    explain: bool = False,
     **card: Any,
 ) -> Card:
     """Write the bundle `models/name`; `card` replaces fields of its card."""
     labels = LABELS[kind] if labels is None else labels
+    encoder = encoder_graph(word_table(), tree=tree)
     files: dict[str, Path | bytes] = {
-        ENCODER: encoder_graph(word_table(), tree=tree),
+        ENCODER: encoder,
         VOCAB: "".join(f"{word}\n" for word in (*SPECIAL, *WORDS)).encode(),
     }
+    if explain:
+        files[EXPLAIN] = share_weights(explain_graph(word_table(), tree=tree), encoder)
     if kind != "embedding":
         files[HEAD] = head_graph(kind, DIMENSION, len(labels) or 5)
     fields: dict[str, Any] = {
@@ -151,16 +157,68 @@ def build_bundle(
 
 
 def build_models(models: Path) -> BuiltParser:
-    """A folder to serve: `parser`, `tiny-nli`, `tiny-sst2` and `tiny-flat` (embedding, no tree)."""
+    """A folder to serve: `parser`, `tiny-nli`, `tiny-sst2` and `tiny-flat` (embedding, no tree).
+
+    The first two can be explained.
+    """
     parser = build_parser(models / "parser")
-    build_bundle(models, parser, name="tiny-nli", kind="nli")
-    build_bundle(models, parser, name="tiny-sst2", kind="classification")
+    build_bundle(models, parser, name="tiny-nli", kind="nli", explain=True)
+    build_bundle(models, parser, name="tiny-sst2", kind="classification", explain=True)
     build_bundle(models, parser, name="tiny-flat", kind="embedding", tree=False)
     return parser
 
 
 def encoder_graph(table: npt.NDArray[np.float32], *, tree: bool) -> bytes:
     """encoder.onnx: mean over tokens of tanh(table[id] + alpha * table[id of the governor])."""
+    nodes, inputs, constants = _encoder_nodes(table, tree=tree)
+    outputs = [_value("embedding", TensorProto.FLOAT, "B", table.shape[1])]
+    return _model(nodes, inputs, outputs, constants)
+
+
+def explain_graph(table: npt.NDArray[np.float32], *, tree: bool) -> bytes:
+    """explain.onnx, whole: the same of sentences without padding, with one map, two poolings, a gate.
+
+    The map is the softmax of the tokens' products, the first pooling that of their sums. The prior
+    `dependency` is alpha.
+    """
+    nodes, inputs, constants = _encoder_nodes(table, tree=tree)
+    if tree:
+        inputs.append(_value("dependency", TensorProto.BOOL))
+        nodes[:0] = [
+            helper.make_node("Cast", ["dependency"], ["on"], to=TensorProto.FLOAT),
+            helper.make_node("Mul", ["alpha", "on"], ["weight"]),
+        ]
+        next(node for node in nodes if "scaled" in node.output).input[1] = "weight"
+    nodes += [
+        helper.make_node("Identity", ["hidden"], ["states"]),
+        helper.make_node("Transpose", ["hidden"], ["turned"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["hidden", "turned"], ["products"]),
+        helper.make_node("Softmax", ["products"], ["weights"]),
+        helper.make_node("Unsqueeze", ["weights", "first"], ["maps"]),
+        helper.make_node("ReduceSum", ["hidden", "last"], ["sums"], keepdims=0),
+        helper.make_node("Softmax", ["sums"], ["shares"]),
+        helper.make_node("Div", ["mask", "count"], ["means"]),
+        helper.make_node("Unsqueeze", ["shares", "first"], ["shares3"]),
+        helper.make_node("Unsqueeze", ["means", "first"], ["means3"]),
+        helper.make_node("Concat", ["shares3", "means3"], ["pooling"], axis=1),
+        helper.make_node("Sigmoid", ["sums"], ["opened"]),
+        helper.make_node("Unsqueeze", ["opened", "first"], ["gate"]),
+    ]
+    outputs = [
+        _value("embedding", TensorProto.FLOAT, "B", table.shape[1]),
+        _value("states", TensorProto.FLOAT, "B", "L", table.shape[1]),
+        _value("pooling", TensorProto.FLOAT, "B", 2, "L"),
+        _value("maps", TensorProto.FLOAT, "B", 1, "L", "L"),
+        _value("gate", TensorProto.FLOAT, "B", 1, "L"),
+    ]
+    names = {"pooling": ["sums", "mean"], "maps": ["products"], "gate": ["gate"]}
+    return _model(nodes, inputs, outputs, constants, names)
+
+
+def _encoder_nodes(
+    table: npt.NDArray[np.float32], *, tree: bool
+) -> tuple[list[Any], list[Any], dict[str, Any]]:
+    """Nodes, inputs and constants."""
     constants = {
         "table": table,
         "zero": np.array(0),
@@ -194,7 +252,7 @@ def encoder_graph(table: npt.NDArray[np.float32], *, tree: bool) -> bytes:
         helper.make_node("Cast", ["column"], ["count"], to=TensorProto.FLOAT),
         helper.make_node("Div", ["total", "count"], ["embedding"]),
     ]
-    return _model(nodes, inputs, "embedding", table.shape[1], constants)
+    return nodes, inputs, constants
 
 
 def head_graph(kind: Kind, dimension: int, classes: int) -> bytes:
@@ -212,20 +270,21 @@ def head_graph(kind: Kind, dimension: int, classes: int) -> bytes:
         features, width = "features", 3 * dimension
     weights = rng.normal(size=(width, classes)).astype(np.float32)
     nodes.append(helper.make_node("MatMul", [features, "weights"], ["logits"]))
-    return _model(nodes, inputs, "logits", classes, {"weights": weights})
+    outputs = [_value("logits", TensorProto.FLOAT, "B", classes)]
+    return _model(nodes, inputs, outputs, {"weights": weights})
 
 
 def _model(
-    nodes: list[Any], inputs: list[Any], output: str, width: int, constants: dict[str, Any]
+    nodes: list[Any],
+    inputs: list[Any],
+    outputs: list[Any],
+    constants: dict[str, Any],
+    metadata: dict[str, Any] | None = None,
 ) -> bytes:
-    graph = helper.make_graph(
-        nodes,
-        "tiny",
-        inputs,
-        [_value(output, TensorProto.FLOAT, "B", width)],
-        [numpy_helper.from_array(value, name) for name, value in constants.items()],
-    )
+    tensors = [numpy_helper.from_array(value, name) for name, value in constants.items()]
+    graph = helper.make_graph(nodes, "tiny", inputs, outputs, tensors)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    helper.set_model_props(model, {k: json.dumps(v) for k, v in (metadata or {}).items()})
     onnx.checker.check_model(model, full_check=True)
     serialised: bytes = model.SerializeToString()
     return serialised

@@ -11,7 +11,7 @@ from app.main import create_app
 from app.settings import Settings
 from tests.app.bodies import bodies
 
-WORK = tuple(bodies(""))
+WORK = (*bodies(""), "/explain")
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +64,13 @@ def test_requests_are_closed_and_described(document: dict[str, Any]) -> None:
         "Parameters",
         "RerankRequest",
         "EmbeddingsRequest",
+        "ExplainRequest",
+        "Priors",
+        "DisplacyTree",
+        "Displacy",
+        "Word",
+        "Arc",
+        "ConlluTree",
     ):
         assert schemas[name]["additionalProperties"] is False
     inputs = schemas["EmbedRequest"]["properties"]["inputs"]
