@@ -119,9 +119,7 @@ class SessionThread:
         self._stopped = True
         await asyncio.to_thread(self._executor.shutdown, wait=not self.stuck)
 
-    def _timed(
-        self, session: Session[T], feeds: Mapping[str, npt.NDArray[Any]]
-    ) -> tuple[T, float]:
+    def _timed(self, session: Session[T], feeds: Mapping[str, npt.NDArray[Any]]) -> tuple[T, float]:
         self._since = started = time.monotonic()
         try:
             return session.run(feeds), time.monotonic() - started
