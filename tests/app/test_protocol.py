@@ -61,5 +61,5 @@ def test_the_key_is_never_logged(process: Process) -> None:
         httpx.get(
             f"{process.url()}/models?key={KEY}", headers={"Authorization": header}, timeout=PATIENCE
         )
-    assert "GET /models 401" in process.log
+    assert "route=/models status=401" in process.log
     assert KEY not in process.log
