@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from training import config
+from models.registry import ENCODERS, build
+from training import config, tasks
 from training.errors import ConfigError
 
 GOOD = 'task = "sst2"\nlicence = "MIT"\n[encoder]\nname = "ms-san"\n'
@@ -39,8 +40,14 @@ def test_a_missing_file(tmp_path: Path) -> None:
         config.read(tmp_path / "none.toml")
 
 
-def test_every_published_configuration_reads() -> None:
-    files = sorted(Path("configs").glob("*.toml"))
-    assert files
-    for file in files:
-        config.read(file)
+@pytest.mark.parametrize("file", sorted(Path("configs").glob("*.toml")), ids=lambda file: file.stem)
+def test_a_published_configuration_names_its_encoder_and_a_task(file: Path) -> None:
+    read = config.read(file)
+    build(read.encoder.name, read.encoder_keywords())
+    tasks.get(read.task)
+    assert file.stem.startswith(f"{read.encoder.name}-")
+
+
+def test_every_encoder_has_a_configuration() -> None:
+    configured = {config.read(file).encoder.name for file in Path("configs").glob("*.toml")}
+    assert configured == set(ENCODERS)
