@@ -1,6 +1,7 @@
 """heedful: the command line, and the one place where the packages meet."""
 
 import inspect
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -110,29 +111,87 @@ def export(
 
 
 @app.command()
+def fit(
+    file: Annotated[Path, typer.Argument(help="Labelled texts: a .csv, .tsv or .jsonl file.")],
+    label_column: Annotated[str, typer.Option(help="Column of the labels.")],
+    out: Annotated[Path, typer.Option(help="The bundle: bundles/<encoder>-<task>.")],
+    text_column: Annotated[str | None, typer.Option(help="Column of the texts.")] = None,
+    pair_columns: Annotated[
+        str | None, typer.Option(help="For pairs: the two columns, as premise,hypothesis.")
+    ] = None,
+    encoder: Annotated[
+        str, typer.Option(help="An encoder; `heedful models` lists them.")
+    ] = "ms-san",
+    vectors: Annotated[
+        str, typer.Option(help="Word vectors: a bundle's folder, or a GloVe text file.")
+    ] = "bundles/ms-san-nli",
+    parser: Annotated[
+        str, typer.Option(help="spaCy pipeline, a folder or a package.")
+    ] = "bundles/parser",
+    seed: Annotated[int, typer.Option(help="Of the division and of the training.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of torch.")] = 1,
+) -> None:
+    """Train a classifier of your own texts, measure it and write its bundle."""
+    import torch
+    from rich.console import Console
+
+    from commands.fit import fit_file
+
+    if (text_column is None) == (pair_columns is None):
+        raise typer.BadParameter("give --text-column or --pair-columns, one of them")
+    columns = [text_column] if text_column else (pair_columns or "").split(",")
+    if pair_columns and len(columns) != 2:
+        raise typer.BadParameter("--pair-columns takes two names with a comma between")
+    torch.set_num_threads(threads)
+    card = fit_file(
+        file,
+        columns,
+        label_column,
+        encoder=encoder,
+        word_vectors=vectors,
+        out=out,
+        run=Path("runs/fit") / out.name,
+        parser=parser,
+        seed=seed,
+        command=shlex.join(["heedful", *sys.argv[1:]]),
+        console=Console(),
+    )
+    beside = "" if (out.parent / "parser").is_dir() else f" --parser {parser}"
+    typer.echo(
+        f"{out}: version {card.version}; serve it with `heedful serve --models {out.parent}{beside}`"
+    )
+
+
+@app.command()
 def evaluate(
-    model: Annotated[str, typer.Argument(help="Name of a served bundle, such as ms-san-sst2.")],
+    model: Annotated[
+        str,
+        typer.Argument(help="Name of a served bundle, such as ms-san-sst2, or a bundle's folder."),
+    ],
     task: Annotated[str, typer.Argument(help="Task to score it on, such as sst2.")],
     split: Annotated[Literal["dev", "test"], typer.Option(help="Which split.")] = "dev",
     run: Annotated[
-        Path | None, typer.Option(help="Keep the score in this run's folder, for its next export.")
+        Path | None, typer.Option(help="Keep the scores in this run's folder, for its next export.")
     ] = None,
     url: Annotated[str, typer.Option(help="The running service.")] = "http://127.0.0.1:8000",
+    parser: Annotated[
+        str, typer.Option(help="For a folder: the spaCy pipeline to serve it with.")
+    ] = "bundles/parser",
     data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = Path("../shared/data"),
 ) -> None:
-    """Score a model of a running service on a task's split, over HTTP."""
-    import httpx
-
+    """Score a model on a task's split: one of a running service, or a bundle's folder."""
+    from commands.serving import server
     from training import tasks
-    from training.evaluate import Server, accuracy, keep
+    from training.evaluate import keep, scores
 
-    with httpx.Client(timeout=60) as client:
-        score = accuracy(tasks.get(task), split, data, Server(url, model, client))
-    if run:
-        keep(score, run)
-    typer.echo(
-        f"{model} on {score.dataset} {split}: {score.metric} {score.value:.4f} ({score.rows} rows)"
-    )
+    with server(model, url=url, parser=parser) as predictor:
+        found = scores(tasks.get(task), split, data, predictor)
+    for score in found:
+        if run:
+            keep(score, run)
+        typer.echo(
+            f"{model} on {score.dataset} {split}: {score.metric} {score.value:.4f} ({score.rows} rows)"
+        )
 
 
 def main() -> None:

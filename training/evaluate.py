@@ -1,4 +1,4 @@
-"""Score a served model on a task: its labels, asked for over HTTP, against the split's."""
+"""Score a served model on a task: its answers, asked for over HTTP, against the split's labels."""
 
 import json
 from collections.abc import Sequence
@@ -7,21 +7,24 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import httpx
+import numpy as np
 from rich.progress import track
 
 from training import checkpoint
+from training.data import labels
 from training.errors import TrainingError
 from training.files import write_json
+from training.metrics import METRICS, Numbers
 from training.tasks.base import Example, Source, Task
 
 BATCH = 64
 
 
 class Predictor(Protocol):
-    """Whatever labels examples."""
+    """Whatever answers examples."""
 
-    def predict(self, examples: Sequence[Example], *, kind: str) -> list[str]:
-        """The label of each example, in order."""
+    def predict(self, examples: Sequence[Example], task: Task) -> Numbers:
+        """(N,) what the metrics of the task's kind compare with the labels; in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,10 @@ class Score:
     value: float  # 0..1
     rows: int
 
+    def as_dict(self) -> dict[str, Any]:
+        """As the card has it."""
+        return asdict(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Server:
@@ -41,17 +48,25 @@ class Server:
     model: str
     client: httpx.Client
 
-    def predict(self, examples: Sequence[Example], *, kind: str) -> list[str]:
-        """Raises TrainingError where the service refuses, with its own words."""
-        if kind == "nli":
+    def predict(self, examples: Sequence[Example], task: Task) -> Numbers:
+        """Numbers of labels. Texts beyond the model's `max_tokens` are cut, as in training.
+
+        Raises TrainingError where the service refuses, with its own words.
+        """
+        if task.kind == "nli":
             pairs = [{"premise": one.texts[0], "hypothesis": one.texts[1]} for one in examples]
-            answer = self._post("/nli", {"pairs": pairs, "model": self.model})
-            return [result["label"] for result in answer["results"]]
-        answer = self._post(
-            "/classify",
-            {"inputs": [one.texts[0] for one in examples], "model": self.model, "top_k": 1},
-        )
-        return [ranked[0]["label"] for ranked in answer]
+            answer = self._post("/nli", {"pairs": pairs, "model": self.model, "truncate": True})
+            found = [result["label"] for result in answer["results"]]
+        else:
+            texts = [one.texts[0] for one in examples]
+            body = {"inputs": texts, "model": self.model, "top_k": 1, "truncate": True}
+            found = [ranked[0]["label"] for ranked in self._post("/classify", body)]
+        if unknown := set(found) - set(task.labels):
+            raise TrainingError(
+                f"{self.model} answers {sorted(unknown)[0]!r}, which is no label of {task.name}: "
+                f"those are {', '.join(task.labels)}"
+            )
+        return np.array([task.labels.index(label) for label in found])
 
     def _post(self, route: str, body: dict[str, Any]) -> Any:
         try:
@@ -65,19 +80,26 @@ class Server:
         return response.json()
 
 
-def accuracy(task: Task, split: str, data: Path, predictor: Predictor) -> Score:
-    """Share of the examples of `dev` or `test` whose label the predictor gives."""
+def predict(examples: Sequence[Example], task: Task, predictor: Predictor) -> Numbers:
+    """(N,) the predictor's answers, asked for in groups."""
+    starts = range(0, len(examples), BATCH)
+    return np.concatenate(
+        [
+            predictor.predict(examples[start : start + BATCH], task)
+            for start in track(starts, task.name, transient=True)
+        ]
+    )
+
+
+def scores(task: Task, split: str, data: Path, predictor: Predictor) -> list[Score]:
+    """Every metric of the task's kind, of the predictor's answers to `dev` or `test`."""
     source: Source = {"dev": task.dev, "test": task.test}[split]
     examples = source.read(data)
-    right = 0
-    starts = range(0, len(examples), BATCH)
-    for start in track(starts, f"{task.name} {split}", transient=True):
-        group = examples[start : start + BATCH]
-        predicted = predictor.predict(group, kind=task.kind)
-        right += sum(
-            task.labels[one.label] == label for one, label in zip(group, predicted, strict=True)
-        )
-    return Score(source.name, split, "accuracy", right / len(examples), len(examples))
+    answers, gold = predict(examples, task, predictor), labels(examples)
+    return [
+        Score(source.name, split, name, metric(answers, gold), len(examples))
+        for name, metric in METRICS[task.kind].items()
+    ]
 
 
 def keep(score: Score, run: Path) -> None:
@@ -85,6 +107,6 @@ def keep(score: Score, run: Path) -> None:
     file = run / checkpoint.SCORES
     scores = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
     same = ("dataset", "split", "metric")
-    new = asdict(score)
+    new = score.as_dict()
     others = [old for old in scores if any(old[key] != new[key] for key in same)]
     write_json(file, [*others, new])

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from training import vectors
 from training.config import EncoderConfig, HeadConfig, OptimiserConfig, RunConfig, WordsConfig
-from training.errors import ConfigError, DataError
+from training.errors import DataError
 from training.table import Row
 from training.tasks.base import Example, Reader, Source, Task
 from training.tasks.division import divide
@@ -56,25 +55,25 @@ def make_task(rows: Sequence[Row], file: Path, *, words: Sequence[str], seed: in
     )
 
 
-def make_config(task: Task, *, encoder: str, vectors_name: str, size: int, seed: int) -> RunConfig:
+def make_config(task: Task, *, encoder: str, word_vectors: str, size: int, seed: int) -> RunConfig:
     """The settings that did well on the sentence sets of 3,000 to 10,000 rows (docs/experiments.md)."""
     return RunConfig(
         task=task.name,
         encoder=EncoderConfig(name=encoder),
         words=WordsConfig(
-            vectors=vectors_name, dim=min(DIM, size), scale=3.0, background_min_count=1
+            vectors=word_vectors, dim=min(DIM, size), scale=3.0, background_min_count=1
         ),
         head=HeadConfig(dropout=0.3),
-        optimiser=OptimiserConfig(batch=32, rate=1e-3, word_rate=5e-4, average=0.99),
-        epochs=10,
-        patience=3,
+        optimiser=OptimiserConfig(batch=32, rate=1e-3, word_rate=5e-4, average=0.95),
+        epochs=6,
+        patience=2,
         seed=seed,
         licence=UNSTATED,
     )
 
 
 def _reader(examples: list[Example]) -> Reader:
-    return lambda data: examples
+    return lambda _: examples
 
 
 def _as_texts(words: Sequence[str]) -> list[Example]:

@@ -3,15 +3,17 @@
 import torch
 from torch import Tensor, nn
 
+from models.heads import RelatednessHead
 from models.registry import ENCODERS, build
 from models.sentence import SentenceEncoder, word_table
 from text.batch import Batch
+from training import teacher
 from training.config import RunConfig
-from training.tasks.base import Task
+from training.tasks.base import Kind
 
 
 class Model(nn.Module):
-    """An encoder and its head: one `Batch` a side -> logits."""
+    """An encoder and its head: one `Batch` a side -> vectors -> logits."""
 
     alpha: Tensor
 
@@ -22,27 +24,32 @@ class Model(nn.Module):
 
     def forward(self, sides: list[Batch]) -> Tensor:
         """Batches of B sentences each -> (B, classes)."""
-        device = self.alpha.device
-        encoded = [
-            self.sentence(
-                *(torch.from_numpy(a).to(device) for a in (side.ids, side.lengths, side.heads)),
-                self.alpha,
-            )
-            for side in sides
-        ]
-        logits: Tensor = self.head(*encoded)
+        logits: Tensor = self.head(*map(self.encode, sides))
         return logits
 
+    def encode(self, side: Batch) -> Tensor:
+        """A batch of B sentences -> (B, D)."""
+        device = self.alpha.device
+        arrays = (torch.from_numpy(a).to(device) for a in (side.ids, side.lengths, side.heads))
+        vectors: Tensor = self.sentence(*arrays, self.alpha)
+        return vectors
 
-def make_model(config: RunConfig, task: Task, table: Tensor) -> Model:
+
+def make_model(config: RunConfig, kind: Kind, classes: int, table: Tensor) -> Model:
     """The model a configuration describes, over a (V, D) table of word vectors."""
     encoder = build(config.encoder.name, config.encoder_keywords())
-    entry = ENCODERS[config.encoder.name]
-    head = (entry.nli if task.kind == "nli" else entry.classification)(
-        encoder.dim,
-        classes=len(task.labels),
-        hidden=config.head.hidden,
-        dropout=config.head.dropout,
-    )
     embedding = word_table(table, frozen=config.words.frozen)
+    head = _head(config, kind, classes, encoder.dim)
     return Model(SentenceEncoder(embedding, encoder), head, config.alpha)
+
+
+def _head(config: RunConfig, kind: Kind, classes: int, dim: int) -> nn.Module:
+    """The head of the task's kind; for an embedding the layer to the teacher's size, which no bundle holds."""
+    if kind == "embedding":
+        return nn.Linear(dim, teacher.SIZE)
+    layers = config.head.model_dump()
+    if kind == "relatedness":
+        return RelatednessHead(dim, **layers)
+    entry = ENCODERS[config.encoder.name]
+    head = entry.nli if kind == "nli" else entry.classification
+    return head(dim, classes=classes, **layers)

@@ -13,7 +13,8 @@ from training.errors import DataError
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 LINES = ".jsonl"
-SURROGATE = re.compile("[\ud800-\udfff]")
+REFUSED = re.compile("[\0\ud800-\udfff]")
+"""What the service takes in no request."""
 NAMED = 5
 """Line numbers that a message lists at most."""
 
@@ -139,8 +140,9 @@ def _check_cells(
             )
     for row in rows:
         for text in (*row.texts, row.label):
-            if SURROGATE.search(text):
-                raise DataError(f"{path.name}:{row.line}: half of a surrogate pair: remove it")
+            if found := REFUSED.search(text):
+                name = "a NUL" if found[0] == "\0" else "half of a surrogate pair"
+                raise DataError(f"{path.name}:{row.line}: holds {name}: remove it")
 
 
 def _check_labels(path: Path, rows: Sequence[Row], column: str) -> None:

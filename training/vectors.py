@@ -77,7 +77,6 @@ class Table:
             raise DataError(f"{path.name} holds no vectors")
         return cls(np.stack(vectors), rows)
 
-
     @classmethod
     def bundle(cls, folder: Path) -> "Table":
         """The word vectors of a bundle, as it stores them: int8 rows, a scale each. Raises DataError."""
@@ -87,7 +86,9 @@ class Table:
                 numpy_helper.to_array(tensors[f"embedding.{part}"]) for part in ("rows", "scales")
             )
         except KeyError as error:
-            raise DataError(f"{folder} holds no table of word vectors: name another bundle") from error
+            raise DataError(
+                f"{folder} holds no table of word vectors: name another bundle"
+            ) from error
         words = Vocab.load(folder / VOCAB).words
         own = {word: row for row, word in enumerate(words) if word not in SPECIAL}
         return cls(rows * scales, own)

@@ -24,10 +24,10 @@ def divide(
     Within a part the order is that of `examples`.
     """
     keys: Sequence[Hashable] = range(len(examples)) if groups is None else groups
-    label_of: dict[Hashable, int] = {}
+    label_of: dict[Hashable, float] = {}
     for key, example in zip(keys, examples, strict=True):
         label_of.setdefault(key, example.label)
-    strata: dict[int, list[Hashable]] = {}
+    strata: dict[float, list[Hashable]] = {}
     for key, label in label_of.items():
         strata.setdefault(label, []).append(key)
 
