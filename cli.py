@@ -207,11 +207,11 @@ def evaluate(
     """Score a model on a task's split: one of a running service, or a bundle's folder."""
     from commands.serving import server
     from training import tasks
-    from training.evaluate import keep, scores
+    from training.evaluate import keep, measure
 
     with server(model, url=url, parser=parser) as predictor:
-        found = scores(tasks.get(task), split, data, predictor)
-    for score in found:
+        scores = measure(tasks.get(task), split, data, predictor)
+    for score in scores:
         if run:
             keep(score, run)
         typer.echo(

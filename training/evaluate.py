@@ -8,13 +8,14 @@ from typing import Any, Protocol
 
 import httpx
 import numpy as np
+import numpy.typing as npt
 from rich.progress import track
 
 from training import checkpoint
 from training.data import labels
 from training.errors import TrainingError
 from training.files import write_json
-from training.metrics import METRICS, Numbers
+from training.metrics import METRICS
 from training.tasks.base import Example, Source, Task
 
 BATCH = 64
@@ -23,8 +24,8 @@ BATCH = 64
 class Predictor(Protocol):
     """Whatever answers examples."""
 
-    def predict(self, examples: Sequence[Example], task: Task) -> Numbers:
-        """(N,) what the metrics of the task's kind compare with the labels; in order."""
+    def predict(self, examples: Sequence[Example], task: Task) -> npt.NDArray[Any]:
+        """(N,) for each example, in order, what the metrics of the task's kind compare with its label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Score:
     dataset: str
     split: str
     metric: str
-    value: float  # 0..1
+    value: float
     rows: int
 
     def as_dict(self) -> dict[str, Any]:
@@ -48,27 +49,34 @@ class Server:
     model: str
     client: httpx.Client
 
-    def predict(self, examples: Sequence[Example], task: Task) -> Numbers:
-        """Numbers of labels. Texts beyond the model's `max_tokens` are cut, as in training.
+    def predict(self, examples: Sequence[Example], task: Task) -> npt.NDArray[Any]:
+        """Classes, scores from 1 to 5, or cosines. A class that the task does not know is -1.
 
         Raises TrainingError where the service refuses, with its own words.
         """
-        if task.kind == "nli":
-            pairs = [{"premise": one.texts[0], "hypothesis": one.texts[1]} for one in examples]
-            answer = self._post("/nli", {"pairs": pairs, "model": self.model, "truncate": True})
-            found = [result["label"] for result in answer["results"]]
-        else:
-            texts = [one.texts[0] for one in examples]
-            body = {"inputs": texts, "model": self.model, "top_k": 1, "truncate": True}
-            found = [ranked[0]["label"] for ranked in self._post("/classify", body)]
-        if unknown := set(found) - set(task.labels):
-            raise TrainingError(
-                f"{self.model} answers {sorted(unknown)[0]!r}, which is no label of {task.name}: "
-                f"those are {', '.join(task.labels)}"
+        if task.kind == "relatedness":
+            pairs = [dict(zip(("a", "b"), one.texts, strict=True)) for one in examples]
+            return np.array(self._post("/relatedness", {"pairs": pairs})["scores"])
+        if task.kind == "embedding":
+            first, second = (
+                np.array(self._post("/embed", {"inputs": list(side)}))
+                for side in zip(*(one.texts for one in examples), strict=True)
             )
-        return np.array([task.labels.index(label) for label in found])
+            cosines: npt.NDArray[Any] = (first * second).sum(axis=1)
+            return cosines
+        if task.kind == "nli":
+            sides = ("premise", "hypothesis")
+            pairs = [dict(zip(sides, one.texts, strict=True)) for one in examples]
+            found = [result["label"] for result in self._post("/nli", {"pairs": pairs})["results"]]
+        else:
+            inputs = [one.texts[0] for one in examples]
+            ranked = self._post("/classify", {"inputs": inputs, "top_k": 1})
+            found = [best["label"] for (best,) in ranked]
+        classes = {label: i for i, label in enumerate(task.labels)}
+        return np.array([classes.get(label, -1) for label in found])
 
-    def _post(self, route: str, body: dict[str, Any]) -> Any:
+    def _post(self, route: str, fields: dict[str, Any]) -> Any:
+        body = {**fields, "model": self.model, "truncate": True}  # training cut its texts as well
         try:
             response = self.client.post(self.url + route, json=body)
         except httpx.TransportError as error:
@@ -80,7 +88,7 @@ class Server:
         return response.json()
 
 
-def predict(examples: Sequence[Example], task: Task, predictor: Predictor) -> Numbers:
+def predict(examples: Sequence[Example], task: Task, predictor: Predictor) -> npt.NDArray[Any]:
     """(N,) the predictor's answers, asked for in groups."""
     starts = range(0, len(examples), BATCH)
     return np.concatenate(
@@ -91,11 +99,12 @@ def predict(examples: Sequence[Example], task: Task, predictor: Predictor) -> Nu
     )
 
 
-def scores(task: Task, split: str, data: Path, predictor: Predictor) -> list[Score]:
-    """Every metric of the task's kind, of the predictor's answers to `dev` or `test`."""
+def measure(task: Task, split: str, data: Path, predictor: Predictor) -> list[Score]:
+    """Every metric of the task's kind on `dev` or `test`, the dev metric first."""
     source: Source = {"dev": task.dev, "test": task.test}[split]
     examples = source.read(data)
-    answers, gold = predict(examples, task, predictor), labels(examples)
+    answers = predict(examples, task, predictor)
+    gold = labels(examples)
     return [
         Score(source.name, split, name, metric(answers, gold), len(examples))
         for name, metric in METRICS[task.kind].items()

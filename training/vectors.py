@@ -117,7 +117,7 @@ def source(name: str, data: Path) -> Source:
         return Table.bundle(path)
     if not path.is_file():
         raise DataMissing(
-            f"word vectors {name!r} are neither wordbridge nor minilm, nor a bundle's folder, "
+            f"word vectors {name!r} are neither wordbridge, minilm nor word2vec, nor a bundle's folder, "
             "nor a GloVe text file"
         )
     return Table.glove(path)

@@ -48,7 +48,7 @@ def test_the_commonest_words_of_a_glove_file(tmp_path: Path) -> None:
     file = tmp_path / "glove.txt"
     file.write_text("The 1 2\ncat 5 6\ndog 7 8\n")
     assert vectors.outline(str(file), 2) == (["the", "cat"], 2)
-    with pytest.raises(DataMissing, match="no word vectors .*none"):
+    with pytest.raises(DataMissing, match=r"no word vectors .*none"):
         vectors.outline(str(tmp_path / "none"), 2)
 
 

@@ -1,10 +1,25 @@
 """The datasets by name, one file each."""
 
 from training.errors import ConfigError
-from training.tasks import cr, imdb, mnli, mpqa, news, nli, r8, sick, sst, subj, trec, yelp
+from training.tasks import (
+    cr,
+    embed,
+    imdb,
+    mnli,
+    mpqa,
+    news,
+    nli,
+    r8,
+    sick,
+    sst,
+    stsb,
+    subj,
+    trec,
+    yelp,
+)
 from training.tasks.base import Example, Task
 
-FILES = (sst, nli, mnli, sick, trec, cr, mpqa, subj, r8, imdb, yelp, news)
+FILES = (sst, nli, mnli, sick, stsb, embed, trec, cr, mpqa, subj, r8, imdb, yelp, news)
 TASKS: dict[str, Task] = {task.name: task for file in FILES for task in file.TASKS}
 
 __all__ = ["TASKS", "Example", "Task", "get"]
