@@ -219,6 +219,70 @@ def evaluate(
         )
 
 
+@app.command()
+def transfer(
+    model: Annotated[
+        str, typer.Argument(help="Name of a served bundle, a bundle's folder, or minilm.")
+    ],
+    url: Annotated[str, typer.Option(help="The running service.")] = "http://127.0.0.1:8000",
+    parser: Annotated[
+        str, typer.Option(help="For a folder: the spaCy pipeline to serve it with.")
+    ] = "bundles/parser",
+    results: Annotated[Path, typer.Option(help="Folder of the records.")] = Path("results"),
+    data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = Path("../shared/data"),
+    threads: Annotated[int, typer.Option(min=1, help="Threads of torch, for MiniLM.")] = 1,
+) -> None:
+    """Measure frozen embeddings: logistic regression on five tasks, cosines on two, speed beside MiniLM."""
+    import torch
+
+    from commands.transfer import record
+
+    torch.set_num_threads(threads)
+    found = record(model, results, url=url, parser=parser, data=data)
+    for name, value in (found["accuracy"] | found["similarity"]).items():
+        typer.echo(f"{name}: {value:.4f}")
+    typer.echo(
+        f"{found['sentences_per_second']:.0f} sentences a second, MiniLM "
+        f"{found['minilm_sentences_per_second']:.0f}"
+    )
+
+
+@app.command()
+def reproduce(
+    table: Annotated[str, typer.Argument(help="A table of results/tables, such as lama-r8.")],
+    results: Annotated[Path, typer.Option(help="Folder of tables and records.")] = Path("results"),
+    runs: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path("runs/reproduce"),
+    data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = Path("../shared/data"),
+    parser: Annotated[
+        str, typer.Option(help="spaCy pipeline, a folder or a package.")
+    ] = "bundles/parser",
+    threads: Annotated[int, typer.Option(min=1, help="Threads of torch.")] = 1,
+) -> None:
+    """Train and measure every run of a paper's table that has no record yet."""
+    import torch
+    from rich.console import Console
+
+    from commands.reproduce import reproduce
+
+    torch.set_num_threads(threads)
+    reproduce(table, results, runs, data=data, parser=parser, console=Console())
+    typer.echo(f"records are in {results}/runs/{table}: `heedful report` writes them up")
+
+
+@app.command()
+def report(
+    out: Annotated[Path, typer.Option(help="The page.")] = Path("docs/results.md"),
+    bundles: Annotated[Path, typer.Option(help="Folder of the bundles.")] = Path("bundles"),
+    results: Annotated[Path, typer.Option(help="Folder of tables and records.")] = Path("results"),
+) -> None:
+    """Write docs/results.md from the cards and the records."""
+    from training.files import write_whole
+    from training.report import report
+
+    page = report(bundles, results)
+    write_whole(out, lambda part: part.write_text(page, encoding="utf-8"))
+
+
 def main() -> None:
     """The console's entry: an error that is meant for the user is one line on stderr, and exit status 1."""
     try:

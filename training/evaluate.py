@@ -59,8 +59,7 @@ class Server:
             return np.array(self._post("/relatedness", {"pairs": pairs})["scores"])
         if task.kind == "embedding":
             first, second = (
-                np.array(self._post("/embed", {"inputs": list(side)}))
-                for side in zip(*(one.texts for one in examples), strict=True)
+                self.embed(side) for side in zip(*(one.texts for one in examples), strict=True)
             )
             cosines: npt.NDArray[Any] = (first * second).sum(axis=1)
             return cosines
@@ -74,6 +73,10 @@ class Server:
             found = [best["label"] for (best,) in ranked]
         classes = {label: i for i, label in enumerate(task.labels)}
         return np.array([classes.get(label, -1) for label in found])
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """(N, D) vectors of length 1. Raises TrainingError."""
+        return np.array(self._post("/embed", {"inputs": list(texts)}), np.float32)
 
     def _post(self, route: str, fields: dict[str, Any]) -> Any:
         body = {**fields, "model": self.model, "truncate": True}  # training cut its texts as well
