@@ -10,9 +10,9 @@ from pathlib import Path
 import httpx
 import uvicorn
 
-from app import server as http
 from app import settings
 from app.main import create_app
+from app.server import listen
 from runtime.card import CARD
 from runtime.errors import StartupError
 from training import evaluate
@@ -34,37 +34,30 @@ def server(model: str, *, url: str, parser: str) -> Iterator[evaluate.Server]:
         if not (folder / CARD).is_file():
             yield evaluate.Server(url, model, client)
             return
-        with _serving(folder.resolve(), parser, client) as own:
+        with _serving(folder.resolve(), parser) as own:
             yield evaluate.Server(own, folder.resolve().name, client)
 
 
 @contextmanager
-def _serving(bundle: Path, parser: str, client: httpx.Client) -> Iterator[str]:
+def _serving(bundle: Path, parser: str) -> Iterator[str]:
     """URL of a service on this bundle alone, in a thread of this process, once it is ready."""
     with tempfile.TemporaryDirectory() as models:
         (Path(models) / bundle.name).symlink_to(bundle)
         app = create_app(settings.load(models=models, parser=parser))
         config = uvicorn.Config(app, log_config=None, access_log=False, ws="none")
-        serving = http.Server(app, config)
-        listener = http.listen("127.0.0.1", 0)
+        serving = uvicorn.Server(config)
+        listener = listen("127.0.0.1", 0)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         thread = threading.Thread(target=serving.run, args=([listener],))
         thread.start()
         try:
-            while not _ready(client, url):
-                if failure := serving.failure():
-                    raise failure
+            while not (serving.started and app.state.starting.done()):
                 if not thread.is_alive():
                     raise StartupError(f"the service of {bundle.name} ended while it started")
                 time.sleep(POLL)
+            if failure := app.state.starting.exception():
+                raise failure
             yield url
         finally:
             serving.should_exit = True
             thread.join()
-
-
-def _ready(client: httpx.Client, url: str) -> bool:
-    try:
-        return client.get(f"{url}/ready").is_success
-    except httpx.TransportError:  # it has just given up
-        return False

@@ -90,15 +90,15 @@ def _table(name: str, table: TableConfig, results: Path) -> Iterator[str]:
         )
         yield ""
     if table.full and found[table.full][0]:
-        yield from _against_full(table, found)
+        yield from _against_full(table, table.full, found)
 
 
-def _against_full(table: TableConfig, found: dict[str, Any]) -> Iterator[str]:
+def _against_full(table: TableConfig, name: str, found: dict[str, Any]) -> Iterator[str]:
     """Whether the full model beats each other row by more than the deviation of either."""
-    full, _, metric = found[table.full]
+    full, _, metric = found[name]
     for row in table.rows:
         values = found[row.name][0]
-        if row.name == table.full or not values:
+        if row.name == name or not values:
             continue
         gain = statistics.mean(full) - statistics.mean(values)
         spread = max((statistics.stdev(v) for v in (full, values) if len(v) > 1), default=None)
@@ -108,7 +108,7 @@ def _against_full(table: TableConfig, found: dict[str, Any]) -> Iterator[str]:
             said = f"more than the deviation, {_figure(spread, metric)}"
         else:
             said = f"not more than the deviation, {_figure(spread, metric)}"
-        yield f"- {table.full} less {row.name}: {_figure(gain, metric)} ({said})."
+        yield f"- {name} less {row.name}: {_figure(gain, metric)} ({said})."
     yield ""
 
 
