@@ -29,6 +29,7 @@ class Result(Generic[T]):
     value: T
     card: Card
     timing: Timing
+    inputs: int
     truncated: int  # inputs that were cut
     tokens: int
     unknown: int  # tokens that the vocabulary does not hold
@@ -66,6 +67,15 @@ def softmax(logits: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     exponentials = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
     probabilities: npt.NDArray[np.float64] = exponentials / exponentials.sum(axis=1, keepdims=True)
     return probabilities
+
+
+def cosines(
+    vector: npt.NDArray[np.float32], others: npt.NDArray[np.float32]
+) -> npt.NDArray[np.float64]:
+    """(N,) cosines of a vector (D,) with the rows of others (N, D); 0 where one is zero."""
+    rows = normalise(np.vstack([vector, others])).astype(np.float64)
+    cosines: npt.NDArray[np.float64] = np.clip(rows[1:] @ rows[0], -1.0, 1.0)  # of rounding
+    return cosines
 
 
 def expected_score(logits: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

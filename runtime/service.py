@@ -7,12 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from runtime.answers import Result, Timing, TokenizedText, expected_score, normalise, softmax
+from runtime.answers import (
+    Result,
+    Timing,
+    TokenizedText,
+    cosines,
+    expected_score,
+    normalise,
+    softmax,
+)
 from runtime.cache import Cache
 from runtime.card import Card
 from runtime.catalogue import Catalogue, Task, check_parser
@@ -24,8 +32,8 @@ from runtime.model import Model
 from runtime.observer import NoObserver, Observer
 from runtime.parse_process import Ready
 from runtime.scheduler import Encoded, Scheduler
-from runtime.session import Device, SessionThread
-from runtime.workers import ParsePool
+from runtime.session import STUCK_SECONDS, Device, SessionThread
+from runtime.workers import FAILURES, ParsePool
 from text.batch import Sentence
 from text.parse import Parse, ParseJob
 from text.vocab import UNKNOWN
@@ -43,6 +51,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+_Job = tuple[str, int, bool]  # a ParseJob's fields: a tuple is hashed ten times as fast
 
 RETRY_AFTER = 1
 """Seconds: a full queue is worked off in about that."""
@@ -81,7 +90,7 @@ class Service:
         self._encoders = SessionThread()
         self._heads = SessionThread()  # of its own: a head is small, and waits for no batch
         self._scheduler = Scheduler(self._encoders, self._observer, options.cache_items)
-        self._parses: Cache[ParseJob, Parse] = Cache(
+        self._parses: Cache[_Job, Parse] = Cache(
             "parse", options.cache_items, _weigh, self._observer
         )
         self._loader = Loader(options.models, options.device, options.threads, self._encoders)
@@ -155,6 +164,19 @@ class Service:
         alive, wanted = self._pool.alive, self._pool.wanted
         if alive < wanted:
             return f"{alive} of {wanted} parse processes are up"
+        if failing := [name for name in self._scheduler.failures if name in self.cards]:
+            return f"the session of {', '.join(failing)} fails"
+        return self.fault()
+
+    def fault(self) -> str | None:
+        """Why nothing but a new process can help, or None."""
+        if self._pool.down:
+            return "every parse process has died again and again, or does not come up"
+        if self._encoders.stuck or self._heads.stuck:
+            return f"a model has not answered for {STUCK_SECONDS:.0f} s"
+        for name, times in self._scheduler.failures.items():
+            if times >= FAILURES and name in self.cards:
+                return f"the session of {name} has failed {times} times in a row, on any input"
         return None
 
     def card(self, task: Task, model: str | None = None) -> Card:
@@ -172,17 +194,41 @@ class Service:
             encoded = await self._scheduler.encode(chosen.encoder, read.sentences)
         return read.result(encoded.vectors, encoded)
 
-    async def classify(
-        self, texts: Sequence[str], *, model: str | None = None, truncate: bool = False
+    async def similarity(
+        self,
+        source: str,
+        others: Sequence[str],
+        *,
+        model: str | None = None,
+        truncate: bool = False,
     ) -> Result[npt.NDArray[np.float64]]:
-        """(N, C) probabilities in the order of the card's labels."""
+        """(N,) cosines of one text with each of the others."""
+        chosen = self._choose("embed", model)
+        check_count(len(others), "others", self.options.max_batch_inputs)
+        params = ["source", *(f"others[{i}]" for i in range(len(others)))]
+        texts = [source, *others]
+        check_texts(texts, params)
+        with self._admitted(len(others)):
+            read = await self._read(chosen, texts, params, truncate=truncate)
+            encoded = await self._scheduler.encode(chosen.encoder, read.sentences)
+        return read.result(cosines(encoded.vectors[0], encoded.vectors[1:]), encoded)
+
+    async def classify(
+        self,
+        texts: Sequence[str],
+        *,
+        model: str | None = None,
+        truncate: bool = False,
+        raw: bool = False,
+    ) -> Result[npt.NDArray[Any]]:
+        """(N, C) probabilities in the order of the card's labels; logits where `raw` is set."""
         chosen = self._choose("classify", model)
         params = self._check_inputs(texts)
         with self._admitted(len(texts)):
             read = await self._read(chosen, texts, params, truncate=truncate)
             encoded = await self._scheduler.encode(chosen.encoder, read.sentences)
             logits, seconds = await chosen.logits(self._heads, encoded.vectors)
-        return read.result(softmax(logits), encoded, seconds)
+        return read.result(logits if raw else softmax(logits), encoded, seconds)
 
     async def nli(
         self,
@@ -190,12 +236,16 @@ class Service:
         *,
         model: str | None = None,
         truncate: bool = False,
-    ) -> Result[npt.NDArray[np.float64]]:
-        """(N, 3) probabilities of (premise, hypothesis), in the order of the card's labels."""
+        raw: bool = False,
+    ) -> Result[npt.NDArray[Any]]:
+        """(N, 3) probabilities of (premise, hypothesis), in the order of the card's labels.
+
+        Logits where `raw` is set.
+        """
         chosen = self._choose("nli", model)
         sides = ("premise", "hypothesis")
         read, encoded, logits, seconds = await self._compare(chosen, pairs, sides, truncate)
-        return read.result(softmax(logits), encoded, seconds, texts_per_input=2)
+        return read.result(logits if raw else softmax(logits), encoded, seconds, texts_per_input=2)
 
     async def relatedness(
         self,
@@ -282,7 +332,8 @@ class Service:
                     array.flags.writeable = False
             return parses
 
-        return await self._parses.get(jobs, make)
+        keys = [(job.text, job.max_tokens, job.tree) for job in jobs]
+        return await self._parses.get(keys, make)
 
     def _check_inputs(self, texts: Sequence[str]) -> list[str]:
         """Check them, and give the name of each one's field."""
@@ -310,12 +361,9 @@ class Service:
                 self._empty.set()
 
 
-def _weigh(job: ParseJob, parse: Parse) -> int:
-    """Bytes, with what Python's objects need: both hold the text, the parse its tokens and arrays."""
-    texts = (job.text, parse.text, *parse.tokens)
-    arrays = (parse.starts, parse.stops, parse.heads)
-    held = (job, parse, parse.tokens, parse.deps, *texts, *arrays)
-    return sum(map(sys.getsizeof, held))
+def _weigh(job: _Job, parse: Parse) -> int:
+    """Bytes, about: key and parse each hold the text; what Python's objects need was measured."""
+    return 2 * sys.getsizeof(job[0]) + 700 + 130 * len(parse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,6 +389,7 @@ class _Read:
             value=value,
             card=self.card,
             timing=Timing(self.seconds, queue, inference + head_seconds),
+            inputs=len(cut),
             truncated=int(cut.any(axis=1).sum()),
             tokens=sum(map(len, self.sentences)),
             unknown=sum(int((sentence.ids == UNKNOWN).sum()) for sentence in self.sentences),

@@ -18,6 +18,7 @@ from runtime.errors import InferenceFailed, ProviderError, Unavailable
 log = logging.getLogger(__name__)
 
 Device = Literal["auto", "cpu", "cuda"]
+STUCK_SECONDS = 120.0
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 
 
@@ -48,7 +49,7 @@ class OrtSession:
         # A memory pattern is kept for every shape met, and the arena keeps the most it ever held.
         options.enable_mem_pattern = False
         options.enable_cpu_mem_arena = False
-        options.log_severity_level = 3
+        options.log_severity_level = 4  # what fails is raised, and logged once in our own shape
         try:
             self._session = onnxruntime.InferenceSession(
                 graph, options, providers=_providers(wants_cuda)
@@ -81,6 +82,13 @@ class SessionThread:
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="session")
         self._stopped = False
+        self._since: float | None = None  # when the run in progress began
+
+    @property
+    def stuck(self) -> bool:
+        """Whether a run takes longer than any batch can."""
+        since = self._since
+        return since is not None and time.monotonic() - since > STUCK_SECONDS
 
     async def run(
         self, session: Session, feeds: Mapping[str, npt.NDArray[Any]]
@@ -90,23 +98,24 @@ class SessionThread:
             raise Unavailable("the service is shutting down")
         loop = asyncio.get_running_loop()
         try:
-            return await loop.run_in_executor(self._executor, _timed, session, feeds)
+            return await loop.run_in_executor(self._executor, self._timed, session, feeds)
         except Exception as error:  # ONNX Runtime's errors have no narrower common class
             log.exception("a model failed on %s", {name: a.shape for name, a in feeds.items()})
             raise InferenceFailed("the model failed on this input") from error
 
     async def stop(self) -> None:
-        """Take no more, wait for what was taken, and end the thread."""
+        """Take no more, wait for what was taken unless it is stuck, and end the thread."""
         self._stopped = True
-        await asyncio.to_thread(self._executor.shutdown)
+        await asyncio.to_thread(self._executor.shutdown, wait=not self.stuck)
 
-
-def _timed(
-    session: Session, feeds: Mapping[str, npt.NDArray[Any]]
-) -> tuple[npt.NDArray[np.float32], float]:
-    started = time.perf_counter()
-    output = session.run(feeds)
-    return output, time.perf_counter() - started
+    def _timed(
+        self, session: Session, feeds: Mapping[str, npt.NDArray[Any]]
+    ) -> tuple[npt.NDArray[np.float32], float]:
+        self._since = started = time.monotonic()
+        try:
+            return session.run(feeds), time.monotonic() - started
+        finally:
+            self._since = None
 
 
 def gpus() -> int:

@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -118,7 +119,8 @@ def test_prometheus_scrapes_and_the_health_check_passes(
     assert (linted.returncode, linted.stdout, linted.stderr) == (0, b"", b"")
 
     config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
-    config["global"]["scrape_interval"] = "200ms"
+    config["global"] = {"scrape_interval": "200ms", "evaluation_interval": "200ms"}
+    config["rule_files"] = [str(ROOT / "deploy/prometheus/rules.yml")]
     config["scrape_configs"][0]["static_configs"][0]["targets"] = [f"127.0.0.1:{port}"]
     (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(config))
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -151,6 +153,8 @@ def test_prometheus_scrapes_and_the_health_check_passes(
         assert answered(requests.format("/classify", "tiny-sst2", "200")) == 2
         assert answered(requests.format("other", "none", "404")) == 1
         assert answered('heedful_model_info{model="tiny-sst2", task="sst2"}') == 1
+        assert wait_for(lambda: answered("heedful:requests:rate5m"), "a recorded rate") >= 0
+        assert answered('count(ALERTS{alertname="HeedfulWrongProvider"})') is None
     finally:
         watcher.terminate()
         watcher.wait(PATIENCE)
@@ -162,7 +166,37 @@ def test_prometheus_scrapes_and_the_health_check_passes(
     lines = [json.loads(line) for line in process.log.splitlines()]  # uvicorn's among them
     assert {line["logger"] for line in lines} >= {"uvicorn.error", "heedful.access"}
     [line] = [line for line in lines if line.get("request_id") == "the-second"]
-    assert line["message"] == "POST /classify 200"
+    assert (line["message"], line["method"], line["route"]) == ("request", "POST", "/classify")
+    assert (line["status"], line["inputs"]) == (200, 1)
     assert line["model"] == "tiny-sst2"
     assert line["duration_ms"] > 0
     assert "secret" not in process.log
+
+
+def test_a_parser_that_is_gone_for_good_ends_the_process_with_one_line(
+    start: Start, models: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "bundles"
+    shutil.copytree(models, folder)
+    process = start(models=str(folder))
+    url = process.ready()
+    (folder / "parser").rename(tmp_path / "away")
+    [worker] = process.workers()
+    os.kill(worker, signal.SIGKILL)
+    wait_for(lambda: httpx.get(url + "/ready").status_code == 503 or None, "/ready to tell it")
+    wait_for(lambda: 'state="starting"} 1.0' in httpx.get(url + "/metrics").text or None, "a gauge")
+    assert process.exit_status() == 1
+    fatal = [line for line in process.log.splitlines() if " CRITICAL " in line]
+    assert len(fatal) == 1
+    assert "every parse process has died again and again, or does not come up" in fatal[0]
+    assert "Traceback" not in process.log
+
+
+def test_sigterm_while_parse_processes_start_ends_at_once(start: Start) -> None:
+    process = start()
+    process.url()
+    [worker] = wait_for(lambda: process.workers() or None, "a parse process")
+    os.kill(worker, signal.SIGSTOP)  # it will never be ready: who waits for it waits for ever
+    process.popen.send_signal(signal.SIGTERM)
+    assert process.exit_status() == 0
+    assert "Traceback" not in process.log

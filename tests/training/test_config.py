@@ -1,3 +1,4 @@
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -6,6 +7,8 @@ from models.registry import ENCODERS, build
 from training import config, tasks
 from training.errors import ConfigError
 
+FILES = sorted(Path("configs").rglob("*.toml"))
+PRIORS = ("direction", "word", "dependency")
 GOOD = 'task = "sst2"\nlicence = "MIT"\n[encoder]\nname = "ms-san"\n'
 
 
@@ -40,14 +43,31 @@ def test_a_missing_file(tmp_path: Path) -> None:
         config.read(tmp_path / "none.toml")
 
 
-@pytest.mark.parametrize("file", sorted(Path("configs").glob("*.toml")), ids=lambda file: file.stem)
-def test_a_published_configuration_names_its_encoder_and_a_task(file: Path) -> None:
-    read = config.read(file)
-    build(read.encoder.name, read.encoder_keywords())
-    tasks.get(read.task)
-    assert file.stem.startswith(f"{read.encoder.name}-")
+@pytest.mark.parametrize("file", FILES, ids=str)
+def test_every_published_configuration_names_a_task_and_builds_its_encoder(file: Path) -> None:
+    run = config.read(file)
+    build(run.encoder.name, run.encoder_keywords())
+    tasks.get(run.task)
 
 
 def test_every_encoder_has_a_configuration() -> None:
-    configured = {config.read(file).encoder.name for file in Path("configs").glob("*.toml")}
-    assert configured == set(ENCODERS)
+    assert {config.read(file).encoder.name for file in FILES} == set(ENCODERS)
+
+
+def test_an_ablation_differs_from_the_whole_in_its_encoder_alone() -> None:
+    """Table 2 has every subset of the priors; a prior that is switched off costs no parameter."""
+    whole = config.read(Path("configs/ms-san-snli.toml"))
+    dropout = whole.encoder.config["dropout"]
+    subsets = []
+    for file in Path("configs/ablation").glob("*.toml"):
+        run = config.read(file)
+        assert run.model_copy(update={"encoder": whole.encoder}) == whole, file
+        assert run.encoder.config["dropout"] == dropout, file
+        encoder = build(run.encoder.name, run.encoder_keywords())
+        if run.encoder.name == "ms-san":
+            assert sum(each.numel() for each in encoder.parameters()) == 1_082_100, file
+            subsets.append(encoder.priors)
+        else:
+            assert file.stem.removeprefix("ms-san-snli") == run.encoder.name.removeprefix("ms-san")
+    every = (name for count in range(3) for name in combinations(PRIORS, count))
+    assert sorted(subsets) == sorted(every)
