@@ -78,9 +78,6 @@ def test_a_file_becomes_a_bundle_that_answers(
         )
     assert [ranked[0]["label"] for ranked in answer.json()] == ["one", "five"]
 
-    again = fit(tmp_path, pipeline, glove, Console(file=io.StringIO()))  # the run begins anew
-    assert again.version == card.version
-
 
 def test_what_cannot_be_made_is_refused_before_the_training(
     tmp_path: Path, pipeline: BuiltParser, glove: Path
