@@ -1,6 +1,7 @@
 """heedful: the command line, and the one place where the packages meet."""
 
 import inspect
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -216,31 +217,151 @@ def export(
 
 
 @app.command()
+def fit(
+    file: Annotated[Path, typer.Argument(help="Labelled texts: a .csv, .tsv or .jsonl file.")],
+    label_column: Annotated[str, typer.Option(help="Column of the labels.")],
+    out: Annotated[Path, typer.Option(help="The bundle: bundles/<encoder>-<task>.")],
+    text_column: Annotated[str | None, typer.Option(help="Column of the texts.")] = None,
+    pair_columns: Annotated[
+        str | None, typer.Option(help="For pairs: the two columns, as premise,hypothesis.")
+    ] = None,
+    encoder: Annotated[
+        str, typer.Option(help="An encoder; `heedful models` lists them.")
+    ] = "ms-san",
+    vectors: Annotated[
+        str, typer.Option(help="Word vectors: a bundle's folder, or a GloVe text file.")
+    ] = "bundles/ms-san-nli",
+    parser: Annotated[
+        str, typer.Option(help="spaCy pipeline, a folder or a package.")
+    ] = "bundles/parser",
+    seed: Annotated[int, typer.Option(help="Of the division and of the training.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of torch.")] = 1,
+) -> None:
+    """Train a classifier of your own texts, measure it and write its bundle."""
+    import torch
+    from rich.console import Console
+
+    from commands.fit import fit_file
+
+    if (text_column is None) == (pair_columns is None):
+        raise typer.BadParameter("give --text-column or --pair-columns, one of them")
+    columns = [text_column] if text_column else (pair_columns or "").split(",")
+    if pair_columns and len(columns) != 2:
+        raise typer.BadParameter("--pair-columns takes two names with a comma between")
+    torch.set_num_threads(threads)
+    card = fit_file(
+        file,
+        columns,
+        label_column,
+        encoder=encoder,
+        word_vectors=vectors,
+        out=out,
+        run=Path("runs/fit") / out.name,
+        parser=parser,
+        seed=seed,
+        command=shlex.join(["heedful", *sys.argv[1:]]),
+        console=Console(),
+    )
+    beside = "" if (out.parent / "parser").is_dir() else f" --parser {parser}"
+    typer.echo(
+        f"{out}: version {card.version}; serve it with `heedful serve --models {out.parent}{beside}`"
+    )
+
+
+@app.command()
 def evaluate(
-    model: Annotated[str, typer.Argument(help="Name of a served bundle, such as ms-san-sst2.")],
+    model: Annotated[
+        str,
+        typer.Argument(help="Name of a served bundle, such as ms-san-sst2, or a bundle's folder."),
+    ],
     task: Annotated[str, typer.Argument(help="Task to score it on, such as sst2.")],
     split: Annotated[Literal["dev", "test"], typer.Option(help="Which split.")] = "dev",
     run: Annotated[
-        Path | None, typer.Option(help="Keep the score in this run's folder, for its next export.")
+        Path | None, typer.Option(help="Keep the scores in this run's folder, for its next export.")
     ] = None,
     url: Annotated[str, typer.Option(help="The running service.")] = "http://127.0.0.1:8000",
+    parser: Annotated[
+        str, typer.Option(help="For a folder: the spaCy pipeline to serve it with.")
+    ] = "bundles/parser",
     data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = Path("../shared/data"),
 ) -> None:
-    """Score a model of a running service on a task's split, over HTTP."""
-    import httpx
-
+    """Score a model on a task's split: one of a running service, or a bundle's folder."""
+    from commands.serving import server
     from training import tasks
-    from training.evaluate import Server, keep, measure
+    from training.evaluate import keep, measure
 
-    with httpx.Client(timeout=60) as client:
-        scores = measure(tasks.get(task), split, data, Server(url, model, client))
+    with server(model, url=url, parser=parser) as predictor:
+        scores = measure(tasks.get(task), split, data, predictor)
     for score in scores:
         if run:
             keep(score, run)
         typer.echo(
-            f"{model} on {score.dataset} {split}: {score.metric} {score.value:.4f} "
-            f"({score.rows} rows)"
+            f"{model} on {score.dataset} {split}: {score.metric} {score.value:.4f} ({score.rows} rows)"
         )
+
+
+@app.command()
+def transfer(
+    model: Annotated[
+        str, typer.Argument(help="Name of a served bundle, a bundle's folder, or minilm.")
+    ],
+    url: Annotated[str, typer.Option(help="The running service.")] = "http://127.0.0.1:8000",
+    parser: Annotated[
+        str, typer.Option(help="For a folder: the spaCy pipeline to serve it with.")
+    ] = "bundles/parser",
+    results: Annotated[Path, typer.Option(help="Folder of the records.")] = Path("results"),
+    data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = Path("../shared/data"),
+    threads: Annotated[int, typer.Option(min=1, help="Threads of torch, for MiniLM.")] = 1,
+) -> None:
+    """Measure frozen embeddings: logistic regression on five tasks, cosines on two, speed beside MiniLM."""
+    import torch
+
+    from commands.transfer import record
+
+    torch.set_num_threads(threads)
+    found = record(model, results, url=url, parser=parser, data=data)
+    for name, value in (found["accuracy"] | found["similarity"]).items():
+        typer.echo(f"{name}: {value:.4f}")
+    typer.echo(
+        f"{found['sentences_per_second']:.0f} sentences a second, MiniLM "
+        f"{found['minilm_sentences_per_second']:.0f}"
+    )
+
+
+@app.command()
+def reproduce(
+    table: Annotated[str, typer.Argument(help="A table of results/tables, such as lama-r8.")],
+    results: Annotated[Path, typer.Option(help="Folder of tables and records.")] = Path("results"),
+    runs: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path("runs/reproduce"),
+    data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = Path("../shared/data"),
+    parser: Annotated[
+        str, typer.Option(help="spaCy pipeline, a folder or a package.")
+    ] = "bundles/parser",
+    threads: Annotated[int, typer.Option(min=1, help="Threads of torch.")] = 1,
+) -> None:
+    """Train and measure every run of a paper's table that has no record yet."""
+    import torch
+    from rich.console import Console
+
+    from commands.reproduce import reproduce
+
+    torch.set_num_threads(threads)
+    reproduce(table, results, runs, data=data, parser=parser, console=Console())
+    typer.echo(f"records are in {results}/runs/{table}: `heedful report` writes them up")
+
+
+@app.command()
+def report(
+    out: Annotated[Path, typer.Option(help="The page.")] = Path("docs/results.md"),
+    bundles: Annotated[Path, typer.Option(help="Folder of the bundles.")] = Path("bundles"),
+    results: Annotated[Path, typer.Option(help="Folder of tables and records.")] = Path("results"),
+) -> None:
+    """Write docs/results.md from the cards and the records."""
+    from training.files import write_whole
+    from training.report import report
+
+    page = report(bundles, results)
+    write_whole(out, lambda part: part.write_text(page, encoding="utf-8"))
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from export.bundle import Trained
 from export.errors import ExportError
 from runtime.card import ParserCard, ScoreCard, TrainingCard
 from text.vocab import Vocab
-from training import checkpoint, tasks
+from training import checkpoint
 from training.config import RunConfig
 from training.model import make_model
 
@@ -27,7 +27,9 @@ def read(run: Path) -> Trained:
     record: dict[str, Any] = json.loads((run / checkpoint.RECORD).read_text(encoding="utf-8"))
     config = RunConfig.model_validate(record["config"])
     vocab = Vocab.load(run / checkpoint.VOCAB)
-    model = make_model(config, tasks.get(config.task), torch.zeros(len(vocab), config.words.dim))
+    kind, labels = record["kind"], tuple(record["labels"])
+    table = torch.zeros(len(vocab), config.words.dim)
+    model = make_model(config, kind, len(labels), table)
     model.load_state_dict(checkpoint.load(run / checkpoint.BEST))
     recorded = ScoreCard(split="dev", **{"metric": "accuracy", **record["dev"]})
     scores = {(recorded.dataset, "dev", recorded.metric): recorded}
@@ -38,11 +40,11 @@ def read(run: Path) -> Trained:
         encoder=config.encoder.name,
         config=config.encoder_keywords(),
         model=model.sentence,
-        head=None if record["kind"] == "embedding" else model.head,
+        head=None if kind == "embedding" else model.head,
         vocab=vocab,
         task=record["task"],
-        kind=record["kind"],
-        labels=tuple(record["labels"]),
+        kind=kind,
+        labels=labels,
         max_tokens=config.max_tokens,
         alpha=config.alpha,
         parser=ParserCard.model_validate(record["parser"]),
@@ -53,7 +55,7 @@ def read(run: Path) -> Trained:
             seed=config.seed,
             epochs=record["epochs"],
             config=record["file"],
-            command=shlex.join(["heedful", "train", record["file"]]),
+            command=record.get("command", shlex.join(["heedful", "train", record["file"]])),
             commit=record["commit"],
         ),
         licence=config.licence,

@@ -36,6 +36,10 @@ class Score:
     value: float
     rows: int
 
+    def as_dict(self) -> dict[str, Any]:
+        """As the card has it."""
+        return asdict(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Server:
@@ -55,8 +59,7 @@ class Server:
             return np.array(self._post("/relatedness", {"pairs": pairs})["scores"])
         if task.kind == "embedding":
             first, second = (
-                np.array(self._post("/embed", {"inputs": list(side)}))
-                for side in zip(*(one.texts for one in examples), strict=True)
+                self.embed(side) for side in zip(*(one.texts for one in examples), strict=True)
             )
             cosines: npt.NDArray[Any] = (first * second).sum(axis=1)
             return cosines
@@ -71,6 +74,10 @@ class Server:
         classes = {label: i for i, label in enumerate(task.labels)}
         return np.array([classes.get(label, -1) for label in found])
 
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """(N, D) vectors of length 1. Raises TrainingError."""
+        return np.array(self._post("/embed", {"inputs": list(texts)}), np.float32)
+
     def _post(self, route: str, fields: dict[str, Any]) -> Any:
         body = {**fields, "model": self.model, "truncate": True}  # training cut its texts as well
         try:
@@ -84,17 +91,22 @@ class Server:
         return response.json()
 
 
+def predict(examples: Sequence[Example], task: Task, predictor: Predictor) -> npt.NDArray[Any]:
+    """(N,) the predictor's answers, asked for in groups."""
+    starts = range(0, len(examples), BATCH)
+    return np.concatenate(
+        [
+            predictor.predict(examples[start : start + BATCH], task)
+            for start in track(starts, task.name, transient=True)
+        ]
+    )
+
+
 def measure(task: Task, split: str, data: Path, predictor: Predictor) -> list[Score]:
     """Every metric of the task's kind on `dev` or `test`, the dev metric first."""
     source: Source = {"dev": task.dev, "test": task.test}[split]
     examples = source.read(data)
-    starts = range(0, len(examples), BATCH)
-    answers = np.concatenate(
-        [
-            predictor.predict(examples[start : start + BATCH], task)
-            for start in track(starts, f"{task.name} {split}", transient=True)
-        ]
-    )
+    answers = predict(examples, task, predictor)
     gold = labels(examples)
     return [
         Score(source.name, split, name, metric(answers, gold), len(examples))
@@ -107,6 +119,6 @@ def keep(score: Score, run: Path) -> None:
     file = run / checkpoint.SCORES
     scores = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
     same = ("dataset", "split", "metric")
-    new = asdict(score)
+    new = score.as_dict()
     others = [old for old in scores if any(old[key] != new[key] for key in same)]
     write_json(file, [*others, new])

@@ -56,13 +56,17 @@ class Stateful(Protocol):
     def load_state_dict(self, state_dict: dict[str, Any]) -> Any: ...
 
 
-def train(config: RunConfig, paths: Paths, *, resume: bool, console: Console) -> dict[str, Any]:
+def train(
+    config: RunConfig, paths: Paths, *, resume: bool, console: Console, task: Task | None = None
+) -> dict[str, Any]:
     """Train to the last epoch or until patience ends; the record that goes to `run.json`.
+
+    `task` is one that `training.tasks` does not know by `config.task`.
 
     Deterministic for a seed and a number of threads, also across an interruption and `resume`.
     Raises ConfigError where the folder holds another run, DataMissing, ParserError.
     """
-    task = get_task(config.task)
+    task = task or get_task(config.task)
     commit = _commit()  # now: the tree may change while the run goes on
     torch.manual_seed(config.seed)
     paths.run.mkdir(parents=True, exist_ok=True)
@@ -78,7 +82,7 @@ def train(config: RunConfig, paths: Paths, *, resume: bool, console: Console) ->
     goal = objective(task.kind, config, paths.cache)
     train_set, dev_set, vocab, table, parser = _arrays(config, task, goal, parts, paths)
     write_whole(paths.run / checkpoint.VOCAB, vocab.save)
-    model = make_model(config, task, table)
+    model = make_model(config, task.kind, len(task.labels), table)
     _start_context(model.sentence.encoder, table, train_set.rows.ids)
     model.to(config.device)
 

@@ -9,7 +9,7 @@ from models.sentence import SentenceEncoder, word_table
 from text.batch import Batch
 from training import teacher
 from training.config import RunConfig
-from training.tasks.base import Task
+from training.tasks.base import Kind
 
 
 class Model(nn.Module):
@@ -35,21 +35,21 @@ class Model(nn.Module):
         return vectors
 
 
-def make_model(config: RunConfig, task: Task, table: Tensor) -> Model:
+def make_model(config: RunConfig, kind: Kind, classes: int, table: Tensor) -> Model:
     """The model a configuration describes, over a (V, D) table of word vectors."""
     encoder = build(config.encoder.name, config.encoder_keywords())
     embedding = word_table(table, frozen=config.words.frozen)
-    head = _head(config, task, encoder.dim)
+    head = _head(config, kind, classes, encoder.dim)
     return Model(SentenceEncoder(embedding, encoder), head, config.alpha)
 
 
-def _head(config: RunConfig, task: Task, dim: int) -> nn.Module:
+def _head(config: RunConfig, kind: Kind, classes: int, dim: int) -> nn.Module:
     """The head of the task's kind; for an embedding the layer to the teacher's size, which no bundle holds."""
-    if task.kind == "embedding":
+    if kind == "embedding":
         return nn.Linear(dim, teacher.SIZE)
     layers = config.head.model_dump()
-    if task.kind == "relatedness":
+    if kind == "relatedness":
         return RelatednessHead(dim, **layers)
     entry = ENCODERS[config.encoder.name]
-    head = entry.nli if task.kind == "nli" else entry.classification
-    return head(dim, classes=len(task.labels), **layers)
+    head = entry.nli if kind == "nli" else entry.classification
+    return head(dim, classes=classes, **layers)

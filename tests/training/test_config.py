@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from models.registry import build
-from training import config
+from models.registry import ENCODERS, build
+from training import config, tasks
 from training.errors import ConfigError
 
 FILES = sorted(Path("configs").rglob("*.toml"))
@@ -44,9 +44,14 @@ def test_a_missing_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=str)
-def test_every_published_configuration_builds_its_encoder(file: Path) -> None:
+def test_every_published_configuration_names_a_task_and_builds_its_encoder(file: Path) -> None:
     run = config.read(file)
     build(run.encoder.name, run.encoder_keywords())
+    tasks.get(run.task)
+
+
+def test_every_encoder_has_a_configuration() -> None:
+    assert {config.read(file).encoder.name for file in FILES} == set(ENCODERS)
 
 
 def test_an_ablation_differs_from_the_whole_in_its_encoder_alone() -> None:

@@ -17,10 +17,9 @@ from text.batch import Batch, Sentence, collate
 from training.config import RunConfig
 from training.model import Model, make_model
 from training.objectives import Distillation, Objective, objective, relation_loss, spread
-from training.tasks.base import Example, Kind, Source, Task
+from training.tasks.base import Example, Kind
 
 Floats = npt.NDArray[np.float64]
-NONE = Source("none", "CC0-1.0", "none", lambda _: [])
 LABELS: dict[Kind, tuple[str, ...]] = {
     "nli": ("entailment", "neutral", "contradiction"),
     "classification": ("good", "bad"),
@@ -28,10 +27,9 @@ LABELS: dict[Kind, tuple[str, ...]] = {
 
 
 def made(kind: Kind, config: RunConfig) -> tuple[Objective, Model]:
-    task = Task("toy", kind, LABELS.get(kind, ()), (NONE,), NONE, NONE)
     torch.manual_seed(0)
-    dim = config.words.dim
-    model = make_model(config, task, torch.from_numpy(word_table(dimension=dim))).eval()
+    table = torch.from_numpy(word_table(dimension=config.words.dim))
+    model = make_model(config, kind, len(LABELS.get(kind, ())), table).eval()
     return objective(kind, config, Path("cache")), model
 
 

@@ -33,6 +33,25 @@ def test_a_glove_line_of_another_width_is_named(tmp_path: Path) -> None:
         vectors.source(str(file), tmp_path)
 
 
+def test_a_bundles_own_vectors() -> None:
+    bundle = "bundles/ms-san-sst2"
+    words, size = vectors.outline(bundle, 100)
+    table = vectors.source(bundle, Path())
+    assert (len(words), size) == (100, 300)
+    assert table.has([*words, "<pad>", "<unk>", "qqqq"]).tolist() == [True] * 100 + [False] * 3
+    found = table.look_up(["good", "great", "bad"])
+    unit = found / np.linalg.norm(found, axis=1, keepdims=True)
+    assert unit[0] @ unit[1] > unit[0] @ unit[2]
+
+
+def test_the_commonest_words_of_a_glove_file(tmp_path: Path) -> None:
+    file = tmp_path / "glove.txt"
+    file.write_text("The 1 2\ncat 5 6\ndog 7 8\n")
+    assert vectors.outline(str(file), 2) == (["the", "cat"], 2)
+    with pytest.raises(DataMissing, match=r"no word vectors .*none"):
+        vectors.outline(str(tmp_path / "none"), 2)
+
+
 def test_an_unknown_source_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataMissing, match="wordbridge"):
         vectors.source("nowhere.txt", tmp_path)

@@ -23,6 +23,10 @@ class Example:
     label: float
 
 
+Reader = Callable[[Path], list[Example]]
+"""Reads every example under the data folder. Raises DataMissing, DataError."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """One file or set of files that examples are read from, with what a model card has to say of it."""
@@ -30,8 +34,7 @@ class Source:
     name: str
     licence: str
     note: str
-    read: Callable[[Path], list[Example]]
-    """Reads every example under the data folder. Raises DataMissing."""
+    read: Reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +62,18 @@ def find(data: Path, candidates: tuple[str, ...], *, get_from: str) -> Path:
     )
 
 
-def lines(path: Path) -> Iterator[str]:
-    """Lines of a UTF-8 file, gzipped or not, without their line ends."""
+def lines(path: Path, encoding: str = "utf-8") -> Iterator[str]:
+    """Lines of a text file, gzipped or not, without their line ends. Raises DataError where it is not `encoding`."""
     with (
-        gzip.open(path, "rt", encoding="utf-8")
+        gzip.open(path, "rt", encoding=encoding)
         if path.suffix == ".gz"
-        else path.open(encoding="utf-8") as file
+        else path.open(encoding=encoding) as file
     ):
-        for line in file:
-            yield line.rstrip("\n")
+        try:
+            for line in file:
+                yield line.rstrip("\n")
+        except UnicodeDecodeError as error:
+            raise DataError(f"{path.name}: not {encoding}: {error.reason}") from error
 
 
 def records(path: Path) -> Iterator[dict[str, Any]]:

@@ -11,6 +11,7 @@ from training.tasks.base import Example, Source, Task, find, records
 
 LABELS = ("entailment", "neutral", "contradiction")
 SNLI_LICENCE = "CC BY-SA 4.0"
+MNLI_LICENCE = "OANC, CC BY-SA 3.0 and others, by genre"
 
 
 def _read(*candidates: str, get_from: str) -> Callable[[Path], list[Example]]:
@@ -38,6 +39,13 @@ def _other(name: str, licence: str, *files: str, note: str = "whole", get_from: 
     return Source(name, licence, note, _read(*files, get_from=get_from))
 
 
+def multinli(split: str, here: str, *, note: str) -> Source:
+    """A split of MultiNLI, from the official file or from `here`."""
+    official = (f"multinli_1.0/multinli_1.0_{split}.jsonl", f"multinli_1.0_{split}.jsonl")
+    site = "https://cims.nyu.edu/~sbowman/multinli/ (multinli_1.0.zip)"
+    return _other("mnli", MNLI_LICENCE, *official, here, note=note, get_from=site)
+
+
 SNLI_TRAIN = _snli(
     "train",
     "snli/train_subset.jsonl",
@@ -45,16 +53,13 @@ SNLI_TRAIN = _snli(
 )
 SNLI_DEV = _snli("dev", "snli/dev.jsonl")
 SNLI_TEST = _snli("test", "snli/test.jsonl")
+MNLI_TRAIN = multinli(
+    "train",
+    "mnli/train_subset.jsonl",
+    note="the official train split, or a subset of 37,847 pairs",
+)
 MORE = (
-    _other(
-        "mnli",
-        "OANC, CC BY-SA 3.0 and others, by genre",
-        "multinli_1.0/multinli_1.0_train.jsonl",
-        "multinli_1.0_train.jsonl",
-        "mnli/train_subset.jsonl",
-        note="the official train split, or a subset of 37,847 pairs",
-        get_from="https://cims.nyu.edu/~sbowman/multinli/ (multinli_1.0.zip)",
-    ),
+    MNLI_TRAIN,
     _other(
         "nli_counterfactual_original",
         "Apache-2.0",

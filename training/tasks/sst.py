@@ -73,7 +73,7 @@ def _phrases(classes: Callable[[int], int | None]) -> Callable[[Path], list[Exam
     return read
 
 
-def _sentences(split: str, classes: Callable[[int], int | None]) -> Callable[[Path], list[Example]]:
+def sentences(split: str, classes: Callable[[int], int | None]) -> Callable[[Path], list[Example]]:
     def read(data: Path) -> list[Example]:
         return _examples((tree[-1] for tree in _trees(data, split)), classes)
 
@@ -96,13 +96,13 @@ def _task(name: str, labels: tuple[str, ...], classes: Callable[[int], int | Non
         kind="classification",
         labels=labels,
         train=(Source("sst", LICENCE, "every node of the train trees", _phrases(classes)),),
-        dev=Source("sst", LICENCE, "whole sentences", _sentences("dev", classes)),
-        test=Source("sst", LICENCE, "whole sentences", _sentences("test", classes)),
+        dev=Source("sst", LICENCE, "whole sentences", sentences("dev", classes)),
+        test=Source("sst", LICENCE, "whole sentences", sentences("test", classes)),
         background=(_unlabelled("imdb/train"),),
     )
 
 
-WHOLE_TRAIN = Source("sst", LICENCE, "whole train sentences", _sentences("train", five))
+WHOLE_TRAIN = Source("sst", LICENCE, "whole train sentences", sentences("train", five))
 """For tasks that learn from sentences, not from phrases."""
 
 TASKS = (_task("sst5", FIVE, five), _task("sst2", TWO, two))

@@ -1,0 +1,56 @@
+from pathlib import Path
+
+import pytest
+
+from training import fit
+from training.errors import DataError
+from training.table import Row
+from training.tasks.nli import LABELS
+
+FILE, NONE = Path("my.csv"), Path()
+
+
+def rows(labels: tuple[str, ...], count: int, width: int = 1) -> list[Row]:
+    """`count` rows, labels in turn; each text stands twice, with one label."""
+    return [
+        Row(
+            i + 2,
+            (f"text {i // 2 // len(labels)} {i % len(labels)}",) * width,
+            labels[i % len(labels)],
+        )
+        for i in range(count)
+    ]
+
+
+def test_equal_texts_stay_on_one_side() -> None:
+    task = fit.make_task(rows(("b", "a"), 400), FILE, words=(), seed=1)
+    assert (task.kind, task.labels, task.name) == ("classification", ("a", "b"), "my")
+    parts = [source.read(NONE) for source in (*task.train, task.dev, task.test)]
+    assert [len(part) for part in parts] == [320, 40, 40]
+    texts = [{one.texts for one in part} for part in parts]
+    assert sum(map(len, texts)) == 200 == len(set().union(*texts))
+    assert parts == [
+        source.read(NONE)
+        for found in [fit.make_task(rows(("b", "a"), 400), FILE, words=(), seed=1)]
+        for source in (*found.train, found.dev, found.test)
+    ]
+
+
+def test_pairs_with_the_labels_of_nli() -> None:
+    task = fit.make_task(rows(LABELS, 90, width=2), FILE, words=(), seed=1)
+    assert (task.kind, set(task.labels)) == ("nli", set(LABELS))
+    with pytest.raises(DataError, match=r"here they are no, yes: rename them"):
+        fit.make_task(rows(("yes", "no"), 90, width=2), FILE, words=(), seed=1)
+
+
+def test_too_few_rows() -> None:
+    with pytest.raises(DataError, match=r"my\.csv: 4 rows of 2 labels are too few"):
+        fit.make_task(rows(("a", "b"), 4), FILE, words=(), seed=1)
+
+
+def test_common_words_are_background_texts() -> None:
+    words = [f"w{i}" for i in range(250)]
+    task = fit.make_task(rows(("a", "b"), 40), FILE, words=words, seed=1)
+    texts = [one.texts[0] for source in task.background for one in source.read(NONE)]
+    assert " ".join(texts).split() == words
+    assert len(texts) == 3

@@ -1,0 +1,108 @@
+"""A user's file: what is read, and what is refused, with its line and the remedy."""
+
+import csv
+import json
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from training.errors import DataError
+from training.table import Row, read
+
+GOOD = "text,label\ngood film,pos\nfine film,pos\nbad film,neg\npoor film,neg\n"
+
+
+def write(folder: Path, name: str, content: str | bytes) -> Path:
+    file = folder / name
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return file
+
+
+cells = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), max_size=12)
+filled = cells.filter(lambda text: text.strip() != "")
+
+
+@given(st.lists(st.tuples(filled, filled), min_size=1, max_size=6))
+def test_what_is_written_is_read(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]]
+) -> None:
+    rows = [*rows, *rows]  # no label is seen once
+    labels = ("x", "y")
+    folder = tmp_path_factory.mktemp("table")
+    records = [(a, labels[i % 2], b) for i, (a, b) in enumerate([*rows, *rows])]
+    expected = [((a, b), label) for a, label, b in records]
+    for suffix, separator in ((".csv", ","), (".tsv", "\t")):
+        out = StringIO(newline="")
+        writer = csv.writer(out, delimiter=separator)
+        writer.writerows([("first", "label", "second"), *records])
+        found = read(write(folder, f"t{suffix}", out.getvalue()), ("first", "second"), "label")
+        assert [(row.texts, row.label) for row in found] == expected
+    lines = [json.dumps({"first": a, "label": label, "second": b}) for a, label, b in records]
+    found = read(write(folder, "t.jsonl", "\n".join(lines)), ("first", "second"), "label")
+    assert [(row.texts, row.label) for row in found] == expected
+    assert [row.line for row in found] == list(range(1, len(expected) + 1))
+
+
+def test_rows_know_where_they_begin(tmp_path: Path) -> None:
+    content = '\ufefflabel,text\r\na,"two\nlines"\r\na,one\r\n b ,x\r\nb,y\r\n\r\n'
+    rows = read(write(tmp_path, "t.csv", content), ("text",), "label")
+    assert rows == [
+        Row(2, ("two\nlines",), "a"),
+        Row(4, ("one",), "a"),
+        Row(5, ("x",), "b"),
+        Row(6, ("y",), "b"),
+    ]
+
+
+def test_labels_of_json_may_be_numbers(tmp_path: Path) -> None:
+    content = "".join(f'{{"t": "x {i}", "stars": {i % 2}}}\n' for i in range(4))
+    rows = read(write(tmp_path, "t.jsonl", content), ("t",), "stars")
+    assert [row.label for row in rows] == ["0", "1", "0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("t.xlsx", GOOD, r"t\.xlsx: .*\.csv, \.tsv or \.jsonl"),
+        ("t.csv", GOOD.replace("label", "class"), r"t\.csv:1: no column 'label'.*text, class"),
+        ("t.csv", "text,label,label\n", r"t\.csv:1: two columns 'label'"),
+        ("t.csv", "", r"t\.csv:1: no column 'text'.*nothing"),
+        ("t.csv", "text,label\n", r"t\.csv holds no row"),
+        ("t.csv", GOOD + "so, so,neg\n", r"t\.csv:6: 3 cells .* has 2: .*quotes.* comma"),
+        ("t.tsv", "text\tlabel\nso\tso\tneg\n", r"t\.tsv:2: 3 cells .* tab"),
+        ("t.csv", GOOD + " ,neg\n,pos\n", r"t\.csv:6: 'text' is empty \(lines 6, 7\): fill"),
+        ("t.csv", GOOD + "ok,\n", r"t\.csv:6: 'label' is empty"),
+        ("t.csv", GOOD + "\nok,neg\n", r"t\.csv:6: 'text' is empty"),
+        ("t.csv", GOOD + ",neg\n" * 9, r"lines 6, 7, 8, 9, 10 and 4 more"),
+        ("t.csv", GOOD.replace("neg", "pos"), r"t\.csv:2: every row has the label 'pos'"),
+        ("t.csv", GOOD + "meh,so-so\n", r"t\.csv:6: label 'so-so' is seen once: add"),
+        ("t.csv", GOOD + "a,1\nb,2\n", r"t\.csv:6: label '1' is seen once \(2 labels are\)"),
+        ("t.csv", GOOD.encode() + b"caf\xe9,pos\n", r"t\.csv:6: byte 0xe9 is not UTF-8: save"),
+        ("t.csv", GOOD + '"open,pos\nend,neg\n', r"t\.csv:6: a quote is opened .* not closed"),
+        ("t.csv", GOOD + 'a,pos\n"a "b" c",pos\n', r"t\.csv:7: a quote is opened"),
+        ("t.jsonl", '{"text": "a", "label": "b"}\n{"text"\n', r"t\.jsonl:2: not JSON"),
+        ("t.jsonl", "[1]\n", r"t\.jsonl:1: not a JSON object"),
+        ("t.jsonl", '{"text": "a"}\n', r"t\.jsonl:1: no 'label': it holds text"),
+        ("t.jsonl", '{"text": ["a"], "label": "b"}\n', r"t\.jsonl:1: 'text' must be a string"),
+        ("t.jsonl", '{"text": null, "label": "b"}\n', r"t\.jsonl:1: 'text' is empty"),
+        (
+            "t.jsonl",
+            '{"text": "\\ud83d", "label": "b"}\n{"text": "x", "label": "b"}\n',
+            r"t\.jsonl:1: holds half of a surrogate pair",
+        ),
+        ("t.tsv", "text\tlabel\na\0b\tx\nb\tx\nc\ty\nd\ty\n", r"t\.tsv:2: holds a NUL"),
+    ],
+)
+def test_what_cannot_be_used_is_named_with_its_line(
+    tmp_path: Path, name: str, content: str | bytes, said: str
+) -> None:
+    with pytest.raises(DataError, match=said):
+        read(write(tmp_path, name, content), ("text",), "label")
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"none\.csv cannot be read: No such file"):
+        read(tmp_path / "none.csv", ("text",), "label")

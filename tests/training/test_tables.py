@@ -1,0 +1,128 @@
+"""Tables, records and the page that is written from them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from training import tables, tasks
+from training.errors import ConfigError
+from training.report import report
+from training.tables import RowConfig
+
+BUNDLES, RESULTS = Path("bundles"), Path("results")
+TABLE = """
+title = "Toys"
+full = "Whole"
+seeds = [1, 2]
+
+[[rows]]
+name = "Whole"
+config = "configs/ms-san-trec.toml"
+paper = 0.942
+
+[[rows]]
+name = "No tree, no words"
+config = "configs/ms-san-trec.toml"
+set = { alpha = 0.5, encoder = { config = { dependency = false } } }
+"""
+
+
+def record(folder: Path, name: str, value: float) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    found = {
+        "parameters": 1_082_100,
+        "scores": [{"metric": "accuracy", "value": value}],
+        "data": [{"name": "trec", "rows": 4906, "note": "whole"}],
+    }
+    (folder / f"{name}.json").write_text(json.dumps(found))
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "toys.toml").write_text(TABLE)
+    (tmp_path / "goals.toml").write_bytes((RESULTS / "goals.toml").read_bytes())
+    return tmp_path
+
+
+def test_a_row_replaces_fields_of_its_configuration(results: Path) -> None:
+    whole, cut = tables.read(results / "tables" / "toys.toml").rows
+    assert list(whole.runs((1, 2))) == ["whole-seed1", "whole-seed2"]
+    first = whole.runs((1,))["whole-seed1"]
+    run = cut.runs((2,))["no-tree-no-words-seed2"]
+    assert (run.seed, run.alpha) == (2, 0.5)
+    assert run.encoder.config == {**first.encoder.config, "dependency": False}
+    assert run.optimiser == first.optimiser
+
+
+def test_a_row_of_ten_folds() -> None:
+    row = RowConfig(name="CR", config=Path("configs/ms-san-cr.toml"), folds=True)
+    runs = row.runs((1,))
+    assert [run.task for run in runs.values()] == [f"cr:{fold}" for fold in range(10)]
+    assert "cr-seed1-fold9" in runs
+
+
+@pytest.mark.parametrize("file", sorted((RESULTS / "tables").glob("*.toml")), ids=lambda f: f.stem)
+def test_a_table_of_ours_names_configurations_and_tasks(file: Path) -> None:
+    table = tables.read(file)
+    assert table.full in (None, *(row.name for row in table.rows))
+    names = [name for row in table.rows for name in row.runs(table.seeds)]
+    assert len(names) == len(set(names))
+    for row in table.rows:
+        for run in row.runs(table.seeds).values():
+            tasks.get(run.task)
+
+
+def test_an_unknown_table_names_the_known_ones(results: Path) -> None:
+    with pytest.raises(ConfigError, match="no table none: known are toys"):
+        tables.read(results / "tables" / "none.toml")
+    (results / "tables" / "toys.toml").write_text("title = 3\n")
+    with pytest.raises(ConfigError, match=r"toys\.toml: title: Input should be"):
+        tables.read(results / "tables" / "toys.toml")
+
+
+def test_the_page_of_a_table(results: Path) -> None:
+    runs = results / "runs" / "toys"
+    assert "| Whole |  | not run | 0 | 94.2 |" in report(BUNDLES, results)
+    record(runs, "whole-seed1", 0.9)
+    record(runs, "no-tree-no-words-seed1", 0.85)
+    page = report(BUNDLES, results)
+    assert "| Whole | 1,082,100 | 90.0 | 1 | 94.2 |" in page
+    assert "- Whole less No tree, no words: 5.0 (one run each: no deviation is known)." in page
+    assert "- Trained on trec, 4,906 rows: whole." in page
+    record(runs, "whole-seed2", 0.92)
+    page = report(BUNDLES, results)
+    assert "| Whole | 1,082,100 | 91.0 ± 1.4 | 2 | 94.2 |" in page
+    assert "6.0 (more than the deviation, 1.4)" in page
+    record(runs, "no-tree-no-words-seed1", 0.905)
+    assert "0.5 (not more than the deviation, 1.4)" in report(BUNDLES, results)
+
+
+def test_the_page_of_the_shipped_models(results: Path) -> None:
+    """A card's score stands beside the goal of its task and the figure of its encoder."""
+    page = report(BUNDLES, results)
+    for file in BUNDLES.glob("*/card.json"):
+        card: dict[str, Any] = json.loads(file.read_text())
+        for score in card["scores"]:
+            shown = (
+                f"{100 * score['value']:.1f}"
+                if score["metric"] == "accuracy"
+                else f"{score['value']:.3f}"
+            )
+            start = f"| `{card['name']}` | {score['dataset']} | {score['split']} | {score['metric']} | {shown} |"
+            assert start in page
+    assert (
+        "| `ms-san-sst2` | sst | test | accuracy | 86.1 | 88.6 | 86.0 | 88.6 | 1,821 | 1 |" in page
+    )
+    assert (
+        "| `ms-san-sst5` | sst | test | accuracy | 49.5 | 53.5 | 49.0 | 53.5 | 2,210 | 1 |" in page
+    )
+
+
+def test_the_page_is_that_of_the_records() -> None:
+    """After a change of a bundle or a record: `heedful report`."""
+    page = report(BUNDLES, RESULTS)
+    assert page == report(BUNDLES, RESULTS)
+    assert Path("docs/results.md").read_text(encoding="utf-8") == page

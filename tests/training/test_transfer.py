@@ -1,0 +1,82 @@
+"""The measures of frozen embeddings, on data whose answer is known: one dimension a word."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from training import transfer
+from training.transfer import Floats
+
+WORDS = ("good", "bad", "film", "who", "where", "how")
+FOLDED = ("cr", "mpqa", "subj")
+
+
+def embed(texts: Sequence[str]) -> Floats:
+    """(N, 6) how often each word stands in a text."""
+    return np.array([[text.split().count(word) for word in WORDS] for text in texts], np.float32)
+
+
+def blind(texts: Sequence[str]) -> Floats:
+    return np.ones((len(texts), 2), np.float32)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    files = {"CR/custrev": ("neg", "pos"), "MPQA/mpqa": ("neg", "pos")}
+    files["SUBJ/subj"] = ("objective", "subjective")
+    for name, (first, second) in files.items():
+        (tmp_path / name).parent.mkdir()
+        Path(f"{tmp_path / name}.{first}").write_text("bad film\n" * 60)
+        Path(f"{tmp_path / name}.{second}").write_text("good film\n" * 40)
+    questions = "HUM:ind who film\nLOC:city where film\nNUM:dist how film\n" * 20
+    (tmp_path / "train_5500.label").write_text(questions)
+    (tmp_path / "TREC_10.label").write_text(questions)
+    (tmp_path / "trees").mkdir()
+    trees = "(4 (4 good) (2 film))\n(0 (0 bad) (2 film))\n" * 20
+    for split in ("train", "dev", "test"):
+        (tmp_path / "trees" / f"{split}.txt").write_text(trees)
+    pairs = [("good", "good film", 4.0), ("good", "good", 5.0), ("good", "bad", 1.0)]
+    rows = [{"a": a, "b": b, "score": score, "label": "neutral"} for a, b, score in pairs]
+    for name in ("stsb/dev.jsonl", "sick/test.jsonl"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path
+
+
+def test_vectors_that_tell_and_vectors_that_do_not(data: Path) -> None:
+    told = transfer.accuracies(embed, data)
+    assert told == dict.fromkeys((*FOLDED, "trec", "sst2"), 1.0)
+    untold = transfer.accuracies(blind, data)
+    assert {name: untold[name] for name in FOLDED} == dict.fromkeys(
+        FOLDED, 0.6
+    )  # the commoner label
+    assert untold["trec"] == pytest.approx(1 / 3)
+    assert untold["sst2"] == 0.5
+
+
+def test_cosines_against_the_gold_scores(data: Path) -> None:
+    found = transfer.similarities(embed, data)
+    assert found["stsb dev spearman"] == pytest.approx(1)
+    expected = np.corrcoef([np.sqrt(0.5), 1, 0], [4, 5, 1])[0, 1]
+    assert found["sick test pearson"] == pytest.approx(expected, abs=1e-6)
+
+
+def test_models_take_turns() -> None:
+    seen: list[tuple[str, tuple[str, ...]]] = []
+
+    def recorded(name: str) -> transfer.Embed:
+        def embed(texts: Sequence[str]) -> Floats:
+            seen.append((name, tuple(texts)))
+            return blind(texts)
+
+        return embed
+
+    texts = [str(i) for i in range(2000)]
+    rates = transfer.speeds((recorded("a"), recorded("b")), texts)
+    assert [name for name, _ in seen] == ["a", "b"] * transfer.ROUNDS
+    assert all(first[1] == second[1] for first, second in zip(seen[::2], seen[1::2], strict=True))
+    assert len({group for _, group in seen}) == transfer.ROUNDS
+    assert min(rates) > 0

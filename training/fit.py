@@ -1,0 +1,82 @@
+"""A user's labelled texts -> a task and the configuration of its run: what `heedful fit` trains."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from training.config import EncoderConfig, HeadConfig, OptimiserConfig, RunConfig, WordsConfig
+from training.errors import DataError
+from training.table import Row
+from training.tasks.base import Example, Reader, Source, Task
+from training.tasks.division import divide
+from training.tasks.nli import LABELS
+
+SHARE = 0.1
+"""Of the rows, for dev; and as much for test."""
+COMMON_WORDS = 30_000
+"""Words beside those of the user's texts that the model knows: texts to come hold other words than theirs."""
+WORDS_A_TEXT = 100
+DIM = 300
+UNSTATED = "not stated: the user's own data"
+
+
+def make_task(rows: Sequence[Row], file: Path, *, words: Sequence[str], seed: int) -> Task:
+    """The rows divided into train, dev and test, equal texts on one side, each label in its share.
+
+    `words` are to be known beside those of the texts. Raises DataError where pairs have other labels
+    than those of NLI, or where the rows are too few to hold any out.
+    """
+    labels = tuple(sorted({row.label for row in rows}))
+    pairs = len(rows[0].texts) == 2
+    if pairs and set(labels) != set(LABELS):
+        raise DataError(
+            f"{file.name}: pairs are answered by /nli, whose labels are {', '.join(LABELS)}, all three; "
+            f"here they are {', '.join(labels[:10])}: rename them, or join the two texts in one column"
+        )
+    examples = [Example(row.texts, labels.index(row.label)) for row in rows]
+    texts = [row.texts for row in rows]
+    test, dev, train = divide(examples, (SHARE, SHARE), groups=texts, seed=seed)
+    if not (test and dev):
+        raise DataError(
+            f"{file.name}: {len(rows)} rows of {len(labels)} labels are too few to hold a tenth of each "
+            f"label out, twice: give ten texts a label"
+        )
+
+    def source(part: list[Example], note: str) -> Source:
+        return Source(file.stem, UNSTATED, f"{note}, divided with seed {seed}", _reader(part))
+
+    return Task(
+        name=file.stem,
+        kind="nli" if pairs else "classification",
+        labels=labels,
+        train=(source(train, "eight tenths"),),
+        dev=source(dev, "a tenth"),
+        test=source(test, "a tenth"),
+        background=(Source("words", UNSTATED, "vocabulary only", _reader(_as_texts(words))),),
+    )
+
+
+def make_config(task: Task, *, encoder: str, word_vectors: str, size: int, seed: int) -> RunConfig:
+    """The settings that did well on the sentence sets of 3,000 to 10,000 rows (docs/experiments.md)."""
+    return RunConfig(
+        task=task.name,
+        encoder=EncoderConfig(name=encoder),
+        words=WordsConfig(
+            vectors=word_vectors, dim=min(DIM, size), scale=3.0, background_min_count=1
+        ),
+        head=HeadConfig(dropout=0.3),
+        optimiser=OptimiserConfig(batch=32, rate=1e-3, word_rate=5e-4, average=0.95),
+        epochs=6,
+        patience=2,
+        seed=seed,
+        licence=UNSTATED,
+    )
+
+
+def _reader(examples: list[Example]) -> Reader:
+    return lambda _: examples
+
+
+def _as_texts(words: Sequence[str]) -> list[Example]:
+    """The words as a few long texts, which are read faster than as many short ones."""
+    starts = range(0, len(words), WORDS_A_TEXT)
+    return [Example((" ".join(words[start : start + WORDS_A_TEXT]),), 0) for start in starts]

@@ -1,0 +1,84 @@
+"""The tables that are reproduced: what `results/tables/<name>.toml` asks for, and what was measured of it.
+
+results/
+  goals.toml              what the shipped models are held to, and the papers' figures
+  tables/<name>.toml      a paper's table: rows, each a configuration
+  runs/<name>/*.json      a record a run of a row: seed, fold, scores, data
+  transfer/<model>.json   frozen embeddings under logistic regression
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from training import config
+from training.config import RunConfig, Section
+from training.errors import ConfigError
+from training.tasks.division import FOLDS
+
+
+class RowConfig(Section):
+    """A row: a configuration with the fields of `set` in the place of its own."""
+
+    name: str
+    config: Path
+    paper: float | None = None
+    folds: bool = False
+    """Ten runs a seed, each tested on another fold."""
+    set: dict[str, Any] = Field(default_factory=dict)
+
+    def runs(self, seeds: tuple[int, ...]) -> dict[str, RunConfig]:
+        """Every run of the row by its name, which is a file's. Raises ConfigError."""
+        fields = _merged(config.read(self.config).model_dump(), self.set)
+        folds: list[int | None] = [*range(FOLDS)] if self.folds else [None]
+        name = re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
+        made = {}
+        for seed in seeds:
+            for fold in folds:
+                task = fields["task"] if fold is None else f"{fields['task']}:{fold}"
+                key = f"{name}-seed{seed}" + ("" if fold is None else f"-fold{fold}")
+                made[key] = RunConfig.model_validate({**fields, "seed": seed, "task": task})
+        return made
+
+
+class TableConfig(Section):
+    title: str
+    full: str | None = None
+    """The row of the whole model, which the others take parts from."""
+    seeds: tuple[int, ...]
+    rows: tuple[RowConfig, ...]
+
+
+def read(path: Path) -> TableConfig:
+    """Raises ConfigError."""
+    try:
+        return TableConfig.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError as error:
+        known = ", ".join(sorted(file.stem for file in path.parent.glob("*.toml")))
+        raise ConfigError(f"no table {path.stem}: known are {known or 'none'}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not TOML: {error}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"]))
+        raise ConfigError(f"{path}: {field}: {first['msg']}") from error
+
+
+def records(results: Path, table: str, row: RowConfig, seeds: tuple[int, ...]) -> list[Any]:
+    """The records of a row's runs that are there, in the order of the runs."""
+    files = (results / "runs" / table / f"{name}.json" for name in row.runs(seeds))
+    return [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]
+
+
+def _merged(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`fields` with those of `changes`, tables within tables."""
+    merged = dict(fields)
+    for name, value in changes.items():
+        inner = isinstance(value, Mapping) and isinstance(fields.get(name), Mapping)
+        merged[name] = _merged(fields[name], value) if inner else value
+    return merged

@@ -1,0 +1,98 @@
+"""Seeded divisions of a dataset: a dev split where there is none, and ten folds where there is no test split."""
+
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from training.tasks.base import Example, Reader, Source, Task
+
+SEED = 1
+FOLDS = 10
+
+
+def divide(
+    examples: Sequence[Example],
+    shares: Sequence[float],
+    *,
+    groups: Sequence[Hashable] | None = None,
+    seed: int = SEED,
+) -> list[list[Example]]:
+    """Parts of these shares, then one of all the rest; each label has its share in every part.
+
+    Examples of one group (N values, one an example) stay together, under the label of the first.
+    Within a part the order is that of `examples`.
+    """
+    keys: Sequence[Hashable] = range(len(examples)) if groups is None else groups
+    label_of: dict[Hashable, float] = {}
+    for key, example in zip(keys, examples, strict=True):
+        label_of.setdefault(key, example.label)
+    strata: dict[float, list[Hashable]] = {}
+    for key, label in label_of.items():
+        strata.setdefault(label, []).append(key)
+
+    rng = np.random.default_rng(seed)
+    part_of: dict[Hashable, int] = {}
+    for label in sorted(strata):
+        ends = np.rint(np.cumsum(shares) * len(strata[label]))
+        places = rng.permutation(len(strata[label]))
+        parts = np.searchsorted(ends, places, side="right").tolist()
+        part_of.update(zip(strata[label], parts, strict=True))
+    divided: list[list[Example]] = [[] for _ in range(len(shares) + 1)]
+    for key, example in zip(keys, examples, strict=True):
+        divided[part_of[key]].append(example)
+    return divided
+
+
+def held_out(read: Reader, share: float) -> tuple[Reader, Reader]:
+    """Readers of train and dev: dev is this share of what `read` gives."""
+
+    def train(data: Path) -> list[Example]:
+        return divide(read(data), (share,))[1]
+
+    def dev(data: Path) -> list[Example]:
+        return divide(read(data), (share,))[0]
+
+    return train, dev
+
+
+def divided(
+    name: str,
+    labels: tuple[str, ...],
+    licence: str,
+    note: str,
+    read: Reader,
+    *,
+    fold: int = 0,
+) -> Task:
+    """A dataset without splits in ten parts: `fold` is the test split, the next dev, the other eight train."""
+    dev = (fold + 1) % FOLDS
+    train = [part for part in range(FOLDS) if part not in (fold, dev)]
+    dataset = name.partition(":")[0]
+
+    def source(*wanted: int) -> Source:
+        def read_parts(data: Path) -> list[Example]:
+            parts = divide(read(data), (1 / FOLDS,) * (FOLDS - 1))
+            return [example for part in wanted for example in parts[part]]
+
+        share = f"{len(wanted)} of {FOLDS} parts, divided with seed {SEED}"
+        return Source(dataset, licence, f"{note}; {share}", read_parts)
+
+    return Task(
+        name=name,
+        kind="classification",
+        labels=labels,
+        train=(source(*train),),
+        dev=source(dev),
+        test=source(fold),
+    )
+
+
+def ten_folds(
+    name: str, labels: tuple[str, ...], licence: str, note: str, read: Reader
+) -> tuple[Task, ...]:
+    """The dataset `divided`, and ten-fold cross-validation of it as the tasks `name:0` .. `name:9`."""
+    folds = (
+        divided(f"{name}:{fold}", labels, licence, note, read, fold=fold) for fold in range(FOLDS)
+    )
+    return (divided(name, labels, licence, note, read), *folds)

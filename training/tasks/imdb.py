@@ -1,0 +1,50 @@
+"""IMDB reviews (Maas et al. 2011), negative or positive.
+
+Reads the official `aclImdb/{train,test}/{neg,pos}/*.txt` or JSON lines; line breaks marked up as
+`<br />` become blanks.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from training.tasks.base import Example, Reader, Source, Task, find
+from training.tasks.division import held_out
+from training.tasks.labelled import UNSTATED, examples, json_lines
+
+LABELS = ("negative", "positive")
+NAMES = {"neg": "negative", "pos": "positive"}
+DEV_SHARE = 0.04
+"""1,000 reviews of 25,000, as in the LAMA paper."""
+
+
+def _rows(folder: Path) -> Iterator[tuple[str, str]]:
+    for name in NAMES:
+        for file in sorted((folder / name).glob("*.txt")):
+            yield name, file.read_text(encoding="utf-8")
+
+
+def _read(split: str) -> Reader:
+    def read(data: Path) -> list[Example]:
+        folder = data / "aclImdb" / split
+        site = f"https://ai.stanford.edu/~amaas/data/sentiment/ (aclImdb/{split}/neg and pos)"
+        path = folder if folder.is_dir() else find(data, (f"imdb/{split}.jsonl",), get_from=site)
+        rows = _rows(path) if path.is_dir() else json_lines(path)
+        plain = ((NAMES.get(label, label), text.replace("<br />", " ")) for label, text in rows)
+        return examples(path, plain, LABELS)
+
+    return read
+
+
+TRAIN, DEV = held_out(_read("train"), DEV_SHARE)
+TASKS = (
+    Task(
+        name="imdb",
+        kind="classification",
+        labels=LABELS,
+        train=(Source("imdb", UNSTATED, "whole, but for the 1,000 that are dev", TRAIN),),
+        dev=Source("imdb", UNSTATED, "1,000 of the official train split", DEV),
+        test=Source(
+            "imdb", UNSTATED, "whole; 123 of its 25,000 reviews stand in train too", _read("test")
+        ),
+    ),
+)

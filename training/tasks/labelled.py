@@ -1,0 +1,42 @@
+"""Labelled texts in a file -> examples."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from training.errors import DataError
+from training.tasks.base import Example, lines, records
+
+UNSTATED = "no licence stated with the data"
+
+
+def json_lines(path: Path) -> Iterator[tuple[str, str]]:
+    """(label, text) of each `{"text", "label"}`."""
+    for record in records(path):
+        yield str(record["label"]), record["text"]
+
+
+def label_first(path: Path, separator: str, encoding: str = "utf-8") -> Iterator[tuple[str, str]]:
+    """(label, text) of each line that holds them with `separator` between."""
+    for line in lines(path, encoding):
+        label, _, text = line.partition(separator)
+        yield label, text
+
+
+def one_label(path: Path, label: str, encoding: str = "utf-8") -> Iterator[tuple[str, str]]:
+    """(label, text) of each line of a file that holds the texts of one label."""
+    for line in lines(path, encoding):
+        yield label, line
+
+
+def examples(path: Path, rows: Iterable[tuple[str, str]], labels: tuple[str, ...]) -> list[Example]:
+    """The rows of `path` with labels numbered as in `labels`; empty texts are left out.
+
+    Raises DataError naming the first row with another label.
+    """
+    found = []
+    for number, (label, text) in enumerate(rows, 1):
+        if label not in labels:
+            raise DataError(f"{path.name}:{number}: label {label!r} is none of {', '.join(labels)}")
+        if text.strip():
+            found.append(Example((text.strip(),), labels.index(label)))
+    return found

@@ -1,0 +1,17 @@
+"""MultiNLI (Williams et al. 2018). Dev is the matched dev split; the mismatched one is the test split.
+
+The official test labels are kept by Kaggle. Reads the same layouts as `nli`.
+"""
+
+from training.tasks.base import Task
+from training.tasks.nli import LABELS, MNLI_TRAIN, multinli
+
+DEV = multinli(
+    "dev_matched", "mnli/dev_matched.jsonl", note="whole; 29 train pairs share a premise with it"
+)
+TEST = multinli(
+    "dev_mismatched",
+    "mnli/dev_mismatched_sample1000.jsonl",
+    note="the official mismatched dev split of 9,832 pairs, or a tokenized sample of 1,000",
+)
+TASKS = (Task(name="mnli", kind="nli", labels=LABELS, train=(MNLI_TRAIN,), dev=DEV, test=TEST),)

@@ -1,0 +1,22 @@
+"""MPQA opinions (Wiebe et al. 2005): the polarity of a phrase.
+
+Reads SentEval's `MPQA/mpqa.neg` and `MPQA/mpqa.pos` (a phrase a line) or JSON lines.
+"""
+
+from pathlib import Path
+
+from training.tasks.base import Example
+from training.tasks.division import ten_folds
+from training.tasks.labelled import UNSTATED
+from training.tasks.senteval import by_label
+
+FILES = {"negative": "MPQA/mpqa.neg", "positive": "MPQA/mpqa.pos"}
+NOTE = "whole; 2,363 of 10,603 phrases repeat another, across the folds too, as in the papers"
+
+
+def read(data: Path) -> list[Example]:
+    """Every example. Raises DataMissing, DataError."""
+    return by_label(data, "mpqa", FILES, "utf-8")
+
+
+TASKS = ten_folds("mpqa", tuple(FILES), UNSTATED, NOTE, read)

@@ -1,0 +1,39 @@
+"""Reuters R8: the single-label documents of eight topics of Reuters-21578.
+
+Reads the official `r8-train-all-terms.txt` and `r8-test-all-terms.txt` (label, tab, text) or JSON lines;
+both are lower-cased and hold letters only.
+"""
+
+from pathlib import Path
+
+from training.tasks.base import Example, Reader, Source, Task, find
+from training.tasks.division import held_out
+from training.tasks.labelled import UNSTATED, examples, json_lines, label_first
+
+LABELS = ("acq", "crude", "earn", "grain", "interest", "money-fx", "ship", "trade")
+
+
+def _read(split: str) -> Reader:
+    def read(data: Path) -> list[Example]:
+        official = f"r8-{split}-all-terms.txt"
+        site = "https://ana.cachopo.org/datasets-for-single-label-text-categorization"
+        path = find(data, (official, f"r8/{official}", f"r8/{split}.jsonl"), get_from=site)
+        rows = json_lines(path) if ".jsonl" in path.name else label_first(path, "\t")
+        return examples(path, rows, LABELS)
+
+    return read
+
+
+TRAIN, DEV = held_out(_read("train"), 0.1)
+TASKS = (
+    Task(
+        name="r8",
+        kind="classification",
+        labels=LABELS,
+        train=(Source("r8", UNSTATED, "whole, but for the tenth that is dev", TRAIN),),
+        dev=Source("r8", UNSTATED, "a tenth of the official train split", DEV),
+        test=Source(
+            "r8", UNSTATED, "whole; 4 of its 2,189 texts stand in train too", _read("test")
+        ),
+    ),
+)

@@ -1,0 +1,26 @@
+"""The layout that CR, MPQA and SUBJ share: one file of sentences a label, or JSON lines of all."""
+
+from collections.abc import Mapping
+from itertools import chain
+from pathlib import Path
+
+from training.tasks.base import Example, find
+from training.tasks.labelled import examples, json_lines, one_label
+
+SITE = "https://github.com/facebookresearch/SentEval (data/downstream/get_transfer_data.bash)"
+
+
+def by_label(data: Path, name: str, files: Mapping[str, str], encoding: str) -> list[Example]:
+    """The sentences of `files`, one file for each label in the task's order, or of `<name>/all.jsonl`.
+
+    Raises DataMissing, DataError.
+    """
+    labels = tuple(files)
+    first, *others = files.items()
+    path = find(data, (first[1], f"{name}/all.jsonl"), get_from=SITE)
+    if ".jsonl" in path.name:
+        return examples(path, json_lines(path), labels)
+    paths = [(first[0], path)]
+    paths += [(label, find(data, (file,), get_from=SITE)) for label, file in others]
+    rows = chain.from_iterable(one_label(file, label, encoding) for label, file in paths)
+    return examples(path, rows, labels)

@@ -1,0 +1,38 @@
+"""TREC question types (Li and Roth 2002), the six coarse ones.
+
+Reads the official `train_5500.label` and `TREC_10.label` (`DESC:manner How did ..`, Latin-1) or JSON lines.
+"""
+
+from pathlib import Path
+
+from training.tasks.base import Example, Reader, Source, Task, find
+from training.tasks.division import held_out
+from training.tasks.labelled import UNSTATED, examples, json_lines, label_first
+
+LABELS = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
+
+
+def _read(official: str, here: str) -> Reader:
+    def read(data: Path) -> list[Example]:
+        site = "https://cogcomp.seas.upenn.edu/Data/QA/QC/"
+        path = find(data, (official, f"trec/{official}", here), get_from=site)
+        if ".jsonl" in path.name:
+            return examples(path, json_lines(path), LABELS)
+        rows = label_first(path, " ", "latin-1")  # label:fine text
+        return examples(path, ((label.partition(":")[0], text) for label, text in rows), LABELS)
+
+    return read
+
+
+TRAIN, DEV = held_out(_read("train_5500.label", "trec/train.jsonl"), 0.1)
+TEST = _read("TREC_10.label", "trec/test.jsonl")
+TASKS = (
+    Task(
+        name="trec",
+        kind="classification",
+        labels=LABELS,
+        train=(Source("trec", UNSTATED, "whole, but for the tenth that is dev", TRAIN),),
+        dev=Source("trec", UNSTATED, "a tenth of the official train split", DEV),
+        test=Source("trec", UNSTATED, "whole; 11 of its 500 questions stand in train too", TEST),
+    ),
+)

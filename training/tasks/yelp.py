@@ -1,0 +1,28 @@
+"""Yelp reviews by their stars, 1 to 5, divided by our seed: there is no official split.
+
+Reads the official `yelp_academic_dataset_review.json` (a review a line: `text`, `stars`) or JSON lines.
+"""
+
+from pathlib import Path
+
+from training.tasks.base import Example, find, records
+from training.tasks.division import divided
+from training.tasks.labelled import examples
+
+LABELS = ("1", "2", "3", "4", "5")
+LICENCE = "Yelp Dataset Terms of Use"
+
+
+def read(data: Path) -> list[Example]:
+    """Every example. Raises DataMissing, DataError."""
+    official = "yelp_academic_dataset_review.json"
+    candidates = (official, f"yelp/{official}", "yelp_10k/all.jsonl")
+    path = find(data, candidates, get_from="https://www.yelp.com/dataset")
+    rows = (
+        (str(int(record["stars"] if "stars" in record else record["label"])), record["text"])
+        for record in records(path)
+    )
+    return examples(path, rows, LABELS)
+
+
+TASKS = (divided("yelp", LABELS, LICENCE, "the 10,000 reviews at hand, or all of Yelp's", read),)

@@ -1,0 +1,106 @@
+"""What frozen sentence vectors are good for: logistic regression on them, and their cosines.
+
+As SentEval does (Conneau and Kiela 2018): CR, MPQA and SUBJ in ten folds, TREC and SST-2 on their test
+splits, the regression's strength chosen on rows that are not tested on. SST-2 is trained on whole sentences.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, train_test_split
+
+from training import tasks
+from training.data import labels
+from training.metrics import pearson, spearman
+from training.tasks import cr, mpqa, sst, stsb, subj
+from training.tasks.base import Example
+
+Floats = npt.NDArray[np.float32]
+Embed = Callable[[Sequence[str]], Floats]
+"""Texts (N,) -> vectors (N, D)."""
+
+STRENGTHS = (1.0, 4.0, 16.0, 64.0)
+"""Inverse regularisation C; the vectors have length 1."""
+SEED = 1
+FOLDS = 10
+FOLDED = {"cr": cr.read, "mpqa": mpqa.read, "subj": subj.read}
+ROUNDS, ROUND_SIZE = 5, 256
+"""Of the speed: the models take turns, a round each."""
+
+
+def accuracies(embed: Embed, data: Path) -> dict[str, float]:
+    """Accuracy of each classification task. Raises DataMissing."""
+    found = {name: _ten_folds(embed, read(data)) for name, read in FOLDED.items()}
+    trec = tasks.get("trec")
+    found["trec"] = _split(
+        embed, trec.train[0].read(data), trec.dev.read(data), trec.test.read(data)
+    )
+    train, dev, test = (sst.sentences(split, sst.two)(data) for split in ("train", "dev", "test"))
+    found["sst2"] = _split(embed, train, dev, test)
+    return found
+
+
+def similarities(embed: Embed, data: Path) -> dict[str, float]:
+    """Correlation of the pairs' cosines with their gold scores. Raises DataMissing."""
+    alike, related = stsb.DEV.read(data), tasks.get("sick-relatedness").test.read(data)
+    return {
+        "stsb dev spearman": spearman(_cosines(embed, alike), labels(alike)),
+        "sick test pearson": pearson(_cosines(embed, related), labels(related)),
+    }
+
+
+def speeds(models: Sequence[Embed], texts: Sequence[str]) -> list[float]:
+    """Sentences a second of each model: the median of rounds that they take in turn, on unlike texts."""
+    rates: list[list[float]] = [[] for _ in models]
+    for number in range(ROUNDS):
+        group = texts[number * ROUND_SIZE : (number + 1) * ROUND_SIZE]
+        for embed, seen in zip(models, rates, strict=True):
+            started = time.perf_counter()
+            embed(group)
+            seen.append(len(group) / (time.perf_counter() - started))
+    return [statistics.median(seen) for seen in rates]
+
+
+def _ten_folds(embed: Embed, examples: Sequence[Example]) -> float:
+    vectors, gold = _vectors(embed, examples), labels(examples)
+    right = 0
+    for train, test in StratifiedKFold(FOLDS, shuffle=True, random_state=SEED).split(vectors, gold):
+        kept, dev = train_test_split(train, test_size=0.1, stratify=gold[train], random_state=SEED)
+        best = _best((vectors[kept], gold[kept]), (vectors[dev], gold[dev]))
+        fitted = _fit(vectors[train], gold[train], best)
+        right += int((fitted.predict(vectors[test]) == gold[test]).sum())
+    return right / len(examples)
+
+
+def _split(
+    embed: Embed, train: Sequence[Example], dev: Sequence[Example], test: Sequence[Example]
+) -> float:
+    rows = [(_vectors(embed, part), labels(part)) for part in (train, dev, test)]
+    fitted = _fit(*rows[0], _best(rows[0], rows[1]))
+    return float(fitted.score(*rows[2]))
+
+
+def _best(train: tuple[Floats, Any], dev: tuple[Floats, Any]) -> float:
+    """The strength that does best on dev; of equal ones the smallest."""
+    return max(STRENGTHS, key=lambda strength: _fit(*train, strength).score(*dev))
+
+
+def _fit(vectors: Floats, gold: Any, strength: float) -> Any:
+    return LogisticRegression(C=strength, max_iter=1000).fit(vectors, gold)
+
+
+def _vectors(embed: Embed, examples: Sequence[Example], side: int = 0) -> Floats:
+    vectors = embed([one.texts[side] for one in examples])
+    unit: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit
+
+
+def _cosines(embed: Embed, pairs: Sequence[Example]) -> Floats:
+    cosines: Floats = (_vectors(embed, pairs) * _vectors(embed, pairs, 1)).sum(axis=1)
+    return cosines
