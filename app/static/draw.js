@@ -1,0 +1,147 @@
+// The pictures of an answer, drawn with D3: arcs of the tree, heat maps, shaded tokens, bars.
+// Whatever shows token i of a sentence lights up together: `hover` links them.
+
+const SIZE = 22; // of a heat map's cell
+
+export function element(tag, properties = {}, ...children) {
+  const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children);
+  return made;
+}
+
+export function percent(value) {
+  return `${(100 * value).toFixed(1)} %`;
+}
+
+// Links everything under `root` that carries data-token (a token's index), or data-row and data-column.
+export function hover(root) {
+  const light = (token) => {
+    for (const part of root.querySelectorAll("[data-token]")) {
+      part.classList.toggle(part.tagName === "BUTTON" ? "on" : "lit", part.dataset.token === token);
+    }
+    for (const cell of root.querySelectorAll("[data-row]")) {
+      cell.classList.toggle("lit", token !== null && (cell.dataset.row === token || cell.dataset.column === token));
+    }
+  };
+  const token = (event) => {
+    const part = event.target.closest?.("[data-token], [data-row]");
+    return part ? (part.dataset.token ?? part.dataset.row) : null;
+  };
+  for (const type of ["pointerover", "focusin"]) root.addEventListener(type, (event) => light(token(event)));
+  for (const type of ["pointerleave", "focusout"]) root.addEventListener(type, () => light(null));
+}
+
+// The dependency tree as displaCy draws it, from its `manual` structure.
+export function arcs({ words, arcs: edges }) {
+  const widths = words.map((word) => Math.max(54, 9 * word.text.length + 26));
+  const centres = widths.map((width, i) => d3.sum(widths.slice(0, i)) + width / 2);
+  const levels = new Map();
+  const sorted = [...edges].sort((a, b) => a.end - a.start - (b.end - b.start));
+  for (const edge of sorted) {
+    const inside = sorted.filter((other) => other !== edge && other.start >= edge.start && other.end <= edge.end && levels.has(other));
+    levels.set(edge, 1 + (d3.max(inside, (other) => levels.get(other)) ?? 0));
+  }
+  const top = 26 * ((d3.max(levels.values()) ?? 0) + 1);
+  const width = d3.sum(widths);
+  const svg = d3.create("svg").attr("viewBox", `0 0 ${width} ${top + 40}`).attr("width", width).attr("height", top + 40)
+    .attr("role", "img").attr("aria-label", spoken(words, edges));
+  const groups = svg.selectAll("g").data(edges).join("g");
+  const from = (edge) => centres[edge.start] + 6;
+  const to = (edge) => centres[edge.end] - 6;
+  const height = (edge) => top - 24 * levels.get(edge);
+  const child = (edge) => (edge.dir === "left" ? edge.start : edge.end);
+  groups.append("path").attr("class", "arc").attr("data-token", child)
+    .attr("d", (edge) => `M${from(edge)},${top} C${from(edge)},${height(edge)} ${to(edge)},${height(edge)} ${to(edge)},${top}`);
+  groups.append("path").attr("class", "head").attr("data-token", child)
+    .attr("d", (edge) => {
+      const x = edge.dir === "left" ? from(edge) : to(edge);
+      return `M${x},${top + 2} l-4,-8 l8,0 Z`;
+    });
+  groups.append("text").attr("text-anchor", "middle").attr("font-size", 11)
+    .attr("x", (edge) => (from(edge) + to(edge)) / 2).attr("y", (edge) => top - 18 * levels.get(edge) - 4).text((edge) => edge.label);
+  svg.append("g").selectAll("text").data(words).join("text").attr("class", "word").attr("data-token", (_, i) => i)
+    .attr("text-anchor", "middle").attr("x", (_, i) => centres[i]).attr("y", top + 24).text((word) => word.text);
+  return svg.node();
+}
+
+function spoken(words, edges) {
+  const one = ({ start, end, label, dir }) => {
+    const [child, head] = dir === "left" ? [start, end] : [end, start];
+    return `${words[child].text} is ${label} of ${words[head].text}`;
+  };
+  return `Dependency tree: ${edges.map(one).join("; ") || "one word"}`;
+}
+
+// Rows attend to columns. `say(row, column, value)` is what is read out of a cell.
+export function heatMap({ rows, columns, weights, name, domain = [0, 1], link = true, format = percent }) {
+  const label = 8 * Math.min(14, d3.max(rows, (word) => word.length)) + 10;
+  const head = 8 * Math.min(14, d3.max(columns, (word) => word.length)) + 10;
+  const width = label + SIZE * columns.length + 2;
+  const height = head + SIZE * rows.length + 2;
+  const shown = d3.scaleLinear(domain, [0, 1]).clamp(true);
+  const read = element("p", { className: "read" });
+  read.setAttribute("aria-live", "off");
+  const svg = d3.create("svg").attr("viewBox", `0 0 ${width} ${height}`).attr("role", "img").attr("aria-label", summary(name, rows, columns, weights, format));
+  svg.node().style.maxWidth = `${width * 1.4}px`;
+  const cut = (word) => (word.length > 14 ? `${word.slice(0, 13)}…` : word);
+  svg.append("g").selectAll("text").data(rows).join("text").attr("class", "word").attr("font-size", 12).attr("text-anchor", "end")
+    .attr("x", label - 5).attr("y", (_, i) => head + SIZE * (i + 0.68)).text(cut).attr("data-token", link && rows === columns ? (_, i) => i : null);
+  svg.append("g").selectAll("text").data(columns).join("text").attr("class", "word").attr("font-size", 12)
+    .attr("transform", (_, i) => `translate(${label + SIZE * (i + 0.68)},${head - 5}) rotate(-90)`).text(cut).attr("data-token", link ? (_, i) => i : null);
+  const cells = weights.flatMap((line, row) => line.map((value, column) => ({ row, column, value })));
+  svg.append("g").selectAll("rect").data(cells).join("rect")
+    .attr("class", (cell) => (cell.value === 0 && domain[0] === 0 ? "cell none" : "cell"))
+    .attr("x", (cell) => label + SIZE * cell.column).attr("y", (cell) => head + SIZE * cell.row).attr("width", SIZE - 1).attr("height", SIZE - 1)
+    .attr("data-value", (cell) => cell.value)
+    .attr("data-row", link ? (cell) => (rows.length === 1 ? cell.column : cell.row) : null).attr("data-column", link ? (cell) => cell.column : null)
+    .each(function (cell) { if (cell.value !== 0 || domain[0] !== 0) this.style.fill = `rgba(var(--weight), ${0.04 + 0.96 * shown(cell.value)})`; })
+    .on("pointerenter", (_, cell) => { read.textContent = `${rows[cell.row]} → ${columns[cell.column]}: ${format(cell.value)}`; })
+    .on("pointerleave", () => { read.textContent = ""; })
+    .append("title").text((cell) => `${rows[cell.row]} → ${columns[cell.column]}: ${format(cell.value)}`);
+  const figure = element("figure", {}, element("figcaption", { textContent: name }), svg.node(), read);
+  figure.dataset.map = name;
+  return figure;
+}
+
+function summary(name, rows, columns, weights, format) {
+  const most = weights.map((line, i) => {
+    const best = d3.maxIndex(line);
+    return line[best] > 0 ? `${rows[i]} most to ${columns[best]}, ${format(line[best])}` : `${rows[i]} to nothing`;
+  });
+  return `${name}: ${most.join("; ")}`;
+}
+
+// The tokens as buttons, shaded by a weight each; the heaviest is darkest.
+export function tokens(sentence, shading, name) {
+  const most = d3.max(shading) || 1;
+  const list = element("ol", { className: "tokens" });
+  list.setAttribute("aria-label", `Tokens shaded by ${name}`);
+  sentence.tokens.forEach((token, i) => {
+    const button = element("button", { type: "button", textContent: token.text });
+    button.dataset.token = i;
+    button.classList.toggle("unknown", !token.known);
+    button.style.borderBottomColor = `rgba(var(--weight), ${0.08 + (0.92 * shading[i]) / most})`;
+    button.style.background = `rgba(var(--weight), ${(0.32 * shading[i]) / most})`;
+    button.title = `${name}: ${percent(shading[i])}${token.known ? "" : "; not in the vocabulary"}`;
+    button.setAttribute("aria-label", `${token.text}, ${name} ${percent(shading[i])}${token.known ? "" : ", unknown word"}`);
+    list.append(element("li", {}, button));
+  });
+  return list;
+}
+
+// [[label, share]] as bars, the largest in bold.
+export function bars(pairs) {
+  const most = d3.max(pairs, ([, share]) => share);
+  const box = element("div", { className: "scores" });
+  for (const [label, share] of pairs) {
+    const best = share === most ? "best" : "";
+    const bar = element("i");
+    bar.style.width = percent(share);
+    box.append(
+      element("span", { textContent: label, className: best }),
+      element("div", { className: "bar" }, bar),
+      element("span", { textContent: percent(share), className: best }),
+    );
+  }
+  return box;
+}

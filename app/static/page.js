@@ -1,0 +1,261 @@
+// The page: three tabs that ask the service, and under each answer the picture of what was attended to.
+
+import { arcs, bars, element, heatMap, hover, percent, tokens } from "./draw.js";
+import { asCurl, asPython, ask, Refused, useKey } from "./requests.js";
+
+const KINDS = {
+  similarity: () => true,
+  entailment: (card) => card.kind === "nli",
+  classification: (card) => card.kind === "classification",
+};
+const WAIT = 120; // milliseconds that a slider rests before it asks again
+
+const byId = (id) => document.getElementById(id);
+const status = byId("status");
+const error = byId("error");
+let cards = [];
+let running = new AbortController();
+
+// Tabs, as the ARIA practices have them: arrows move, one tab stop.
+
+const tabs = [...document.querySelectorAll("[role=tab]")];
+
+function choose(tab) {
+  for (const other of tabs) {
+    const chosen = other === tab;
+    other.setAttribute("aria-selected", chosen);
+    other.tabIndex = chosen ? 0 : -1;
+    byId(other.getAttribute("aria-controls")).hidden = !chosen;
+  }
+  tab.focus();
+}
+
+for (const [i, tab] of tabs.entries()) {
+  tab.addEventListener("click", () => choose(tab));
+  tab.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (step) choose(tabs[(i + step + tabs.length) % tabs.length]);
+  });
+}
+
+const theme = byId("theme");
+theme.addEventListener("change", () => {
+  if (theme.value === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme.value;
+});
+
+// Asking: the newest question wins, an error is said in the service's words.
+
+async function attempt(work) {
+  running.abort();
+  running = new AbortController();
+  const { signal } = running;
+  error.textContent = "";
+  status.textContent = "Asking…";
+  try {
+    await work(signal);
+  } catch (failure) {
+    if (failure.name === "AbortError") return;
+    error.textContent = failure instanceof Refused ? failure.message : "The service does not answer.";
+    if (failure.status === 401) byId("key").hidden = false;
+  } finally {
+    if (!signal.aborted) status.textContent = "";
+  }
+}
+
+byId("key").addEventListener("submit", (event) => {
+  event.preventDefault();
+  useKey(byId("api-key").value);
+  byId("key").hidden = true;
+  attempt(start);
+});
+
+// The models, and the card of the one that is chosen.
+
+async function start(signal) {
+  const { answer } = await ask("models", null, signal);
+  cards = answer.models;
+  for (const [tab, fits] of Object.entries(KINDS)) picker(tab, cards.filter(fits));
+}
+
+function picker(tab, able) {
+  const place = document.querySelector(`form[data-tab=${tab}] .model`);
+  const select = element("select", { id: `model-${tab}` });
+  select.append(...able.map((card) => element("option", { textContent: card.name, value: card.name })));
+  const described = element("details", {}, element("summary", { textContent: "Its card" }), element("div"));
+  const describe = () => described.lastChild.replaceChildren(about(able.find((card) => card.name === select.value)));
+  select.addEventListener("change", describe);
+  const label = element("label", { textContent: able.length ? "Model" : "No model that is loaded does this" });
+  label.htmlFor = select.id;
+  place.replaceChildren(element("div", {}, label, select), described);
+  select.disabled = !able.length;
+  if (able.length) describe();
+}
+
+function about(card) {
+  const list = element("dl");
+  const scores = card.scores.map((score) => `${score.dataset} ${score.split}: ${score.metric} ${score.value.toFixed(3)}`);
+  const rows = {
+    encoder: `${card.encoder.name}, ${card.encoder.parameters.toLocaleString("en")} weights beside its words`,
+    paper: card.encoder.paper,
+    values: card.dimension,
+    labels: card.labels.join(", "),
+    "longest text": `${card.max_tokens} tokens`,
+    scores: scores.join("; "),
+    licence: card.licence,
+  };
+  for (const [name, value] of Object.entries(rows)) {
+    if (value !== "") list.append(element("dt", { textContent: name }), element("dd", { textContent: value }));
+  }
+  return list;
+}
+
+const chosen = (tab) => byId(`model-${tab}`).value;
+
+// Similarity.
+
+async function similarity(signal) {
+  const inputs = byId("sentences").value.split("\n").map((line) => line.trim()).filter(Boolean);
+  const body = { inputs, model: chosen("similarity") };
+  const { answer, timing } = await ask("embed", body, signal);
+  const cosines = answer.map((a) => answer.map((b) => d3.sum(a, (value, i) => value * b[i])));
+  const names = inputs.map((_, i) => String(i + 1));
+  const map = heatMap({
+    rows: names, columns: names, weights: cosines, name: "Cosine of each two sentences",
+    domain: [d3.min(cosines.flat()), 1], link: false, format: (value) => value.toFixed(3),
+  });
+  const list = element("ol");
+  list.append(...inputs.map((text) => element("li", { textContent: text })));
+  const select = element("select", { id: "explained" });
+  select.append(...inputs.map((text, i) => element("option", { value: i, textContent: text })));
+  const label = element("label", { textContent: "Look into" });
+  label.htmlFor = select.id;
+  const picture = element("div");
+  const explained = () => explanation(picture, { inputs: inputs[select.value], model: body.model });
+  select.addEventListener("change", () => attempt(explained()));
+  byId("answer-similarity").replaceChildren(
+    element("h2", { textContent: "Similarity" }), element("div", { className: "maps" }, map, list), took(timing), requests("/embed", body),
+    label, select, picture,
+  );
+  await explained()(signal);
+}
+
+// Explanations: asked with the priors that the controls show, and drawn anew at each change.
+
+function explanation(place, body, top = () => []) {
+  let priors = null;
+  const redraw = async (signal) => {
+    const asked = priors ? { ...body, priors } : body;
+    const { answer, timing } = await ask("explain", asked, signal);
+    if (!place.querySelector(".priors")) {
+      place.replaceChildren(controls(answer.priors, (changed) => { priors = changed; attempt(redraw); }), element("div"));
+    }
+    const drawn = [...top(answer), ...answer.sentences.map(sentence)];
+    if (answer.similarity) drawn.push(across(answer));
+    place.lastChild.replaceChildren(...drawn, took(timing), requests("/explain", asked));
+    for (const one of place.querySelectorAll(".picture")) hover(one);
+  };
+  return redraw;
+}
+
+function controls(priors, changed) {
+  const box = element("fieldset", { className: "priors" }, element("legend", { textContent: "Priors" }));
+  const state = { ...priors };
+  if (!Object.keys(priors).length) box.append(element("span", { textContent: "This encoder has none to switch." }));
+  let timer;
+  const tell = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => changed({ ...state }), WAIT);
+  };
+  for (const [name, value] of Object.entries(priors)) {
+    const slider = typeof value === "number";
+    const input = element("input", slider ? { type: "range", min: 0, max: 4, step: 0.05, value } : { type: "checkbox", checked: value });
+    input.dataset.prior = name;
+    const shown = element("output", { textContent: slider ? value.toFixed(2) : "" });
+    input.addEventListener("input", () => {
+      state[name] = slider ? Number(input.value) : input.checked;
+      if (slider) shown.textContent = state[name].toFixed(2);
+      tell();
+    });
+    box.append(element("label", { className: "prior" }, name, input, shown));
+  }
+  return box;
+}
+
+function sentence(one) {
+  const words = one.tokens.map((token) => token.text);
+  const picture = element("section", { className: "picture" }, element("h2", { textContent: one.text }));
+  const shaded = element("div");
+  const shadings = [...one.pooling, ...(one.gate ?? [])];
+  const shade = (i) => shaded.replaceChildren(tokens(one, shadings[i].weights, shadings[i].name));
+  if (shadings.length > 1) {
+    const select = element("select");
+    select.append(...shadings.map((shading, i) => element("option", { value: i, textContent: shading.name })));
+    select.addEventListener("change", () => shade(select.value));
+    picture.append(element("label", { className: "prior" }, "Tokens shaded by ", select));
+  }
+  if (shadings.length) shade(0);
+  const tree = element("div", { className: "scroll", tabIndex: 0 }, arcs(one.tree.displacy));
+  tree.setAttribute("role", "group");
+  tree.setAttribute("aria-label", "Dependency tree");
+  const maps = one.maps.map(({ name, weights }) =>
+    heatMap({ rows: weights.length === words.length ? words : weights.map(() => "sentence"), columns: words, weights, name }));
+  picture.append(shaded, tree, element("div", { className: "maps" }, ...maps));
+  return picture;
+}
+
+function across({ sentences: [first, second], similarity: cosines }) {
+  const [rows, columns] = [first, second].map((one) => one.tokens.map((token) => token.text));
+  const map = heatMap({
+    rows, columns, weights: cosines, name: "Similarity of their tokens", domain: [-1, 1], link: false,
+    format: (value) => value.toFixed(2),
+  });
+  return element("section", { className: "picture" }, element("div", { className: "maps" }, map));
+}
+
+const predicted = ({ prediction }) => [
+  element("h2", { textContent: prediction.label }),
+  bars(Object.entries(prediction.scores).sort(([, a], [, b]) => b - a)),
+];
+
+function took(timing) {
+  const text = timing.map(([stage, time]) => `${stage} ${time.toFixed(1)} ms`).join(" · ");
+  return element("p", { className: "timing", textContent: `Took: ${text}` });
+}
+
+function requests(path, body) {
+  const box = element("details", { className: "requests" }, element("summary", { textContent: `The request to ${path}, as curl and Python` }));
+  for (const [name, code] of [["curl", asCurl(path, body)], ["Python", asPython(path, body)]]) {
+    const copy = element("button", { type: "button", textContent: `Copy ${name}` });
+    copy.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(code);
+      status.textContent = `${name} copied.`;
+    });
+    const shown = element("pre", { textContent: code, tabIndex: 0 });
+    box.append(element("h3", { textContent: name }), shown, copy);
+  }
+  return box;
+}
+
+const ASKED = {
+  similarity,
+  entailment: (signal) => {
+    const inputs = { premise: byId("premise").value, hypothesis: byId("hypothesis").value };
+    return explanation(byId("answer-entailment"), { inputs, model: chosen("entailment") }, predicted)(signal);
+  },
+  classification: (signal) => {
+    const body = { inputs: byId("text").value, model: chosen("classification") };
+    return explanation(byId("answer-classification"), body, predicted)(signal);
+  },
+};
+
+for (const form of document.querySelectorAll("form[data-tab]")) {
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const { tab } = form.dataset;
+    if (tab !== "similarity") byId(`answer-${tab}`).replaceChildren();
+    attempt(ASKED[tab]);
+  });
+}
+
+attempt(start);

@@ -1,0 +1,56 @@
+// One place talks to the service: the request, its timing, and the same request as curl and Python.
+
+let key = "";
+
+export function useKey(value) {
+  key = value;
+}
+
+export class Refused extends Error {
+  constructor(status, error) {
+    super(error.message);
+    this.status = status;
+    this.code = error.code;
+  }
+}
+
+// {answer, timing: [[stage, milliseconds]]}; raises Refused with the service's own words.
+export async function ask(path, body, signal) {
+  const headers = key ? { Authorization: `Bearer ${key}` } : {};
+  const options = { headers, signal };
+  if (body) {
+    options.method = "POST";
+    options.body = JSON.stringify(body);
+    headers["Content-Type"] = "application/json";
+  }
+  const response = await fetch(path, options);
+  const answer = await response.json();
+  if (!response.ok) throw new Refused(response.status, answer.error);
+  return { answer, timing: stages(response.headers.get("Server-Timing") ?? "") };
+}
+
+function stages(header) {
+  return [...header.matchAll(/(\w+);dur=([\d.]+)/g)].map(([, name, time]) => [name, Number(time)]);
+}
+
+export function asCurl(path, body) {
+  const quoted = JSON.stringify(body).replaceAll("'", "'\\''");
+  const auth = key ? " -H 'Authorization: Bearer '\"$HEEDFUL_API_KEY\"" : "";
+  return `curl ${location.origin}${path} -H 'Content-Type: application/json'${auth} \\\n  -d '${quoted}'`;
+}
+
+export function asPython(path, body) {
+  const auth = key ? `,\n    headers={"Authorization": f"Bearer {os.environ['HEEDFUL_API_KEY']}"}` : "";
+  return `import ${key ? "os\n\nimport " : ""}httpx\n\nanswer = httpx.post(\n    "${location.origin}${path}",\n    json=${python(body)}${auth},\n)\nprint(answer.json())`;
+}
+
+function python(value) {
+  if (value === true) return "True";
+  if (value === false) return "False";
+  if (value === null) return "None";
+  if (Array.isArray(value)) return `[${value.map(python).join(", ")}]`;
+  if (typeof value === "object") {
+    return `{${Object.entries(value).map(([name, inner]) => `${JSON.stringify(name)}: ${python(inner)}`).join(", ")}}`;
+  }
+  return JSON.stringify(value);
+}
