@@ -13,8 +13,6 @@ from training.tasks.base import Example, Source, Task, find, records
 
 LONGEST = 40
 """Words, with white space between them; longer sentences are left out."""
-OF_A_REVIEW = 4
-"""So that films are not half of all that is read."""
 UNSTATED = "no licence stated with the data"
 WIKIPEDIA = "CC BY-SA 3.0"
 HERE = "the data folder's README"
@@ -73,11 +71,6 @@ def _file(name: str, licence: str, *keys: str) -> Source:
     return _source(name, licence, texts)
 
 
-def _beginnings(data: Path) -> Iterable[str]:
-    for record in records(find(data, ("imdb/train.jsonl",), get_from=HERE)):
-        yield from sentences(record["text"])[:OF_A_REVIEW]
-
-
 PAIR = ("premise", "hypothesis")
 TRAIN = (
     _of(nli.SNLI_TRAIN),
@@ -87,9 +80,6 @@ TRAIN = (
     _file("nli_semi_automatic_wiki/train", WIKIPEDIA, *PAIR),
     _of(sst.WHOLE_TRAIN),
     *(_file(name, UNSTATED, "text") for name in ("cr/all", "mpqa/all", "subj/all", "trec/train")),
-    _source(
-        "imdb/train", UNSTATED, _beginnings, f"the first {OF_A_REVIEW} sentences of each review"
-    ),
 )
 
 TASKS = (
