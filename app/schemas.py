@@ -98,6 +98,17 @@ NLIRequest = Annotated[
 ]
 
 
+class TwoTexts(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    a: str
+    b: str
+
+
+class RelatednessRequest(Cutting):
+    pairs: list[TwoTexts]
+
+
 class ClassifyRequest(Cutting):
     inputs: Texts
     top_k: int | None = Field(None, ge=1, description="Keep this many of the best labels.")
@@ -139,6 +150,10 @@ class NLIAnswers(BaseModel):
     results: list[NLIAnswer]
 
 
+class RelatednessAnswer(BaseModel):
+    scores: list[float] = Field(description="From 1 to 5, one for each pair.")
+
+
 class Label(BaseModel):
     label: str
     score: float
@@ -171,7 +186,18 @@ class OpenAIModels(BaseModel):
 
 
 class Status(BaseModel):
-    status: Literal["ok", "ready"]
+    status: Literal["ok"]
+
+
+class Readiness(BaseModel):
+    status: Literal["ready"]
+    refused: list[str] = Field(description="Why the last reload left a model as it was, if it did.")
+
+
+class Reloaded(BaseModel):
+    loaded: list[str] = Field(description="Models that are new or have changed.")
+    unchanged: list[str]
+    removed: list[str]
 
 
 class Parser(BaseModel):

@@ -3,16 +3,30 @@
 Equation numbers are the paper's. Where it is silent or contradicts itself, MODELS.md decides.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
+from models.concatenated import Concatenated
 from models.gates import FusionGate
 from models.masks import direction, doubling_rounds, token_mask, tree_distance, word_distance
-from models.pooling import AttentivePooling, max_pooling
-from models.sentence import Encoder
+from models.pooling import AttentivePooling, max_pooling, max_share
+from models.relative import DotProduct, Shaw, TransformerXL
+from models.sentence import Encoder, Explanation
 
 KINDS = 3
 """Kinds of distance, in the order of the heads: word distance, dependency distance, none."""
+HALVES: dict[bool | str, tuple[str, str]] = {
+    True: ("forward", "backward"),
+    False: ("both ways", "both ways"),
+    "forward": ("forward", "forward"),
+    "backward": ("backward", "backward"),
+}
+"""Where the halves of the heads may look, by the setting `direction`."""
+RELATIVE = {"shaw": Shaw, "transformer-xl": TransformerXL}
+"""The relative positions that may stand in for the distance masks (Table 4)."""
 
 
 def given(name: str, value: Tensor | None) -> Tensor:
@@ -27,7 +41,8 @@ class MultiMaskAttention(nn.Module):
 
     The first half of the heads looks backwards in the sentence (forward mask), the second half
     forwards (backward mask); heads i and i + H/2 share the kind of distance. A prior that is
-    switched off leaves its heads in place, without that mask.
+    switched off leaves its heads in place, without that mask. `direction` may also name one
+    direction for all heads; `relative` gives every head positions of RELATIVE.
     """
 
     def __init__(
@@ -35,9 +50,10 @@ class MultiMaskAttention(nn.Module):
         dim: int,
         heads: int,
         *,
-        direction: bool,
+        direction: bool | str,
         word: bool,
         dependency: bool,
+        relative: str | None,
         max_tokens: int,
     ) -> None:
         super().__init__()
@@ -46,40 +62,81 @@ class MultiMaskAttention(nn.Module):
                 f"{heads} heads over {dim} features: heads must be a multiple of {2 * KINDS}, "
                 "dim of heads"
             )
+        if direction not in HALVES:
+            raise ValueError(f"direction {direction!r}: known are true, false, forward, backward")
+        if relative is not None and relative not in RELATIVE:
+            raise ValueError(f"relative {relative!r}: known are {', '.join(RELATIVE)}")
         self.heads, self.size = heads, dim // heads
-        self.direction, self.word, self.dependency = direction, word, dependency
+        self.halves, self.word, self.dependency = HALVES[direction], word, dependency
         self.rounds = doubling_rounds(max_tokens)
+        self.positions = (
+            RELATIVE[relative]((2, heads // 2), self.size) if relative else DotProduct()
+        )
         self.query = nn.Linear(dim, dim, bias=False)
         self.key = nn.Linear(dim, dim, bias=False)
         self.value = nn.Linear(dim, dim, bias=False)
         self.output = nn.Linear(dim, dim, bias=False)  # W^O
 
     def forward(
-        self, x: Tensor, mask: Tensor, governors: Tensor | None, alpha: Tensor | None
-    ) -> Tensor:
-        """x (B, L, D), mask (B, L), governors (B, L) head indices, alpha () -> (B, L, D)."""
-        weights = self.weights(x, mask, governors, alpha)  # (B, 2, H/2, L, L)
-        attended = weights @ self._split(self.value(x))  # (B, 2, H/2, L, d)
+        self,
+        x: Tensor,
+        mask: Tensor,
+        governors: Tensor | None,
+        alpha: Tensor | None,
+        switches: Mapping[str, Tensor] = {},
+    ) -> tuple[Tensor, Tensor]:
+        """x (B, L, D), mask (B, L), governors (B, L) head indices, alpha () -> (B, L, D), weights."""
+        weights = self.weights(x, mask, governors, alpha, switches)
+        attended = self.positions.mix(weights, self._split(self.value(x)))  # (B, 2, H/2, L, d)
         output: Tensor = self.output(attended.flatten(1, 2).transpose(1, 2).flatten(2))
-        return output
+        return output, weights
 
     def weights(
-        self, x: Tensor, mask: Tensor, governors: Tensor | None, alpha: Tensor | None
+        self,
+        x: Tensor,
+        mask: Tensor,
+        governors: Tensor | None,
+        alpha: Tensor | None,
+        switches: Mapping[str, Tensor] = {},
     ) -> Tensor:
-        """Attention weights (B, 2, H/2, L, L): direction, kind of distance, query, key."""
+        """Attention weights (B, 2, H/2, L, L): direction, kind of distance, query, key.
+
+        `switches` has for some priors a () boolean: False leaves that prior's mask away.
+        """
         q, k = self._split(self.query(x)), self._split(self.key(x))
-        scores = q @ k.transpose(-1, -2) / self.size**0.5  # (B, 2, H/2, L, L)
+        scores = self.positions.scores(q, k) / self.size**0.5  # (B, 2, H/2, L, L)
         if self.word or self.dependency:
-            scores = scores - given("alpha", alpha) * self._distances(mask.shape[1], governors)
-        weights: Tensor = scores.masked_fill(~self._allowed(mask), -torch.inf).softmax(-1)
+            distances = self._distances(mask.shape[1], governors, switches)
+            scores = scores - given("alpha", alpha) * distances
+        allowed = self._allowed(mask, switches)
+        weights: Tensor = scores.masked_fill(~allowed, -torch.inf).softmax(-1)
         return weights
+
+    def names(self) -> list[str]:
+        """The heads in order, by direction and kind of distance; numbered where two are alike."""
+        kinds = (
+            "word distance" if self.word else "no distance",
+            "dependency distance" if self.dependency else "no distance",
+            "no distance",
+        )
+        each = [
+            f"{direction}, {kinds[i % KINDS]}"
+            for direction in self.halves
+            for i in range(self.heads // 2)
+        ]
+        return [
+            name if each.count(name) == 1 else f"{name} ({each[:i].count(name) + 1})"
+            for i, name in enumerate(each)
+        ]
 
     def _split(self, x: Tensor) -> Tensor:
         """(B, L, D) -> (B, 2, H/2, L, d)."""
         per_head: Tensor = x.unflatten(-1, (2, self.heads // 2, self.size))
         return per_head.permute(0, 2, 3, 1, 4)
 
-    def _distances(self, longest: int, governors: Tensor | None) -> Tensor:
+    def _distances(
+        self, longest: int, governors: Tensor | None, switches: Mapping[str, Tensor]
+    ) -> Tensor:
         """-M_dis of eq. (6), the kinds in turn: broadcast to (B, 1, H/2, L, L)."""
         device = self.query.weight.device
         word = word_distance(longest, device)[None]  # (1, L, L)
@@ -87,17 +144,22 @@ class MultiMaskAttention(nn.Module):
         tree = none
         if self.dependency:
             tree = tree_distance(given("heads", governors), self.rounds)
+        word, tree = (
+            distance * switches[prior] if prior in switches else distance
+            for prior, distance in (("word", word), ("dependency", tree))
+        )
         kinds = (word if self.word else none, tree, none)
         stacked = torch.stack([kind.expand_as(tree) for kind in kinds], dim=1)  # (B, 3, L, L)
         return stacked.repeat(1, self.heads // 2 // KINDS, 1, 1)[:, None]
 
-    def _allowed(self, mask: Tensor) -> Tensor:
+    def _allowed(self, mask: Tensor, switches: Mapping[str, Tensor]) -> Tensor:
         """M_dir of eq. (6) and the padding: boolean, broadcast to (B, 2, H/2, L, L)."""
         longest = mask.shape[1]
-        if self.direction:
-            directions = torch.stack(direction(longest, mask.device))  # (2, L, L)
-        else:
-            directions = torch.ones(2, longest, longest, dtype=torch.bool, device=mask.device)
+        forward, backward = direction(longest, mask.device)
+        masks = {"forward": forward, "backward": backward, "both ways": forward | backward}
+        directions = torch.stack([masks[half] for half in self.halves])  # (2, L, L)
+        if "direction" in switches:
+            directions = directions | ~switches["direction"]
         allowed = directions[None, :, None] & mask[:, None, None, None, :]
         # A padding token has nothing else to look at: itself, so that its row is no NaN.
         return allowed | torch.eye(longest, dtype=torch.bool, device=mask.device)
@@ -113,6 +175,10 @@ class FeedForward(nn.Sequential):
 class MSSAN(Encoder):
     """The encoder: attention, fusion gate, FFN, then attentive and max pooling (Figure 1).
 
+    `direction`, `word` and `dependency` switch the masks (Table 2). `relative` adds the positions of
+    "shaw" or of "transformer-xl"; in Table 4 they replace both distance masks. The paper names no
+    more of them than their source: models.relative says what was chosen.
+
     `dropout` falls on the word vectors, on what attention gives and on the FFN's result; the paper
     does not say where (its appendix is not public), so this is ours.
     """
@@ -123,9 +189,10 @@ class MSSAN(Encoder):
         dim: int = 300,
         heads: int = 6,
         hidden: int = 300,
-        direction: bool = True,
+        direction: bool | str = True,
         word: bool = True,
         dependency: bool = True,
+        relative: str | None = None,
         dropout: float = 0.0,
         max_tokens: int = 256,
     ) -> None:
@@ -134,8 +201,16 @@ class MSSAN(Encoder):
         # Without the dependency prior nothing is parsed, without any distance there is no alpha.
         reads = {"heads": dependency, "alpha": word or dependency}
         self.inputs = tuple(name for name, read in reads.items() if read)
+        has = {"direction": direction, "word": word, "dependency": dependency}
+        self.priors = tuple(name for name, there in has.items() if there)
         self.attention = MultiMaskAttention(
-            dim, heads, direction=direction, word=word, dependency=dependency, max_tokens=max_tokens
+            dim,
+            heads,
+            direction=direction,
+            word=word,
+            dependency=dependency,
+            relative=relative,
+            max_tokens=max_tokens,
         )
         self.gate = FusionGate(dim)
         self.feed_forward = FeedForward(dim, hidden)
@@ -152,8 +227,55 @@ class MSSAN(Encoder):
     ) -> Tensor:
         """x (B, L, D) word vectors, lengths (B,), heads (B, L), alpha () -> (B, 2 D)."""
         mask = token_mask(lengths, x.shape[1])
+        u, _, _ = self._tokens(x, mask, heads, alpha, {})
+        return self._pool(u, mask)
+
+    def explain(
+        self,
+        x: Tensor,
+        lengths: Tensor,
+        heads: Tensor | None = None,
+        alpha: Tensor | None = None,
+        **switches: Tensor,
+    ) -> Explanation:
+        """Figure 4: each head's weights, the gate, and both poolings."""
+        mask = token_mask(lengths, x.shape[1])
+        u, weights, f = self._tokens(x, mask, heads, alpha, switches)
+        return Explanation(
+            self._pool(u, mask),
+            u,
+            pooling={
+                "attentive pooling": self.pooling.weights(u, mask).mean(-1),
+                "max pooling": max_share(u, mask),
+            },
+            maps=dict(zip(self.attention.names(), weights.flatten(1, 2).unbind(1), strict=True)),
+            gate={"fusion gate": f.mean(-1)},
+        )
+
+    def _tokens(
+        self,
+        x: Tensor,
+        mask: Tensor,
+        heads: Tensor | None,
+        alpha: Tensor | None,
+        switches: Mapping[str, Tensor],
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Tokens (B, L, D), attention weights (B, 2, H/2, L, L) and the gate (B, L, D)."""
         x = self.dropout(x)
-        attended = self.dropout(self.attention(x, mask, heads, alpha))
-        u = self.gate(x, attended)
-        u = self.norm(u + self.dropout(self.feed_forward(u)))
+        attended, weights = self.attention(x, mask, heads, alpha, switches)
+        u, f = self.gate(x, self.dropout(attended))
+        return self.norm(u + self.dropout(self.feed_forward(u))), weights, f
+
+    def _pool(self, u: Tensor, mask: Tensor) -> Tensor:
+        """(B, L, D), mask (B, L) -> (B, 2 D)."""
         return torch.cat([self.pooling(u, mask), max_pooling(u, mask)], dim=-1)
+
+
+def ms_san_sep(*, direction: bool = True, max_tokens: int = 256, **config: Any) -> Concatenated:
+    """MS-SAN-sep (Table 3): two whole encoders, one with forward masks only, one with backward only.
+
+    The kinds of distance keep their heads: two heads for each in either encoder. Without `direction`
+    both look both ways; `config` holds the other keywords of MSSAN.
+    """
+    ways = ("forward", "backward") if direction else (False, False)
+    return Concatenated(*(MSSAN(direction=way, max_tokens=max_tokens, **config) for way in ways))

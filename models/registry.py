@@ -19,7 +19,7 @@ from models.heads import (
 )
 from models.lama import LAMA, SAN
 from models.lama_baselines import Average, BiGRUMax, CNNMax, Transformer
-from models.ms_san import MSSAN
+from models.ms_san import MSSAN, ms_san_sep
 from models.sentence import Encoder
 
 
@@ -36,6 +36,15 @@ class Entry:
     cost: Literal["linear", "quadratic"]
     nli: Callable[..., nn.Module] = NLIHead
     classification: Callable[..., nn.Module] = ClassificationHead
+
+
+MS_SAN = "Qi et al. 2020, Multiple Structural Priors Guided Self Attention Network"
+
+
+def _relative(positions: str, *, direction: bool) -> Entry:
+    """MS-SAN with relative positions instead of the distance masks."""
+    make = partial(MSSAN, relative=positions, direction=direction, word=False, dependency=False)
+    return Entry(make, MS_SAN, "quadratic")
 
 
 DISAN = "Shen et al. 2018, DiSAN: Directional Self-Attention Network"
@@ -55,25 +64,31 @@ def _disan(make: Callable[..., Encoder], cost: Literal["linear", "quadratic"]) -
 DSA_PAPER = "Yoon et al. 2018, Dynamic Self-Attention: Computing Attention over Words Dynamically"
 
 
-def _dsa(make: Callable[..., Encoder]) -> Entry:
+def _dsa(make: Callable[..., Encoder], nli: Callable[..., nn.Module] = BatchNormNLIHead) -> Entry:
     """DSA or the baseline of its paper, under the paper's heads with batch norm."""
-    return Entry(
-        make,
-        DSA_PAPER,
-        "linear",
-        nli=BatchNormNLIHead,
-        classification=BatchNormClassificationHead,
-    )
+    return Entry(make, DSA_PAPER, "linear", nli=nli, classification=BatchNormClassificationHead)
 
 
 LAMA_PAPER = "Mehta et al. 2019, Low Rank Factorization for Compact Multi-Head Self-Attention"
 
+
+def _lama(
+    make: Callable[..., Encoder],
+    paper: str = LAMA_PAPER,
+    cost: Literal["linear", "quadratic"] = "linear",
+) -> Entry:
+    """LAMA or a baseline of its paper, under the paper's head: 512 units, dropout 0.4."""
+    head = partial(ClassificationHead, hidden=512, dropout=0.4)
+    return Entry(make, paper, cost, classification=head)
+
+
 ENCODERS: dict[str, Entry] = {
-    "ms-san": Entry(
-        MSSAN,
-        "Qi et al. 2020, Multiple Structural Priors Guided Self Attention Network",
-        "quadratic",
-    ),
+    "ms-san": Entry(MSSAN, MS_SAN, "quadratic"),
+    "ms-san-sep": Entry(ms_san_sep, MS_SAN, "quadratic"),
+    "ms-san-shaw": _relative("shaw", direction=False),
+    "ms-san-transformer-xl": _relative("transformer-xl", direction=False),
+    "ms-san-direction-shaw": _relative("shaw", direction=True),
+    "ms-san-direction-transformer-xl": _relative("transformer-xl", direction=True),
     "disan": _disan(DiSAN, "quadratic"),
     "disan-no-direction": _disan(partial(DiSAN, direction=False), "quadratic"),
     "word-additive": _disan(WordAdditive, "linear"),
@@ -81,22 +96,44 @@ ENCODERS: dict[str, Entry] = {
     "multi-head-s2t": _disan(MultiHeadS2T, "quadratic"),
     "bi-lstm-s2t": _disan(BiLSTMS2T, "linear"),
     "dsa": _dsa(DSA),
-    "dsa-multiple": _dsa(partial(DSA, attentions=8, size=300)),
-    "cnn-self-attention": _dsa(CNNSelfAttention),
-    "lama": Entry(LAMA, LAMA_PAPER, "linear"),
-    "lama-ctx": Entry(partial(LAMA, document_context=True), LAMA_PAPER, "linear"),
-    "san": Entry(SAN, "Lin et al. 2017, A Structured Self-Attentive Sentence Embedding", "linear"),
-    "bi-gru-max": Entry(BiGRUMax, LAMA_PAPER, "linear"),
-    "cnn-max": Entry(
-        CNNMax,
-        "Kim 2014, Convolutional Neural Networks for Sentence Classification",
-        "linear",
+    "dsa-multiple": _dsa(
+        partial(DSA, attentions=8, size=300), partial(BatchNormNLIHead, hidden=512, dropout=0.4)
     ),
-    "transformer": Entry(
+    "cnn-self-attention": _dsa(CNNSelfAttention),
+    "lama": _lama(LAMA),
+    "lama-ctx": _lama(partial(LAMA, document_context=True)),
+    "san": _lama(SAN, "Lin et al. 2017, A Structured Self-Attentive Sentence Embedding"),
+    "bi-gru-max": _lama(BiGRUMax),
+    "cnn-max": _lama(CNNMax, "Kim 2014, Convolutional Neural Networks for Sentence Classification"),
+    "transformer": _lama(
         Transformer, "Vaswani et al. 2017, Attention Is All You Need", "quadratic"
     ),
-    "average": Entry(Average, LAMA_PAPER, "linear"),
+    "average": _lama(Average),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """An encoder at its paper's sizes. Counts leave the word vectors out, as the papers do."""
+
+    paper: str
+    dim: int
+    """Size of a sentence vector."""
+    encoder: int
+    with_nli_head: int
+    """Parameters of the encoder, and of both together under the paper's head for three classes."""
+
+
+def summary(name: str) -> Summary:
+    """What `heedful models` says of the encoder. Raises ValueError as `build` does."""
+    encoder = build(name, {})
+    entry = ENCODERS[name]
+    own, head = (_parameters(module) for module in (encoder, entry.nli(encoder.dim)))
+    return Summary(entry.paper, encoder.dim, own, own + head)
+
+
+def _parameters(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
 
 
 def build(name: str, config: Mapping[str, object]) -> Encoder:

@@ -1,7 +1,8 @@
 """A bundle: one trained model in a folder. This file defines the format.
 
 bundles/ms-san-sst2/
-    card.json       what the model is (runtime.card) and the hash of every other file
+    card.json       what the model is (runtime.card), the hash of every other file, and a version
+                    that is the hash of all of it
     encoder.onnx    ids (B, L), lengths (B), [heads (B, L)], [alpha ()] -> embedding (B, D)
     head.onnx       embeddings of the sentences -> logits (B, C); absent where the kind has none
     vocab.txt       one word a line (text.vocab)
@@ -14,42 +15,55 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from runtime.card import CARD, ENCODER, FORMAT, HEAD, VOCAB, Card, Kind, version
+from runtime.card import CARD, ENCODER, FORMAT, HEAD, VOCAB, Card, CardContent, Kind
 from runtime.errors import BundleError
 from runtime.graphs import check_graphs
 from text.vocab import Vocab
 
 __all__ = ["CARD", "ENCODER", "FORMAT", "HEAD", "VOCAB", "Bundle", "Card", "Kind", "read", "write"]
 
+C = TypeVar("C", bound=CardContent)
+
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A folder whose card, hashes, vocabulary and graphs have been checked."""
+    """A folder whose card, hashes, vocabulary and graphs have been checked.
+
+    `files` holds what was checked: the folder may be replaced at any time, even while it is read.
+    """
 
     folder: Path
     card: Card
+    files: Mapping[str, bytes]
     vocab: Vocab
 
 
 def read(folder: Path) -> Bundle:
     """Read and check a bundle. Raises BundleError, which names bundle, file and reason."""
-    folder = folder.resolve()
-    card = _read_card(folder)
-    for file, expected in card.files.items():
-        if _sha256(_bytes(folder, file)) != expected:
-            raise BundleError(
-                card.name, file, f"not the file that {CARD} names: copy the bundle anew"
-            )
+    card, files = read_files(folder)
     try:
-        vocab = Vocab.load(folder / VOCAB)
+        vocab = Vocab.read(files[VOCAB])
     except ValueError as error:
         raise BundleError(card.name, VOCAB, str(error)) from error
-    check_graphs(folder, card, len(vocab))
-    return Bundle(folder, card, vocab)
+    check_graphs(files, card, len(vocab))
+    return Bundle(folder.resolve(), card, files, vocab)
+
+
+def read_files(folder: Path) -> tuple[Card, dict[str, bytes]]:
+    """The card, and the files whose hashes it holds. Raises BundleError; graphs are not run."""
+    folder = folder.resolve()
+    card = _read_card(folder)
+    files = {name: _bytes(folder, name) for name in card.files}
+    for name, content in files.items():
+        if _sha256(content) != card.files[name]:
+            raise BundleError(
+                card.name, name, f"not the file that {CARD} names: copy the bundle anew"
+            )
+    return card, files
 
 
 def write(folder: Path, card: Mapping[str, Any], files: Mapping[str, Path | bytes]) -> Card:
@@ -61,8 +75,8 @@ def write(folder: Path, card: Mapping[str, Any], files: Mapping[str, Path | byte
     """
     hashes = {name: _sha256(_content(source)) for name, source in files.items()}
     fields = {**card, "format": FORMAT, "name": folder.name, "files": hashes}
-    fields["version"] = version(hashes)
-    made = _validate(folder.name, fields)
+    content = _validate(CardContent, folder.name, fields)
+    made = Card.model_validate({**content.model_dump(), "version": content.identity()})
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
         new = Path(temporary) / folder.name
@@ -81,7 +95,7 @@ def write(folder: Path, card: Mapping[str, Any], files: Mapping[str, Path | byte
 def _read_card(folder: Path) -> Card:
     try:
         fields = json.loads(_bytes(folder, CARD))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BundleError(folder.name, CARD, f"not JSON: {error}") from error
     if (
         isinstance(fields, dict)
@@ -92,16 +106,16 @@ def _read_card(folder: Path) -> Card:
             f"format {fields['format']} is later than {FORMAT}, the latest known: upgrade heedful"
         )
         raise BundleError(folder.name, CARD, reason)
-    card = _validate(folder.name, fields)
+    card = _validate(Card, folder.name, fields)
     if card.name != folder.name:
         reason = f"names the model {card.name!r}: the folder must have that name"
         raise BundleError(folder.name, CARD, reason)
     return card
 
 
-def _validate(name: str, fields: object) -> Card:
+def _validate(model: type[C], name: str, fields: object) -> C:
     try:
-        return Card.model_validate(fields)
+        return model.model_validate(fields)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))

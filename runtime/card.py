@@ -1,15 +1,18 @@
 """The card of a bundle: what a model is, what it was made from, and how well it does."""
 
 import hashlib
-from collections.abc import Mapping
+import json
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-FORMAT = 1
+FORMAT = 2
+"""In format 1 a card's version is that of the files alone: the card itself was not covered."""
 CARD, ENCODER, HEAD, VOCAB = "card.json", "encoder.onnx", "head.onnx", "vocab.txt"
 
 Kind = Literal["nli", "classification", "relatedness", "embedding"]
+SCORES = 5
+"""A relatedness head has a logit for each score from 1 to this."""
 NLI_LABELS = frozenset({"entailment", "neutral", "contradiction"})
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
@@ -44,7 +47,7 @@ class ScoreCard(_Frozen):
     dataset: str
     split: str
     metric: str
-    value: float = Field(ge=0, le=1)
+    value: float  # of most metrics in [0, 1]; a correlation may be negative, an error above 1
     rows: int
 
 
@@ -65,12 +68,11 @@ class TrainingCard(_Frozen):
     commit: str
 
 
-class Card(_Frozen):
+class CardContent(_Frozen):
     """All that is known of a model. `labels` is the class order of the logits."""
 
     format: int = Field(ge=1, le=FORMAT)
     name: Name
-    version: str = Field(pattern=r"^[0-9a-f]{12}$")
     task: str
     kind: Kind
     encoder: EncoderCard
@@ -97,17 +99,33 @@ class Card(_Frozen):
             raise ValueError(f"a model of kind {self.kind} has no labels")
         if set(self.files) != set(file_names(self.kind)):
             raise ValueError(f"files must name exactly {', '.join(file_names(self.kind))}")
-        if self.version != version(self.files):
-            raise ValueError("version is not that of the files")
+        return self
+
+    def identity(self) -> str:
+        """First 12 hex digits of SHA-256 over the card's content, the files' hashes among it.
+
+        A field at its default is left out, so that a card outlives fields that come later.
+        """
+        if self.format == 1:
+            content = "".join(f"{name} {self.files[name]}\n" for name in sorted(self.files))
+        else:
+            fields = self.model_dump(mode="json", exclude={"version"}, exclude_defaults=True)
+            content = json.dumps(fields, sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:12]
+
+
+class Card(CardContent):
+    """The content, and the version that vouches for it."""
+
+    version: str = Field(pattern=r"^[0-9a-f]{12}$")
+
+    @model_validator(mode="after")
+    def _untouched(self) -> Self:
+        if self.version != self.identity():
+            raise ValueError("version is not that of the card and its files: copy the bundle anew")
         return self
 
 
 def file_names(kind: Kind) -> tuple[str, ...]:
     """The files beside the card of a bundle of this kind."""
     return (ENCODER, VOCAB) if kind == "embedding" else (ENCODER, HEAD, VOCAB)
-
-
-def version(files: Mapping[str, str]) -> str:
-    """First 12 hex digits of SHA-256 over the files' names and hashes."""
-    lines = "".join(f"{name} {files[name]}\n" for name in sorted(files))
-    return hashlib.sha256(lines.encode()).hexdigest()[:12]

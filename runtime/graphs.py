@@ -1,12 +1,12 @@
 """What a bundle's ONNX graphs take and give, and whether they do what the card says."""
 
-from pathlib import Path
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from runtime.card import ENCODER, HEAD, Card
+from runtime.card import ENCODER, HEAD, SCORES, Card
 from runtime.errors import BundleError
 from text.batch import Batch, Sentence, collate
 
@@ -39,26 +39,27 @@ def encoder_feeds(card: Card, batch: Batch) -> Feeds:
     return feeds
 
 
-def check_graphs(folder: Path, card: Card, words: int) -> None:
-    """Raise BundleError unless the graphs have the card's inputs and outputs and run at two shapes.
+def check_graphs(files: Mapping[str, bytes], card: Card, words: int) -> None:
+    """Raise BundleError unless the graphs among `files` have the card's inputs and outputs and run at two shapes.
 
     The vocabulary's last word is among what is run: a word table that is too small fails here.
     """
-    encoder = _open(folder, card, ENCODER, encoder_inputs(card), "embedding")
+    encoder = _open(files, card, ENCODER, encoder_inputs(card), "embedding")
     for B, L in ((1, 1), (2, 3)):
         batch = collate([Sentence(np.full(L, words - 1), np.arange(L))] * B)
         feeds = encoder_feeds(card, batch)
         _check_run(encoder, card, ENCODER, feeds, (B, card.dimension))
     if card.kind != "embedding":
         inputs = head_inputs(card)
-        head = _open(folder, card, HEAD, dict.fromkeys(inputs, ("tensor(float)", 2)), "logits")
+        head = _open(files, card, HEAD, dict.fromkeys(inputs, ("tensor(float)", 2)), "logits")
+        width = SCORES if card.kind == "relatedness" else len(card.labels)
         for B in (1, 3):
             feeds = {name: np.zeros((B, card.dimension), np.float32) for name in inputs}
-            _check_run(head, card, HEAD, feeds, (B, len(card.labels) or None))
+            _check_run(head, card, HEAD, feeds, (B, width))
 
 
 def _open(
-    folder: Path, card: Card, file: str, inputs: Shape, output: str
+    files: Mapping[str, bytes], card: Card, file: str, inputs: Shape, output: str
 ) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -66,7 +67,7 @@ def _open(
     options.log_severity_level = 4  # what is wrong is raised, not printed
     try:
         session = onnxruntime.InferenceSession(
-            folder / file, options, providers=["CPUExecutionProvider"]
+            files[file], options, providers=["CPUExecutionProvider"]
         )
     except Exception as error:  # ONNX Runtime's errors have no narrower common class
         raise BundleError(card.name, file, "ONNX Runtime cannot load it") from error
@@ -87,17 +88,15 @@ def _check_run(
     card: Card,
     file: str,
     feeds: Feeds,
-    expected: tuple[int, int | None],
+    expected: tuple[int, int],
 ) -> None:
     try:
         (output,) = session.run(None, feeds)
     except Exception as error:  # as above
         shapes = ", ".join(f"{name} {value.shape}" for name, value in feeds.items())
         raise BundleError(card.name, file, f"does not run on {shapes}") from error
-    rows, width = expected
-    if output.shape[0] != rows or width not in (None, output.shape[1]):
-        shape = (rows, "labels" if width is None else width)
-        raise BundleError(card.name, file, f"gives {output.shape}, the card says {shape}")
+    if output.shape != expected:
+        raise BundleError(card.name, file, f"gives {output.shape}, the card says {expected}")
     if not np.isfinite(output).all():
         raise BundleError(card.name, file, "gives NaN or infinity")
 

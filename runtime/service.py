@@ -1,6 +1,7 @@
 """The service: texts in, vectors and probabilities out. HTTP and the command line stand on it."""
 
 import asyncio
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -11,14 +12,17 @@ from typing import Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from runtime.answers import Result, Timing, TokenizedText, normalise, softmax
+from runtime.answers import Result, Timing, TokenizedText, expected_score, normalise, softmax
+from runtime.cache import Cache
 from runtime.card import Card
-from runtime.catalogue import Catalogue, Task
+from runtime.catalogue import Catalogue, Task, check_parser
 from runtime.checks import check_count, check_parse, check_texts
 from runtime.cores import usable_cores
 from runtime.errors import Overloaded, StartupError, Unavailable
+from runtime.loader import Loader, Reloaded
 from runtime.model import Model
 from runtime.observer import NoObserver, Observer
+from runtime.parse_process import Ready
 from runtime.scheduler import Encoded, Scheduler
 from runtime.session import Device, SessionThread
 from runtime.workers import ParsePool
@@ -30,6 +34,7 @@ __all__ = [
     "NoObserver",
     "Observer",
     "Options",
+    "Reloaded",
     "Result",
     "Service",
     "Timing",
@@ -38,6 +43,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+_Job = tuple[str, int, bool]  # a ParseJob's fields: a tuple is hashed ten times as fast
 
 RETRY_AFTER = 1
 """Seconds: a full queue is worked off in about that."""
@@ -45,7 +51,10 @@ RETRY_AFTER = 1
 
 @dataclass(frozen=True)
 class Options:
-    """`max_queue` bounds the inputs of all requests in hand, `max_batch_inputs` those of one."""
+    """`max_queue` bounds the inputs of all requests in hand, `max_batch_inputs` those of one.
+
+    `cache_items` are kept of parses and of vectors each, within `runtime.cache.BYTES`; 0 is none.
+    """
 
     models: Path
     parser: str | None = None  # a spaCy pipeline; None is the folder `parser` under `models`
@@ -54,6 +63,7 @@ class Options:
     parse_workers: int = field(default_factory=usable_cores)
     max_queue: int = 2048
     max_batch_inputs: int = 512
+    cache_items: int = 0
 
 
 class Service:
@@ -71,8 +81,16 @@ class Service:
         self._pool = ParsePool(pipeline, options.parse_workers, self._observer)
         self._encoders = SessionThread()
         self._heads = SessionThread()  # of its own: a head is small, and waits for no batch
-        self._scheduler = Scheduler(self._encoders, self._observer)
+        self._scheduler = Scheduler(self._encoders, self._observer, options.cache_items)
+        self._parses: Cache[_Job, Parse] = Cache(
+            "parse", options.cache_items, _weigh, self._observer
+        )
+        self._loader = Loader(options.models, options.device, options.threads, self._encoders)
         self._catalogue = Catalogue({})
+        self._parser: Ready
+        self._changing = asyncio.Lock()  # held while models are loaded
+        self.refused: tuple[str, ...] = ()
+        """Why the last reload has left something as it was; a line each."""
         self._state: Literal["starting", "started", "stopping"] = "starting"
         self._in_hand = 0  # inputs admitted and not yet answered
         self._empty = asyncio.Event()
@@ -93,19 +111,32 @@ class Service:
 
         Raises StartupError, or one of its kinds; nothing is left running then.
         """
-        try:
-            options = self.options
-            self._catalogue = await asyncio.to_thread(
-                Catalogue.load, options.models, options.device, options.threads
-            )
-            self._catalogue.check_parser(await self._pool.start())
-            for model in self._catalogue.models.values():
-                await model.warm(self._encoders)
-            self._scheduler.start()
-        except BaseException:
-            await self.stop(grace=0)
-            raise
-        self._state = "started"
+        async with self._changing:
+            try:
+                self._catalogue = await self._loader.load()
+                self._parser = await self._pool.start()
+                for model in self._catalogue.models.values():
+                    check_parser(model.card, self._parser)
+                for model in self._catalogue.models.values():
+                    await model.warm(self._encoders)
+                self._scheduler.start()
+            except BaseException:
+                await self.stop(grace=0)
+                raise
+            self._state = "started"
+
+    async def reload(self) -> Reloaded:
+        """Serve what the folder of bundles holds now. Waits for the start, or another reload.
+
+        New models are warm before they are offered, all at once. A request keeps the model that it
+        was given to, and an old model goes with its last request. Raises Unavailable when stopping.
+        """
+        async with self._changing:
+            if self._state != "started":
+                raise Unavailable(f"the service is {self._state}: it loads no models")
+            self._catalogue, done = await self._loader.reload(self._catalogue, self._parser)
+            self.refused = done.refused
+            return done
 
     async def stop(self, grace: float) -> None:
         """Take no more requests, answer those in hand within `grace` seconds, end everything."""
@@ -163,17 +194,21 @@ class Service:
     ) -> Result[npt.NDArray[np.float64]]:
         """(N, 3) probabilities of (premise, hypothesis), in the order of the card's labels."""
         chosen = self._choose("nli", model)
-        check_count(len(pairs), "pairs", self.options.max_batch_inputs)
         sides = ("premise", "hypothesis")
-        params = [f"pairs[{i}].{side}" for i in range(len(pairs)) for side in sides]
-        texts = [text for pair in pairs for text in pair]
-        check_texts(texts, params)
-        with self._admitted(len(pairs)):
-            read = await self._read(chosen, texts, params, truncate=truncate)
-            encoded = await self._scheduler.encode(chosen.encoder, read.sentences)
-            premises, hypotheses = encoded.vectors[0::2], encoded.vectors[1::2]
-            logits, seconds = await chosen.logits(self._heads, premises, hypotheses)
+        read, encoded, logits, seconds = await self._compare(chosen, pairs, sides, truncate)
         return read.result(softmax(logits), encoded, seconds, texts_per_input=2)
+
+    async def relatedness(
+        self,
+        pairs: Sequence[tuple[str, str]],
+        *,
+        model: str | None = None,
+        truncate: bool = False,
+    ) -> Result[npt.NDArray[np.float64]]:
+        """(N,) how related the sentences (a, b) of each pair are, from 1 to 5."""
+        chosen = self._choose("relatedness", model)
+        read, encoded, logits, seconds = await self._compare(chosen, pairs, ("a", "b"), truncate)
+        return read.result(expected_score(logits), encoded, seconds, texts_per_input=2)
 
     async def tokenize(
         self, texts: Sequence[str], *, model: str | None = None, truncate: bool = False
@@ -190,6 +225,28 @@ class Service:
             ]
         )
 
+    async def _compare(
+        self,
+        model: Model,
+        pairs: Sequence[tuple[str, str]],
+        sides: tuple[str, str],
+        truncate: bool,
+    ) -> "tuple[_Read, Encoded, npt.NDArray[np.float32], float]":
+        """The pairs as read and encoded, the head's logits (N, C), and the head's seconds.
+
+        `sides` are the names of a pair's fields.
+        """
+        check_count(len(pairs), "pairs", self.options.max_batch_inputs)
+        params = [f"pairs[{i}].{side}" for i in range(len(pairs)) for side in sides]
+        texts = [text for pair in pairs for text in pair]
+        check_texts(texts, params)
+        with self._admitted(len(pairs)):
+            read = await self._read(model, texts, params, truncate=truncate)
+            encoded = await self._scheduler.encode(model.encoder, read.sentences)
+            firsts, seconds = encoded.vectors[0::2], encoded.vectors[1::2]
+            logits, spent = await model.logits(self._heads, firsts, seconds)
+        return read, encoded, logits, spent
+
     def _choose(self, task: Task, name: str | None) -> Model:
         """The model to answer a new request."""
         if self._state != "started":
@@ -205,17 +262,29 @@ class Service:
         truncate: bool,
         tree: bool = False,
     ) -> "_Read":
-        """Parse the texts, equal ones once, and look their words up."""
+        """Parse the texts and look their words up."""
         card = model.card
         started = time.perf_counter()
-        unique = list(dict.fromkeys(texts))
-        jobs = [ParseJob(text, card.max_tokens, tree or card.tree) for text in unique]
-        parsed = dict(zip(unique, await self._pool.parse(jobs), strict=True))
-        parses = [parsed[text] for text in texts]
+        parses = await self._parse(
+            [ParseJob(text, card.max_tokens, tree or card.tree) for text in texts]
+        )
         for parse, param in zip(parses, params, strict=True):
             check_parse(parse, param, card, truncate=truncate)
         sentences = [model.sentence(parse) for parse in parses]
         return _Read(card, parses, sentences, time.perf_counter() - started)
+
+    async def _parse(self, jobs: Sequence[ParseJob]) -> list[Parse]:
+        """One parse a job, in order; equal jobs are done once."""
+
+        async def make(rows: list[int]) -> list[Parse]:
+            parses = await self._pool.parse([jobs[row] for row in rows])
+            for parse in parses:  # several requests may hold it
+                for array in (parse.starts, parse.stops, parse.heads):
+                    array.flags.writeable = False
+            return parses
+
+        keys = [(job.text, job.max_tokens, job.tree) for job in jobs]
+        return await self._parses.get(keys, make)
 
     def _check_inputs(self, texts: Sequence[str]) -> list[str]:
         """Check them, and give the name of each one's field."""
@@ -243,6 +312,11 @@ class Service:
                 self._empty.set()
 
 
+def _weigh(job: _Job, parse: Parse) -> int:
+    """Bytes, about: key and parse each hold the text; what Python's objects need was measured."""
+    return 2 * sys.getsizeof(job[0]) + 700 + 130 * len(parse)
+
+
 @dataclass(frozen=True, slots=True)
 class _Read:
     """A request's texts, parsed."""
@@ -266,6 +340,7 @@ class _Read:
             value=value,
             card=self.card,
             timing=Timing(self.seconds, queue, inference + head_seconds),
+            inputs=len(cut),
             truncated=int(cut.any(axis=1).sum()),
             tokens=sum(map(len, self.sentences)),
             unknown=sum(int((sentence.ids == UNKNOWN).sum()) for sentence in self.sentences),

@@ -18,12 +18,14 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from models.lama import LAMA
+from models.sentence import Encoder
 from text.parse import Parser
 from text.vocab import Vocab
-from training import checkpoint, vectors
+from training import checkpoint, vectors, word2vec
 from training.checkpoint import Progress
 from training.config import OptimiserConfig, RunConfig
-from training.data import Examples, Parsed, parse, vocabulary
+from training.data import Examples, Ints, Parsed, parse, vocabulary
 from training.errors import ConfigError
 from training.files import write_json, write_whole
 from training.metrics import dev_metric
@@ -76,11 +78,13 @@ def train(config: RunConfig, paths: Paths, *, resume: bool, console: Console) ->
     goal = objective(task.kind, config, paths.cache)
     train_set, dev_set, vocab, table, parser = _arrays(config, task, goal, parts, paths)
     write_whole(paths.run / checkpoint.VOCAB, vocab.save)
-    model = make_model(config, task, table).to(config.device)
+    model = make_model(config, task, table)
+    _start_context(model.sentence.encoder, table, train_set.rows.ids)
+    model.to(config.device)
 
-    steps = config.epochs * math.ceil(len(train_set) / config.optimiser.batch)
+    steps = config.epochs * train_set.steps(config.optimiser.batch)
     optimisers = _optimisers(model, config.optimiser)
-    schedules = [_schedule(optimiser, config.optimiser.warmup, steps) for optimiser in optimisers]
+    schedules = [_schedule(optimiser, config.optimiser, steps) for optimiser in optimisers]
     average = _average(model, config.optimiser.average)
     stateful: dict[str, Stateful] = {"model": model}
     stateful |= {f"optimiser{i}": part for i, part in enumerate(optimisers)}
@@ -105,8 +109,14 @@ def train(config: RunConfig, paths: Paths, *, resume: bool, console: Console) ->
         judged = cast(Model, average.module) if average else model
         score = dev_score(goal, task.kind, judged, dev_set)
         better = score > progress.best_score
+        if config.optimiser.schedule == "halve" and loss >= progress.lowest_loss:
+            for schedule in schedules:
+                schedule.base_lrs = [rate / 2 for rate in schedule.base_lrs]
         progress = Progress(
-            epoch, epoch if better else progress.best_epoch, max(score, progress.best_score)
+            epoch=epoch,
+            best_epoch=epoch if better else progress.best_epoch,
+            best_score=max(score, progress.best_score),
+            lowest_loss=min(loss, progress.lowest_loss),
         )
         if better:
             checkpoint.save(paths.run / checkpoint.BEST, judged.state_dict())
@@ -175,15 +185,19 @@ def _arrays(
     train = [example for _, examples in parts for example in examples]
     dev = task.dev.read(paths.data)
     train_texts, dev_texts = parsed(train, tree=True), parsed(dev, tree=True)
-    background: Counter[str] = Counter()
-    if config.words.background_min_count is not None:
-        for source in task.background:
-            background += parsed(source.read(paths.data), tree=False).counts()
-
-    words = vectors.source(config.words.vectors, paths.data)
+    background = (
+        [parsed(source.read(paths.data), tree=False) for source in task.background]
+        if config.words.background_min_count is not None
+        else []
+    )
+    words: vectors.Source
+    if config.words.vectors == "word2vec":
+        words = word2vec.train([train_texts, *background], dim=config.words.dim, seed=config.seed)
+    else:
+        words = vectors.source(config.words.vectors, paths.data)
     vocab = vocabulary(
         train_texts.counts(),
-        background,
+        sum((texts.counts() for texts in background), Counter()),
         words.has,
         min_count=config.words.min_count,
         background_min_count=config.words.background_min_count,
@@ -204,26 +218,41 @@ def _arrays(
     )
 
 
+def _start_context(encoder: Encoder, table: Tensor, ids: Ints) -> None:
+    """LAMA's context begins with the mean of the corpus' word vectors."""
+    if isinstance(encoder, LAMA) and encoder.context is not None:
+        counts = torch.from_numpy(np.bincount(ids, minlength=len(table))).float()
+        encoder.start_context(counts @ table / counts.sum())
+
+
 def _optimisers(model: Model, config: OptimiserConfig) -> list[torch.optim.Optimizer]:
-    """Adam for the layers and, unless it is frozen, a sparse one for the table of word vectors."""
+    """One for the layers and, unless it is frozen, a sparse Adam for the table of word vectors."""
     words = [p for p in model.sentence.embedding.parameters() if p.requires_grad]
     table = {id(p) for p in model.sentence.embedding.parameters()}
     layers = [p for p in model.parameters() if id(p) not in table]
-    optimisers: list[torch.optim.Optimizer] = [
-        torch.optim.AdamW(layers, lr=config.rate, weight_decay=config.weight_decay)
-    ]
+    rate, decay = config.rate, config.weight_decay
+    optimisers: list[torch.optim.Optimizer] = []
+    if config.name == "adam":
+        optimisers.append(torch.optim.AdamW(layers, lr=rate, weight_decay=decay))
+    elif config.name == "adadelta":
+        optimisers.append(torch.optim.Adadelta(layers, lr=rate, weight_decay=decay))
+    else:
+        momentum = config.momentum
+        optimisers.append(torch.optim.SGD(layers, lr=rate, momentum=momentum, weight_decay=decay))
     if words:
         optimisers.append(torch.optim.SparseAdam(words, lr=config.word_rate))
     return optimisers
 
 
-def _schedule(optimiser: torch.optim.Optimizer, warmup: float, steps: int) -> LambdaLR:
-    """Up in a line over the first `warmup` of all steps, down along a cosine over the rest."""
-    rise = max(1, round(warmup * steps))
+def _schedule(optimiser: torch.optim.Optimizer, config: OptimiserConfig, steps: int) -> LambdaLR:
+    """Up in a line over the first `warmup` of all steps; then down along a cosine, or level."""
+    rise = max(1, round(config.warmup * steps))
 
     def factor(step: int) -> float:
         if step < rise:
             return (step + 1) / rise
+        if config.schedule != "cosine":
+            return 1.0
         return 0.5 * (1 + math.cos(math.pi * min(1.0, (step - rise) / max(1, steps - rise))))
 
     return LambdaLR(optimiser, factor)
@@ -245,14 +274,20 @@ def _restore(state: Mapping[str, Any], parts: Mapping[str, Stateful]) -> Progres
 
 
 def _commit() -> str:
-    """The commit of the source that trains, "-dirty" behind it where the tree is not committed; "" without git."""
-    git = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--abbrev=12"],
-        cwd=Path(__file__).parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    """The commit of the source that trains, "-dirty" behind it where the tree is not committed.
+
+    "" where git is not installed, or the source is not in a repository.
+    """
+    try:
+        git = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except FileNotFoundError:
+        return ""
     return git.stdout.strip()
 
 
@@ -271,9 +306,9 @@ def _epoch(
     model.train()
     total = 0.0
     dense = [p for group in optimisers[0].param_groups for p in group["params"]]
-    count = math.ceil(len(examples) / config.optimiser.batch)
+    size = config.optimiser.batch
     for step, (sides, targets) in enumerate(
-        track(examples.batches(config.optimiser.batch, rng), title, count, transient=True)
+        track(examples.batches(size, rng), title, examples.steps(size), transient=True)
     ):
         loss = goal.loss(model, sides, torch.from_numpy(targets).to(config.device))
         for optimiser in optimisers:

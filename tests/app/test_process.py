@@ -8,34 +8,15 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 import yaml
 
-from tests.process import PATIENCE, ROOT, Process, debian, wait_for
-
-Start = Callable[..., Process]
-
-
-@pytest.fixture
-def start(models: Path, tmp_path: Path) -> Iterator[Start]:
-    """`start(grace="1")`: a process with these flags; ended when the test ends."""
-    started: list[Process] = []
-
-    def make(env: dict[str, str] | None = None, **flags: str) -> Process:
-        flags = {"port": "0", "models": str(models), "parse-workers": "1", "threads": "1", **flags}
-        flags = {name.replace("_", "-"): value for name, value in flags.items()}
-        process = Process(tmp_path / f"log{len(started)}", flags, env or {})
-        started.append(process)
-        return process
-
-    yield make
-    for process in started:
-        process.close()
-
+from tests.app.conftest import Start
+from tests.process import PATIENCE, ROOT, debian, wait_for
 
 BODY = {"inputs": ["a", "b"], "model": "tiny-nli"}
 
@@ -137,7 +118,8 @@ def test_prometheus_scrapes_and_the_health_check_passes(
     assert (linted.returncode, linted.stdout, linted.stderr) == (0, b"", b"")
 
     config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
-    config["global"]["scrape_interval"] = "200ms"
+    config["global"] = {"scrape_interval": "200ms", "evaluation_interval": "200ms"}
+    config["rule_files"] = [str(ROOT / "deploy/prometheus/rules.yml")]
     config["scrape_configs"][0]["static_configs"][0]["targets"] = [f"127.0.0.1:{port}"]
     (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(config))
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -170,6 +152,8 @@ def test_prometheus_scrapes_and_the_health_check_passes(
         assert answered(requests.format("/classify", "tiny-sst2", "200")) == 2
         assert answered(requests.format("other", "none", "404")) == 1
         assert answered('heedful_model_info{model="tiny-sst2", task="sst2"}') == 1
+        assert wait_for(lambda: answered("heedful:requests:rate5m"), "a recorded rate") >= 0
+        assert answered('count(ALERTS{alertname="HeedfulWrongProvider"})') is None
     finally:
         watcher.terminate()
         watcher.wait(PATIENCE)
@@ -181,7 +165,8 @@ def test_prometheus_scrapes_and_the_health_check_passes(
     lines = [json.loads(line) for line in process.log.splitlines()]  # uvicorn's among them
     assert {line["logger"] for line in lines} >= {"uvicorn.error", "heedful.access"}
     [line] = [line for line in lines if line.get("request_id") == "the-second"]
-    assert line["message"] == "POST /classify 200"
+    assert (line["message"], line["method"], line["route"]) == ("request", "POST", "/classify")
+    assert (line["status"], line["inputs"]) == (200, 1)
     assert line["model"] == "tiny-sst2"
     assert line["duration_ms"] > 0
     assert "secret" not in process.log
