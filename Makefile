@@ -1,9 +1,9 @@
 # Two environments: .serve-venv serves and holds no torch; .venv trains, exports and tests.
 PYTHON ?= python3
 PIP_INSTALL = pip install --quiet --disable-pip-version-check --constraint constraints.txt
-SOURCES = pyproject.toml constraints.txt cli.py $(wildcard app/*.py bulk/*.py export/*.py models/*.py runtime/*.py text/*.py training/*.py training/tasks/*.py)
+SOURCES = pyproject.toml constraints.txt cli.py $(wildcard app/*.py app/static/* app/static/vendor/* bulk/*.py export/*.py models/*.py runtime/*.py text/*.py training/*.py training/tasks/*.py)
 
-.PHONY: serve dev test check openapi soak lint types imports tools clean
+.PHONY: serve dev test check openapi vendor soak lint types imports tools clean
 
 serve: .serve-venv/installed  ## serve the shipped bundles on HEEDFUL_PORT (8000)
 	.serve-venv/bin/heedful serve
@@ -12,6 +12,11 @@ dev: .venv/installed  ## the development environment, with the `heedful` command
 
 test: .venv/installed tools  ## every test
 	.venv/bin/pytest
+
+vendor:  ## fetch what the page uses, as scripts/page/package-lock.json has it
+	npm ci --prefix scripts/page --ignore-scripts
+	cp scripts/page/node_modules/d3/dist/d3.min.js app/static/vendor/d3.min.js
+	cp scripts/page/node_modules/d3/LICENSE app/static/vendor/d3.LICENSE
 
 soak: .venv/installed  ## faults and load at length: three quarters of an hour; writes docs/reliability.md
 	.venv/bin/python -m tests.faults

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from app import compare, control, errors, explain, openai, predict, routes, status
+from app import compare, control, errors, explain, openai, playground, predict, routes, status
 from app.cross_origin import CrossOrigin
 from app.metrics import Metrics
 from app.middleware import ApiKey, BodyLimit, Head, Recorded
@@ -96,7 +96,8 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.settings, app.state.service, app.state.metrics = settings, service, metrics
     app.state.created = int(time.time())
     app.state.reload, app.state.stop = reload, stop
-    known = {"/docs", "/openapi.json"}
+    app.router.routes.extend(playground.ROUTES)
+    known = {"/docs", "/openapi.json", *playground.PATHS}
     for router in ROUTERS:
         app.include_router(router)
         known |= {route.path for route in router.routes if isinstance(route, APIRoute)}
@@ -105,7 +106,9 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(Head)
     app.add_middleware(BodyLimit, limit=settings.max_body_bytes)
     if settings.api_key is not None:
-        app.add_middleware(ApiKey, key=settings.api_key.get_secret_value())
+        app.add_middleware(
+            ApiKey, key=settings.api_key.get_secret_value(), pages=playground.PATHS
+        )
     if settings.cors_origins:
         app.add_middleware(
             CrossOrigin,

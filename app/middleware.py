@@ -86,18 +86,24 @@ class Recorded:
 
 
 class ApiKey:
-    """Refuses a request without `Authorization: Bearer KEY`, but for the routes in OPEN."""
+    """Refuses a request without `Authorization: Bearer KEY`, but for the routes in OPEN and for
+    reading `pages`, which ask for the key themselves."""
 
-    def __init__(self, app: ASGIApp, *, key: str) -> None:
+    def __init__(self, app: ASGIApp, *, key: str, pages: Collection[str] = ()) -> None:
         self._app = app
         self._key = key.encode()
+        self._pages = frozenset(pages)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in OPEN or self._admits(Headers(scope=scope)):
+        if scope["type"] != "http" or self._open(scope) or self._admits(Headers(scope=scope)):
             await self._app(scope, receive, send)
             return
         refusal = errors.Unauthorized("send the API key as 'Authorization: Bearer KEY'")
         await errors.respond(record.of(scope), refusal)(scope, receive, send)
+
+    def _open(self, scope: Scope) -> bool:
+        reading = scope["method"] in ("GET", "HEAD")
+        return scope["path"] in OPEN or (reading and scope["path"] in self._pages)
 
     def _admits(self, headers: Headers) -> bool:
         scheme, _, key = headers.get("authorization", "").partition(" ")
