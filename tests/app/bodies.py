@@ -21,4 +21,5 @@ def bodies(text: str, *, truncate: bool = False, count: int = 1) -> dict[str, di
         },
         "/rerank": {"query": text, "texts": texts, "truncate": truncate},
         "/tokenize": {"inputs": texts, "truncate": truncate},
+        "/explain": {"inputs": text, "truncate": truncate},
     }

@@ -11,7 +11,7 @@ from app.main import create_app
 from app.settings import Settings
 from tests.app.bodies import bodies
 
-WORK = (*bodies(""), "/explain")
+WORK = tuple(bodies(""))
 
 
 @pytest.fixture(scope="module")

@@ -76,7 +76,7 @@ async def test_a_refusal_is_seen_everywhere_until_it_is_mended(
     answer = await keyed.post("/models/reload", headers=KEY)
     assert answer.json() == {
         "loaded": ["tiny-sst2"],
-        "unchanged": ["tiny-flat", "tiny-nli"],
+        "unchanged": ["tiny-flat", "tiny-nli", "tiny-related"],
         "removed": [],
     }
     assert (await keyed.get("/ready")).json() == {"status": "ready", "refused": []}

@@ -1,0 +1,158 @@
+"""The page at /, in a real Chromium against the running service with the shipped bundles."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+CHROMIUM = shutil.which("chromium")
+SHOTS = os.environ.get("HEEDFUL_SCREENSHOTS")
+"""A folder to keep screenshots in; those of docs/ are made so."""
+
+pytestmark = pytest.mark.skipif(
+    not CHROMIUM and "CI" not in os.environ, reason="Chromium is not installed"
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        # CI runs as root in a container, where Chromium's sandbox does not come up.
+        yield playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+
+
+@pytest.fixture
+def page(browser: Browser, shipped: str) -> Iterator[Page]:
+    """The page, opened; at its end nothing was said on the console and no other host was asked."""
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    opened = context.new_page()
+    said: list[str] = []
+    asked: list[str] = []
+    opened.on("console", lambda message: said.append(message.text))
+    opened.on("pageerror", lambda error: said.append(str(error)))
+    opened.on("request", lambda request: asked.append(request.url))
+    opened.goto(shipped)
+    expect(opened.locator("#model-similarity option").first).to_be_attached()
+    yield opened
+    assert {urlsplit(url).netloc for url in asked} == {urlsplit(shipped).netloc}
+    assert said == []
+    context.close()
+
+
+def submit(page: Page, tab: str, button: str) -> None:
+    page.get_by_role("tab", name=tab).click()
+    page.get_by_role("button", name=button).click()
+    expect(page.locator(f"#answer-{tab.lower()} .picture").first).to_be_visible(timeout=20_000)
+    expect(page.locator("#status")).to_have_text("")
+
+
+def values(page: Page, figure: str) -> list[float]:
+    """What the cells of a heat map say, row by row."""
+    cells = page.locator(f"figure[data-map='{figure}']:visible").first.locator(".cell")
+    return [float(value) for value in cells.evaluate_all("all => all.map(c => c.dataset.value)")]
+
+
+def keep(page: Page, name: str) -> None:
+    if SHOTS:
+        page.screenshot(path=str(Path(SHOTS) / f"{name}.png"), full_page=True)
+
+
+def accessible(page: Page) -> None:
+    """axe finds nothing serious or critical."""
+    found = Axe().run(page).response["violations"]
+    bad = [(one["id"], one["impact"]) for one in found if one["impact"] in ("serious", "critical")]
+    assert bad == []
+
+
+def test_similarity(page: Page) -> None:
+    submit(page, "Similarity", "Compare")
+    cosines = values(page, "Cosine of each two sentences")
+    assert len(cosines) == 25
+    assert cosines[0] == pytest.approx(1, abs=1e-5)
+    assert cosines[1] == pytest.approx(cosines[5], abs=1e-6)
+    keep(page, "similarity")
+    accessible(page)
+
+
+def test_entailment_and_its_priors(page: Page) -> None:
+    page.get_by_role("tab", name="Entailment").click()
+    page.select_option("#model-entailment", "ms-san-nli")
+    submit(page, "Entailment", "Judge")
+    answer = page.locator("#answer-entailment")
+    assert answer.locator(".scores > span").count() == 6
+    assert answer.locator(".picture figure[data-map]").count() == 13  # six heads a side, and across
+
+    head = "forward, word distance"
+    words = 8  # "Two kids at a ballgame wash their hands"
+    before = values(page, head)
+    rows = [before[start : start + words] for start in range(0, words * words, words)]
+    for q, row in enumerate(rows):
+        assert sum(row) == pytest.approx(1, abs=1e-5)
+        assert all(weight == 0 for weight in row[q + 1 :])  # forward: nothing behind the word
+
+    slider = answer.locator("input[data-prior=alpha]")
+    with page.expect_response("**/explain"):
+        slider.fill("4")
+    expect(page.locator("#status")).to_have_text("")
+    page.wait_for_function(
+        "([name, old]) => document.querySelector(`#answer-entailment figure[data-map='${name}'] "
+        ".cell:nth-child(57)`).dataset.value != old",
+        arg=[head, str(before[56])],
+    )
+    nearer = values(page, head)
+    assert nearer[63] > before[63]  # the last word, from itself: the nearest weighs more
+    with page.expect_response("**/explain") as answered:
+        answer.locator("input[data-prior=direction]").uncheck()
+    assert answered.value.json()["priors"]["direction"] is False
+    keep(page, "entailment")
+    accessible(page)
+
+
+def test_classification_with_the_keyboard_alone(page: Page) -> None:
+    page.get_by_role("tab", name="Similarity").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("tab", name="Classification")).to_have_attribute(
+        "aria-selected", "true"
+    )
+    page.locator("#text").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#answer-classification .picture").first).to_be_visible(timeout=20_000)
+    token = page.locator("#answer-classification .tokens button").nth(1)
+    token.focus()
+    expect(token).to_have_class("on")
+    assert page.locator("#answer-classification svg .word.lit").count() > 2
+    keep(page, "classification")
+    accessible(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_a_phone(page: Page, scheme: str) -> None:
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.select_option("#theme", scheme)
+    submit(page, "Classification", "Classify")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    keep(page, f"phone-{scheme}")
+    accessible(page)
+
+
+def test_a_refusal_is_said_in_the_services_words(page: Page) -> None:
+    page.locator("#sentences").fill("word " * 5000)
+    page.get_by_role("button", name="Compare").click()
+    expect(page.locator("#error")).to_contain_text("tokens")
+    page.locator("#sentences").fill("One.\nTwo.")
+    submit(page, "Similarity", "Compare")
+    expect(page.locator("#error")).to_have_text("")
+
+
+def test_the_request_can_be_copied(page: Page) -> None:
+    submit(page, "Classification", "Classify")
+    shown = page.locator("#answer-classification details.requests")
+    shown.locator("summary").click()
+    assert "curl http" in shown.locator("pre").nth(0).inner_text()
+    assert "httpx.post" in shown.locator("pre").nth(1).inner_text()
