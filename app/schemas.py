@@ -145,7 +145,7 @@ class Label(BaseModel):
 
 
 class Token(BaseModel):
-    id: int
+    id: int = Field(description="Of the word; of its first piece where the model reads pieces.")
     text: str
     start: int = Field(description="Character offset in the input.")
     stop: int

@@ -16,14 +16,22 @@ OPSET = 20
 
 
 def encoder_graph(model: SentenceEncoder) -> bytes:
-    """encoder.onnx: ids (B, L), lengths (B,) and what the encoder reads besides -> embedding (B, D)."""
+    """encoder.onnx: ids (B, S), lengths (B,) and what the encoder reads besides -> embedding (B, D)."""
     B, L = 3, 5  # any but 0 and 1, which the exporter would take for constants
-    shapes = {"ids": {0: "B", 1: "L"}, "lengths": {0: "B"}, "heads": {0: "B", 1: "L"}, "alpha": {}}
+    S, width = (9, "S") if "pieces" in model.inputs else (L, "L")
+    shapes = {
+        "ids": {0: "B", 1: width},
+        "lengths": {0: "B"},
+        "heads": {0: "B", 1: "L"},
+        "alpha": {},
+        "pieces": {0: "B", 1: "L"},
+    }
     example = {
-        "ids": torch.ones(B, L, dtype=torch.long),
+        "ids": torch.ones(B, S, dtype=torch.long),
         "lengths": torch.tensor([L, 2, 1]),
         "heads": torch.arange(L).repeat(B, 1),
         "alpha": torch.tensor(1.0),
+        "pieces": torch.ones(B, L, dtype=torch.long),
     }
     inputs = ("ids", "lengths", *model.inputs)
     return _graph(

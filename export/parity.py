@@ -49,7 +49,12 @@ class Model:
 
 
 def check(
-    graphs: Mapping[str, bytes], rounded: Model, unrounded: Model, words: int, max_tokens: int
+    graphs: Mapping[str, bytes],
+    rounded: Model,
+    unrounded: Model,
+    words: int,
+    max_tokens: int,
+    max_pieces: int | None = None,
 ) -> Parity:
     """Compare `graphs` ("encoder" and, with a head, "head") with both models on every case.
 
@@ -58,7 +63,7 @@ def check(
     """
     sessions = {name: _session(graph) for name, graph in graphs.items()}
     error, loss, count = 0.0, 0.0, 0
-    for case in cases(words, max_tokens):
+    for case in cases(words, max_tokens, max_pieces):
         feeds = _feeds(case, rounded.encoder.inputs)
         found = _run_graphs(sessions, feeds, rounded.head_inputs)
         expected, exact = _run_torch(rounded, feeds), _run_torch(unrounded, feeds)
@@ -75,16 +80,23 @@ def check(
     return Parity(error, loss, count)
 
 
-def cases(words: int, max_tokens: int) -> Iterator[Case]:
-    """Batches over a vocabulary of `words`: sizes, lengths, trees and alphas at their extremes."""
+def cases(words: int, max_tokens: int, max_pieces: int | None = None) -> Iterator[Case]:
+    """Batches over a vocabulary of `words`: sizes, lengths, trees and alphas at their extremes.
+
+    With `max_pieces` an id is a piece: sentences then hold up to so many, one to four in most words.
+    """
     rng = np.random.default_rng(SEED)
+
+    def sentence(n: int, heads: Ints, *, unknown: bool) -> Sentence:
+        pieces = None if max_pieces is None else _pieces(rng, n, max_pieces)
+        size = n if pieces is None else int(pieces.sum()) + 2
+        ids = np.full(size, UNKNOWN) if unknown else rng.integers(UNKNOWN, words, size)
+        return Sentence(ids, heads, pieces)
 
     def batch(lengths: Ints, tree: Callable[[int], Ints], *, unknown: bool = False) -> Batch:
         return collate(
             [
-                Sentence(
-                    np.full(n, UNKNOWN) if unknown else rng.integers(UNKNOWN, words, n), tree(n)
-                )
+                sentence(n, tree(n), unknown=unknown)
                 for n in np.minimum(lengths, max_tokens).tolist()
             ]
         )
@@ -122,6 +134,16 @@ def _forest(rng: np.random.Generator, length: int) -> Ints:
     return heads
 
 
+def _pieces(rng: np.random.Generator, words: int, most: int) -> Ints:
+    """(L,) pieces of each word: one, and one more for each of up to as many draws as there are words.
+
+    One sentence in eight holds `most` pieces, [CLS] and [SEP] among them.
+    """
+    spare = most - 2 - words
+    more = spare if rng.random() < 0.125 else min(spare, words)
+    return 1 + rng.multinomial(more, np.full(words, 1 / words))
+
+
 def _session(graph: bytes) -> onnxruntime.InferenceSession:
     return onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])
 
@@ -133,6 +155,8 @@ def _feeds(case: Case, inputs: tuple[str, ...]) -> dict[str, npt.NDArray[np.gene
         "heads": case.batch.heads,
         "alpha": np.array(case.alpha, np.float32),
     }
+    if case.batch.pieces is not None:
+        known["pieces"] = case.batch.pieces
     return {name: known[name] for name in ("ids", "lengths", *inputs)}
 
 

@@ -16,9 +16,9 @@ KINDS = 3
 
 
 def given(name: str, value: Tensor | None) -> Tensor:
-    """The structure a prior reads. Raises ValueError where the caller left it out."""
+    """What the encoder reads beside the words. Raises ValueError where the caller left it out."""
     if value is None:
-        raise ValueError(f"a prior of this encoder reads {name}")
+        raise ValueError(f"this encoder reads {name}")
     return value
 
 
@@ -113,6 +113,7 @@ class FeedForward(nn.Sequential):
 class MSSAN(Encoder):
     """The encoder: attention, fusion gate, FFN, then attentive and max pooling (Figure 1).
 
+    `cls`: a transformer's vector of [CLS] takes the place of the max pooling (MS-SAN+BERT).
     `dropout` falls on the word vectors, on what attention gives and on the FFN's result; the paper
     does not say where (its appendix is not public), so this is ours.
     """
@@ -126,13 +127,14 @@ class MSSAN(Encoder):
         direction: bool = True,
         word: bool = True,
         dependency: bool = True,
+        cls: bool = False,
         dropout: float = 0.0,
         max_tokens: int = 256,
     ) -> None:
         super().__init__()
         self.dim = 2 * dim
         # Without the dependency prior nothing is parsed, without any distance there is no alpha.
-        reads = {"heads": dependency, "alpha": word or dependency}
+        reads = {"heads": dependency, "alpha": word or dependency, "cls": cls}
         self.inputs = tuple(name for name, read in reads.items() if read)
         self.attention = MultiMaskAttention(
             dim, heads, direction=direction, word=word, dependency=dependency, max_tokens=max_tokens
@@ -149,11 +151,13 @@ class MSSAN(Encoder):
         lengths: Tensor,
         heads: Tensor | None = None,
         alpha: Tensor | None = None,
+        cls: Tensor | None = None,
     ) -> Tensor:
-        """x (B, L, D) word vectors, lengths (B,), heads (B, L), alpha () -> (B, 2 D)."""
+        """x (B, L, D) word vectors, lengths (B,), heads (B, L), alpha (), cls (B, D) -> (B, 2 D)."""
         mask = token_mask(lengths, x.shape[1])
         x = self.dropout(x)
         attended = self.dropout(self.attention(x, mask, heads, alpha))
         u = self.gate(x, attended)
         u = self.norm(u + self.dropout(self.feed_forward(u)))
-        return torch.cat([self.pooling(u, mask), max_pooling(u, mask)], dim=-1)
+        other = given("cls", cls) if "cls" in self.inputs else max_pooling(u, mask)
+        return torch.cat([self.pooling(u, mask), other], dim=-1)

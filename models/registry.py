@@ -68,12 +68,11 @@ def _dsa(make: Callable[..., Encoder]) -> Entry:
 
 LAMA_PAPER = "Mehta et al. 2019, Low Rank Factorization for Compact Multi-Head Self-Attention"
 
+MS_SAN = "Qi et al. 2020, Multiple Structural Priors Guided Self Attention Network"
+
 ENCODERS: dict[str, Entry] = {
-    "ms-san": Entry(
-        MSSAN,
-        "Qi et al. 2020, Multiple Structural Priors Guided Self Attention Network",
-        "quadratic",
-    ),
+    "ms-san": Entry(MSSAN, MS_SAN, "quadratic"),
+    "ms-san-bert": Entry(partial(MSSAN, cls=True), MS_SAN, "quadratic"),  # over a transformer
     "disan": _disan(DiSAN, "quadratic"),
     "disan-no-direction": _disan(partial(DiSAN, direction=False), "quadratic"),
     "word-additive": _disan(WordAdditive, "linear"),

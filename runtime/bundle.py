@@ -2,9 +2,10 @@
 
 bundles/ms-san-sst2/
     card.json       what the model is (runtime.card) and the hash of every other file
-    encoder.onnx    ids (B, L), lengths (B), [heads (B, L)], [alpha ()] -> embedding (B, D)
+    encoder.onnx    ids (B, S), lengths (B,), [heads (B, L)], [alpha ()], [pieces (B, L)] -> embedding (B, D)
     head.onnx       embeddings of the sentences -> logits (B, C); absent where the kind has none
-    vocab.txt       one word a line (text.vocab)
+    vocab.txt       one word a line (text.vocab): an id is a word, S = L
+    tokenizer.json  in its place: Hugging Face's format with the limit as its truncation (text.pieces)
 """
 
 import hashlib
@@ -18,12 +19,25 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from runtime.card import CARD, ENCODER, FORMAT, HEAD, VOCAB, Card, Kind, version
+from runtime.card import CARD, ENCODER, FORMAT, HEAD, TOKENIZER, VOCAB, Card, Kind, version
 from runtime.errors import BundleError
 from runtime.graphs import check_graphs
+from text.pieces import Lexicon, Pieces
 from text.vocab import Vocab
 
-__all__ = ["CARD", "ENCODER", "FORMAT", "HEAD", "VOCAB", "Bundle", "Card", "Kind", "read", "write"]
+__all__ = [
+    "CARD",
+    "ENCODER",
+    "FORMAT",
+    "HEAD",
+    "TOKENIZER",
+    "VOCAB",
+    "Bundle",
+    "Card",
+    "Kind",
+    "read",
+    "write",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +46,7 @@ class Bundle:
 
     folder: Path
     card: Card
-    vocab: Vocab
+    vocab: Lexicon
 
 
 def read(folder: Path) -> Bundle:
@@ -44,11 +58,12 @@ def read(folder: Path) -> Bundle:
             raise BundleError(
                 card.name, file, f"not the file that {CARD} names: copy the bundle anew"
             )
+    lexicon, file = (Pieces, TOKENIZER) if card.pieces else (Vocab, VOCAB)
     try:
-        vocab = Vocab.load(folder / VOCAB)
+        vocab: Lexicon = lexicon.load(folder / file)
     except ValueError as error:
-        raise BundleError(card.name, VOCAB, str(error)) from error
-    check_graphs(folder, card, len(vocab))
+        raise BundleError(card.name, file, str(error)) from error
+    check_graphs(folder, card, vocab)
     return Bundle(folder, card, vocab)
 
 
@@ -60,7 +75,8 @@ def write(folder: Path, card: Mapping[str, Any], files: Mapping[str, Path | byte
     raises BundleError where it would not load.
     """
     hashes = {name: _sha256(_content(source)) for name, source in files.items()}
-    fields = {**card, "format": FORMAT, "name": folder.name, "files": hashes}
+    first = FORMAT if TOKENIZER in files else 1
+    fields = {**card, "format": first, "name": folder.name, "files": hashes}
     fields["version"] = version(hashes)
     made = _validate(folder.name, fields)
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -6,8 +6,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-FORMAT = 1
-CARD, ENCODER, HEAD, VOCAB = "card.json", "encoder.onnx", "head.onnx", "vocab.txt"
+FORMAT = 2
+"""1: models of words. 2: models of pieces too; a bundle bears the first format that can say what it is."""
+CARD, ENCODER, HEAD = "card.json", "encoder.onnx", "head.onnx"
+VOCAB, TOKENIZER = "vocab.txt", "tokenizer.json"
 
 Kind = Literal["nli", "classification", "relatedness", "embedding"]
 NLI_LABELS = frozenset({"entailment", "neutral", "contradiction"})
@@ -22,7 +24,7 @@ class _Frozen(BaseModel):
 class EncoderCard(_Frozen):
     name: str
     config: dict[str, bool | int | float | str | None]
-    parameters: int  # without the word table
+    parameters: int  # without the word table or the transformer in its place
     paper: str
 
 
@@ -95,16 +97,23 @@ class Card(_Frozen):
             raise ValueError("labels of a classification model are two or more, all different")
         if self.kind in ("relatedness", "embedding") and self.labels:
             raise ValueError(f"a model of kind {self.kind} has no labels")
-        if set(self.files) != set(file_names(self.kind)):
-            raise ValueError(f"files must name exactly {', '.join(file_names(self.kind))}")
+        expected = file_names(self.kind, pieces=self.pieces)
+        if set(self.files) != set(expected):
+            raise ValueError(f"files must name exactly {', '.join(expected)}")
         if self.version != version(self.files):
             raise ValueError("version is not that of the files")
         return self
 
+    @property
+    def pieces(self) -> bool:
+        """Whether the graph reads pieces of words (text.pieces), not words."""
+        return self.format > 1 and TOKENIZER in self.files
 
-def file_names(kind: Kind) -> tuple[str, ...]:
-    """The files beside the card of a bundle of this kind."""
-    return (ENCODER, VOCAB) if kind == "embedding" else (ENCODER, HEAD, VOCAB)
+
+def file_names(kind: Kind, *, pieces: bool = False) -> tuple[str, ...]:
+    """The files beside the card of a bundle of this kind, of a model of pieces or of words."""
+    lexicon = TOKENIZER if pieces else VOCAB
+    return (ENCODER, lexicon) if kind == "embedding" else (ENCODER, HEAD, lexicon)
 
 
 def version(files: Mapping[str, str]) -> str:

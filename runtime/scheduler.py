@@ -9,7 +9,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,7 +49,7 @@ class Encoder:
         return CUDA_BUDGET if self.session.provider == CUDA else BUDGET
 
     def cost(self, length: int) -> int:
-        """What a sentence of so many tokens adds to a batch in which it is the longest."""
+        """What a sentence of so many ids adds to a batch in which it is the longest."""
         if self.card.cost == "linear":
             return length
         return max(length, math.ceil(length * length / QUADRATIC_FROM))
@@ -62,7 +62,9 @@ class Work:
 
     @property
     def cost(self) -> int:
-        return self.encoder.cost(len(self.sentence))
+        return self.encoder.cost(
+            len(self.sentence.ids)
+        )  # of pieces: the transformer's part is the dear one
 
     @property
     def share(self) -> float:
@@ -171,7 +173,7 @@ class Scheduler:
 
 def _by_encoder(tickets: list[Ticket[Work, Vectors]]) -> dict[Encoder, list[Group]]:
     """For each encoder its tickets, those of equal sentences together."""
-    groups: dict[Encoder, dict[bytes, Group]] = {}
+    groups: dict[Encoder, dict[Hashable, Group]] = {}
     for ticket in tickets:
         of_encoder = groups.setdefault(ticket.work.encoder, {})
         of_encoder.setdefault(ticket.work.sentence.key, []).append(ticket)

@@ -24,7 +24,6 @@ from runtime.session import Device, SessionThread
 from runtime.workers import ParsePool
 from text.batch import Sentence
 from text.parse import Parse, ParseJob
-from text.vocab import UNKNOWN
 
 __all__ = [
     "NoObserver",
@@ -185,7 +184,7 @@ class Service:
             read = await self._read(chosen, texts, params, truncate=truncate, tree=True)
         return read.result(
             [
-                TokenizedText(parse, sentence.ids, sentence.ids != UNKNOWN)
+                TokenizedText(parse, chosen.vocab.word_ids(sentence), chosen.vocab.known(sentence))
                 for parse, sentence in zip(read.parses, read.sentences, strict=True)
             ]
         )
@@ -211,11 +210,13 @@ class Service:
         unique = list(dict.fromkeys(texts))
         jobs = [ParseJob(text, card.max_tokens, tree or card.tree) for text in unique]
         parsed = dict(zip(unique, await self._pool.parse(jobs), strict=True))
-        parses = [parsed[text] for text in texts]
+        fitted = {text: model.fit(parse) for text, parse in parsed.items()}
+        parses = [fitted[text] for text in texts]
         for parse, param in zip(parses, params, strict=True):
-            check_parse(parse, param, card, truncate=truncate)
+            check_parse(parse, param, card, model.vocab.limit, truncate=truncate)
         sentences = [model.sentence(parse) for parse in parses]
-        return _Read(card, parses, sentences, time.perf_counter() - started)
+        unknown = sum(int((~model.vocab.known(sentence)).sum()) for sentence in sentences)
+        return _Read(card, parses, sentences, unknown, time.perf_counter() - started)
 
     def _check_inputs(self, texts: Sequence[str]) -> list[str]:
         """Check them, and give the name of each one's field."""
@@ -250,6 +251,7 @@ class _Read:
     card: Card
     parses: list[Parse]
     sentences: list[Sentence]
+    unknown: int
     seconds: float
 
     def result(
@@ -268,5 +270,5 @@ class _Read:
             timing=Timing(self.seconds, queue, inference + head_seconds),
             truncated=int(cut.any(axis=1).sum()),
             tokens=sum(map(len, self.sentences)),
-            unknown=sum(int((sentence.ids == UNKNOWN).sum()) for sentence in self.sentences),
+            unknown=self.unknown,
         )
