@@ -28,6 +28,11 @@ HEAD_INPUTS: dict[Kind, tuple[str, ...]] = {
     "embedding": (),
 }
 
+STORED: dict[Storage, str] = {
+    "normal": "matrices float16, word table int8",
+    "small": "matrices int8, word table int4",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Trained:
@@ -49,7 +54,7 @@ class Trained:
     licence: str
 
 
-def export_bundle(trained: Trained, out: Path, storage: Storage = "float16") -> Card:
+def export_bundle(trained: Trained, out: Path, storage: Storage = "normal") -> Card:
     """Write the bundle `out`, in the place of one that stands there; its card.
 
     Raises ExportError (ParityError among it) before anything is written, and
@@ -106,7 +111,7 @@ def _card(trained: Trained, parity: Parity, storage: Storage) -> dict[str, Any]:
             "max_abs_error": parity.error,
             "tolerance": TOLERANCE,
             "cases": parity.cases,
-            "against": f"torch with the weights as stored (matrices {storage}, word table int8); "
+            "against": f"torch with the weights as stored ({STORED[storage]}); "
             f"torch with the weights as trained is {parity.loss:.1e} away at most",
         },
         "scores": trained.scores,

@@ -83,20 +83,24 @@ def check(
 def cases(words: int, max_tokens: int, max_pieces: int | None = None) -> Iterator[Case]:
     """Batches over a vocabulary of `words`: sizes, lengths, trees and alphas at their extremes.
 
-    With `max_pieces` an id is a piece: sentences then hold up to so many, one to four in most words.
+    With `max_pieces` an id is a piece: two a word on average, and once as many as there may be.
     """
     rng = np.random.default_rng(SEED)
 
-    def sentence(n: int, heads: Ints, *, unknown: bool) -> Sentence:
-        pieces = None if max_pieces is None else _pieces(rng, n, max_pieces)
-        size = n if pieces is None else int(pieces.sum()) + 2
+    def sentence(n: int, heads: Ints, *, unknown: bool, full: bool) -> Sentence:
+        size, pieces = n, None
+        if max_pieces is not None:
+            size = max_pieces if full else min(2 * n + 2, max_pieces)
+            pieces = _pieces(rng, n, size - 2)
         ids = np.full(size, UNKNOWN) if unknown else rng.integers(UNKNOWN, words, size)
         return Sentence(ids, heads, pieces)
 
-    def batch(lengths: Ints, tree: Callable[[int], Ints], *, unknown: bool = False) -> Batch:
+    def batch(
+        lengths: Ints, tree: Callable[[int], Ints], *, unknown: bool = False, full: bool = False
+    ) -> Batch:
         return collate(
             [
-                sentence(n, tree(n), unknown=unknown)
+                sentence(n, tree(n), unknown=unknown, full=full)
                 for n in np.minimum(lengths, max_tokens).tolist()
             ]
         )
@@ -123,6 +127,9 @@ def cases(words: int, max_tokens: int, max_pieces: int | None = None) -> Iterato
         yield Case(f"7 sentences at alpha {alpha}", batch(mixed(7, 30), trees["forest"]), alpha)
     for size, longest in ((64, 50), (512, 20)):
         yield Case(f"{size} sentences", batch(mixed(size, longest), trees["forest"]), 1.5)
+    if max_pieces is not None:
+        full = batch(np.array([1, max_tokens]), trees["forest"], full=True)
+        yield Case(f"two sentences of {max_pieces} pieces", full, 1.0)
 
 
 def _forest(rng: np.random.Generator, length: int) -> Ints:
@@ -134,14 +141,9 @@ def _forest(rng: np.random.Generator, length: int) -> Ints:
     return heads
 
 
-def _pieces(rng: np.random.Generator, words: int, most: int) -> Ints:
-    """(L,) pieces of each word: one, and one more for each of up to as many draws as there are words.
-
-    One sentence in eight holds `most` pieces, [CLS] and [SEP] among them.
-    """
-    spare = most - 2 - words
-    more = spare if rng.random() < 0.125 else min(spare, words)
-    return 1 + rng.multinomial(more, np.full(words, 1 / words))
+def _pieces(rng: np.random.Generator, words: int, total: int) -> Ints:
+    """(L,) pieces of each word, one at least, `total` in all."""
+    return 1 + rng.multinomial(total - words, np.full(words, 1 / words))
 
 
 def _session(graph: bytes) -> onnxruntime.InferenceSession:

@@ -16,12 +16,14 @@ import onnx
 import spacy
 from onnx import TensorProto, helper, numpy_helper
 from spacy.training import Example
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from thinc.api import fix_random_seed
 
-from runtime.bundle import ENCODER, HEAD, VOCAB, write
+from runtime.bundle import ENCODER, HEAD, TOKENIZER, VOCAB, write
 from runtime.card import Card, Kind
 from text.batch import Sentence
 from text.parse import fingerprint
+from text.pieces import Pieces
 from text.vocab import SPECIAL
 
 WORDS = (
@@ -82,6 +84,20 @@ def build_parser(folder: Path) -> BuiltParser:
         nlp.update(examples, sgd=optimizer)
     nlp.to_disk(folder)
     return BuiltParser(folder, "en_tiny", fingerprint(folder))
+
+
+def build_pieces(limit: int = 40) -> Pieces:
+    """A tokenizer of WORDS without "ballgame" and "unheard", of letters and of their continuations."""
+    letters = [chr(code) for code in range(ord("a"), ord("z") + 1)]
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", ".", ",", "ball", "##game", *letters]
+    pieces += [f"##{letter}" for letter in letters]
+    pieces += [word for word in WORDS if word not in pieces and word != "ballgame"]
+    ids = {piece: i for i, piece in enumerate(pieces)}
+    tokenizer = Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))  # type: ignore[call-arg]  # of its stubs
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.add_special_tokens(pieces[:4])
+    return Pieces(tokenizer, limit)
 
 
 def word_table(words: Sequence[str] = WORDS, dimension: int = DIMENSION) -> npt.NDArray[np.float32]:

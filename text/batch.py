@@ -58,7 +58,7 @@ def collate(sentences: Sequence[Sentence]) -> Batch:
     for row, sentence in enumerate(sentences):
         ids[row, : len(sentence.ids)] = sentence.ids
         heads[row, : len(sentence)] = sentence.heads
-        if pieces is not None:
+        if pieces is not None and sentence.pieces is not None:
             pieces[row, : len(sentence)] = sentence.pieces
     padding = 1.0 - sum(len(one.ids) for one in sentences) / ids.size
     return Batch(ids, heads, lengths, padding, pieces)

@@ -75,8 +75,10 @@ class Pieces:
 
     def known(self, sentence: Sentence) -> npt.NDArray[np.bool_]:
         """(L,) whether a word was split without [UNK]."""
-        unknown = np.add.reduceat(sentence.ids[:-1] == self._unknown, _starts(sentence))
-        return unknown == 0
+        known: npt.NDArray[np.bool_] = np.logical_and.reduceat(
+            sentence.ids[:-1] != self._unknown, _starts(sentence)
+        )
+        return known
 
     @classmethod
     def load(cls, path: Path) -> Self:

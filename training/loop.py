@@ -20,8 +20,8 @@ from torch.optim.lr_scheduler import LambdaLR
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from text.parse import Parser
-from text.vocab import Vocab
-from training import checkpoint, vectors
+from text.pieces import Lexicon
+from training import checkpoint, transformer, vectors
 from training.checkpoint import Progress
 from training.config import OptimiserConfig, RunConfig
 from training.data import Examples, Parsed, parse, vocabulary
@@ -71,12 +71,14 @@ def train(config: RunConfig, paths: Paths, *, resume: bool, console: Console) ->
         raise ConfigError(f"{paths.run} was begun with another configuration: name another --run")
 
     parts = [(source, source.read(paths.data)) for source in task.train]
-    train_set, dev_set, vocab, table, parser = _arrays(config, task, parts, paths)
-    write_whole(paths.run / checkpoint.VOCAB, vocab.save)
-    model = make_model(config, task, table).to(config.device)
+    train_set, dev_set, vocab, words, parser = _arrays(config, task, parts, paths)
+    file = checkpoint.TOKENIZER if config.transformer else checkpoint.VOCAB
+    write_whole(paths.run / file, vocab.save)
+    model = make_model(config, task, words).to(config.device)
 
     steps = config.epochs * math.ceil(len(train_set) / config.optimiser.batch)
-    optimisers = _optimisers(model, config.optimiser)
+    rate = config.transformer.rate if config.transformer else None
+    optimisers = _optimisers(model, config.optimiser, rate)
     schedules = [_schedule(optimiser, config.optimiser.warmup, steps) for optimiser in optimisers]
     average = _average(model, config.optimiser.average)
     stateful: dict[str, Stateful] = {"model": model}
@@ -86,8 +88,9 @@ def train(config: RunConfig, paths: Paths, *, resume: bool, console: Console) ->
 
     progress = _restore(state, stateful) if state else Progress()
     parameters = sum(p.numel() for p in model.sentence.encoder.parameters())
+    unit = "pieces" if config.transformer else "words"
     console.print(
-        f"{task.name}: {len(train_set)} train, {len(dev_set)} dev, {len(vocab)} words, "
+        f"{task.name}: {len(train_set)} train, {len(dev_set)} dev, {len(vocab)} {unit}, "
         f"{parameters:,} weights, from epoch {progress.epoch + 1}"
     )
     started = time.monotonic()
@@ -155,8 +158,10 @@ def accuracy(model: nn.Module, examples: Examples) -> float:
 
 def _arrays(
     config: RunConfig, task: Task, parts: list[tuple[Source, list[Example]]], paths: Paths
-) -> tuple[Examples, Examples, Vocab, Tensor, Parser]:
-    """Train and dev examples as ids and heads, the vocabulary, its (V, D) vectors, and the parser used."""
+) -> tuple[Examples, Examples, Lexicon, Tensor | nn.Module, Parser]:
+    """Train and dev examples as ids and heads, the vocabulary, its (V, D) vectors (or a transformer that
+    gives them) and the parser used.
+    """
     parser = Parser.load(paths.parser)
 
     def parsed(examples: list[Example], *, tree: bool) -> Parsed:
@@ -172,6 +177,10 @@ def _arrays(
     train = [example for _, examples in parts for example in examples]
     dev = task.dev.read(paths.data)
     train_texts, dev_texts = parsed(train, tree=True), parsed(dev, tree=True)
+    if config.transformer:
+        module, pieces = transformer.load(config.transformer)
+        train_set = Examples.of(train, train_texts.rows(pieces))
+        return train_set, Examples.of(dev, dev_texts.rows(pieces)), pieces, module, parser
     background: Counter[str] = Counter()
     if config.words.background_min_count is not None:
         for source in task.background:
@@ -201,15 +210,23 @@ def _arrays(
     )
 
 
-def _optimisers(model: Model, config: OptimiserConfig) -> list[torch.optim.Optimizer]:
-    """Adam for the layers and, unless it is frozen, a sparse one for the table of word vectors."""
+def _optimisers(
+    model: Model, config: OptimiserConfig, transformer_rate: float | None
+) -> list[torch.optim.Optimizer]:
+    """Adam for the layers and, unless it is frozen, a sparse one for the table of word vectors.
+
+    A transformer's weights are dense: they are of the first, at a rate of their own.
+    """
     words = [p for p in model.sentence.embedding.parameters() if p.requires_grad]
     table = {id(p) for p in model.sentence.embedding.parameters()}
     layers = [p for p in model.parameters() if id(p) not in table]
+    groups: list[dict[str, Any]] = [{"params": layers}]
+    if transformer_rate is not None and words:
+        groups.append({"params": words, "lr": transformer_rate})
     optimisers: list[torch.optim.Optimizer] = [
-        torch.optim.AdamW(layers, lr=config.rate, weight_decay=config.weight_decay)
+        torch.optim.AdamW(groups, lr=config.rate, weight_decay=config.weight_decay)
     ]
-    if words:
+    if words and transformer_rate is None:
         optimisers.append(torch.optim.SparseAdam(words, lr=config.word_rate))
     return optimisers
 

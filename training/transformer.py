@@ -24,7 +24,7 @@ def load(config: TransformerConfig) -> tuple[nn.Module, Pieces]:
             f"transformer.name: {config.name!r} is neither minilm nor a folder of a Hugging Face "
             "BertModel with its tokenizer.json"
         )
-    model: nn.Module = BertModel.from_pretrained(folder, add_pooling_layer=False)
+    model = BertModel.from_pretrained(folder, add_pooling_layer=False)
     found = model.config
     if found.hidden_size != config.dim:
         raise ConfigError(

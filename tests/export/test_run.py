@@ -15,7 +15,7 @@ from export.errors import ExportError
 from runtime.bundle import read
 from runtime.service import Options, Service
 from tests.builders import build_parser
-from text.batch import Sentence, collate
+from text.batch import collate
 from text.parse import ParseJob, Parser
 from training import checkpoint, loop
 from training.config import RunConfig
@@ -83,7 +83,7 @@ def test_a_run_becomes_a_bundle_that_answers_as_the_trained_model(tmp_path: Path
             await service.stop(grace=5)
 
     parses = Parser.load(parser.folder).parse([ParseJob(text, 30, True) for text in TEXTS])
-    batch = collate([Sentence(trained.vocab.ids(parse.tokens), parse.heads) for parse in parses])
+    batch = collate([trained.vocab.sentence(parse.tokens, parse.heads) for parse in parses])
     with torch.inference_mode():
         assert trained.head is not None
         vectors = trained.model.eval()(
