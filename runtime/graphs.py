@@ -65,12 +65,11 @@ def check_graphs(folder: Path, card: Card, vocab: Lexicon) -> None:
 
 def _last_ids(vocab: Lexicon, words: int) -> Sentence:
     """A sentence of nothing but the last id, its first word, of pieces, as long as the limit lets it be."""
-    own = np.arange(words)
     if isinstance(vocab, Vocab):
-        return Sentence(np.full(words, len(vocab) - 1), own)
-    pieces = np.ones(words, np.int64)
-    pieces[0] = vocab.limit - 1 - words
-    return Sentence(np.full(vocab.limit, len(vocab) - 1), own, pieces)
+        return Sentence(np.full(words, len(vocab) - 1), np.arange(words))
+    pieces = np.ones(min(words, vocab.limit - 2), np.int64)
+    pieces[0] += vocab.limit - 2 - len(pieces)
+    return Sentence(np.full(vocab.limit, len(vocab) - 1), np.arange(len(pieces)), pieces)
 
 
 def _open(

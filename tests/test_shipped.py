@@ -82,7 +82,9 @@ def test_the_dependency_prior_counts(name: str) -> None:
     (parse,) = Parser.load(BUNDLES / "parser").parse([ParseJob(KIDS, 64, tree=True)])
     session = OrtSession(bundle.folder / "encoder.onnx", "cpu", 1)
     with_tree, without = (
-        session.run(encoder_feeds(bundle.card, collate([bundle.vocab.sentence(parse.tokens, heads)])))
+        session.run(
+            encoder_feeds(bundle.card, collate([bundle.vocab.sentence(parse.tokens, heads)]))
+        )
         for heads in (parse.heads, np.arange(len(parse)))
     )
     assert np.abs(with_tree - without).max() > 1e-2

@@ -28,13 +28,18 @@ REMEMBERED = 65_536
 
 
 class Pieces:
-    """A tokenizer applied word by word. `limit`: pieces the transformer reads, [CLS] and [SEP] among them."""
+    """A tokenizer applied word by word. `limit`: pieces the transformer reads, [CLS] and [SEP] among them.
+
+    `text` is what its file holds.
+    """
 
     def __init__(self, tokenizer: Tokenizer, limit: int) -> None:
-        """Raises ValueError where the tokenizer lacks [CLS], [SEP] or [UNK]."""
+        """Raises ValueError where the tokenizer lacks [CLS], [SEP] or [UNK], or no word fits."""
+        if limit < 3:
+            raise ValueError(f"{limit} pieces hold no word: [CLS] and [SEP] are two of them")
         tokenizer.no_padding()
         tokenizer.enable_truncation(limit)  # where `save` keeps the limit, as the format has it
-        self._file = tokenizer.to_str(pretty=True)
+        self.text = tokenizer.to_str(pretty=True) + "\n"
         tokenizer.no_truncation()
         tokenizer.encode_special_tokens = True  # "[SEP]" in a text is three words like any other
         self._tokenizer, self.limit = tokenizer, limit
@@ -92,7 +97,7 @@ class Pieces:
         return cls(tokenizer, tokenizer.truncation["max_length"])
 
     def save(self, path: Path) -> None:
-        path.write_text(self._file + "\n", encoding="utf-8", newline="\n")
+        path.write_text(self.text, encoding="utf-8", newline="\n")
 
     def _special(self, piece: str) -> int:
         found = self._tokenizer.token_to_id(piece)

@@ -20,7 +20,9 @@ def test_the_graph_is_the_encoder(name: str) -> None:
     torch.manual_seed(0)
     encoder = build(name, {"dim": DIM, "max_tokens": MAX_TOKENS, **SMALLER.get(name, {})})
     of_pieces = "cls" in encoder.inputs
-    words = tiny_transformer(DIM) if of_pieces else word_table(torch.randn(WORDS, DIM), frozen=False)
+    words = (
+        tiny_transformer(DIM) if of_pieces else word_table(torch.randn(WORDS, DIM), frozen=False)
+    )
     model = SentenceEncoder(words, encoder).eval()
     rounded = copy.deepcopy(model)
     round_weights(rounded)
