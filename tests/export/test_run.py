@@ -3,6 +3,7 @@
 import asyncio
 import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,8 +26,11 @@ GOOD, BAD = ("good", "lovely", "fine"), ("bad", "awful", "dull")
 TEXTS = ["a movie is good", "a movie is dull", "an unheard movie is  lovely", "bad"]
 
 
-def train(folder: Path, parser: Path) -> Path:
-    """A run of two epochs on six sentences, its vectors from a GloVe text file."""
+def train(folder: Path, parser: Path, **changes: Any) -> Path:
+    """A run of two epochs on six sentences, its vectors from a GloVe text file.
+
+    `changes` replace sections of the configuration.
+    """
     lines = [f"({label} (2 (2 a) (2 movie)) ({label} (2 is) ({label} {word})))\n"
              for label, held in ((4, GOOD), (0, BAD)) for word in held]  # fmt: skip
     (folder / "trees").mkdir()
@@ -47,6 +51,7 @@ def train(folder: Path, parser: Path) -> Path:
             "words": {"vectors": str(glove), "dim": 12},
             "head": {"hidden": 8, "dropout": 0.1},
             "optimiser": {"batch": 4, "average": 0.5},
+            **changes,
         }
     )
     paths = Paths(
