@@ -94,7 +94,7 @@ def build_pieces(limit: int = 40) -> Pieces:
     pieces += [f"##{letter}" for letter in letters]
     pieces += [word for word in WORDS if word not in pieces and word != "ballgame"]
     ids = {piece: i for i, piece in enumerate(pieces)}
-    tokenizer = Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))  # type: ignore[call-arg]  # of its stubs
+    tokenizer = Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.add_special_tokens(pieces[:4])

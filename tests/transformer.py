@@ -24,7 +24,7 @@ def tiny_bert(dim: int) -> BertModel:
         max_position_embeddings=LIMIT,
         initializer_range=0.4,
     )
-    return BertModel(config, add_pooling_layer=False).eval()
+    return BertModel(config, add_pooling_layer=False)
 
 
 def tiny_transformer(dim: int, *, frozen: bool = False) -> PieceEmbedding:
