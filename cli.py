@@ -58,6 +58,31 @@ def serve(**flags: Any) -> None:
 
 
 @app.command()
+def models(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """List every encoder with its paper, its output size and its parameters without word vectors."""
+    from models.registry import ENCODERS, summary
+
+    summaries = {name: summary(name) for name in ENCODERS}
+    if as_json:
+        import json
+        from dataclasses import asdict
+
+        typer.echo(json.dumps({name: asdict(one) for name, one in summaries.items()}, indent=2))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("encoder", "values", "weights", "with NLI head")
+    table.add_column("paper", no_wrap=True)
+    for name, one in summaries.items():
+        counts = (f"{count:,}" for count in (one.dim, one.encoder, one.with_nli_head))
+        table.add_row(name, *counts, one.paper)
+    Console().print(table)
+
+
+@app.command()
 def train(
     target: Annotated[str, typer.Argument(help="A run's TOML file, or `parser`.")],
     run: Annotated[

@@ -24,10 +24,19 @@ ERRORS: Documented = {
     }.items()
 }
 
+CONTROL: Documented = {
+    status: {"model": schemas.ErrorEnvelope, "description": description}
+    for status, description in {
+        403: "No API key is set, and this needs one.",
+        409: "A bundle was refused: what was served in its place still is.",
+    }.items()
+}
+
 
 def documented(model: Any, *errors: int) -> Documented:
     """A route's 200 and errors for the OpenAPI. Nothing is validated on its way out."""
-    return {200: {"model": model}, **{status: ERRORS[status] for status in errors}}
+    known = {**ERRORS, **CONTROL}
+    return {200: {"model": model}, **{status: known[status] for status in errors}}
 
 
 def json(value: object) -> Response:

@@ -39,6 +39,16 @@ class Unauthorized(RequestError):
     code = "unauthorized"
 
 
+class Forbidden(RequestError):
+    code = "forbidden"
+
+
+class BundleRefused(RequestError):
+    """A reload left a model as it was."""
+
+    code = "bundle_refused"
+
+
 class UnknownRoute(RequestError):
     code = "route_not_found"
 
@@ -56,9 +66,11 @@ class Internal(RequestError):
 STATUS: Mapping[type[RequestError], int] = {
     MalformedBody: 400,
     Unauthorized: 401,
+    Forbidden: 403,
     UnknownModel: 404,
     UnknownRoute: 404,
     WrongMethod: 405,
+    BundleRefused: 409,
     BodyTooLarge: 413,
     TooManyInputs: 413,
     BadInput: 422,
@@ -71,6 +83,8 @@ STATUS: Mapping[type[RequestError], int] = {
 
 TYPE: Mapping[int, str] = {
     401: "authentication_error",
+    403: "permission_error",
+    409: "conflict_error",
     429: "rate_limit_error",
     500: "server_error",
     503: "server_error",

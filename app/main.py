@@ -11,12 +11,12 @@ from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.routing import APIRoute
 
-from app import errors, routes, status
+from app import control, errors, routes, status
 from app.metrics import Metrics
 from app.middleware import ApiKey, BodyLimit, Recorded
 from app.settings import Settings
 from runtime.cores import usable_cores
-from runtime.service import Options, Service
+from runtime.service import Options, Reloaded, Service
 
 log = logging.getLogger("heedful.server")
 
@@ -25,7 +25,8 @@ def create_app(settings: Settings) -> FastAPI:
     """The application. It answers while the models load, with 503 for all that needs them.
 
     `app.state.starting` is the task that loads them, and holds the StartupError where they do not
-    load. `app.state.stop()` refuses new work and answers what is in hand; the lifespan ends with it.
+    load. `app.state.reload()` reads the bundles anew. `app.state.stop()` refuses new work and
+    answers what is in hand; the lifespan ends with it.
     """
     metrics = Metrics()
     service = Service(
@@ -37,6 +38,7 @@ def create_app(settings: Settings) -> FastAPI:
             parse_workers=settings.parse_workers or usable_cores(),
             max_queue=settings.max_queue,
             max_batch_inputs=settings.max_batch_inputs,
+            cache_items=settings.cache_items,
         ),
         metrics,
     )
@@ -45,6 +47,15 @@ def create_app(settings: Settings) -> FastAPI:
         await service.start()
         metrics.models(service.cards.values(), service.provider)
         log.info("ready: %s on %s", ", ".join(service.cards), service.provider)
+
+    async def reload() -> Reloaded:
+        done = await service.reload()
+        metrics.models(service.cards.values(), service.provider)
+        metrics.reload(refused=bool(done.refused))
+        for reason in done.refused:
+            log.error("refused, what was served stays: %s", reason)
+        log.info("reloaded: %s new, %s removed", _list(done.loaded), _list(done.removed))
+        return done
 
     async def stop() -> None:
         app.state.starting.cancel()
@@ -70,9 +81,9 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.settings, app.state.service, app.state.metrics = settings, service, metrics
     app.state.created = int(time.time())
-    app.state.stop = stop
+    app.state.reload, app.state.stop = reload, stop
     known = {"/docs", "/openapi.json"}
-    for router in (routes.router, status.router):
+    for router in (routes.router, status.router, control.router):
         app.include_router(router)
         known |= {route.path for route in router.routes if isinstance(route, APIRoute)}
     errors.install(app)
@@ -90,3 +101,7 @@ def create_app(settings: Settings) -> FastAPI:
         )
     app.add_middleware(Recorded, metrics=metrics, routes=known)
     return app
+
+
+def _list(names: tuple[str, ...]) -> str:
+    return ", ".join(names) or "none"

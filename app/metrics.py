@@ -58,8 +58,13 @@ class Metrics:
         self._padding = histogram(
             "padding_ratio", "Share of a batch that is padding.", SHARES, "model"
         )
+        self._hits = counter("cache_hits_total", "Values that were at hand, or in hand.", "cache")
+        self._misses = counter("cache_misses_total", "Values that had to be made.", "cache")
         self._queue = gauge("queue_inputs", "Inputs waiting.", "stage")
         self._workers = gauge("workers", "Worker processes.", "kind", "state")
+        self._reloads = counter("reloads_total", "Times the bundles were read anew.", "result")
+        for result in ("ok", "refused"):  # from 0 on: an increase is seen from the first
+            self._reloads.labels(result)
         self._models = gauge(
             "model_info", "Always 1.", "model", "encoder", "task", "version", "provider"
         )
@@ -74,6 +79,11 @@ class Metrics:
         """So many inputs wait before `stage` now."""
         self._queue.labels(stage).set(inputs)
 
+    def cache(self, name: str, hits: int, misses: int) -> None:
+        """A request's keys in a cache: what was found there, and what was made."""
+        self._hits.labels(name).inc(hits)
+        self._misses.labels(name).inc(misses)
+
     def worker(self, kind: str, state: str, n: int) -> None:
         """So many workers of `kind` are in `state` now."""
         self._workers.labels(kind, state).set(n)
@@ -85,6 +95,10 @@ class Metrics:
             self._models.labels(
                 card.name, card.encoder.name, card.task, card.version, provider
             ).set(1)
+
+    def reload(self, *, refused: bool) -> None:
+        """The folder of bundles was read anew, and a bundle of it refused or not."""
+        self._reloads.labels("refused" if refused else "ok").inc()
 
     def request(self, record: Record, status: int, ended: float) -> None:
         """A request has ended, at `ended` on the record's clock. Called once for each."""

@@ -171,7 +171,18 @@ class OpenAIModels(BaseModel):
 
 
 class Status(BaseModel):
-    status: Literal["ok", "ready"]
+    status: Literal["ok"]
+
+
+class Readiness(BaseModel):
+    status: Literal["ready"]
+    refused: list[str] = Field(description="Why the last reload left a model as it was, if it did.")
+
+
+class Reloaded(BaseModel):
+    loaded: list[str] = Field(description="Models that are new or have changed.")
+    unchanged: list[str]
+    removed: list[str]
 
 
 class Parser(BaseModel):

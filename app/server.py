@@ -1,5 +1,7 @@
 """serve: settings -> a listening process, from the socket to the last answer after SIGTERM."""
 
+import asyncio
+import contextlib
 import logging
 import signal
 import socket
@@ -12,7 +14,7 @@ from fastapi import FastAPI
 from app import logs
 from app.main import create_app
 from app.settings import Settings, environment_name
-from runtime.errors import StartupError
+from runtime.errors import StartupError, Unavailable
 
 log = logging.getLogger("heedful.server")
 
@@ -28,6 +30,21 @@ class Server(uvicorn.Server):
     def __init__(self, app: FastAPI, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.app = app
+        self._reloads: set[asyncio.Task[None]] = set()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
+
+    def _hang_up(self) -> None:
+        """SIGHUP: read the bundles anew."""
+        task = asyncio.create_task(self._reload())
+        self._reloads.add(task)
+        task.add_done_callback(self._reloads.discard)
+
+    async def _reload(self) -> None:
+        with contextlib.suppress(Unavailable):  # it is ending
+            await self.app.state.reload()
 
     async def on_tick(self, counter: int) -> bool:
         return await super().on_tick(counter) or self.failure() is not None
@@ -45,6 +62,7 @@ class Server(uvicorn.Server):
 
 def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT. Raises StartupError where it cannot start."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to load anew
     app = create_app(settings)
     listener = listen(settings.host, settings.port)
     logs.configure(settings.log_format)

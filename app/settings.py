@@ -58,6 +58,11 @@ class Settings(BaseSettings):
     threads: int | None = Field(
         None, ge=1, description="Threads of a model; default what cgroup and affinity give."
     )
+    cache_items: int = Field(
+        8192,
+        ge=0,
+        description="Most parses and vectors that are kept, of each, within 32 MiB; 0 for none.",
+    )
     log_format: Literal["text", "json"] = Field("text", description="Shape of the log lines.")
     cors_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = Field(
         (), description="Origins that browsers may call from, with commas between; * for any."

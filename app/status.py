@@ -63,11 +63,11 @@ async def health() -> Response:
     return answers.json({"status": "ok"})
 
 
-@router.get("/ready", responses=answers.documented(schemas.Status, 503))
+@router.get("/ready", responses=answers.documented(schemas.Readiness, 503))
 async def ready(request: Request) -> Response:
     """Whether every model is loaded and warm and every worker lives."""
-    ready_service(request)
-    return answers.json({"status": "ready"})
+    service = ready_service(request)
+    return answers.json({"status": "ready", "refused": service.refused})
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})

@@ -30,16 +30,16 @@ def read(run: Path) -> Trained:
     vocab, words = _words(run, config)
     model = make_model(config, tasks.get(config.task), words)
     model.load_state_dict(checkpoint.load(run / checkpoint.BEST))
-    recorded = ScoreCard(split="dev", metric="accuracy", **record["dev"])
-    scores = {(recorded.dataset, "dev"): recorded}
+    recorded = ScoreCard(split="dev", **{"metric": "accuracy", **record["dev"]})
+    scores = {(recorded.dataset, "dev", recorded.metric): recorded}
     if (measured := run / checkpoint.SCORES).exists():  # through a bundle: it wins over training's
         for score in map(ScoreCard.model_validate, json.loads(measured.read_text("utf-8"))):
-            scores[score.dataset, score.split] = score
+            scores[score.dataset, score.split, score.metric] = score
     return Trained(
         encoder=config.encoder.name,
         config=config.encoder_keywords(),
         model=model.sentence,
-        head=model.head,
+        head=None if record["kind"] == "embedding" else model.head,
         vocab=vocab,
         task=record["task"],
         kind=record["kind"],

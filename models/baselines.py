@@ -1,5 +1,7 @@
 """The encoders that the DiSAN paper compares with (section 5.1)."""
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor, nn
 
@@ -8,7 +10,7 @@ from models.masks import token_mask
 from models.pooling import AttentivePooling
 from models.positions import sinusoids
 from models.scan import scan
-from models.sentence import Encoder
+from models.sentence import Encoder, Explanation
 
 
 class WordAdditive(Encoder):
@@ -35,6 +37,11 @@ class WordAdditive(Encoder):
         sentence: Tensor = self.pooling(x, token_mask(lengths, x.shape[1]))
         return sentence
 
+    def explain(self, x: Tensor, lengths: Tensor) -> Explanation:
+        """The attention over the word vectors."""
+        mask = token_mask(lengths, x.shape[1])
+        return explain_pooling(self.pooling, x, mask, "additive attention")
+
 
 class WordS2T(Encoder):
     """Word vectors under source2token self-attention: DiSAN without its blocks."""
@@ -51,6 +58,11 @@ class WordS2T(Encoder):
         """x (B, L, D) word vectors, lengths (B,) -> (B, D)."""
         sentence: Tensor = self.pooling(x, token_mask(lengths, x.shape[1]))
         return sentence
+
+    def explain(self, x: Tensor, lengths: Tensor) -> Explanation:
+        """The attention over the word vectors."""
+        mask = token_mask(lengths, x.shape[1])
+        return explain_pooling(self.pooling, x, mask, "source2token")
 
 
 class MultiHeadS2T(Encoder):
@@ -78,12 +90,24 @@ class MultiHeadS2T(Encoder):
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x (B, L, D) word vectors, lengths (B,) -> (B, 2 D)."""
         mask = token_mask(lengths, x.shape[1])
+        u, _ = self._attend(x, mask)
+        sentence: Tensor = self.pooling(u, mask)
+        return sentence
+
+    def explain(self, x: Tensor, lengths: Tensor) -> Explanation:
+        """The weights of each head, and of source2token."""
+        mask = token_mask(lengths, x.shape[1])
+        u, weights = self._attend(x, mask)
+        maps = {f"head {i + 1}": weights[:, i] for i in range(self.heads)}
+        return explain_pooling(self.pooling, u, mask, "source2token", maps)
+
+    def _attend(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """x (B, L, D), mask (B, L) -> the heads' sums (B, L, 2 D) and weights (B, H, L, L)."""
         x = self.dropout(x + sinusoids(x))
         q, k, v = (self._split(layer(x)) for layer in (self.query, self.key, self.value))
         scores = q @ k.transpose(-1, -2) / self.size**0.5  # (B, H, L, L)
         weights = scores.masked_fill(~mask[:, None, None, :], -torch.inf).softmax(-1)
-        sentence: Tensor = self.pooling((weights @ v).transpose(1, 2).flatten(2), mask)
-        return sentence
+        return (weights @ v).transpose(1, 2).flatten(2), weights
 
     def _split(self, x: Tensor) -> Tensor:
         """(B, L, 2 D) -> (B, H, L, d)."""
@@ -147,7 +171,27 @@ class BiLSTMS2T(Encoder):
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x (B, L, D) word vectors, lengths (B,) -> (B, 2 D)."""
         mask = token_mask(lengths, x.shape[1])
-        x = self.dropout(x)
-        u = torch.cat([direction(x, mask) for direction in self.directions], dim=-1)
-        sentence: Tensor = self.pooling(u, mask)
+        sentence: Tensor = self.pooling(self._states(x, mask), mask)
         return sentence
+
+    def explain(self, x: Tensor, lengths: Tensor) -> Explanation:
+        """The attention over the states."""
+        mask = token_mask(lengths, x.shape[1])
+        return explain_pooling(self.pooling, self._states(x, mask), mask, "source2token")
+
+    def _states(self, x: Tensor, mask: Tensor) -> Tensor:
+        """x (B, L, D), mask (B, L) -> (B, L, 2 D)."""
+        x = self.dropout(x)
+        return torch.cat([direction(x, mask) for direction in self.directions], dim=-1)
+
+
+def explain_pooling(
+    pooling: AttentivePooling,
+    u: Tensor,
+    mask: Tensor,
+    name: str,
+    maps: Mapping[str, Tensor] | None = None,
+) -> Explanation:
+    """Token vectors u (B, L, D), mask (B, L), under a pooling that the paper calls `name`."""
+    weights = pooling.weights(u, mask).mean(-1)
+    return Explanation(pooling(u, mask), u, pooling={name: weights}, maps=maps or {})

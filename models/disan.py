@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from models.masks import token_mask
 from models.pooling import AttentivePooling
 from models.scan import scan
-from models.sentence import Encoder
+from models.sentence import Encoder, Explanation
 
 C = 5.0
 """The constant c of eq. (15)."""
@@ -51,11 +51,25 @@ def attend(query: Tensor, allowed: Tensor, keys: Tensor, values: Tensor) -> tupl
     keys (B, L, D): W_1 h_i / c; values (B, L, D): h_i. Gives s_j (B, 1, D), zero where j may attend
     to nothing.
     """
+    powers, total = numerators(query, allowed, keys)
+    return (torch.bmm(allowed, powers * values) / total,)
+
+
+def weigh(query: Tensor, allowed: Tensor, keys: Tensor) -> tuple[Tensor]:
+    """The weights of eq. (15) for one reference token, the mean over features: (B, 1, L).
+
+    Arguments as of `attend`. Where the token may attend to nothing they are zero.
+    """
+    powers, total = numerators(query, allowed, keys)
+    return (allowed * (powers / total).mean(-1)[:, None],)
+
+
+def numerators(query: Tensor, allowed: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+    """The softmax of eq. (15) as numerators (B, L, D) and their sum over what is allowed (B, 1, D)."""
     # A score lies between -c and c: its power needs no maximum taken off first.
     powers = torch.exp(C * torch.tanh(keys + query))
-    total = torch.bmm(allowed, powers)
     # A sum of anything is at least e^-c = 0.0067, a sum of nothing is zero.
-    return (torch.bmm(allowed, powers * values) / total.clamp(min=1e-3),)
+    return powers, torch.bmm(allowed, powers).clamp(min=1e-3)
 
 
 class DirectionalAttention(nn.Module):
@@ -77,21 +91,50 @@ class DirectionalAttention(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """x (B, L, D), mask (B, L) boolean -> (B, L, D)."""
-        h = nn.functional.elu(self.hidden(self.dropout(x)))
-        s = self.token2token(h, mask)
-        f = torch.sigmoid(self.gate_attention(self.dropout(s)) + self.gate_hidden(self.dropout(h)))
-        gated: Tensor = f * h + (1 - f) * s
-        return gated
+        h = self.context(x)
+        return self.fuse(h, self.token2token(h, mask))[0]
 
-    def token2token(self, h: Tensor, mask: Tensor) -> Tensor:
+    def explain(
+        self, x: Tensor, mask: Tensor, direction: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """As `forward`; with the attention (B, L, L) and the gate (B, L), means over features."""
+        h = self.context(x)
+        u, f = self.fuse(h, self.token2token(h, mask, direction))
+        queries, pairs, keys = self.pairs(h, mask, direction)
+        (rows,) = scan(weigh, [], [queries, pairs], [keys])
+        return u, rows[:, :, 0].transpose(0, 1), f.mean(-1)
+
+    def context(self, x: Tensor) -> Tensor:
+        """Eq. (14): x (B, L, D) -> h (B, L, D)."""
+        return nn.functional.elu(self.hidden(self.dropout(x)))
+
+    def fuse(self, h: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+        """Eq. (19)-(20): h and s (B, L, D) -> u and the gate F, (B, L, D) each."""
+        f = torch.sigmoid(self.gate_attention(self.dropout(s)) + self.gate_hidden(self.dropout(h)))
+        return f * h + (1 - f) * s, f
+
+    def token2token(self, h: Tensor, mask: Tensor, direction: Tensor | None = None) -> Tensor:
         """Eq. (15) and (11): h (B, L, D), mask (B, L) boolean -> s (B, L, D)."""
+        queries, pairs, keys = self.pairs(h, mask, direction)
+        (s,) = scan(attend, [], [queries, pairs], [keys, h])
+        return s[:, :, 0].transpose(0, 1)
+
+    def pairs(
+        self, h: Tensor, mask: Tensor, direction: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """What `attend` reads: queries (L, B, 1, D), where they may attend (L, B, 1, L), keys (B, L, D).
+
+        `direction` () boolean: False puts the diag-disabled mask in the place of the block's own.
+        """
         dropped = self.dropout(h)
         keys, queries = self.attended(dropped) / C, self.reference(dropped) / C
         position = torch.arange(h.shape[1], device=h.device)
         allowed = self.may_attend(position[None, :], position[:, None])  # (L, L): [j, i]
-        pairs = allowed[:, None, None, :] & mask[None, :, None, :]  # (L, B, 1, L)
-        (s,) = scan(attend, [], [queries.transpose(0, 1)[:, :, None], pairs.to(h.dtype)], [keys, h])
-        return s[:, :, 0].transpose(0, 1)
+        if direction is not None:
+            anywhere = MASKS["diag-disabled"](position[None, :], position[:, None])
+            allowed = allowed | (anywhere & ~direction)
+        pairs = allowed[:, None, None, :] & mask[None, :, None, :]
+        return queries.transpose(0, 1)[:, :, None], pairs.to(h.dtype), keys
 
 
 class DiSAN(Encoder):
@@ -109,6 +152,8 @@ class DiSAN(Encoder):
         masks: tuple[MaskName, MaskName] = ("diag-disabled", "diag-disabled")
         if direction:
             masks = ("forward", "backward")
+            self.priors = ("direction",)
+        self.names = ("forward", "backward") if direction else ("first block", "second block")
         self.blocks = nn.ModuleList(DirectionalAttention(dim, name, dropout) for name in masks)
         self.pooling = source2token(self.dim, dropout)
         self.apply(glorot)
@@ -119,3 +164,16 @@ class DiSAN(Encoder):
         u = torch.cat([block(x, mask) for block in self.blocks], dim=-1)
         sentence: Tensor = self.pooling(u, mask)
         return sentence
+
+    def explain(self, x: Tensor, lengths: Tensor, direction: Tensor | None = None) -> Explanation:
+        """Figures 6 to 8: token2token and gate of each block, source2token."""
+        mask = token_mask(lengths, x.shape[1])
+        parts = [block.explain(x, mask, direction) for block in self.blocks]
+        u = torch.cat([part for part, _, _ in parts], dim=-1)
+        return Explanation(
+            self.pooling(u, mask),
+            u,
+            pooling={"source2token": self.pooling.weights(u, mask).mean(-1)},
+            maps={name: weights for name, (_, weights, _) in zip(self.names, parts, strict=True)},
+            gate={name: gate for name, (_, _, gate) in zip(self.names, parts, strict=True)},
+        )

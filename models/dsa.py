@@ -3,13 +3,15 @@
 Equation numbers are the paper's. Where it is silent or contradicts itself, MODELS.md decides.
 """
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from models.initialise import he
 from models.masks import token_mask
-from models.sentence import Encoder
+from models.sentence import Encoder, Explanation
 
 KERNELS = (3, 5)
 FIRST, GROWTH, COMPRESSED = 150, 75, 300
@@ -97,14 +99,20 @@ def dynamic_attention(x: Tensor, mask: Tensor, rounds: int) -> tuple[Tensor, Ten
 
     The weights are the last round's, those that made z. Raises ValueError without a round.
     """
+    *_, last = attention_rounds(x, mask, rounds)
+    return last
+
+
+def attention_rounds(x: Tensor, mask: Tensor, rounds: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """z (B, m, d) and weights (B, m, L) of each round of `dynamic_attention`."""
     if rounds < 1:
         raise ValueError(f"{rounds} rounds: dynamic self-attention takes at least one")
     q = torch.zeros_like(x[..., 0]).masked_fill(~mask[:, None, :], -torch.inf)
     for _ in range(rounds):
         weights = q.softmax(-1)
         z = torch.tanh((weights[:, :, None] @ x).squeeze(2))
+        yield z, weights
         q = q + (x @ z[..., None]).squeeze(-1)
-    return z, weights
 
 
 class DSA(Encoder):
@@ -138,6 +146,23 @@ class DSA(Encoder):
         z, _ = dynamic_attention(self.words(x, mask), mask, self.rounds)
         return z.flatten(1)
 
+    def explain(self, x: Tensor, lengths: Tensor) -> Explanation:
+        """Figure 3: the weights of each attention at each iteration."""
+        mask = token_mask(lengths, x.shape[1])
+        words = self.words(x, mask)
+        rounds = list(attention_rounds(words, mask, self.rounds))
+        z, last = rounds[-1]
+        return Explanation(
+            z.flatten(1),
+            words.transpose(1, 2).flatten(2),
+            pooling={"last iteration": last.mean(1)},
+            maps={
+                f"attention {j + 1}, iteration {i + 1}": weights[:, j : j + 1]
+                for j in range(last.shape[1])
+                for i, (_, weights) in enumerate(rounds)
+            },
+        )
+
 
 class CNNSelfAttention(Encoder):
     """The paper's baseline: the same CNN under self-attention with a static weight vector, eq. (1).
@@ -167,9 +192,14 @@ class CNNSelfAttention(Encoder):
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x (B, L, D) word vectors, lengths (B,) -> (B, size)."""
+        return self.explain(x, lengths).sentence
+
+    def explain(self, x: Tensor, lengths: Tensor) -> Explanation:
+        """The one attention."""
         mask = token_mask(lengths, x.shape[1])
         words = self.words(x, mask).squeeze(1)  # (B, L, size)
         scores = self.vector(torch.tanh(self.score(words)))  # (B, L, 1)
         weights = scores.masked_fill(~mask[:, :, None], -torch.inf).softmax(dim=1)
-        pooled: Tensor = (weights * words).sum(dim=1)
-        return pooled
+        return Explanation(
+            (weights * words).sum(dim=1), words, pooling={"self-attention": weights.squeeze(-1)}
+        )

@@ -17,9 +17,8 @@ class FusionGate(nn.Module):
         self.gate_input = nn.Linear(dim, dim, bias=False)  # W_1
         self.gate_output = nn.Linear(dim, dim)  # W_2 and b
 
-    def forward(self, inputs: Tensor, outputs: Tensor) -> Tensor:
-        """Two (B, L, D) -> (B, L, D)."""
+    def forward(self, inputs: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Two (B, L, D) -> what they are mixed to, and the gate f, (B, L, D) each."""
         i, o = self.project_input(inputs), self.project_output(outputs)
         f = torch.sigmoid(self.gate_input(i) + self.gate_output(o))
-        mixed: Tensor = f * i + (1 - f) * o
-        return mixed
+        return f * i + (1 - f) * o, f

@@ -10,7 +10,7 @@ from torch.nn import functional
 from models.gru import BiGRU
 from models.masks import token_mask
 from models.pooling import mean_pooling
-from models.sentence import Encoder
+from models.sentence import Encoder, Explanation
 
 PRIOR = 0.1
 """Standard deviation of what W_w and b_w begin with (section 3.2)."""
@@ -70,11 +70,19 @@ class LAMA(Encoder):
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x (B, L, D) word vectors, lengths (B,) -> (B, m * 2 hidden)."""
+        h, weights = self._attend(x, lengths)
+        return (weights @ h).flatten(1)
+
+    def explain(self, x: Tensor, lengths: Tensor) -> Explanation:
+        """The weights of each head."""
+        return explain_heads(*self._attend(x, lengths))
+
+    def _attend(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """Annotations (B, L, 2h) and the heads' weights (B, m, L)."""
         mask = token_mask(lengths, x.shape[1])
         c = mean_pooling(x, mask) if self.context is None else self.context[None]
         h = self.words(x, lengths)
-        sums: Tensor = self.attention(h, c, mask) @ h
-        return sums.flatten(1)
+        return h, self.attention(h, c, mask)
 
 
 class SAN(Encoder):
@@ -97,12 +105,29 @@ class SAN(Encoder):
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x (B, L, D) word vectors, lengths (B,) -> (B, m * 2 hidden)."""
-        h = self.words(x, lengths)
-        weights = over_words(self.attention(h), token_mask(lengths, x.shape[1]))
-        sums: Tensor = weights @ h
-        return sums.flatten(1)
+        h, weights = self._attend(x, lengths)
+        return (weights @ h).flatten(1)
+
+    def explain(self, x: Tensor, lengths: Tensor) -> Explanation:
+        """The weights of each head."""
+        return explain_heads(*self._attend(x, lengths))
+
+    def _attend(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """Annotations (B, L, 2h) and the heads' weights (B, m, L)."""
+        h: Tensor = self.words(x, lengths)
+        return h, over_words(self.attention(h), token_mask(lengths, x.shape[1]))
 
 
 def over_words(scores: Tensor, mask: Tensor) -> Tensor:
     """Scores (B, L, m), mask (B, L) boolean -> weights (B, m, L), a softmax over words each."""
     return scores.masked_fill(~mask[:, :, None], -torch.inf).softmax(dim=1).transpose(1, 2)
+
+
+def explain_heads(h: Tensor, weights: Tensor) -> Explanation:
+    """Annotations h (B, L, 2h) under the weights (B, m, L) of heads that each make one sum."""
+    return Explanation(
+        (weights @ h).flatten(1),
+        h,
+        pooling={"heads": weights.mean(1)},
+        maps={f"head {i + 1}": weights[:, i : i + 1] for i in range(weights.shape[1])},
+    )

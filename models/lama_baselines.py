@@ -4,15 +4,17 @@ The paper gives their sizes only; what else they take is said at each.
 """
 
 import math
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from models.gru import BiGRU
 from models.masks import token_mask
-from models.pooling import max_pooling, mean_pooling
+from models.pooling import max_pooling, max_share, mean_pooling, mean_share
 from models.positions import sinusoids
-from models.sentence import Encoder
+from models.sentence import Encoder, Explanation
 
 
 class Average(Encoder):
@@ -26,6 +28,11 @@ class Average(Encoder):
         """x (B, L, D) word vectors, lengths (B,) -> (B, D)."""
         return mean_pooling(x, token_mask(lengths, x.shape[1]))
 
+    def explain(self, x: Tensor, lengths: Tensor) -> Explanation:
+        """Every token alike."""
+        mask = token_mask(lengths, x.shape[1])
+        return Explanation(mean_pooling(x, mask), x, pooling={"mean": mean_share(mask)})
+
 
 class BiGRUMax(Encoder):
     """Bi-GRU, then each feature's largest value over the words."""
@@ -38,6 +45,11 @@ class BiGRUMax(Encoder):
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x (B, L, D) word vectors, lengths (B,) -> (B, 2 hidden)."""
         return max_pooling(self.words(x, lengths), token_mask(lengths, x.shape[1]))
+
+    def explain(self, x: Tensor, lengths: Tensor) -> Explanation:
+        """Where the maxima stand."""
+        h, mask = self.words(x, lengths), token_mask(lengths, x.shape[1])
+        return Explanation(max_pooling(h, mask), h, pooling={"max pooling": max_share(h, mask)})
 
 
 class CNNMax(Encoder):
@@ -57,14 +69,28 @@ class CNNMax(Encoder):
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x (B, L, D) word vectors, lengths (B,) -> (B, 3 maps)."""
+        return torch.cat([max_pooling(*maps) for maps in self._windows(x, lengths)], dim=-1)
+
+    def explain(self, x: Tensor, lengths: Tensor) -> Explanation:
+        """Where the maxima stand: a window's share is its words', in equal parts."""
+        mask = token_mask(lengths, x.shape[1]).float()
+        shares = []
+        for width, (maps, inside) in zip(self.WINDOWS, self._windows(x, lengths), strict=True):
+            ones = torch.ones(1, 1, width, device=x.device)
+            held = functional.conv1d(mask[:, None], ones, padding=width - 1)  # words in a window
+            part = max_share(maps, inside)[:, None] / held.clamp(min=1)
+            shares.append(functional.conv1d(part, ones).squeeze(1) * mask)
+        pooling = {"max pooling": torch.stack(shares).mean(0)}
+        return Explanation(self(x, lengths), x, pooling=pooling)
+
+    def _windows(self, x: Tensor, lengths: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """For each width the maps (B, L + width - 1, maps) and which windows hold a word."""
         longest = x.shape[1]
         words = x.masked_fill(~token_mask(lengths, longest)[:, :, None], 0).transpose(1, 2)
-        pooled = []
-        for window, convolution in zip(self.WINDOWS, self.convolutions, strict=True):
-            beyond = window - 1  # more windows than words
+        for width, convolution in zip(self.WINDOWS, self.convolutions, strict=True):
+            beyond = width - 1  # more windows than words
             windows = convolution(words).relu().transpose(1, 2)
-            pooled.append(max_pooling(windows, token_mask(lengths + beyond, longest + beyond)))
-        return torch.cat(pooled, dim=-1)
+            yield windows, token_mask(lengths + beyond, longest + beyond)
 
 
 class Transformer(Encoder):
@@ -101,19 +127,34 @@ class Transformer(Encoder):
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x (B, L, D) word vectors, lengths (B,) -> (B, size)."""
         mask = token_mask(lengths, x.shape[1])
-        words = self.project(x)
-        words = self.dropout(words + sinusoids(words))
-        words = self.norms[0](words + self.dropout(self._attend(words, mask)))
-        words = self.norms[1](words + self.dropout(self.feed_forward(words)))
+        words, _ = self._layer(x, mask)
         return mean_pooling(words, mask)
 
-    def _attend(self, x: Tensor, mask: Tensor) -> Tensor:
-        """Multi-head attention, eq. (3.20): x (B, L, S), mask (B, L) -> (B, L, S)."""
+    def explain(self, x: Tensor, lengths: Tensor) -> Explanation:
+        """The weights of each head; every token alike in the mean."""
+        mask = token_mask(lengths, x.shape[1])
+        words, weights = self._layer(x, mask)
+        return Explanation(
+            mean_pooling(words, mask),
+            words,
+            pooling={"mean": mean_share(mask)},
+            maps={f"head {i + 1}": weights[:, i] for i in range(self.heads)},
+        )
+
+    def _layer(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """x (B, L, D), mask (B, L) -> the words (B, L, S) and the heads' weights (B, H, L, L)."""
+        words = self.project(x)
+        words = self.dropout(words + sinusoids(words))
+        attended, weights = self._attend(words, mask)
+        words = self.norms[0](words + self.dropout(attended))
+        return self.norms[1](words + self.dropout(self.feed_forward(words))), weights
+
+    def _attend(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Multi-head attention, eq. (3.20): x (B, L, S), mask (B, L) -> (B, L, S), weights."""
         q, k, v = (
             each(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, H, L, d)
             for each in (self.query, self.key, self.value)
         )
         scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
         weights = scores.masked_fill(~mask[:, None, None, :], -torch.inf).softmax(-1)
-        output: Tensor = self.output((weights @ v).transpose(1, 2).flatten(2))
-        return output
+        return self.output((weights @ v).transpose(1, 2).flatten(2)), weights

@@ -3,13 +3,15 @@
 Equation numbers are the paper's. Where it is silent or contradicts itself, MODELS.md decides.
 """
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor, nn
 
 from models.gates import FusionGate
 from models.masks import direction, doubling_rounds, token_mask, tree_distance, word_distance
-from models.pooling import AttentivePooling, max_pooling
-from models.sentence import Encoder
+from models.pooling import AttentivePooling, max_pooling, max_share
+from models.sentence import Encoder, Explanation
 
 KINDS = 3
 """Kinds of distance, in the order of the heads: word distance, dependency distance, none."""
@@ -55,31 +57,66 @@ class MultiMaskAttention(nn.Module):
         self.output = nn.Linear(dim, dim, bias=False)  # W^O
 
     def forward(
-        self, x: Tensor, mask: Tensor, governors: Tensor | None, alpha: Tensor | None
-    ) -> Tensor:
-        """x (B, L, D), mask (B, L), governors (B, L) head indices, alpha () -> (B, L, D)."""
-        weights = self.weights(x, mask, governors, alpha)  # (B, 2, H/2, L, L)
+        self,
+        x: Tensor,
+        mask: Tensor,
+        governors: Tensor | None,
+        alpha: Tensor | None,
+        switches: Mapping[str, Tensor] = {},
+    ) -> tuple[Tensor, Tensor]:
+        """x (B, L, D), mask (B, L), governors (B, L) head indices, alpha () -> (B, L, D), weights."""
+        weights = self.weights(x, mask, governors, alpha, switches)
         attended = weights @ self._split(self.value(x))  # (B, 2, H/2, L, d)
         output: Tensor = self.output(attended.flatten(1, 2).transpose(1, 2).flatten(2))
-        return output
+        return output, weights
 
     def weights(
-        self, x: Tensor, mask: Tensor, governors: Tensor | None, alpha: Tensor | None
+        self,
+        x: Tensor,
+        mask: Tensor,
+        governors: Tensor | None,
+        alpha: Tensor | None,
+        switches: Mapping[str, Tensor] = {},
     ) -> Tensor:
-        """Attention weights (B, 2, H/2, L, L): direction, kind of distance, query, key."""
+        """Attention weights (B, 2, H/2, L, L): direction, kind of distance, query, key.
+
+        `switches` has for some priors a () boolean: False leaves that prior's mask away.
+        """
         q, k = self._split(self.query(x)), self._split(self.key(x))
         scores = q @ k.transpose(-1, -2) / self.size**0.5  # (B, 2, H/2, L, L)
         if self.word or self.dependency:
-            scores = scores - given("alpha", alpha) * self._distances(mask.shape[1], governors)
-        weights: Tensor = scores.masked_fill(~self._allowed(mask), -torch.inf).softmax(-1)
+            distances = self._distances(mask.shape[1], governors, switches)
+            scores = scores - given("alpha", alpha) * distances
+        allowed = self._allowed(mask, switches)
+        weights: Tensor = scores.masked_fill(~allowed, -torch.inf).softmax(-1)
         return weights
+
+    def names(self) -> list[str]:
+        """The heads in order, by direction and kind of distance; numbered where two are alike."""
+        directions = ("forward", "backward") if self.direction else ("both ways", "both ways")
+        kinds = (
+            "word distance" if self.word else "no distance",
+            "dependency distance" if self.dependency else "no distance",
+            "no distance",
+        )
+        each = [
+            f"{direction}, {kinds[i % KINDS]}"
+            for direction in directions
+            for i in range(self.heads // 2)
+        ]
+        return [
+            name if each.count(name) == 1 else f"{name} ({each[:i].count(name) + 1})"
+            for i, name in enumerate(each)
+        ]
 
     def _split(self, x: Tensor) -> Tensor:
         """(B, L, D) -> (B, 2, H/2, L, d)."""
         per_head: Tensor = x.unflatten(-1, (2, self.heads // 2, self.size))
         return per_head.permute(0, 2, 3, 1, 4)
 
-    def _distances(self, longest: int, governors: Tensor | None) -> Tensor:
+    def _distances(
+        self, longest: int, governors: Tensor | None, switches: Mapping[str, Tensor]
+    ) -> Tensor:
         """-M_dis of eq. (6), the kinds in turn: broadcast to (B, 1, H/2, L, L)."""
         device = self.query.weight.device
         word = word_distance(longest, device)[None]  # (1, L, L)
@@ -87,17 +124,23 @@ class MultiMaskAttention(nn.Module):
         tree = none
         if self.dependency:
             tree = tree_distance(given("heads", governors), self.rounds)
+        word, tree = (
+            distance * switches[prior] if prior in switches else distance
+            for prior, distance in (("word", word), ("dependency", tree))
+        )
         kinds = (word if self.word else none, tree, none)
         stacked = torch.stack([kind.expand_as(tree) for kind in kinds], dim=1)  # (B, 3, L, L)
         return stacked.repeat(1, self.heads // 2 // KINDS, 1, 1)[:, None]
 
-    def _allowed(self, mask: Tensor) -> Tensor:
+    def _allowed(self, mask: Tensor, switches: Mapping[str, Tensor]) -> Tensor:
         """M_dir of eq. (6) and the padding: boolean, broadcast to (B, 2, H/2, L, L)."""
         longest = mask.shape[1]
         if self.direction:
             directions = torch.stack(direction(longest, mask.device))  # (2, L, L)
         else:
             directions = torch.ones(2, longest, longest, dtype=torch.bool, device=mask.device)
+        if "direction" in switches:
+            directions = directions | ~switches["direction"]
         allowed = directions[None, :, None] & mask[:, None, None, None, :]
         # A padding token has nothing else to look at: itself, so that its row is no NaN.
         return allowed | torch.eye(longest, dtype=torch.bool, device=mask.device)
@@ -136,6 +179,8 @@ class MSSAN(Encoder):
         # Without the dependency prior nothing is parsed, without any distance there is no alpha.
         reads = {"heads": dependency, "alpha": word or dependency, "cls": cls}
         self.inputs = tuple(name for name, read in reads.items() if read)
+        has = {"direction": direction, "word": word, "dependency": dependency}
+        self.priors = tuple(name for name, there in has.items() if there)
         self.attention = MultiMaskAttention(
             dim, heads, direction=direction, word=word, dependency=dependency, max_tokens=max_tokens
         )
@@ -155,9 +200,47 @@ class MSSAN(Encoder):
     ) -> Tensor:
         """x (B, L, D) word vectors, lengths (B,), heads (B, L), alpha (), cls (B, D) -> (B, 2 D)."""
         mask = token_mask(lengths, x.shape[1])
+        u, _, _ = self._tokens(x, mask, heads, alpha, {})
+        return self._pool(u, mask, cls)
+
+    def explain(
+        self,
+        x: Tensor,
+        lengths: Tensor,
+        heads: Tensor | None = None,
+        alpha: Tensor | None = None,
+        cls: Tensor | None = None,
+        **switches: Tensor,
+    ) -> Explanation:
+        """Figure 4: each head's weights, the gate, and the poolings."""
+        mask = token_mask(lengths, x.shape[1])
+        u, weights, f = self._tokens(x, mask, heads, alpha, switches)
+        pooling = {"attentive pooling": self.pooling.weights(u, mask).mean(-1)}
+        if "cls" not in self.inputs:
+            pooling["max pooling"] = max_share(u, mask)
+        return Explanation(
+            self._pool(u, mask, cls),
+            u,
+            pooling=pooling,
+            maps=dict(zip(self.attention.names(), weights.flatten(1, 2).unbind(1), strict=True)),
+            gate={"fusion gate": f.mean(-1)},
+        )
+
+    def _tokens(
+        self,
+        x: Tensor,
+        mask: Tensor,
+        heads: Tensor | None,
+        alpha: Tensor | None,
+        switches: Mapping[str, Tensor],
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Tokens (B, L, D), attention weights (B, 2, H/2, L, L) and the gate (B, L, D)."""
         x = self.dropout(x)
-        attended = self.dropout(self.attention(x, mask, heads, alpha))
-        u = self.gate(x, attended)
-        u = self.norm(u + self.dropout(self.feed_forward(u)))
+        attended, weights = self.attention(x, mask, heads, alpha, switches)
+        u, f = self.gate(x, self.dropout(attended))
+        return self.norm(u + self.dropout(self.feed_forward(u))), weights, f
+
+    def _pool(self, u: Tensor, mask: Tensor, cls: Tensor | None) -> Tensor:
+        """(B, L, D), mask (B, L), cls (B, D) -> (B, 2 D)."""
         other = given("cls", cls) if "cls" in self.inputs else max_pooling(u, mask)
         return torch.cat([self.pooling(u, mask), other], dim=-1)

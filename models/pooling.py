@@ -17,14 +17,33 @@ class AttentivePooling(nn.Module):
 
     def forward(self, u: Tensor, mask: Tensor) -> Tensor:
         """u (B, L, D), mask (B, L) boolean -> (B, D)."""
+        return (self.weights(u, mask) * u).sum(dim=1)
+
+    def weights(self, u: Tensor, mask: Tensor) -> Tensor:
+        """The softmax over tokens, (B, L, D), or (B, L, 1) where all features share their score."""
         scores = self.score(u).masked_fill(~mask[:, :, None], -torch.inf)
-        pooled: Tensor = (scores.softmax(dim=1) * u).sum(dim=1)
-        return pooled
+        weights: Tensor = scores.softmax(dim=1)
+        return weights
 
 
 def max_pooling(u: Tensor, mask: Tensor) -> Tensor:
     """u (B, L, D), mask (B, L) boolean -> (B, D), each feature's largest value over the tokens."""
     return u.masked_fill(~mask[:, :, None], -torch.inf).amax(dim=1)
+
+
+def max_share(u: Tensor, mask: Tensor) -> Tensor:
+    """u (B, L, D), mask (B, L) boolean -> (B, L), the share of features with their maximum there.
+
+    Tokens that have the maximum together share the feature; padding has none.
+    """
+    largest = max_pooling(u, mask)[:, None]
+    at = ((u == largest) & mask[:, :, None]).to(u.dtype)
+    return (at / at.sum(dim=1, keepdim=True)).mean(dim=-1)
+
+
+def mean_share(mask: Tensor) -> Tensor:
+    """mask (B, L) boolean -> (B, L), what each token has in the mean over the tokens."""
+    return mask.float() / mask.sum(dim=1, keepdim=True)
 
 
 def mean_pooling(u: Tensor, mask: Tensor) -> Tensor:

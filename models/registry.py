@@ -55,15 +55,9 @@ def _disan(make: Callable[..., Encoder], cost: Literal["linear", "quadratic"]) -
 DSA_PAPER = "Yoon et al. 2018, Dynamic Self-Attention: Computing Attention over Words Dynamically"
 
 
-def _dsa(make: Callable[..., Encoder]) -> Entry:
+def _dsa(make: Callable[..., Encoder], nli: Callable[..., nn.Module] = BatchNormNLIHead) -> Entry:
     """DSA or the baseline of its paper, under the paper's heads with batch norm."""
-    return Entry(
-        make,
-        DSA_PAPER,
-        "linear",
-        nli=BatchNormNLIHead,
-        classification=BatchNormClassificationHead,
-    )
+    return Entry(make, DSA_PAPER, "linear", nli=nli, classification=BatchNormClassificationHead)
 
 
 LAMA_PAPER = "Mehta et al. 2019, Low Rank Factorization for Compact Multi-Head Self-Attention"
@@ -80,7 +74,9 @@ ENCODERS: dict[str, Entry] = {
     "multi-head-s2t": _disan(MultiHeadS2T, "quadratic"),
     "bi-lstm-s2t": _disan(BiLSTMS2T, "linear"),
     "dsa": _dsa(DSA),
-    "dsa-multiple": _dsa(partial(DSA, attentions=8, size=300)),
+    "dsa-multiple": _dsa(
+        partial(DSA, attentions=8, size=300), partial(BatchNormNLIHead, hidden=512, dropout=0.4)
+    ),
     "cnn-self-attention": _dsa(CNNSelfAttention),
     "lama": Entry(LAMA, LAMA_PAPER, "linear"),
     "lama-ctx": Entry(partial(LAMA, document_context=True), LAMA_PAPER, "linear"),
@@ -96,6 +92,30 @@ ENCODERS: dict[str, Entry] = {
     ),
     "average": Entry(Average, LAMA_PAPER, "linear"),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """An encoder at its paper's sizes. Counts leave the word vectors out, as the papers do."""
+
+    paper: str
+    dim: int
+    """Size of a sentence vector."""
+    encoder: int
+    with_nli_head: int
+    """Parameters of the encoder, and of both together under the paper's head for three classes."""
+
+
+def summary(name: str) -> Summary:
+    """What `heedful models` says of the encoder. Raises ValueError as `build` does."""
+    encoder = build(name, {})
+    entry = ENCODERS[name]
+    own, head = (_parameters(module) for module in (encoder, entry.nli(encoder.dim)))
+    return Summary(entry.paper, encoder.dim, own, own + head)
+
+
+def _parameters(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
 
 
 def build(name: str, config: Mapping[str, object]) -> Encoder:

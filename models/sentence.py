@@ -1,21 +1,46 @@
 """Ids -> sentence vectors: word vectors from a table or a transformer, and an encoder over them."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
 import torch
 from torch import Tensor, nn
 
 from models.pieces import PieceEmbedding
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Explanation:
+    """What an encoder computes on its way, by name. Rows of padding mean nothing.
+
+    `maps` sum to 1 over the last axis, but for a token that may attend to nothing, whose row is
+    zero. `gate` lies between 0 and 1. `pooling` sums to 1: how much of each token enters the
+    sentence vector; the first is the one to shade tokens by, and every encoder has it.
+    """
+
+    sentence: Tensor  # (B, dim), what `forward` gives
+    states: Tensor  # (B, L, S), the tokens as they are pooled
+    pooling: Mapping[str, Tensor]  # (B, L) each
+    maps: Mapping[str, Tensor] = field(
+        default_factory=dict
+    )  # (B, L, L) or, of a sentence, (B, 1, L)
+    gate: Mapping[str, Tensor] = field(default_factory=dict)  # (B, L) each, the mean over features
+
+
 class Encoder(nn.Module):
-    """What every encoder in the registry has; there is nothing here to inherit but the two names.
+    """What every encoder in the registry has; there is nothing here to inherit but the names.
 
     `forward(x (B, L, D), lengths (B,), **structure) -> (B, dim)`, where `structure` is what `inputs` lists.
+    `explain(x, lengths, **structure, **switches) -> Explanation` of the same sentences, where
+    `switches` are of `priors`, each () boolean: False is the encoder without that prior.
     """
 
     dim: int
     """Size of a sentence vector."""
     inputs: tuple[str, ...]
     """What is read beside tokens and lengths: of `heads` (B, L), `alpha` () and `cls` (B, D), a transformer's [CLS]."""
+    priors: tuple[str, ...] = ()
+    """What `explain` can switch off: of `direction`, `word` and `dependency`."""
 
 
 class SentenceEncoder(nn.Module):
@@ -46,15 +71,34 @@ class SentenceEncoder(nn.Module):
 
         Structure that the encoder does not read is ignored.
         """
+        words, structure = self._read(ids, heads, alpha, pieces)
+        vectors: Tensor = self.encoder(words, lengths, **structure)
+        return vectors
+
+    def explain(
+        self,
+        ids: Tensor,
+        lengths: Tensor,
+        heads: Tensor | None = None,
+        alpha: Tensor | None = None,
+        pieces: Tensor | None = None,
+        **switches: Tensor,
+    ) -> Explanation:
+        """The encoder's explanation of what `forward` reads."""
+        words, structure = self._read(ids, heads, alpha, pieces)
+        explanation: Explanation = self.encoder.explain(words, lengths, **structure, **switches)
+        return explanation
+
+    def _read(
+        self, ids: Tensor, heads: Tensor | None, alpha: Tensor | None, pieces: Tensor | None
+    ) -> tuple[Tensor, dict[str, Tensor | None]]:
+        """Word vectors (B, L, D), and the structure that the encoder reads."""
         structure = {"heads": heads, "alpha": alpha}
         if isinstance(self.embedding, PieceEmbedding):
             words, structure["cls"] = self.embedding(ids, pieces)
         else:
             words = self.embedding(ids)
-        vectors: Tensor = self.encoder(
-            words, lengths, **{name: structure[name] for name in self.encoder.inputs}
-        )
-        return vectors
+        return words, {name: structure[name] for name in self.encoder.inputs}
 
 
 def word_table(vectors: Tensor, *, frozen: bool) -> nn.Embedding:

@@ -1,8 +1,10 @@
 """A bundle: one trained model in a folder. This file defines the format.
 
 bundles/ms-san-sst2/
-    card.json       what the model is (runtime.card) and the hash of every other file
-    encoder.onnx    ids (B, S), lengths (B,), [heads (B, L)], [alpha ()], [pieces (B, L)] -> embedding (B, D)
+    card.json       what the model is (runtime.card), the hash of every other file, and a version
+                    that is the hash of all of it
+    encoder.onnx    ids (B, S), lengths (B), [heads (B, L)], [alpha ()], [pieces (B, L)]
+                    -> embedding (B, D)
     head.onnx       embeddings of the sentences -> logits (B, C); absent where the kind has none
     vocab.txt       one word a line (text.vocab): an id is a word, S = L
     tokenizer.json  in its place: Hugging Face's format with the limit as its truncation (text.pieces)
@@ -15,11 +17,21 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from runtime.card import CARD, ENCODER, FORMAT, HEAD, TOKENIZER, VOCAB, Card, Kind, version
+from runtime.card import (
+    CARD,
+    ENCODER,
+    FORMAT,
+    HEAD,
+    TOKENIZER,
+    VOCAB,
+    Card,
+    CardContent,
+    Kind,
+)
 from runtime.errors import BundleError
 from runtime.graphs import check_graphs
 from text.pieces import Lexicon, Pieces
@@ -39,32 +51,45 @@ __all__ = [
     "write",
 ]
 
+C = TypeVar("C", bound=CardContent)
+
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A folder whose card, hashes, vocabulary and graphs have been checked."""
+    """A folder whose card, hashes, vocabulary and graphs have been checked.
+
+    `files` holds what was checked: the folder may be replaced at any time, even while it is read.
+    """
 
     folder: Path
     card: Card
+    files: Mapping[str, bytes]
     vocab: Lexicon
 
 
 def read(folder: Path) -> Bundle:
     """Read and check a bundle. Raises BundleError, which names bundle, file and reason."""
-    folder = folder.resolve()
-    card = _read_card(folder)
-    for file, expected in card.files.items():
-        if _sha256(_bytes(folder, file)) != expected:
-            raise BundleError(
-                card.name, file, f"not the file that {CARD} names: copy the bundle anew"
-            )
+    card, files = read_files(folder)
     lexicon, file = (Pieces, TOKENIZER) if card.pieces else (Vocab, VOCAB)
     try:
-        vocab: Lexicon = lexicon.load(folder / file)
+        vocab: Lexicon = lexicon.read(files[file])
     except ValueError as error:
         raise BundleError(card.name, file, str(error)) from error
-    check_graphs(folder, card, vocab)
-    return Bundle(folder, card, vocab)
+    check_graphs(files, card, vocab)
+    return Bundle(folder.resolve(), card, files, vocab)
+
+
+def read_files(folder: Path) -> tuple[Card, dict[str, bytes]]:
+    """The card, and the files whose hashes it holds. Raises BundleError; graphs are not run."""
+    folder = folder.resolve()
+    card = _read_card(folder)
+    files = {name: _bytes(folder, name) for name in card.files}
+    for name, content in files.items():
+        if _sha256(content) != card.files[name]:
+            raise BundleError(
+                card.name, name, f"not the file that {CARD} names: copy the bundle anew"
+            )
+    return card, files
 
 
 def write(folder: Path, card: Mapping[str, Any], files: Mapping[str, Path | bytes]) -> Card:
@@ -75,10 +100,9 @@ def write(folder: Path, card: Mapping[str, Any], files: Mapping[str, Path | byte
     raises BundleError where it would not load.
     """
     hashes = {name: _sha256(_content(source)) for name, source in files.items()}
-    first = FORMAT if TOKENIZER in files else 1
-    fields = {**card, "format": first, "name": folder.name, "files": hashes}
-    fields["version"] = version(hashes)
-    made = _validate(folder.name, fields)
+    fields = {**card, "format": FORMAT, "name": folder.name, "files": hashes}
+    content = _validate(CardContent, folder.name, fields)
+    made = Card.model_validate({**content.model_dump(), "version": content.identity()})
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
         new = Path(temporary) / folder.name
@@ -97,7 +121,7 @@ def write(folder: Path, card: Mapping[str, Any], files: Mapping[str, Path | byte
 def _read_card(folder: Path) -> Card:
     try:
         fields = json.loads(_bytes(folder, CARD))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BundleError(folder.name, CARD, f"not JSON: {error}") from error
     if (
         isinstance(fields, dict)
@@ -108,16 +132,16 @@ def _read_card(folder: Path) -> Card:
             f"format {fields['format']} is later than {FORMAT}, the latest known: upgrade heedful"
         )
         raise BundleError(folder.name, CARD, reason)
-    card = _validate(folder.name, fields)
+    card = _validate(Card, folder.name, fields)
     if card.name != folder.name:
         reason = f"names the model {card.name!r}: the folder must have that name"
         raise BundleError(folder.name, CARD, reason)
     return card
 
 
-def _validate(name: str, fields: object) -> Card:
+def _validate(model: type[C], name: str, fields: object) -> C:
     try:
-        return Card.model_validate(fields)
+        return model.model_validate(fields)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))

@@ -1,13 +1,14 @@
 """The card of a bundle: what a model is, what it was made from, and how well it does."""
 
 import hashlib
-from collections.abc import Mapping
+import json
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 FORMAT = 2
-"""1: models of words. 2: models of pieces too; a bundle bears the first format that can say what it is."""
+"""In format 1 a card's version is that of the files alone, the card itself was not covered, and a model
+reads words, never pieces."""
 CARD, ENCODER, HEAD = "card.json", "encoder.onnx", "head.onnx"
 VOCAB, TOKENIZER = "vocab.txt", "tokenizer.json"
 
@@ -67,12 +68,11 @@ class TrainingCard(_Frozen):
     commit: str
 
 
-class Card(_Frozen):
+class CardContent(_Frozen):
     """All that is known of a model. `labels` is the class order of the logits."""
 
     format: int = Field(ge=1, le=FORMAT)
     name: Name
-    version: str = Field(pattern=r"^[0-9a-f]{12}$")
     task: str
     kind: Kind
     encoder: EncoderCard
@@ -100,8 +100,6 @@ class Card(_Frozen):
         expected = file_names(self.kind, pieces=self.pieces)
         if set(self.files) != set(expected):
             raise ValueError(f"files must name exactly {', '.join(expected)}")
-        if self.version != version(self.files):
-            raise ValueError("version is not that of the files")
         return self
 
     @property
@@ -109,14 +107,32 @@ class Card(_Frozen):
         """Whether the graph reads pieces of words (text.pieces), not words."""
         return self.format > 1 and TOKENIZER in self.files
 
+    def identity(self) -> str:
+        """First 12 hex digits of SHA-256 over the card's content, the files' hashes among it.
+
+        A field at its default is left out, so that a card outlives fields that come later.
+        """
+        if self.format == 1:
+            content = "".join(f"{name} {self.files[name]}\n" for name in sorted(self.files))
+        else:
+            fields = self.model_dump(mode="json", exclude={"version"}, exclude_defaults=True)
+            content = json.dumps(fields, sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:12]
+
+
+class Card(CardContent):
+    """The content, and the version that vouches for it."""
+
+    version: str = Field(pattern=r"^[0-9a-f]{12}$")
+
+    @model_validator(mode="after")
+    def _untouched(self) -> Self:
+        if self.version != self.identity():
+            raise ValueError("version is not that of the card and its files: copy the bundle anew")
+        return self
+
 
 def file_names(kind: Kind, *, pieces: bool = False) -> tuple[str, ...]:
     """The files beside the card of a bundle of this kind, of a model of pieces or of words."""
     lexicon = TOKENIZER if pieces else VOCAB
     return (ENCODER, lexicon) if kind == "embedding" else (ENCODER, HEAD, lexicon)
-
-
-def version(files: Mapping[str, str]) -> str:
-    """First 12 hex digits of SHA-256 over the files' names and hashes."""
-    lines = "".join(f"{name} {files[name]}\n" for name in sorted(files))
-    return hashlib.sha256(lines.encode()).hexdigest()[:12]

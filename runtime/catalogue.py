@@ -1,15 +1,12 @@
 """The models that are loaded, and which of them answers a request."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Literal
 
-from runtime import bundle
 from runtime.card import CARD, Card
-from runtime.errors import BundleError, StartupError, UnknownModel, WrongTask
+from runtime.errors import BundleError, UnknownModel, WrongTask
 from runtime.model import Model
 from runtime.parse_process import Ready
-from runtime.session import Device
 
 Task = Literal["embed", "classify", "nli"]
 
@@ -23,48 +20,16 @@ KINDS: Mapping[Task, tuple[str, ...]] = {
 
 
 class Catalogue:
-    """Models by name, in order of their names."""
+    """Models by name, in order of their names. It never changes: a reload makes another one."""
 
     def __init__(self, models: Mapping[str, Model]) -> None:
         self.models = models
         self.cards: Mapping[str, Card] = {name: model.card for name, model in models.items()}
 
-    @classmethod
-    def load(cls, folder: Path, device: Device, threads: int) -> "Catalogue":
-        """Read every bundle under `folder` and open its sessions; other folders are left alone.
-
-        Raises StartupError where there is none, BundleError, ProviderError.
-        """
-        if not folder.is_dir():
-            raise StartupError(f"there is no folder {folder}: name the one that holds the bundles")
-        cards = sorted(folder.glob(f"*/{CARD}"))
-        if not cards:
-            raise StartupError(
-                f"{folder} holds no bundle, that is a folder with a {CARD}: "
-                "make one with `heedful export`, or name another folder"
-            )
-        bundles = [bundle.read(card.parent) for card in cards]
-        return cls({b.card.name: Model(b, device, threads) for b in bundles})
-
     @property
     def provider(self) -> str:
         """The execution provider in use; "" where nothing is loaded."""
         return next((m.encoder.session.provider for m in self.models.values()), "")
-
-    def check_parser(self, parser: Ready) -> None:
-        """Raise BundleError for a model that was made with another parser.
-
-        The parser is part of the model: another one gives other trees and other answers.
-        """
-        for card in self.cards.values():
-            if card.parser.fingerprint != parser.fingerprint:
-                reason = (
-                    f"was made with the parser {card.parser.name} "
-                    f"({card.parser.fingerprint[:12]}), but {parser.name} "
-                    f"({parser.fingerprint[:12]}) is loaded: set the parser that belongs to it, "
-                    "or train and export it anew"
-                )
-                raise BundleError(card.name, CARD, reason)
 
     def choose(self, task: Task, name: str | None) -> Model:
         """The model named, or the task's default. Raises UnknownModel or WrongTask."""
@@ -84,3 +49,18 @@ class Catalogue:
             message = f"{name} does not do {task}; models that do: {', '.join(able) or 'none'}"
             raise WrongTask(message, param="model")
         return self.models[name]
+
+
+def check_parser(card: Card, parser: Ready) -> None:
+    """Raise BundleError for a model that was made with another parser.
+
+    The parser is part of the model: another one gives other trees and other answers.
+    """
+    if card.parser.fingerprint != parser.fingerprint:
+        reason = (
+            f"was made with the parser {card.parser.name} "
+            f"({card.parser.fingerprint[:12]}), but {parser.name} "
+            f"({parser.fingerprint[:12]}) is loaded: set the parser that belongs to it, "
+            "or train and export it anew"
+        )
+        raise BundleError(card.name, CARD, reason)

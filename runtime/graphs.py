@@ -1,6 +1,6 @@
 """What a bundle's ONNX graphs take and give, and whether they do what the card says."""
 
-from pathlib import Path
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -45,19 +45,19 @@ def encoder_feeds(card: Card, batch: Batch) -> Feeds:
     return feeds
 
 
-def check_graphs(folder: Path, card: Card, vocab: Lexicon) -> None:
-    """Raise BundleError unless the graphs have the card's inputs and outputs and run at two shapes.
+def check_graphs(files: Mapping[str, bytes], card: Card, vocab: Lexicon) -> None:
+    """Raise BundleError unless the graphs among `files` have the card's inputs and outputs and run at two shapes.
 
     The last id and, of pieces, the longest sentence are among what is run: a table that is too small
     fails here.
     """
-    encoder = _open(folder, card, ENCODER, encoder_inputs(card), "embedding")
+    encoder = _open(files, card, ENCODER, encoder_inputs(card), "embedding")
     for B, L in ((1, 1), (2, 3)):
         feeds = encoder_feeds(card, collate([_last_ids(vocab, L)] * B))
         _check_run(encoder, card, ENCODER, feeds, (B, card.dimension))
     if card.kind != "embedding":
         inputs = head_inputs(card)
-        head = _open(folder, card, HEAD, dict.fromkeys(inputs, ("tensor(float)", 2)), "logits")
+        head = _open(files, card, HEAD, dict.fromkeys(inputs, ("tensor(float)", 2)), "logits")
         for B in (1, 3):
             feeds = {name: np.zeros((B, card.dimension), np.float32) for name in inputs}
             _check_run(head, card, HEAD, feeds, (B, len(card.labels) or None))
@@ -73,7 +73,7 @@ def _last_ids(vocab: Lexicon, words: int) -> Sentence:
 
 
 def _open(
-    folder: Path, card: Card, file: str, inputs: Shape, output: str
+    files: Mapping[str, bytes], card: Card, file: str, inputs: Shape, output: str
 ) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -81,7 +81,7 @@ def _open(
     options.log_severity_level = 4  # what is wrong is raised, not printed
     try:
         session = onnxruntime.InferenceSession(
-            folder / file, options, providers=["CPUExecutionProvider"]
+            files[file], options, providers=["CPUExecutionProvider"]
         )
     except Exception as error:  # ONNX Runtime's errors have no narrower common class
         raise BundleError(card.name, file, "ONNX Runtime cannot load it") from error

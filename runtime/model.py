@@ -22,10 +22,10 @@ class Model:
         """Open the sessions. Raises ProviderError. Blocks while the graphs are optimised."""
         self.card = bundle.card
         self.vocab = bundle.vocab
-        self.encoder = Encoder(bundle.card, OrtSession(bundle.folder / ENCODER, device, threads))
+        self.encoder = Encoder(bundle.card, OrtSession(bundle.files[ENCODER], device, threads))
         self._head: OrtSession | None = None
         if bundle.card.kind != "embedding":
-            self._head = OrtSession(bundle.folder / HEAD, device, threads)
+            self._head = OrtSession(bundle.files[HEAD], device, threads)
 
     async def warm(self, thread: SessionThread) -> None:
         """Run a ladder of shapes, so that no request is the first to meet a shape."""

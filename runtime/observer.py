@@ -12,6 +12,9 @@ class Observer(Protocol):
     def queue(self, stage: str, inputs: int) -> None:
         """So many inputs wait now. `stage` is "parse" or the model's name."""
 
+    def cache(self, name: str, hits: int, misses: int) -> None:
+        """A request's different keys in a cache ("parse", "vector"): `misses` of them were made."""
+
     def worker(self, kind: str, state: str, n: int) -> None:
         """So many workers of a kind ("parse") are now in a state ("ready", "starting", "down")."""
 
@@ -23,6 +26,9 @@ class NoObserver:
         pass
 
     def queue(self, stage: str, inputs: int) -> None:
+        pass
+
+    def cache(self, name: str, hits: int, misses: int) -> None:
         pass
 
     def worker(self, kind: str, state: str, n: int) -> None:

@@ -102,7 +102,11 @@ class ParseProcess:
 
 def _main(pipe: "Connection[Any, Any]", pipeline: str) -> None:
     """The child: parse what comes down the pipe until the parent closes it or dies."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # sent to the whole group: the parent decides
+    for number in (
+        signal.SIGINT,
+        signal.SIGTERM,
+        signal.SIGHUP,
+    ):  # sent to the whole group: the parent decides
         signal.signal(number, signal.SIG_IGN)
     for variable in THREADS:  # read when numpy is loaded, which is why the import stands here
         os.environ[variable] = "1"

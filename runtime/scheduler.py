@@ -8,13 +8,15 @@ encoded once. The rest is grouped by model and by length, under a budget of what
 import asyncio
 import logging
 import math
+import sys
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from runtime.cache import Cache
 from runtime.calls import Call, FairQueue, Ticket
 from runtime.card import Card
 from runtime.errors import InferenceFailed, Unavailable
@@ -27,6 +29,7 @@ log = logging.getLogger(__name__)
 
 Vectors = npt.NDArray[np.float32]
 Group = list[Ticket["Work", Vectors]]  # tickets of equal sentences
+Key = tuple[str, float | None, bytes]  # a bundle's version and alpha, and a sentence's key
 
 BUDGET, CUDA_BUDGET = 512, 16384
 """What a batch may cost, in tokens of a linear encoder."""
@@ -82,9 +85,10 @@ class Encoded:
 class Scheduler:
     """Batches every model's sentences and runs one batch at a time. For the event loop's thread."""
 
-    def __init__(self, thread: SessionThread, observer: Observer) -> None:
+    def __init__(self, thread: SessionThread, observer: Observer, cache_items: int = 0) -> None:
         self._thread = thread
         self._observer = observer
+        self._cache: Cache[Key, Vectors] = Cache("vector", cache_items, _weigh, observer)
         self._queue: FairQueue[Work, Vectors] = FairQueue()
         self._open: set[Call[Work, Vectors]] = set()
         self._wake = asyncio.Event()
@@ -111,6 +115,24 @@ class Scheduler:
         if self._task is None:
             raise Unavailable("the service is shutting down")
         started = time.perf_counter()
+        inference = 0.0
+
+        async def make(rows: list[int]) -> list[Vectors]:
+            nonlocal inference
+            made, seconds = await self._run(encoder, [sentences[row] for row in rows])
+            inference += seconds
+            return [vector.copy() for vector in made]  # each would keep its whole batch alive
+
+        card = encoder.card
+        keys = [(card.version, card.alpha, sentence.key) for sentence in sentences]
+        vectors = await self._cache.get(keys, make)
+        waited = time.perf_counter() - started - inference
+        return Encoded(np.array(vectors), max(waited, 0.0), inference)
+
+    async def _run(
+        self, encoder: Encoder, sentences: Sequence[Sentence]
+    ) -> tuple[list[Vectors], float]:
+        """Their vectors, rows of the batches that held them, and the seconds those took."""
         call: Call[Work, Vectors] = Call(
             [Work(encoder, sentence) for sentence in sentences], asyncio.get_running_loop()
         )
@@ -119,12 +141,10 @@ class Scheduler:
         self._observer.queue("inference", len(self._queue))
         self._wake.set()
         try:
-            rows = await call.done
+            return await call.done, call.seconds
         finally:
             self._open.discard(call)
             self._queue.discard(call)
-        waited = time.perf_counter() - started - call.seconds
-        return Encoded(np.array(rows), max(waited, 0.0), call.seconds)
 
     async def _dispatch(self) -> None:
         while True:
@@ -132,16 +152,20 @@ class Scheduler:
             self._wake.clear()
             while tickets := self._queue.take(1.0, lambda work: work.share):
                 self._observer.queue("inference", len(self._queue))
-                try:
-                    for encoder, groups in _by_encoder(tickets).items():
-                        costs = [group[0].work.cost for group in groups]
-                        for batch in plan(costs, encoder.budget):
-                            await self._serve(encoder, [groups[i] for i in batch])
-                except Exception:
-                    # A fault of ours. If the loop ended here, every caller would wait for ever.
-                    log.exception("a dispatch of %d sentences failed", len(tickets))
-                    for ticket in tickets:
-                        ticket.call.fail(InferenceFailed("the model failed on this input"))
+                await self._serve_all(tickets)
+
+    async def _serve_all(self, tickets: list[Ticket[Work, Vectors]]) -> None:
+        # Apart from the loop, whose frame would keep the last model's session alive while it waits.
+        try:
+            for encoder, groups in _by_encoder(tickets).items():
+                costs = [group[0].work.cost for group in groups]
+                for batch in plan(costs, encoder.budget):
+                    await self._serve(encoder, [groups[i] for i in batch])
+        except Exception:
+            # A fault of ours. If the loop ended here, every caller would wait for ever.
+            log.exception("a dispatch of %d sentences failed", len(tickets))
+            for ticket in tickets:
+                ticket.call.fail(InferenceFailed("the model failed on this input"))
 
     async def _serve(self, encoder: Encoder, groups: list[Group]) -> None:
         """Run one batch, a row for each group of equal sentences."""
@@ -173,8 +197,13 @@ class Scheduler:
 
 def _by_encoder(tickets: list[Ticket[Work, Vectors]]) -> dict[Encoder, list[Group]]:
     """For each encoder its tickets, those of equal sentences together."""
-    groups: dict[Encoder, dict[Hashable, Group]] = {}
+    groups: dict[Encoder, dict[bytes, Group]] = {}
     for ticket in tickets:
         of_encoder = groups.setdefault(ticket.work.encoder, {})
         of_encoder.setdefault(ticket.work.sentence.key, []).append(ticket)
     return {encoder: list(equal.values()) for encoder, equal in groups.items()}
+
+
+def _weigh(key: Key, vector: Vectors) -> int:
+    """Bytes, with what Python's objects need."""
+    return sys.getsizeof(key) + sys.getsizeof(key[-1]) + sys.getsizeof(vector)

@@ -1,6 +1,7 @@
 """The service: texts in, vectors and probabilities out. HTTP and the command line stand on it."""
 
 import asyncio
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -12,13 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from runtime.answers import Result, Timing, TokenizedText, normalise, softmax
+from runtime.cache import Cache
 from runtime.card import Card
-from runtime.catalogue import Catalogue, Task
+from runtime.catalogue import Catalogue, Task, check_parser
 from runtime.checks import check_count, check_parse, check_texts
 from runtime.cores import usable_cores
 from runtime.errors import Overloaded, StartupError, Unavailable
+from runtime.loader import Loader, Reloaded
 from runtime.model import Model
 from runtime.observer import NoObserver, Observer
+from runtime.parse_process import Ready
 from runtime.scheduler import Encoded, Scheduler
 from runtime.session import Device, SessionThread
 from runtime.workers import ParsePool
@@ -29,6 +33,7 @@ __all__ = [
     "NoObserver",
     "Observer",
     "Options",
+    "Reloaded",
     "Result",
     "Service",
     "Timing",
@@ -44,7 +49,10 @@ RETRY_AFTER = 1
 
 @dataclass(frozen=True)
 class Options:
-    """`max_queue` bounds the inputs of all requests in hand, `max_batch_inputs` those of one."""
+    """`max_queue` bounds the inputs of all requests in hand, `max_batch_inputs` those of one.
+
+    `cache_items` are kept of parses and of vectors each, within `runtime.cache.BYTES`; 0 is none.
+    """
 
     models: Path
     parser: str | None = None  # a spaCy pipeline; None is the folder `parser` under `models`
@@ -53,6 +61,7 @@ class Options:
     parse_workers: int = field(default_factory=usable_cores)
     max_queue: int = 2048
     max_batch_inputs: int = 512
+    cache_items: int = 0
 
 
 class Service:
@@ -70,8 +79,16 @@ class Service:
         self._pool = ParsePool(pipeline, options.parse_workers, self._observer)
         self._encoders = SessionThread()
         self._heads = SessionThread()  # of its own: a head is small, and waits for no batch
-        self._scheduler = Scheduler(self._encoders, self._observer)
+        self._scheduler = Scheduler(self._encoders, self._observer, options.cache_items)
+        self._parses: Cache[ParseJob, Parse] = Cache(
+            "parse", options.cache_items, _weigh, self._observer
+        )
+        self._loader = Loader(options.models, options.device, options.threads, self._encoders)
         self._catalogue = Catalogue({})
+        self._parser: Ready
+        self._changing = asyncio.Lock()  # held while models are loaded
+        self.refused: tuple[str, ...] = ()
+        """Why the last reload has left something as it was; a line each."""
         self._state: Literal["starting", "started", "stopping"] = "starting"
         self._in_hand = 0  # inputs admitted and not yet answered
         self._empty = asyncio.Event()
@@ -92,19 +109,32 @@ class Service:
 
         Raises StartupError, or one of its kinds; nothing is left running then.
         """
-        try:
-            options = self.options
-            self._catalogue = await asyncio.to_thread(
-                Catalogue.load, options.models, options.device, options.threads
-            )
-            self._catalogue.check_parser(await self._pool.start())
-            for model in self._catalogue.models.values():
-                await model.warm(self._encoders)
-            self._scheduler.start()
-        except BaseException:
-            await self.stop(grace=0)
-            raise
-        self._state = "started"
+        async with self._changing:
+            try:
+                self._catalogue = await self._loader.load()
+                self._parser = await self._pool.start()
+                for model in self._catalogue.models.values():
+                    check_parser(model.card, self._parser)
+                for model in self._catalogue.models.values():
+                    await model.warm(self._encoders)
+                self._scheduler.start()
+            except BaseException:
+                await self.stop(grace=0)
+                raise
+            self._state = "started"
+
+    async def reload(self) -> Reloaded:
+        """Serve what the folder of bundles holds now. Waits for the start, or another reload.
+
+        New models are warm before they are offered, all at once. A request keeps the model that it
+        was given to, and an old model goes with its last request. Raises Unavailable when stopping.
+        """
+        async with self._changing:
+            if self._state != "started":
+                raise Unavailable(f"the service is {self._state}: it loads no models")
+            self._catalogue, done = await self._loader.reload(self._catalogue, self._parser)
+            self.refused = done.refused
+            return done
 
     async def stop(self, grace: float) -> None:
         """Take no more requests, answer those in hand within `grace` seconds, end everything."""
@@ -204,19 +234,30 @@ class Service:
         truncate: bool,
         tree: bool = False,
     ) -> "_Read":
-        """Parse the texts, equal ones once, and look their words up."""
+        """Parse the texts and look their words up."""
         card = model.card
         started = time.perf_counter()
-        unique = list(dict.fromkeys(texts))
-        jobs = [ParseJob(text, card.max_tokens, tree or card.tree) for text in unique]
-        parsed = dict(zip(unique, await self._pool.parse(jobs), strict=True))
-        fitted = {text: model.fit(parse) for text, parse in parsed.items()}
-        parses = [fitted[text] for text in texts]
+        parses = await self._parse(
+            [ParseJob(text, card.max_tokens, tree or card.tree) for text in texts]
+        )
+        parses = [model.fit(parse) for parse in parses]
         for parse, param in zip(parses, params, strict=True):
             check_parse(parse, param, card, model.vocab.limit, truncate=truncate)
         sentences = [model.sentence(parse) for parse in parses]
         unknown = sum(int((~model.vocab.known(sentence)).sum()) for sentence in sentences)
         return _Read(card, parses, sentences, unknown, time.perf_counter() - started)
+
+    async def _parse(self, jobs: Sequence[ParseJob]) -> list[Parse]:
+        """One parse a job, in order; equal jobs are done once."""
+
+        async def make(rows: list[int]) -> list[Parse]:
+            parses = await self._pool.parse([jobs[row] for row in rows])
+            for parse in parses:  # several requests may hold it
+                for array in (parse.starts, parse.stops, parse.heads):
+                    array.flags.writeable = False
+            return parses
+
+        return await self._parses.get(jobs, make)
 
     def _check_inputs(self, texts: Sequence[str]) -> list[str]:
         """Check them, and give the name of each one's field."""
@@ -242,6 +283,14 @@ class Service:
             self._in_hand -= inputs
             if not self._in_hand:
                 self._empty.set()
+
+
+def _weigh(job: ParseJob, parse: Parse) -> int:
+    """Bytes, with what Python's objects need: both hold the text, the parse its tokens and arrays."""
+    texts = (job.text, parse.text, *parse.tokens)
+    arrays = (parse.starts, parse.stops, parse.heads)
+    held = (job, parse, parse.tokens, parse.deps, *texts, *arrays)
+    return sum(map(sys.getsizeof, held))
 
 
 @dataclass(frozen=True, slots=True)

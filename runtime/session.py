@@ -30,13 +30,14 @@ class Session(Protocol):
 
 
 class OrtSession:
-    """A graph in ONNX Runtime.
+    """A graph in ONNX Runtime, from its file or its bytes.
 
     `device` "cuda" raises ProviderError where CUDA does not come up; "auto" takes CUDA where there
     is a GPU and it comes up, else the CPU. `threads` is the number that one operator may use.
+    Raises ProviderError too where the graph cannot be opened there, for want of memory say.
     """
 
-    def __init__(self, path: Path, device: Device, threads: int) -> None:
+    def __init__(self, graph: Path | bytes, device: Device, threads: int) -> None:
         wants_cuda = device == "cuda" or (device == "auto" and gpus() > 0)
         if wants_cuda:
             onnxruntime.preload_dlls()  # from the nvidia wheels, where they are installed
@@ -48,9 +49,13 @@ class OrtSession:
         options.enable_mem_pattern = False
         options.enable_cpu_mem_arena = False
         options.log_severity_level = 3
-        self._session = onnxruntime.InferenceSession(
-            path, options, providers=_providers(wants_cuda)
-        )
+        try:
+            self._session = onnxruntime.InferenceSession(
+                graph, options, providers=_providers(wants_cuda)
+            )
+        except Exception as error:  # ONNX Runtime's errors have no narrower common class
+            log.exception("ONNX Runtime cannot open a graph")
+            raise ProviderError(f"ONNX Runtime cannot open a graph on device {device}") from error
         # What was asked for proves nothing: a CUDA that does not come up leaves the CPU, silently.
         self.provider: str = self._session.get_providers()[0]
         if device == "cuda" and self.provider != CUDA:
@@ -59,7 +64,7 @@ class OrtSession:
                 "Install the gpu extra and NVIDIA's driver, or set the device to auto or cpu"
             )
         if wants_cuda and self.provider != CUDA:
-            log.warning("there is a GPU, but CUDA did not come up: %s runs on the CPU", path.name)
+            log.warning("there is a GPU, but CUDA did not come up: a model runs on the CPU")
 
     def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
         output: npt.NDArray[np.float32]

@@ -1,5 +1,6 @@
 """The command line of `serve`: its flags are the settings."""
 
+import json
 import socket
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 
 import cli
 from app.settings import Settings, flag_name
+from models.registry import ENCODERS
 from tests.process import ROOT
 
 
@@ -64,6 +66,20 @@ def test_a_fault_of_ours_is_not_dressed_as_the_users(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(cli, "app", fail)
     with pytest.raises(KeyError):
         cli.main()
+
+
+def test_models_lists_every_encoder() -> None:
+    shown = heedful("models")
+    assert shown.returncode == 0
+    listed = json.loads(heedful("models", "--json").stdout)
+    assert list(listed) == list(ENCODERS)
+    assert all(name in shown.stdout for name in listed)
+    assert listed["ms-san"] == {
+        "paper": ENCODERS["ms-san"].paper,
+        "dim": 600,
+        "encoder": 1_082_100,
+        "with_nli_head": 1_803_303,
+    }
 
 
 def test_an_unknown_flag_is_refused() -> None:

@@ -29,10 +29,10 @@ class Sentence:
         return len(self.heads)
 
     @property
-    def key(self) -> tuple[bytes, bytes, bytes]:
-        """Equal for two sentences that every encoder sees as the same."""
+    def key(self) -> bytes:
+        """Equal for two sentences that an encoder sees as the same."""
         pieces = b"" if self.pieces is None else self.pieces.tobytes()
-        return self.ids.tobytes(), self.heads.tobytes(), pieces
+        return len(self).to_bytes(8) + self.heads.tobytes() + pieces + self.ids.tobytes()
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,13 +87,18 @@ class Pieces:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read a `tokenizer.json` that holds its limit; ValueError where it is none."""
+        """Read a file that `save` wrote; ValueError where it is none."""
+        return cls.read(path.read_bytes())
+
+    @classmethod
+    def read(cls, content: bytes) -> Self:
+        """The tokenizer in the bytes of a `tokenizer.json` that holds its limit; ValueError where they are none."""
         try:
-            tokenizer = Tokenizer.from_file(str(path))
+            tokenizer = Tokenizer.from_str(content.decode())
         except Exception as error:  # tokenizers raises nothing narrower
-            raise ValueError(f"{path.name} is not a tokenizer: {error}") from error
+            raise ValueError(f"is not a tokenizer: {error}") from error
         if tokenizer.truncation is None:
-            raise ValueError(f"{path.name} does not say how many pieces are read (truncation)")
+            raise ValueError("does not say how many pieces are read (truncation)")
         return cls(tokenizer, tokenizer.truncation["max_length"])
 
     def save(self, path: Path) -> None:

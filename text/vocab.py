@@ -61,11 +61,14 @@ class Vocab:
     @classmethod
     def load(cls, path: Path) -> Self:
         """Read a file that `save` wrote; ValueError where it is none."""
-        lines = path.read_text(encoding="utf-8").split("\n")
+        return cls.read(path.read_bytes())
+
+    @classmethod
+    def read(cls, content: bytes) -> Self:
+        """The vocabulary in a file's bytes; ValueError where they are none."""
+        lines = content.decode().split("\n")
         if tuple(lines[:2]) != SPECIAL or lines[-1] != "":
-            raise ValueError(
-                f"{path.name} is not a vocabulary: it must begin with {SPECIAL}, one word a line"
-            )
+            raise ValueError(f"is not a vocabulary: it must begin with {SPECIAL}, one word a line")
         return cls(lines[2:-1])
 
     def save(self, path: Path) -> None:

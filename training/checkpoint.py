@@ -9,6 +9,7 @@ runs/<name>/
   scores.json   what `heedful evaluate --run` measured through the bundle
 """
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,4 +39,4 @@ class Progress:
 
     epoch: int = 0
     best_epoch: int = 0
-    best_score: float = -1.0
+    best_score: float = -math.inf

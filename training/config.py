@@ -67,6 +67,15 @@ class OptimiserConfig(Section):
     """Decay of the moving average of the weights that dev and export see; 0: the weights themselves."""
 
 
+class DistillationConfig(Section):
+    """How an embedding model follows its teacher: weights of the two parts of its loss."""
+
+    regression: float = Field(default=1.0, ge=0)
+    """Of 1 - cosine between the teacher's vector and the model's, taken through a linear layer."""
+    relations: float = Field(default=10.0, ge=0)
+    """Of the squared difference between the cosines of a batch's sentences, the model's and the teacher's."""
+
+
 class RunConfig(Section):
     task: str
     encoder: EncoderConfig
@@ -74,6 +83,7 @@ class RunConfig(Section):
     transformer: TransformerConfig | None = None
     head: HeadConfig = HeadConfig()
     optimiser: OptimiserConfig = OptimiserConfig()
+    distillation: DistillationConfig = DistillationConfig()
     alpha: float = 1.0
     max_tokens: int = Field(default=256, gt=0)
     epochs: int = Field(default=10, gt=0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -165,28 +165,38 @@ def vocabulary(
     return Vocab(sorted(kept, key=lambda word: (-counts[word], -background[word], word)))
 
 
+def labels(examples: Sequence[Example]) -> npt.NDArray[np.float64]:
+    """(N,) the label of each."""
+    return np.array([one.label for one in examples], np.float64)
+
+
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Labelled rows: `sides` (N, 1) or (N, 2) indexes `rows`, `labels` (N,)."""
+    """Rows and what is to be answered: `sides` (N, 1) or (N, 2) indexes `rows`, `targets` (N, ..)."""
 
     rows: Rows
     sides: Ints
-    labels: Ints
+    targets: npt.NDArray[Any]
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return len(self.targets)
 
     @classmethod
-    def of(cls, examples: Sequence[Example], rows: Rows) -> Self:
+    def of(
+        cls,
+        examples: Sequence[Example],
+        rows: Rows,
+        targets: Callable[[Sequence[Example]], npt.NDArray[Any]] = labels,
+    ) -> Self:
         """Leaves out an example with a text that holds no token."""
         kept = [one for one in examples if all(text in rows.index for text in one.texts)]
         sides = np.array([[rows.index[text] for text in one.texts] for one in kept], np.int64)
-        return cls(rows, sides, np.array([one.label for one in kept], np.int64))
+        return cls(rows, sides, targets(kept))
 
     def batches(
         self, size: int, rng: np.random.Generator | None
-    ) -> Iterator[tuple[list[Batch], Ints]]:
-        """One `Batch` a side, and labels (B,). Shuffled by `rng`, else in order of length.
+    ) -> Iterator[tuple[list[Batch], npt.NDArray[Any]]]:
+        """One `Batch` a side, and targets (B, ..). Shuffled by `rng`, else in order of length.
 
         Shuffled, examples of like length still stand together: sorted within runs of 64 batches.
         """
@@ -206,4 +216,4 @@ class Examples:
                 collate([self.rows.sentence(i) for i in self.sides[group, side]])
                 for side in range(self.sides.shape[1])
             ]
-            yield sides, self.labels[group]
+            yield sides, self.targets[group]

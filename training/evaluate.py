@@ -75,7 +75,8 @@ def accuracy(task: Task, split: str, data: Path, predictor: Predictor) -> Score:
         group = examples[start : start + BATCH]
         predicted = predictor.predict(group, kind=task.kind)
         right += sum(
-            task.labels[one.label] == label for one, label in zip(group, predicted, strict=True)
+            task.labels[int(one.label)] == label
+            for one, label in zip(group, predicted, strict=True)
         )
     return Score(source.name, split, "accuracy", right / len(examples), len(examples))
 

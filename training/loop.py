@@ -8,14 +8,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import torch
 from rich.console import Console
 from rich.progress import track
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.optim.lr_scheduler import LambdaLR
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
@@ -27,7 +26,9 @@ from training.config import OptimiserConfig, RunConfig
 from training.data import Examples, Parsed, parse, vocabulary
 from training.errors import ConfigError
 from training.files import write_json, write_whole
+from training.metrics import dev_metric
 from training.model import Model, make_model
+from training.objectives import Objective, dev_score, objective
 from training.tasks import get as get_task
 from training.tasks.base import Example, Source, Task
 
@@ -67,11 +68,13 @@ def train(config: RunConfig, paths: Paths, *, resume: bool, console: Console) ->
     if last.exists() and not resume:
         raise ConfigError(f"{paths.run} holds a run: --resume goes on with it, --run names another")
     state = checkpoint.load(last) if last.exists() else None
-    if state and state["config"] != config.model_dump():
+    # A field that came after the run began has its default there.
+    if state and RunConfig.model_validate(state["config"]) != config:
         raise ConfigError(f"{paths.run} was begun with another configuration: name another --run")
 
     parts = [(source, source.read(paths.data)) for source in task.train]
-    train_set, dev_set, vocab, words, parser = _arrays(config, task, parts, paths)
+    goal = objective(task.kind, config, paths.cache)
+    train_set, dev_set, vocab, words, parser = _arrays(config, task, goal, parts, paths)
     file = checkpoint.TOKENIZER if config.transformer else checkpoint.VOCAB
     write_whole(paths.run / file, vocab.save)
     model = make_model(config, task, words).to(config.device)
@@ -100,10 +103,10 @@ def train(config: RunConfig, paths: Paths, *, resume: bool, console: Console) ->
         torch.manual_seed(config.seed * 1000 + epoch)
         rng = np.random.default_rng([config.seed, epoch])
         loss = _epoch(
-            model, average, train_set, rng, optimisers, schedules, config, f"epoch {epoch}"
+            model, goal, average, train_set, rng, optimisers, schedules, config, f"epoch {epoch}"
         )
-        judged = average.module if average else model
-        score = accuracy(judged, dev_set)
+        judged = cast(Model, average.module) if average else model
+        score = dev_score(goal, task.kind, judged, dev_set)
         better = score > progress.best_score
         progress = Progress(
             epoch, epoch if better else progress.best_epoch, max(score, progress.best_score)
@@ -121,6 +124,7 @@ def train(config: RunConfig, paths: Paths, *, resume: bool, console: Console) ->
             log.write(json.dumps(line) + "\n")
         console.print(f"epoch {epoch}: loss {loss:.4f}, dev {score:.4f}{' *' if better else ''}")
 
+    metric, _ = dev_metric(task.kind)
     record = {
         "config": config.model_dump(),
         "file": paths.config.as_posix(),
@@ -128,7 +132,12 @@ def train(config: RunConfig, paths: Paths, *, resume: bool, console: Console) ->
         "kind": task.kind,
         "labels": task.labels,
         "parser": {"name": parser.name, "fingerprint": parser.fingerprint},
-        "dev": {"dataset": task.dev.name, "value": progress.best_score, "rows": len(dev_set)},
+        "dev": {
+            "dataset": task.dev.name,
+            "metric": metric,
+            "value": progress.best_score,
+            "rows": len(dev_set),
+        },
         "epochs": progress.best_epoch,
         "data": [
             {
@@ -146,18 +155,12 @@ def train(config: RunConfig, paths: Paths, *, resume: bool, console: Console) ->
     return record
 
 
-def accuracy(model: nn.Module, examples: Examples) -> float:
-    """Share of the examples whose label the model ranks first."""
-    model.eval()
-    right = 0
-    with torch.inference_mode():
-        for sides, labels in examples.batches(256, None):
-            right += int((model(sides).argmax(-1).cpu().numpy() == labels).sum())
-    return right / len(examples)
-
-
 def _arrays(
-    config: RunConfig, task: Task, parts: list[tuple[Source, list[Example]]], paths: Paths
+    config: RunConfig,
+    task: Task,
+    goal: Objective,
+    parts: list[tuple[Source, list[Example]]],
+    paths: Paths,
 ) -> tuple[Examples, Examples, Lexicon, Tensor | nn.Module, Parser]:
     """Train and dev examples as ids and heads, the vocabulary, its (V, D) vectors (or a transformer that
     gives them) and the parser used.
@@ -179,7 +182,7 @@ def _arrays(
     train_texts, dev_texts = parsed(train, tree=True), parsed(dev, tree=True)
     if config.transformer:
         module, pieces = transformer.load(config.transformer)
-        train_set = Examples.of(train, train_texts.rows(pieces))
+        train_set = Examples.of(train, train_texts.rows(pieces), goal.targets)
         return train_set, Examples.of(dev, dev_texts.rows(pieces)), pieces, module, parser
     background: Counter[str] = Counter()
     if config.words.background_min_count is not None:
@@ -202,7 +205,7 @@ def _arrays(
         seed=config.seed,
     )
     return (
-        Examples.of(train, train_texts.rows(vocab)),
+        Examples.of(train, train_texts.rows(vocab), goal.targets),
         Examples.of(dev, dev_texts.rows(vocab)),
         vocab,
         table,
@@ -272,6 +275,7 @@ def _commit() -> str:
 
 def _epoch(
     model: Model,
+    goal: Objective,
     average: AveragedModel | None,
     examples: Examples,
     rng: np.random.Generator,
@@ -285,13 +289,10 @@ def _epoch(
     total = 0.0
     dense = [p for group in optimisers[0].param_groups for p in group["params"]]
     count = math.ceil(len(examples) / config.optimiser.batch)
-    for step, (sides, labels) in enumerate(
+    for step, (sides, targets) in enumerate(
         track(examples.batches(config.optimiser.batch, rng), title, count, transient=True)
     ):
-        targets = torch.from_numpy(labels).to(config.device)
-        loss = functional.cross_entropy(
-            model(sides), targets, label_smoothing=config.optimiser.label_smoothing
-        )
+        loss = goal.loss(model, sides, torch.from_numpy(targets).to(config.device))
         for optimiser in optimisers:
             optimiser.zero_grad()
         loss.backward()
@@ -301,5 +302,5 @@ def _epoch(
             schedule.step()
         if average and step % AVERAGE_EVERY == 0:
             average.update_parameters(model)
-        total += loss.item() * len(labels)
+        total += loss.item() * len(targets)
     return total / len(examples)

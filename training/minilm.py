@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from rich.progress import track
 from torch import Tensor
 
 from training.errors import DataMissing
@@ -34,11 +35,12 @@ def folder() -> Path:
     return Path(spec.origin).parent / "model"
 
 
-def load() -> MiniLM:
+def load(device: str = "cpu") -> MiniLM:
     from transformers import AutoModel, AutoTokenizer
 
     path = folder()
-    return MiniLM(AutoModel.from_pretrained(path).eval(), AutoTokenizer.from_pretrained(path))
+    model = AutoModel.from_pretrained(path).eval().to(device)
+    return MiniLM(model, AutoTokenizer.from_pretrained(path))
 
 
 def mean_vectors(
@@ -48,7 +50,8 @@ def mean_vectors(
     vectors = np.empty((len(texts), minilm.model.config.hidden_size), np.float32)
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
     with torch.inference_mode():
-        for start in range(0, len(order), batch):
+        starts = range(0, len(order), batch)
+        for start in track(starts, "all-MiniLM-L6-v2", transient=True):
             rows = order[start : start + batch]
             pieces = minilm.tokenizer(
                 [texts[i] for i in rows],
@@ -56,8 +59,15 @@ def mean_vectors(
                 truncation=True,
                 max_length=256,
                 return_tensors="pt",
-            )
+            ).to(minilm.model.device)
             hidden: Tensor = minilm.model(**pieces).last_hidden_state  # (B, L, 384)
             mask = pieces["attention_mask"][:, :, None].float()
-            vectors[rows] = ((hidden * mask).sum(1) / mask.sum(1)).numpy()
+            vectors[rows] = ((hidden * mask).sum(1) / mask.sum(1)).cpu().numpy()
     return vectors
+
+
+def unit_vectors(minilm: MiniLM, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    """(N, 384): `mean_vectors`, each of length 1, as all-MiniLM-L6-v2 gives them."""
+    vectors = mean_vectors(minilm, texts)
+    unit: npt.NDArray[np.float32] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit

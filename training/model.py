@@ -3,17 +3,19 @@
 import torch
 from torch import Tensor, nn
 
+from models.heads import RelatednessHead
 from models.pieces import PieceEmbedding
 from models.registry import ENCODERS, build
 from models.sentence import SentenceEncoder, word_table
 from text.batch import Batch
+from training import teacher
 from training.config import RunConfig
 from training.errors import ConfigError
 from training.tasks.base import Task
 
 
 class Model(nn.Module):
-    """An encoder and its head: one `Batch` a side -> logits."""
+    """An encoder and its head: one `Batch` a side -> vectors -> logits."""
 
     alpha: Tensor
 
@@ -24,17 +26,16 @@ class Model(nn.Module):
 
     def forward(self, sides: list[Batch]) -> Tensor:
         """Batches of B sentences each -> (B, classes)."""
-        device = self.alpha.device
-        encoded = [
-            self.sentence(
-                *(torch.from_numpy(a).to(device) for a in (side.ids, side.lengths, side.heads)),
-                self.alpha,
-                None if side.pieces is None else torch.from_numpy(side.pieces).to(device),
-            )
-            for side in sides
-        ]
-        logits: Tensor = self.head(*encoded)
+        logits: Tensor = self.head(*map(self.encode, sides))
         return logits
+
+    def encode(self, side: Batch) -> Tensor:
+        """A batch of B sentences -> (B, D)."""
+        device = self.alpha.device
+        arrays = (torch.from_numpy(a).to(device) for a in (side.ids, side.lengths, side.heads))
+        pieces = None if side.pieces is None else torch.from_numpy(side.pieces).to(device)
+        vectors: Tensor = self.sentence(*arrays, self.alpha, pieces)
+        return vectors
 
 
 def make_model(config: RunConfig, task: Task, words: Tensor | nn.Module) -> Model:
@@ -43,13 +44,6 @@ def make_model(config: RunConfig, task: Task, words: Tensor | nn.Module) -> Mode
     Raises ConfigError where the encoder reads [CLS] and there is no transformer.
     """
     encoder = build(config.encoder.name, config.encoder_keywords())
-    entry = ENCODERS[config.encoder.name]
-    head = (entry.nli if task.kind == "nli" else entry.classification)(
-        encoder.dim,
-        classes=len(task.labels),
-        hidden=config.head.hidden,
-        dropout=config.head.dropout,
-    )
     if isinstance(words, nn.Module):
         frozen = config.transformer is not None and config.transformer.frozen
         embedding: nn.Module = PieceEmbedding(words, frozen=frozen)
@@ -59,4 +53,16 @@ def make_model(config: RunConfig, task: Task, words: Tensor | nn.Module) -> Mode
         sentence = SentenceEncoder(embedding, encoder)
     except ValueError as error:
         raise ConfigError(f"encoder.name: {config.encoder.name}: {error}") from error
-    return Model(sentence, head, config.alpha)
+    return Model(sentence, _head(config, task, encoder.dim), config.alpha)
+
+
+def _head(config: RunConfig, task: Task, dim: int) -> nn.Module:
+    """The head of the task's kind; for an embedding the layer to the teacher's size, which no bundle holds."""
+    if task.kind == "embedding":
+        return nn.Linear(dim, teacher.SIZE)
+    layers = config.head.model_dump()
+    if task.kind == "relatedness":
+        return RelatednessHead(dim, **layers)
+    entry = ENCODERS[config.encoder.name]
+    head = entry.nli if task.kind == "nli" else entry.classification
+    return head(dim, classes=len(task.labels), **layers)

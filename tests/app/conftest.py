@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,10 @@ import pytest
 from app.main import create_app
 from app.settings import PREFIX, Settings
 from tests.builders import build_models
+from tests.process import Process
 
 Serve = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
+Start = Callable[..., Process]
 
 
 @pytest.fixture(scope="session")
@@ -68,3 +70,20 @@ async def client(serve: Serve) -> AsyncIterator[httpx.AsyncClient]:
     """The service that most tests share, with its default limits."""
     async with serve(max_batch_inputs=64) as client:
         yield client
+
+
+@pytest.fixture
+def start(models: Path, tmp_path: Path) -> Iterator[Start]:
+    """`start(grace="1")`: a process with these flags; ended when the test ends."""
+    started: list[Process] = []
+
+    def make(env: dict[str, str] | None = None, **flags: str) -> Process:
+        flags = {"port": "0", "models": str(models), "parse-workers": "1", "threads": "1", **flags}
+        flags = {name.replace("_", "-"): value for name, value in flags.items()}
+        process = Process(tmp_path / f"log{len(started)}", flags, env or {})
+        started.append(process)
+        return process
+
+    yield make
+    for process in started:
+        process.close()

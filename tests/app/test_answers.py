@@ -203,7 +203,7 @@ async def test_info_says_what_is_in_use(client: httpx.AsyncClient) -> None:
 
 async def test_health_and_ready(client: httpx.AsyncClient) -> None:
     assert (await client.get("/health")).json() == {"status": "ok"}
-    assert (await client.get("/ready")).json() == {"status": "ready"}
+    assert (await client.get("/ready")).json() == {"status": "ready", "refused": []}
 
 
 @pytest.mark.parametrize("sent", ["abc-123", "x" * 128])

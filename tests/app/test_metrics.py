@@ -24,7 +24,10 @@ NAMES = {
     "tokens_total": {"model"},
     "truncated_inputs_total": {"model"},
     "unknown_tokens_total": {"model"},
+    "cache_hits_total": {"cache"},
+    "cache_misses_total": {"cache"},
     "workers": {"kind", "state"},
+    "reloads_total": {"result"},
     "model_info": {"model", "encoder", "task", "version", "provider"},
 }
 
@@ -84,8 +87,30 @@ async def test_every_metric_counts_what_it_says(counted: httpx.AsyncClient) -> N
     assert page[key("rejected_total", reason="route_not_found")] == 1
     assert page[key("batch_inputs_sum", model="tiny-sst2")] == 3
     assert page[key("batch_tokens_sum", model="tiny-sst2")] == 20
+    for cache in ("parse", "vector"):
+        assert page[key("cache_hits_total", cache=cache)] == 0
+        assert page[key("cache_misses_total", cache=cache)] == 3
     assert page[key("workers", kind="parse", state="ready")] == 1
     assert "word" not in str(page)
+
+
+async def test_what_is_asked_for_again_is_a_hit(counted: httpx.AsyncClient) -> None:
+    for _ in range(3):
+        await counted.post("/classify", json={"inputs": ["the kids", "the kids", "dog"]})
+    page = await read(counted)
+    for cache in ("parse", "vector"):
+        assert page[key("cache_hits_total", cache=cache)] == 4
+        assert page[key("cache_misses_total", cache=cache)] == 2
+    assert page[key("batch_inputs_sum", model="tiny-sst2")] == 2
+
+
+async def test_a_cache_that_is_off_counts_nothing(serve: Serve) -> None:
+    async with serve(cache_items=0) as client:
+        for _ in range(2):
+            await client.post("/classify", json={"inputs": "the kids"})
+        page = await read(client)
+    assert page[key("batch_inputs_sum", model="tiny-sst2")] == 2
+    assert not [name for name, _ in page if name.startswith("heedful_cache_")]
 
 
 async def test_promtool_finds_nothing_to_say(client: httpx.AsyncClient) -> None:

@@ -8,34 +8,15 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 import yaml
 
-from tests.process import PATIENCE, ROOT, Process, debian, wait_for
-
-Start = Callable[..., Process]
-
-
-@pytest.fixture
-def start(models: Path, tmp_path: Path) -> Iterator[Start]:
-    """`start(grace="1")`: a process with these flags; ended when the test ends."""
-    started: list[Process] = []
-
-    def make(env: dict[str, str] | None = None, **flags: str) -> Process:
-        flags = {"port": "0", "models": str(models), "parse-workers": "1", "threads": "1", **flags}
-        flags = {name.replace("_", "-"): value for name, value in flags.items()}
-        process = Process(tmp_path / f"log{len(started)}", flags, env or {})
-        started.append(process)
-        return process
-
-    yield make
-    for process in started:
-        process.close()
-
+from tests.app.conftest import Start
+from tests.process import PATIENCE, ROOT, debian, wait_for
 
 BODY = {"inputs": ["a", "b"], "model": "tiny-nli"}
 

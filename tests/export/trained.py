@@ -1,4 +1,4 @@
-"""A small MS-SAN that nobody trained, and what its card says: what export starts from."""
+"""Small models that nobody trained, and what their cards say: what export starts from."""
 
 from typing import Any
 
@@ -8,9 +8,11 @@ from torch import Tensor, nn
 from export.bundle import Trained
 from models.heads import ClassificationHead, NLIHead
 from models.masks import token_mask
-from models.registry import build
+from models.registry import ENCODERS, build
 from models.sentence import Encoder, SentenceEncoder, word_table
 from runtime.card import Kind, ParserCard, TrainingCard
+from tests.builders import build_pieces
+from tests.transformer import LIMIT, tiny_transformer
 from text.vocab import Vocab
 
 DIM, WORDS, MAX_TOKENS = 24, 50, 40
@@ -31,6 +33,28 @@ class Average(Encoder):
         return ((x * inside).sum(1) / lengths[:, None]).repeat(1, 2)
 
 
+def classifier(name: str, parser: ParserCard, **encoder: Any) -> Trained:
+    """The encoder `name` of the registry under its paper's head, with random weights from a seed."""
+    torch.manual_seed(0)
+    config = {"dim": DIM, "max_tokens": MAX_TOKENS, **encoder}
+    made = build(name, config)
+    over = "cls" in made.inputs  # a transformer
+    words = tiny_transformer(DIM) if over else word_table(torch.randn(WORDS, DIM), frozen=False)
+    model = SentenceEncoder(words, made)
+    card = _card(parser) | ({"vocab": build_pieces(LIMIT)} if over else {})
+    labels = LABELS["classification"]
+    head = ENCODERS[name].classification(model.encoder.dim, hidden=16, classes=len(labels))
+    return Trained(
+        encoder=name,
+        config=config,
+        model=model,
+        head=head,
+        kind="classification",
+        labels=labels,
+        **card,
+    )
+
+
 def trained(
     kind: Kind, *, average: bool = False, head: nn.Module | None = None, **encoder: Any
 ) -> Trained:
@@ -49,16 +73,23 @@ def trained(
         config=config,
         model=model,
         head=head or heads[kind],
-        vocab=Vocab(f"word{i}" for i in range(WORDS - 2)),
-        task="toy",
         kind=kind,
         labels=LABELS[kind],
-        max_tokens=MAX_TOKENS,
-        alpha=0.5,
-        parser=ParserCard(name="en_tiny", fingerprint="0" * 64),
-        scores=(),
-        training=TrainingCard(
+        **_card(ParserCard(name="en_tiny", fingerprint="0" * 64)),
+    )
+
+
+def _card(parser: ParserCard) -> dict[str, Any]:
+    """What is the same for all of them."""
+    return {
+        "vocab": Vocab(f"word{i}" for i in range(WORDS - 2)),
+        "task": "toy",
+        "max_tokens": MAX_TOKENS,
+        "alpha": 0.5,
+        "parser": parser,
+        "scores": (),
+        "training": TrainingCard(
             data=(), vectors="random", seed=0, epochs=0, config="", command="", commit=""
         ),
-        licence="Apache-2.0",
-    )
+        "licence": "Apache-2.0",
+    }

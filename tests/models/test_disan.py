@@ -135,26 +135,6 @@ def test_large_scores_stay_finite_and_exact() -> None:
     np.testing.assert_allclose(array(got[0]), known, rtol=1e-9)
 
 
-def count(*modules: nn.Module) -> int:
-    return sum(parameter.numel() for module in modules for parameter in module.parameters())
-
-
-@pytest.mark.parametrize(
-    ("name", "parameters"),
-    [
-        ("disan", 2_344_203),
-        ("disan-no-direction", 2_344_203),
-        ("word-additive", 451_803),
-        ("word-s2t", 541_803),
-        ("multi-head-s2t", 1_982_403),
-        ("bi-lstm-s2t", 2_884_803),  # the paper: 2.88m
-    ],
-)
-def test_parameters_are_the_papers(name: str, parameters: int) -> None:
-    model = build(name, {})
-    assert count(model, ENCODERS[name].nli(model.dim)) == parameters
-
-
 def test_heads_are_the_references() -> None:
     rng = np.random.default_rng(3)
     p, h = rng.normal(size=(2, 4, 10))

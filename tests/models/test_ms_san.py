@@ -91,7 +91,7 @@ def test_each_head_attends_as_the_references(priors: reference.Priors) -> None:
     mask = torch.ones(1, 8, dtype=torch.bool)
     attention, governors = model.attention, one(BALLGAME_HEADS)
     maps = attention.weights(one(x), mask, governors, torch.tensor(alpha))
-    attended = attention(one(x), mask, governors, torch.tensor(alpha))
+    attended = attention(one(x), mask, governors, torch.tensor(alpha))[0]
     expected, expected_maps = reference.attention(
         x, weights(model), BALLGAME_HEADS.tolist(), 6, priors, alpha
     )
@@ -121,7 +121,7 @@ def test_gate_and_feed_forward_are_the_references() -> None:
     rng = np.random.default_rng(4)
     model = encoder(PRIORS[0])
     i, o = rng.normal(size=(2, 5, DIM))
-    gated = array(model.gate(one(i), one(o)))[0]
+    gated = array(model.gate(one(i), one(o))[0])[0]
     fed = array(model.feed_forward(one(i)))[0]
     known = weights(model)
     for token in range(5):

@@ -1,7 +1,36 @@
 import pytest
 
 from models.ms_san import MSSAN
-from models.registry import build
+from models.registry import ENCODERS, build, summary
+
+PAPERS = {
+    # MODELS.md prints these in bold, with the NLI head of the paper:
+    "ms-san": 1_803_303,
+    "disan": 2_344_203,
+    "dsa": 2_078_703,
+    "dsa-multiple": 7_003_731,
+    # and these beside the papers' roundings:
+    "disan-no-direction": 2_344_203,
+    "word-additive": 451_803,
+    "word-s2t": 541_803,
+    "multi-head-s2t": 1_982_403,
+    "bi-lstm-s2t": 2_884_803,  # "about 2.885m"
+}
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_parameters_are_the_papers(name: str) -> None:
+    assert summary(name).with_nli_head == PAPERS[name]
+
+
+def test_a_summary_counts_the_encoder_alone() -> None:
+    assert summary("ms-san").encoder == 1_082_100
+    assert summary("average").encoder == 0
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_a_summary_says_the_size_of_the_vector(name: str) -> None:
+    assert summary(name).dim == build(name, {}).dim
 
 
 def test_an_unknown_encoder_is_refused_with_the_known_ones() -> None:

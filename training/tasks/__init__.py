@@ -1,10 +1,10 @@
 """The datasets by name, one file each."""
 
 from training.errors import ConfigError
-from training.tasks import nli, sst
+from training.tasks import nli, sick, sst
 from training.tasks.base import Example, Task
 
-TASKS: dict[str, Task] = {task.name: task for task in (*sst.TASKS, *nli.TASKS)}
+TASKS: dict[str, Task] = {task.name: task for task in (*sst.TASKS, *nli.TASKS, *sick.TASKS)}
 
 __all__ = ["TASKS", "Example", "Task", "get"]
 

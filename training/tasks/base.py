@@ -9,15 +9,18 @@ from typing import Any, Literal
 
 from training.errors import DataError, DataMissing
 
-Kind = Literal["nli", "classification"]
+Kind = Literal["nli", "classification", "relatedness", "embedding"]
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One labelled text (`texts` holds one) or pair (two: premise, hypothesis). `label` indexes `Task.labels`."""
+    """One labelled text (`texts` holds one) or pair (two: premise, hypothesis).
+
+    `label` indexes `Task.labels`; for a pair of kind relatedness or embedding it is the gold score.
+    """
 
     texts: tuple[str, ...]
-    label: int
+    label: float
 
 
 @dataclass(frozen=True, slots=True)

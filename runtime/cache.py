@@ -1,0 +1,123 @@
+"""Cache: values by key, and one computation for equal keys that are asked for at the same time."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from runtime.observer import Observer
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+BYTES = 32 * 1024 * 1024
+"""What one cache may hold: long texts push out others before they push out the process."""
+
+
+class Cache(Generic[K, V]):
+    """At most `items` values and about BYTES, as `weigh` counts them; the least recently used goes
+    first. With 0 items nothing is kept, counted or shared between calls.
+
+    Values are handed out as they are, to several callers: they must not be changed.
+    All methods belong to the event loop's thread.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        items: int,
+        weigh: Callable[[K, V], int],
+        observer: Observer,
+        *,
+        limit: int = BYTES,
+    ) -> None:
+        self._name = name
+        self._items = items
+        self._weigh = weigh
+        self._observer = observer
+        self._limit = limit
+        self._kept: OrderedDict[K, V] = OrderedDict()  # the least recently used first
+        self._making: dict[K, _Making[K, V]] = {}
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    async def get(
+        self, keys: Sequence[K], make: Callable[[list[int]], Awaitable[Sequence[V]]]
+    ) -> list[V]:
+        """One value a key, in order. `make` is given the rows of those that are not at hand, a row
+        for each different key.
+
+        A key that another call makes already is waited for, unless that call makes more keys than
+        this one: a small request waits for no large one. Where the other call fails or is
+        cancelled, this one makes the value itself; only its own `make` raises here.
+        """
+        rows = {key: row for row, key in enumerate(keys)}
+        if not self._items:
+            values = dict(zip(rows, await make(list(rows.values())), strict=True))
+            return [values[key] for key in keys]
+        values = {key: self._kept[key] for key in rows if key in self._kept}
+        for key in values:
+            self._kept.move_to_end(key)
+        missing = [key for key in rows if key not in values]
+        others = {
+            key: making
+            for key in missing
+            if (making := self._making.get(key)) and making.keys <= len(missing)
+        }
+        made = 0
+        if own := [key for key in missing if key not in others]:
+            made += len(own)
+            values |= await self._make(own, rows, make)
+        if others:
+            # Not awaited one by one: a wait that is cancelled would cancel what others wait for.
+            await asyncio.wait({making.done for making in others.values()})
+            for key, making in others.items():
+                if key in (found := making.done.result()):
+                    values[key] = found[key]
+            if left := [key for key in others if key not in values]:
+                made += len(left)
+                values |= await self._make(left, rows, make)
+        self._observer.cache(self._name, len(rows) - made, made)
+        return [values[key] for key in keys]
+
+    async def _make(
+        self,
+        own: list[K],
+        rows: dict[K, int],
+        make: Callable[[list[int]], Awaitable[Sequence[V]]],
+    ) -> dict[K, V]:
+        """Make these keys' values and keep them; other calls may wait for them meanwhile."""
+        making: _Making[K, V] = _Making(len(own), asyncio.get_running_loop().create_future())
+        self._making |= dict.fromkeys(own, making)
+        made: dict[K, V] = {}
+        try:
+            made = dict(zip(own, await make([rows[key] for key in own]), strict=True))
+        finally:
+            for key in own:
+                if self._making.get(key) is making:  # a smaller call may have taken its place
+                    del self._making[key]
+            making.done.set_result(made)
+        for key, value in made.items():
+            self._keep(key, value)
+        return made
+
+    def _keep(self, key: K, value: V) -> None:
+        weight = self._weigh(key, value)
+        if key in self._kept or weight > self._limit:
+            return
+        self._kept[key] = value
+        self.bytes += weight
+        while len(self._kept) > self._items or self.bytes > self._limit:
+            oldest, dropped = self._kept.popitem(last=False)
+            self.bytes -= self._weigh(oldest, dropped)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Making(Generic[K, V]):
+    """So many keys in the making. `done` never fails: it holds nothing where the call did."""
+
+    keys: int
+    done: asyncio.Future[dict[K, V]]

@@ -1,0 +1,189 @@
+"""The folder of bundles changes while a service serves it."""
+
+import asyncio
+import gc
+import os
+import shutil
+import signal
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from runtime.errors import Unavailable
+from runtime.service import Options, Reloaded, Service
+from tests.builders import BuiltParser, build_bundle
+from tests.runtime.conftest import Running
+from text.parse import fingerprint
+
+TEXT = "Two kids wash their hands"
+NAME = "tiny-sst2"
+
+
+@pytest.fixture(scope="module")
+def served(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A service on a folder of its own."""
+    folder = tmp_path_factory.mktemp("reloaded") / "models"
+    shutil.copytree(models, folder)
+    with asyncio.Runner() as runner:
+        service = Service(Options(folder, parse_workers=1, threads=1))
+        runner.run(service.start())
+        yield Running(service, runner)
+        runner.run(service.stop(grace=5))
+
+
+@pytest.fixture
+def folder(served: Running, models: Path) -> Iterator[Path]:
+    """The folder, put back and read anew behind the test."""
+    folder = served.service.options.models
+    yield folder
+    shutil.rmtree(folder)
+    shutil.copytree(models, folder)
+    assert served.ask(served.service.reload()).refused == ()
+    assert list(served.service.cards) == ["tiny-flat", "tiny-nli", NAME]
+
+
+@pytest.fixture(scope="module")
+def parser(models: Path) -> BuiltParser:
+    return BuiltParser(models / "parser", "en_tiny", fingerprint(models / "parser"))
+
+
+def vector(served: Running, model: str = NAME) -> np.ndarray:
+    return served.ask(served.service.embed([TEXT], model=model)).value[0]
+
+
+def test_what_is_added_replaced_and_removed_is_picked_up_together(
+    served: Running, folder: Path, parser: BuiltParser
+) -> None:
+    before, old = vector(served), served.service.cards[NAME]
+    build_bundle(folder, parser, name=NAME, alpha=0.25)
+    build_bundle(folder, parser, name="tiny-new", kind="embedding")
+    shutil.rmtree(folder / "tiny-nli")
+    np.testing.assert_array_equal(vector(served), before)  # nothing changes unasked
+    assert served.ask(served.service.reload()) == Reloaded(
+        loaded=("tiny-new", NAME), unchanged=("tiny-flat",), removed=("tiny-nli",)
+    )
+    assert list(served.service.cards) == ["tiny-flat", "tiny-new", NAME]
+    assert served.service.cards[NAME].version != old.version
+    assert np.abs(vector(served) - before).max() > 0.01
+    assert served.service.ready() is None
+
+
+def test_what_has_not_changed_is_not_loaded_again(served: Running, folder: Path) -> None:
+    models = dict(served.service._catalogue.models)
+    done = served.ask(served.service.reload())
+    assert done == Reloaded(unchanged=tuple(models))
+    for name, model in served.service._catalogue.models.items():
+        assert model is models[name]
+
+
+def cut(bundle: Path) -> None:
+    (bundle / "encoder.onnx").write_bytes((bundle / "encoder.onnx").read_bytes()[:-1])
+
+
+def without_card(bundle: Path) -> None:
+    (bundle / "card.json").unlink()
+
+
+def of_another_parser(bundle: Path) -> None:
+    build_bundle(bundle.parent, BuiltParser(bundle, "en_other", "0" * 64), name=bundle.name)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (cut, "bundle tiny-sst2: encoder.onnx: not the file that card.json names"),
+        (without_card, "bundle tiny-sst2: card.json: cannot be read: No such file"),
+        (of_another_parser, "bundle tiny-sst2: card.json: was made with the parser en_other"),
+    ],
+)
+def test_a_bad_bundle_leaves_the_old_model_and_the_others_way_free(
+    served: Running,
+    folder: Path,
+    parser: BuiltParser,
+    spoil: Callable[[Path], None],
+    reason: str,
+) -> None:
+    before = vector(served)
+    spoil(folder / NAME)
+    build_bundle(folder, parser, name="tiny-new", kind="embedding")
+    done = served.ask(served.service.reload())
+    (line,) = done.refused
+    assert line.startswith(reason)
+    assert str(folder) not in line
+    assert served.service.refused == done.refused
+    assert (done.loaded, done.removed) == (("tiny-new",), ())
+    np.testing.assert_array_equal(vector(served), before)
+    assert served.service.ready() is None
+
+
+def test_a_new_bundle_that_is_bad_is_not_offered(
+    served: Running, folder: Path, parser: BuiltParser
+) -> None:
+    build_bundle(folder, parser, name="tiny-new", kind="embedding")
+    cut(folder / "tiny-new")
+    assert len(served.ask(served.service.reload()).refused) == 1
+    assert "tiny-new" not in served.service.cards
+    shutil.rmtree(folder / "tiny-new")
+    assert served.ask(served.service.reload()).refused == served.service.refused == ()
+
+
+def test_the_last_models_stay_when_the_folder_is_empty(served: Running, folder: Path) -> None:
+    for name in served.service.cards:
+        shutil.rmtree(folder / name)
+    done = served.ask(served.service.reload())
+    assert "holds no bundle any more" in done.refused[0]
+    assert (done.loaded, done.removed) == ((), ())
+    assert vector(served).shape == (8,)
+
+
+def test_a_bundle_that_is_away_between_two_renames_is_not_taken_for_removed(
+    served: Running, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / NAME).rename(folder / "away")
+    monkeypatch.setattr("time.sleep", lambda _: (folder / "away").rename(folder / NAME))
+    assert served.ask(served.service.reload()).removed == ()
+
+
+def test_a_request_keeps_its_model_which_goes_with_it(
+    served: Running, folder: Path, parser: BuiltParser
+) -> None:
+    before = vector(served)
+    old = weakref.ref(served.service._catalogue.models[NAME])
+    session = weakref.ref(served.service._catalogue.models[NAME].encoder.session)
+
+    async def scenario() -> np.ndarray:
+        (pid,) = served.service._pool.pids
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            asked = asyncio.create_task(served.service.embed([TEXT], model=NAME))
+            await asyncio.sleep(0)  # it has its model now, and waits for the parser
+            await served.service.reload()
+            assert not asked.done()
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        return (await asked).value[0]
+
+    build_bundle(folder, parser, name=NAME, alpha=0.25)
+    np.testing.assert_allclose(served.ask(scenario()), before, atol=1e-6)
+    assert np.abs(vector(served) - before).max() > 0.01
+    gc.collect()
+    assert old() is None
+    assert session() is None
+
+
+def test_reloads_take_turns_and_end_with_the_service(models: Path, parser: BuiltParser) -> None:
+    async def scenario() -> None:
+        service = Service(Options(models, parse_workers=1, threads=1))
+        starting = asyncio.create_task(service.start())
+        await asyncio.sleep(0)
+        done = await asyncio.gather(*(service.reload() for _ in range(3)))
+        assert starting.done()  # a reload waits for the start
+        assert done == [Reloaded(unchanged=tuple(service.cards))] * 3
+        await service.stop(grace=1)
+        with pytest.raises(Unavailable, match="stopping"):
+            await service.reload()
+
+    asyncio.run(scenario())

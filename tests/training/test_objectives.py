@@ -1,0 +1,149 @@
+"""Targets, losses and answers of each kind against their formulas, in numpy."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.heads import SCORES
+from tests.builders import WORDS, word_table
+from text.batch import Batch, Sentence, collate
+from training.config import RunConfig
+from training.model import Model, make_model
+from training.objectives import Distillation, Objective, objective, relation_loss, spread
+from training.tasks.base import Example, Kind, Source, Task
+
+Floats = npt.NDArray[np.float64]
+NONE = Source("none", "CC0-1.0", "none", lambda _: [])
+LABELS: dict[Kind, tuple[str, ...]] = {
+    "nli": ("entailment", "neutral", "contradiction"),
+    "classification": ("good", "bad"),
+}
+
+
+def made(kind: Kind, config: RunConfig) -> tuple[Objective, Model]:
+    task = Task("toy", kind, LABELS.get(kind, ()), (NONE,), NONE, NONE)
+    torch.manual_seed(0)
+    dim = config.words.dim
+    model = make_model(config, task, torch.from_numpy(word_table(dimension=dim))).eval()
+    return objective(kind, config, Path("cache")), model
+
+
+def sides(count: int, rows: int = 5) -> list[Batch]:
+    rng = np.random.default_rng(3)
+
+    def sentence() -> Sentence:
+        n = int(rng.integers(1, 6))
+        return Sentence(rng.integers(2, len(WORDS) + 2, n), np.zeros(n, np.int64))
+
+    return [collate([sentence() for _ in range(rows)]) for _ in range(count)]
+
+
+def numbers(tensor: torch.Tensor) -> Floats:
+    return tensor.detach().double().numpy()
+
+
+def softmax(row: Floats) -> Floats:
+    powers = np.exp(row - row.max())
+    return np.asarray(powers / powers.sum())
+
+
+def cosine(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> float:
+    return float(a @ b / math.sqrt((a @ a) * (b @ b)))
+
+
+@pytest.mark.parametrize("kind", ["classification", "nli"])
+def test_classes_learn_by_cross_entropy(kind: Kind, config: RunConfig) -> None:
+    goal, model = made(kind, config)
+    batch = sides(2 if kind == "nli" else 1)
+    targets = goal.targets([Example(("x",), label) for label in (0, 1, 1, 0, 1)])
+    logits = numbers(model(batch))
+    expected = [-math.log(softmax(row)[t]) for row, t in zip(logits, targets, strict=True)]
+    loss = goal.loss(model, batch, torch.from_numpy(targets))
+    assert loss.item() == pytest.approx(sum(expected) / 5, rel=1e-5)
+    assert goal.answer(model, batch).tolist() == [int(np.argmax(row)) for row in logits]
+
+
+def test_relatedness_learns_the_spread_score(config: RunConfig) -> None:
+    goal, model = made("relatedness", config)
+    batch = sides(2)
+    scores = [1.0, 2.25, 3.5, 4.9, 5.0]
+    targets = goal.targets([Example(("x", "y"), score) for score in scores])
+    expected = 0.0
+    answers = []
+    for logits, target in zip(numbers(model(batch)), targets, strict=True):
+        p = softmax(logits)
+        expected += sum(t * math.log(t / q) for t, q in zip(target, p, strict=True) if t) / 5
+        answers.append(sum((i + 1) * q for i, q in enumerate(p)))
+    loss = goal.loss(model, batch, torch.from_numpy(targets))
+    assert loss.item() == pytest.approx(expected, rel=1e-5)
+    np.testing.assert_allclose(numbers(goal.answer(model, batch)), answers, rtol=1e-5)
+
+
+@given(st.lists(st.floats(1, SCORES), min_size=1, max_size=8))
+def test_a_spread_score_stands_on_its_two_neighbours(scores: list[float]) -> None:
+    rows = spread(np.array(scores))
+    np.testing.assert_allclose(rows.sum(1), 1, atol=1e-6)
+    np.testing.assert_allclose(rows @ np.arange(1, SCORES + 1), scores, atol=1e-5)
+    for row, score in zip(rows, scores, strict=True):
+        expected = np.zeros(SCORES + 1)
+        low = math.floor(score)
+        expected[low - 1] = low - score + 1
+        expected[low] = score - low
+        np.testing.assert_allclose(row, expected[:SCORES], atol=1e-6)
+
+
+@pytest.mark.parametrize("score", [0.9, 5.1, math.nan])
+def test_a_score_outside_is_refused(score: float) -> None:
+    with pytest.raises(ValueError, match="between 1 and 5"):
+        spread(np.array([2.0, score]))
+
+
+def test_distillation_is_its_two_parts(config: RunConfig) -> None:
+    weights = config.distillation.model_copy(update={"regression": 2.0, "relations": 3.0})
+    goal, model = made("embedding", config.model_copy(update={"distillation": weights}))
+    first, second = sides(2)
+    teacher = np.random.default_rng(0).normal(size=(5, 384)).astype(np.float16)
+    vectors = numbers(model.encode(first))
+    projected = numbers(model.head(model.encode(first)))
+    regression = np.mean([1 - cosine(a, b) for a, b in zip(projected, teacher * 1.0, strict=True)])
+    wide = teacher.astype(np.float64)
+    pairs = [(i, j) for i in range(5) for j in range(5) if i != j]
+    relations = np.mean(
+        [(cosine(vectors[i], vectors[j]) - cosine(wide[i], wide[j])) ** 2 for i, j in pairs]
+    )
+    loss = goal.loss(model, [first], torch.from_numpy(teacher))
+    assert loss.item() == pytest.approx(2 * regression + 3 * relations, rel=1e-3)
+    expected = list(map(cosine, vectors, numbers(model.encode(second))))
+    np.testing.assert_allclose(numbers(goal.answer(model, [first, second])), expected, rtol=1e-4)
+
+
+def test_one_sentence_alone_has_no_relations() -> None:
+    vectors = torch.ones(1, 3, requires_grad=True)
+    loss = relation_loss(vectors, torch.ones(1, 4))
+    loss.backward()
+    assert loss.item() == 0
+    assert vectors.grad is not None
+    assert vectors.grad.isfinite().all()
+
+
+def test_the_teacher_is_asked_once(tmp_path: Path, config: RunConfig) -> None:
+    goal = Distillation(config.distillation, tmp_path, "cpu")
+    texts = ["Kids wash their hands.", "Children clean themselves.", "The stock market fell."]
+    examples = [Example((text,), 0) for text in (*texts, texts[0])]
+    first = goal.targets(examples)
+    (file,) = tmp_path.iterdir()
+    written = file.stat().st_mtime_ns
+    np.testing.assert_array_equal(goal.targets(examples), first)
+    assert file.stat().st_mtime_ns == written
+    assert first.shape == (4, 384)
+    np.testing.assert_array_equal(first[0], first[3])
+    wide = first.astype(np.float64)
+    np.testing.assert_allclose((wide**2).sum(1), 1, atol=1e-3)
+    assert cosine(wide[0], wide[1]) > 0.6 > 0.2 > cosine(wide[0], wide[2])

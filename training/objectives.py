@@ -1,0 +1,134 @@
+"""What a model learns, by kind: the targets of its examples, the loss, and the answer that is judged."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from models.heads import SCORES, expected_score
+from text.batch import Batch
+from training import teacher
+from training.config import DistillationConfig, RunConfig
+from training.data import Examples, labels
+from training.metrics import dev_metric
+from training.model import Model
+from training.tasks.base import Example, Kind
+
+
+class Objective(Protocol):
+    """One kind's way to learn."""
+
+    def targets(self, examples: Sequence[Example]) -> npt.NDArray[Any]:
+        """(N, ..) what the loss of each example is taken against."""
+
+    def loss(self, model: Model, sides: list[Batch], targets: Tensor) -> Tensor:
+        """Mean over a batch, ()."""
+
+    def answer(self, model: Model, sides: list[Batch]) -> Tensor:
+        """(B,) what the kind's metrics compare with the labels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """Cross-entropy; the answer is the class ranked first."""
+
+    smoothing: float
+
+    def targets(self, examples: Sequence[Example]) -> npt.NDArray[Any]:
+        return labels(examples).astype(np.int64)
+
+    def loss(self, model: Model, sides: list[Batch], targets: Tensor) -> Tensor:
+        return functional.cross_entropy(model(sides), targets, label_smoothing=self.smoothing)
+
+    def answer(self, model: Model, sides: list[Batch]) -> Tensor:
+        best: Tensor = model(sides).argmax(-1)
+        return best
+
+
+class Relatedness:
+    """Scores from 1 to 5 (Tai et al. 2015, section 4.2): KL divergence from the spread score, eq. (16)."""
+
+    def targets(self, examples: Sequence[Example]) -> npt.NDArray[Any]:
+        return spread(labels(examples))
+
+    def loss(self, model: Model, sides: list[Batch], targets: Tensor) -> Tensor:
+        return functional.kl_div(model(sides).log_softmax(-1), targets, reduction="batchmean")
+
+    def answer(self, model: Model, sides: list[Batch]) -> Tensor:
+        return expected_score(model(sides))
+
+
+@dataclass(frozen=True, slots=True)
+class Distillation:
+    """Sentence vectors that follow all-MiniLM-L6-v2; the answer is the cosine of a pair.
+
+    The head is a linear layer to the teacher's size, which only the first part of the loss reads.
+    """
+
+    weights: DistillationConfig
+    cache: Path
+    device: str
+
+    def targets(self, examples: Sequence[Example]) -> npt.NDArray[Any]:
+        return teacher.vectors([one.texts[0] for one in examples], self.cache, self.device)
+
+    def loss(self, model: Model, sides: list[Batch], targets: Tensor) -> Tensor:
+        vectors, targets = model.encode(sides[0]), targets.float()
+        regression = 1 - functional.cosine_similarity(model.head(vectors), targets).mean()
+        relations = relation_loss(vectors, targets)
+        return self.weights.regression * regression + self.weights.relations * relations
+
+    def answer(self, model: Model, sides: list[Batch]) -> Tensor:
+        first, second = map(model.encode, sides)
+        return functional.cosine_similarity(first, second)
+
+
+def spread(scores: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    """Scores y in [1, 5] (N,) -> (N, 5) weights on floor(y) and floor(y) + 1 whose mean is y.
+
+    Tai et al. 2015, eq. (15). Raises ValueError for a score outside.
+    """
+    if not ((scores >= 1) & (scores <= SCORES)).all():
+        raise ValueError(f"a relatedness score lies between 1 and {SCORES}")
+    distance = np.abs(scores[:, None] - np.arange(1, SCORES + 1))
+    weights: npt.NDArray[np.float32] = np.maximum(0, 1 - distance).astype(np.float32)
+    return weights
+
+
+def relation_loss(vectors: Tensor, targets: Tensor) -> Tensor:
+    """Mean squared difference between the cosines of the vectors (B, D) and those of the targets (B, T),
+    over the pairs of two different rows; 0 for one row.
+    """
+    cosines, wanted = (
+        unit @ unit.T for unit in (functional.normalize(v, dim=-1) for v in (vectors, targets))
+    )
+    pairs = max(1, len(vectors) * (len(vectors) - 1))
+    squares = ((cosines - wanted) ** 2).fill_diagonal_(0)
+    return squares.sum() / pairs
+
+
+def objective(kind: Kind, config: RunConfig, cache: Path) -> Objective:
+    """The objective of a kind; `cache` keeps a teacher's vectors."""
+    if kind == "relatedness":
+        return Relatedness()
+    if kind == "embedding":
+        return Distillation(config.distillation, cache, config.device)
+    return Classes(config.optimiser.label_smoothing)
+
+
+def dev_score(objective: Objective, kind: Kind, model: Model, examples: Examples) -> float:
+    """The kind's dev metric on examples whose targets are their labels."""
+    model.eval()
+    answers, labels = [], []
+    with torch.inference_mode():
+        for sides, group in examples.batches(256, None):
+            answers.append(objective.answer(model, sides).cpu().numpy())
+            labels.append(group)
+    _, metric = dev_metric(kind)
+    return metric(np.concatenate(answers), np.concatenate(labels))
