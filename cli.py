@@ -73,12 +73,15 @@ def models(
         return
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table("encoder", "values", "weights", "with NLI head")
-    table.add_column("paper", no_wrap=True)
+    table = Table(box=None)
+    for heading in ("encoder", "values", "weights", "with NLI head"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("paper")  # where a terminal is narrow, this is cut and not the names
     for name, one in summaries.items():
         counts = (f"{count:,}" for count in (one.dim, one.encoder, one.with_nli_head))
-        table.add_row(name, *counts, one.paper)
+        table.add_row(name, *counts, Text(one.paper, no_wrap=True, overflow="ellipsis"))
     Console().print(table)
 
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from models.disan import glorot, source2token
 from models.masks import token_mask
 from models.pooling import AttentivePooling
-from models.positions import sinusoids
+from models.positions import add_positions
 from models.scan import scan
 from models.sentence import Encoder, Explanation
 
@@ -103,7 +103,7 @@ class MultiHeadS2T(Encoder):
 
     def _attend(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """x (B, L, D), mask (B, L) -> the heads' sums (B, L, 2 D) and weights (B, H, L, L)."""
-        x = self.dropout(x + sinusoids(x))
+        x = self.dropout(add_positions(x))
         q, k, v = (self._split(layer(x)) for layer in (self.query, self.key, self.value))
         scores = q @ k.transpose(-1, -2) / self.size**0.5  # (B, H, L, L)
         weights = scores.masked_fill(~mask[:, None, None, :], -torch.inf).softmax(-1)

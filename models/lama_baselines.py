@@ -13,7 +13,7 @@ from torch.nn import functional
 from models.gru import BiGRU
 from models.masks import token_mask
 from models.pooling import max_pooling, max_share, mean_pooling, mean_share
-from models.positions import sinusoids
+from models.positions import add_positions
 from models.sentence import Encoder, Explanation
 
 
@@ -144,7 +144,7 @@ class Transformer(Encoder):
     def _layer(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """x (B, L, D), mask (B, L) -> the words (B, L, S) and the heads' weights (B, H, L, L)."""
         words = self.project(x)
-        words = self.dropout(words + sinusoids(words))
+        words = self.dropout(add_positions(words))
         attended, weights = self._attend(words, mask)
         words = self.norms[0](words + self.dropout(attended))
         return self.norms[1](words + self.dropout(self.feed_forward(words))), weights

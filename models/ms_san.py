@@ -4,17 +4,29 @@ Equation numbers are the paper's. Where it is silent or contradicts itself, MODE
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from models.concatenated import Concatenated
 from models.gates import FusionGate
 from models.masks import direction, doubling_rounds, token_mask, tree_distance, word_distance
 from models.pooling import AttentivePooling, max_pooling, max_share
+from models.relative import DotProduct, Shaw, TransformerXL
 from models.sentence import Encoder, Explanation
 
 KINDS = 3
 """Kinds of distance, in the order of the heads: word distance, dependency distance, none."""
+HALVES: dict[bool | str, tuple[str, str]] = {
+    True: ("forward", "backward"),
+    False: ("both ways", "both ways"),
+    "forward": ("forward", "forward"),
+    "backward": ("backward", "backward"),
+}
+"""Where the halves of the heads may look, by the setting `direction`."""
+RELATIVE = {"shaw": Shaw, "transformer-xl": TransformerXL}
+"""The relative positions that may stand in for the distance masks (Table 4)."""
 
 
 def given(name: str, value: Tensor | None) -> Tensor:
@@ -29,7 +41,8 @@ class MultiMaskAttention(nn.Module):
 
     The first half of the heads looks backwards in the sentence (forward mask), the second half
     forwards (backward mask); heads i and i + H/2 share the kind of distance. A prior that is
-    switched off leaves its heads in place, without that mask.
+    switched off leaves its heads in place, without that mask. `direction` may also name one
+    direction for all heads; `relative` gives every head positions of RELATIVE.
     """
 
     def __init__(
@@ -37,9 +50,10 @@ class MultiMaskAttention(nn.Module):
         dim: int,
         heads: int,
         *,
-        direction: bool,
+        direction: bool | str,
         word: bool,
         dependency: bool,
+        relative: str | None,
         max_tokens: int,
     ) -> None:
         super().__init__()
@@ -48,9 +62,16 @@ class MultiMaskAttention(nn.Module):
                 f"{heads} heads over {dim} features: heads must be a multiple of {2 * KINDS}, "
                 "dim of heads"
             )
+        if direction not in HALVES:
+            raise ValueError(f"direction {direction!r}: known are true, false, forward, backward")
+        if relative is not None and relative not in RELATIVE:
+            raise ValueError(f"relative {relative!r}: known are {', '.join(RELATIVE)}")
         self.heads, self.size = heads, dim // heads
-        self.direction, self.word, self.dependency = direction, word, dependency
+        self.halves, self.word, self.dependency = HALVES[direction], word, dependency
         self.rounds = doubling_rounds(max_tokens)
+        self.positions = (
+            RELATIVE[relative]((2, heads // 2), self.size) if relative else DotProduct()
+        )
         self.query = nn.Linear(dim, dim, bias=False)
         self.key = nn.Linear(dim, dim, bias=False)
         self.value = nn.Linear(dim, dim, bias=False)
@@ -66,7 +87,7 @@ class MultiMaskAttention(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """x (B, L, D), mask (B, L), governors (B, L) head indices, alpha () -> (B, L, D), weights."""
         weights = self.weights(x, mask, governors, alpha, switches)
-        attended = weights @ self._split(self.value(x))  # (B, 2, H/2, L, d)
+        attended = self.positions.mix(weights, self._split(self.value(x)))  # (B, 2, H/2, L, d)
         output: Tensor = self.output(attended.flatten(1, 2).transpose(1, 2).flatten(2))
         return output, weights
 
@@ -83,7 +104,7 @@ class MultiMaskAttention(nn.Module):
         `switches` has for some priors a () boolean: False leaves that prior's mask away.
         """
         q, k = self._split(self.query(x)), self._split(self.key(x))
-        scores = q @ k.transpose(-1, -2) / self.size**0.5  # (B, 2, H/2, L, L)
+        scores = self.positions.scores(q, k) / self.size**0.5  # (B, 2, H/2, L, L)
         if self.word or self.dependency:
             distances = self._distances(mask.shape[1], governors, switches)
             scores = scores - given("alpha", alpha) * distances
@@ -93,7 +114,6 @@ class MultiMaskAttention(nn.Module):
 
     def names(self) -> list[str]:
         """The heads in order, by direction and kind of distance; numbered where two are alike."""
-        directions = ("forward", "backward") if self.direction else ("both ways", "both ways")
         kinds = (
             "word distance" if self.word else "no distance",
             "dependency distance" if self.dependency else "no distance",
@@ -101,7 +121,7 @@ class MultiMaskAttention(nn.Module):
         )
         each = [
             f"{direction}, {kinds[i % KINDS]}"
-            for direction in directions
+            for direction in self.halves
             for i in range(self.heads // 2)
         ]
         return [
@@ -135,10 +155,9 @@ class MultiMaskAttention(nn.Module):
     def _allowed(self, mask: Tensor, switches: Mapping[str, Tensor]) -> Tensor:
         """M_dir of eq. (6) and the padding: boolean, broadcast to (B, 2, H/2, L, L)."""
         longest = mask.shape[1]
-        if self.direction:
-            directions = torch.stack(direction(longest, mask.device))  # (2, L, L)
-        else:
-            directions = torch.ones(2, longest, longest, dtype=torch.bool, device=mask.device)
+        forward, backward = direction(longest, mask.device)
+        masks = {"forward": forward, "backward": backward, "both ways": forward | backward}
+        directions = torch.stack([masks[half] for half in self.halves])  # (2, L, L)
         if "direction" in switches:
             directions = directions | ~switches["direction"]
         allowed = directions[None, :, None] & mask[:, None, None, None, :]
@@ -156,7 +175,11 @@ class FeedForward(nn.Sequential):
 class MSSAN(Encoder):
     """The encoder: attention, fusion gate, FFN, then attentive and max pooling (Figure 1).
 
-    `cls`: a transformer's vector of [CLS] takes the place of the max pooling (MS-SAN+BERT).
+    `direction`, `word` and `dependency` switch the masks (Table 2). `relative` adds the positions of
+    "shaw" or of "transformer-xl"; in Table 4 they replace both distance masks. The paper names no
+    more of them than their source: models.relative says what was chosen. With `cls` a transformer's
+    vector of [CLS] takes the place of the max pooling (MS-SAN+BERT).
+
     `dropout` falls on the word vectors, on what attention gives and on the FFN's result; the paper
     does not say where (its appendix is not public), so this is ours.
     """
@@ -167,9 +190,10 @@ class MSSAN(Encoder):
         dim: int = 300,
         heads: int = 6,
         hidden: int = 300,
-        direction: bool = True,
+        direction: bool | str = True,
         word: bool = True,
         dependency: bool = True,
+        relative: str | None = None,
         cls: bool = False,
         dropout: float = 0.0,
         max_tokens: int = 256,
@@ -182,7 +206,13 @@ class MSSAN(Encoder):
         has = {"direction": direction, "word": word, "dependency": dependency}
         self.priors = tuple(name for name, there in has.items() if there)
         self.attention = MultiMaskAttention(
-            dim, heads, direction=direction, word=word, dependency=dependency, max_tokens=max_tokens
+            dim,
+            heads,
+            direction=direction,
+            word=word,
+            dependency=dependency,
+            relative=relative,
+            max_tokens=max_tokens,
         )
         self.gate = FusionGate(dim)
         self.feed_forward = FeedForward(dim, hidden)
@@ -244,3 +274,13 @@ class MSSAN(Encoder):
         """(B, L, D), mask (B, L), cls (B, D) -> (B, 2 D)."""
         other = given("cls", cls) if "cls" in self.inputs else max_pooling(u, mask)
         return torch.cat([self.pooling(u, mask), other], dim=-1)
+
+
+def ms_san_sep(*, direction: bool = True, max_tokens: int = 256, **config: Any) -> Concatenated:
+    """MS-SAN-sep (Table 3): two whole encoders, one with forward masks only, one with backward only.
+
+    The kinds of distance keep their heads: two heads for each in either encoder. Without `direction`
+    both look both ways; `config` holds the other keywords of MSSAN.
+    """
+    ways = ("forward", "backward") if direction else (False, False)
+    return Concatenated(*(MSSAN(direction=way, max_tokens=max_tokens, **config) for way in ways))

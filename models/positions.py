@@ -6,12 +6,17 @@ import torch
 from torch import Tensor
 
 
-def sinusoids(x: Tensor) -> Tensor:
-    """Positions for x (B, L, D), D even: (L, D), of its type (Vaswani et al. 2017, section 3.5).
+def sinusoids(position: Tensor, dim: int) -> Tensor:
+    """Positions (N,) float, negative ones too -> (N, `dim`), dim even (Vaswani et al. 2017, section 3.5).
 
-    PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos of the same.
+    PE(pos, 2i) = sin(pos / 10000^(2i/dim)), PE(pos, 2i+1) = cos of the same.
     """
-    position = torch.arange(x.shape[1], device=x.device, dtype=x.dtype)
-    feature = torch.arange(0, x.shape[2], 2, device=x.device, dtype=x.dtype)
-    angle = position[:, None] * torch.exp(-math.log(10_000) / x.shape[2] * feature)
+    feature = torch.arange(0, dim, 2, device=position.device, dtype=position.dtype)
+    angle = position[:, None] * torch.exp(-math.log(10_000) / dim * feature)
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)
+
+
+def add_positions(x: Tensor) -> Tensor:
+    """x (B, L, D), D even -> x and the sinusoids of its tokens' positions, counted from 0."""
+    position = torch.arange(x.shape[1], device=x.device, dtype=x.dtype)
+    return x + sinusoids(position, x.shape[2])

@@ -19,7 +19,7 @@ from models.heads import (
 )
 from models.lama import LAMA, SAN
 from models.lama_baselines import Average, BiGRUMax, CNNMax, Transformer
-from models.ms_san import MSSAN
+from models.ms_san import MSSAN, ms_san_sep
 from models.sentence import Encoder
 
 
@@ -36,6 +36,15 @@ class Entry:
     cost: Literal["linear", "quadratic"]
     nli: Callable[..., nn.Module] = NLIHead
     classification: Callable[..., nn.Module] = ClassificationHead
+
+
+MS_SAN = "Qi et al. 2020, Multiple Structural Priors Guided Self Attention Network"
+
+
+def _relative(positions: str, *, direction: bool) -> Entry:
+    """MS-SAN with relative positions instead of the distance masks."""
+    make = partial(MSSAN, relative=positions, direction=direction, word=False, dependency=False)
+    return Entry(make, MS_SAN, "quadratic")
 
 
 DISAN = "Shen et al. 2018, DiSAN: Directional Self-Attention Network"
@@ -62,11 +71,14 @@ def _dsa(make: Callable[..., Encoder], nli: Callable[..., nn.Module] = BatchNorm
 
 LAMA_PAPER = "Mehta et al. 2019, Low Rank Factorization for Compact Multi-Head Self-Attention"
 
-MS_SAN = "Qi et al. 2020, Multiple Structural Priors Guided Self Attention Network"
-
 ENCODERS: dict[str, Entry] = {
     "ms-san": Entry(MSSAN, MS_SAN, "quadratic"),
     "ms-san-bert": Entry(partial(MSSAN, cls=True), MS_SAN, "quadratic"),  # over a transformer
+    "ms-san-sep": Entry(ms_san_sep, MS_SAN, "quadratic"),
+    "ms-san-shaw": _relative("shaw", direction=False),
+    "ms-san-transformer-xl": _relative("transformer-xl", direction=False),
+    "ms-san-direction-shaw": _relative("shaw", direction=True),
+    "ms-san-direction-transformer-xl": _relative("transformer-xl", direction=True),
     "disan": _disan(DiSAN, "quadratic"),
     "disan-no-direction": _disan(partial(DiSAN, direction=False), "quadratic"),
     "word-additive": _disan(WordAdditive, "linear"),

@@ -6,13 +6,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import nn
 
 from models.heads import ClassificationHead, NLIHead
 from models.masks import token_mask
-from models.ms_san import MSSAN, FeedForward
+from models.ms_san import MSSAN, FeedForward, ms_san_sep
 from models.pooling import AttentivePooling, max_pooling
-from tests.forests import BALLGAME_HEADS, chain, forest
+from tests.forests import BALLGAME_HEADS, Ints, chain, forest, forests
 from tests.reference import ms_san as reference
 
 PRIORS = [reference.Priors(*switches) for switches in product((True, False), repeat=3)]
@@ -23,9 +25,15 @@ def array(tensor: torch.Tensor) -> npt.NDArray[np.float64]:
     return tensor.detach().double().numpy()
 
 
-def encoder(priors: reference.Priors, heads: int = 6, seed: int = 0) -> MSSAN:
+def randomise(model: nn.Module) -> None:
     """In float64, every parameter random: a fresh norm and zero biases would hide mistakes."""
-    torch.manual_seed(seed)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.double().eval().parameters():
+            parameter.copy_(torch.randn_like(parameter) * 0.5)
+
+
+def encoder(priors: reference.Priors, heads: int = 6) -> MSSAN:
     model = MSSAN(
         dim=DIM,
         heads=heads,
@@ -34,11 +42,9 @@ def encoder(priors: reference.Priors, heads: int = 6, seed: int = 0) -> MSSAN:
         word=priors.word,
         dependency=priors.dependency,
         max_tokens=32,
-    ).double()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(torch.randn_like(parameter) * 0.5)
-    return model.eval()
+    )
+    randomise(model)
+    return model
 
 
 def feed_forward_weights(layers: nn.Module) -> reference.FeedForward:
@@ -151,6 +157,47 @@ def test_pooling_is_the_references_and_leaves_padding_out() -> None:
         np.testing.assert_allclose(largest[row], reference.max_pooling(tokens), atol=0)
 
 
+@settings(max_examples=20, deadline=None)
+@given(forests(), st.booleans(), st.booleans(), st.integers(0), st.floats(0, 2))
+def test_sep_is_a_forward_and_a_backward_reference(
+    tree: Ints, word: bool, dependency: bool, seed: int, alpha: float
+) -> None:
+    model = ms_san_sep(dim=DIM, hidden=HIDDEN, word=word, dependency=dependency, max_tokens=32)
+    randomise(model)
+    x = np.random.default_rng(seed).normal(size=(len(tree), DIM))
+    expected = []
+    for part, way in zip(model.encoders, ("forward", "backward"), strict=True):
+        assert isinstance(part, MSSAN)
+        priors = reference.Priors(way, word, dependency)
+        expected.append(reference.encode(x, weights(part), tree.tolist(), 6, priors, alpha))
+    got = model(one(x), torch.tensor([len(x)]), heads=one(tree), alpha=torch.tensor(alpha))
+    np.testing.assert_allclose(array(got[0]), np.concatenate(expected), atol=1e-5, rtol=0)
+
+
+@torch.no_grad()
+def test_sep_explains_both_of_its_encoders() -> None:
+    model = ms_san_sep(dim=DIM, hidden=HIDDEN)
+    randomise(model)
+    x = one(np.random.default_rng(9).normal(size=(8, DIM)))
+    structure = {"heads": one(BALLGAME_HEADS), "alpha": torch.tensor(1.0)}
+    found = model.explain(x, torch.tensor([8]), **structure)
+    parts = []
+    for part in model.encoders:
+        assert isinstance(part, MSSAN)
+        parts.append(part.explain(x, torch.tensor([8]), **structure))
+    assert list(found.maps)[::6] == [
+        "encoder 1, forward, word distance (1)",
+        "encoder 2, backward, word distance (1)",
+    ]
+    assert len(found.maps) == 12
+    for title, weights in found.maps.items():
+        later = torch.ones(8, 8).triu(1).bool()
+        assert (weights[0][later if "forward" in title else later.T] == 0).all()
+    for kind, title in (("pooling", "attentive pooling"), ("gate", "fusion gate")):
+        first, second = (getattr(part, kind)[title] for part in parts)
+        torch.testing.assert_close(getattr(found, kind)[title], (first + second) / 2)
+
+
 def layers(head: nn.Module) -> list[tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]:
     linear = [module for module in head.modules() if isinstance(module, nn.Linear)]
     return [(array(layer.weight), array(layer.bias)) for layer in linear]
@@ -180,6 +227,7 @@ def count(*modules: nn.Module) -> int:
 def test_parameters_are_the_papers() -> None:
     assert count(MSSAN()) == 1_082_100
     assert count(MSSAN(), NLIHead(600)) == 1_803_303
+    assert count(ms_san_sep(), NLIHead(1200)) == 3_605_403
     for priors in PRIORS:  # a prior that is switched off leaves its heads in place
         switched = MSSAN(direction=priors.direction, word=priors.word, dependency=priors.dependency)
         assert count(switched) == 1_082_100

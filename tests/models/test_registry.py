@@ -6,6 +6,7 @@ from models.registry import ENCODERS, build, summary
 PAPERS = {
     # MODELS.md prints these in bold, with the NLI head of the paper:
     "ms-san": 1_803_303,
+    "ms-san-sep": 3_605_403,
     "disan": 2_344_203,
     "dsa": 2_078_703,
     "dsa-multiple": 7_003_731,

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tests.reference import relative
+
 Array = npt.NDArray[np.float64]
 
 
@@ -43,7 +45,9 @@ class Weights:
 
 @dataclass(frozen=True)
 class Priors:
-    direction: bool
+    """`direction` names the one of all heads, or is true: forward in the first half, then backward."""
+
+    direction: bool | str
     word: bool
     dependency: bool
 
@@ -102,7 +106,10 @@ def masks(
     tree = dependency_distances(heads)
     result = []
     for head in range(count):
-        allows = forward_allows if head < half else backward_allows
+        way = priors.direction
+        if way is True:
+            way = "forward" if head < half else "backward"
+        allows = forward_allows if way == "forward" else backward_allows
         kind = ("word", "dependency", "none")[head % half % 3]
         mask = [[0.0] * length for _ in range(length)]
         for q in range(length):
@@ -118,7 +125,13 @@ def masks(
 
 
 def attention(
-    x: Array, weights: Weights, heads: Sequence[int], count: int, priors: Priors, alpha: float
+    x: Array,
+    weights: Weights,
+    heads: Sequence[int],
+    count: int,
+    priors: Priors,
+    alpha: float,
+    positions: relative.Positions = relative.NONE,
 ) -> tuple[Array, list[list[list[float]]]]:
     """Eq. (1)-(2): tokens (L, D) -> (L, D) and the attention weights [head][q][k]."""
     length, dim = x.shape
@@ -134,13 +147,14 @@ def attention(
         maps.append([])
         for q in range(length):
             scores = [
-                float(queries[q] @ keys[k]) / math.sqrt(size) + everything[head][q][k]
+                positions.score(head, queries[q], keys[k], q, k) / math.sqrt(size)
+                + everything[head][q][k]
                 for k in range(length)
             ]
             attended = softmax(scores)
             maps[head].append(attended)
             for k in range(length):
-                joined[q, rows] += attended[k] * values[k]
+                joined[q, rows] += attended[k] * positions.value(head, values[k], q, k)
     return np.stack([weights.output @ token for token in joined]), maps
 
 
@@ -181,10 +195,16 @@ def max_pooling(u: Array) -> Array:
 
 
 def encode(
-    x: Array, weights: Weights, heads: Sequence[int], count: int, priors: Priors, alpha: float
+    x: Array,
+    weights: Weights,
+    heads: Sequence[int],
+    count: int,
+    priors: Priors,
+    alpha: float,
+    positions: relative.Positions = relative.NONE,
 ) -> Array:
     """Figure 1: word vectors (L, D) -> sentence vector (2 D,)."""
-    attended, _ = attention(x, weights, heads, count, priors, alpha)
+    attended, _ = attention(x, weights, heads, count, priors, alpha, positions)
     tokens = []
     for i, o in zip(x, attended, strict=True):
         u = fusion_gate(i, o, weights)

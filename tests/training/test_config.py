@@ -1,10 +1,14 @@
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 
+from models.registry import build
 from training import config
 from training.errors import ConfigError
 
+FILES = sorted(Path("configs").rglob("*.toml"))
+PRIORS = ("direction", "word", "dependency")
 GOOD = 'task = "sst2"\nlicence = "MIT"\n[encoder]\nname = "ms-san"\n'
 
 
@@ -39,8 +43,26 @@ def test_a_missing_file(tmp_path: Path) -> None:
         config.read(tmp_path / "none.toml")
 
 
-def test_every_published_configuration_reads() -> None:
-    files = sorted(Path("configs").glob("*.toml"))
-    assert files
-    for file in files:
-        config.read(file)
+@pytest.mark.parametrize("file", FILES, ids=str)
+def test_every_published_configuration_builds_its_encoder(file: Path) -> None:
+    run = config.read(file)
+    build(run.encoder.name, run.encoder_keywords())
+
+
+def test_an_ablation_differs_from_the_whole_in_its_encoder_alone() -> None:
+    """Table 2 has every subset of the priors; a prior that is switched off costs no parameter."""
+    whole = config.read(Path("configs/ms-san-snli.toml"))
+    dropout = whole.encoder.config["dropout"]
+    subsets = []
+    for file in Path("configs/ablation").glob("*.toml"):
+        run = config.read(file)
+        assert run.model_copy(update={"encoder": whole.encoder}) == whole, file
+        assert run.encoder.config["dropout"] == dropout, file
+        encoder = build(run.encoder.name, run.encoder_keywords())
+        if run.encoder.name == "ms-san":
+            assert sum(each.numel() for each in encoder.parameters()) == 1_082_100, file
+            subsets.append(encoder.priors)
+        else:
+            assert file.stem.removeprefix("ms-san-snli") == run.encoder.name.removeprefix("ms-san")
+    every = (name for count in range(3) for name in combinations(PRIORS, count))
+    assert sorted(subsets) == sorted(every)

@@ -1,0 +1,48 @@
+"""Encoders side by side."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from models.sentence import Encoder, Explanation
+
+
+class Concatenated(Encoder):
+    """Encoders of the same words and structure; a sentence vector is theirs, one behind the other.
+
+    All have the same size and name what they explain alike.
+    """
+
+    def __init__(self, *encoders: Encoder) -> None:
+        super().__init__()
+        self.dim = sum(encoder.dim for encoder in encoders)
+        self.inputs, self.priors = encoders[0].inputs, encoders[0].priors
+        self.encoders = nn.ModuleList(encoders)
+
+    def forward(self, x: Tensor, lengths: Tensor, **structure: Tensor) -> Tensor:
+        """x (B, L, D), lengths (B,), structure as each reads it -> (B, dim)."""
+        return torch.cat([encode(x, lengths, **structure) for encode in self.encoders], dim=-1)
+
+    def explain(self, x: Tensor, lengths: Tensor, **structure: Tensor) -> Explanation:
+        """All maps; of poolings and gates, means over features, the means over all features."""
+        found: list[Explanation] = [
+            encoder.explain(x, lengths, **structure)  # type: ignore[operator]  # nn.Module hides it
+            for encoder in self.encoders
+        ]
+        return Explanation(
+            torch.cat([each.sentence for each in found], dim=-1),
+            torch.cat([each.states for each in found], dim=-1),
+            pooling=_means([each.pooling for each in found]),
+            maps={
+                f"encoder {i}, {name}": weights
+                for i, each in enumerate(found, start=1)
+                for name, weights in each.maps.items()
+            },
+            gate=_means([each.gate for each in found]),
+        )
+
+
+def _means(named: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """(B, L) of each encoder by name -> their mean (B, L) by name."""
+    return {name: torch.stack([each[name] for each in named]).mean(0) for name in named[0]}

@@ -1,0 +1,82 @@
+"""Relative positions as loops: one head and one pair of tokens at a time.
+
+`score` is what stands under the softmax for the query i and the key j, before it is scaled; `value`
+is what i takes from j. i and j count the tokens of the sentence.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+
+class Positions(Protocol):
+    def score(self, head: int, query: Array, key: Array, i: int, j: int) -> float: ...
+    def value(self, head: int, value: Array, i: int, j: int) -> Array: ...
+
+
+class Nothing:
+    """Vaswani et al. 2017, eq. (1)."""
+
+    def score(self, head: int, query: Array, key: Array, i: int, j: int) -> float:
+        return float(query @ key)
+
+    def value(self, head: int, value: Array, i: int, j: int) -> Array:
+        return value
+
+
+NONE = Nothing()
+
+
+@dataclass(frozen=True)
+class Shaw:
+    """Shaw et al. 2018; w^K and w^V are [head][distance + clip]."""
+
+    w_k: Array
+    w_v: Array
+    clip: int
+
+    def score(self, head: int, query: Array, key: Array, i: int, j: int) -> float:
+        """Eq. (4)."""
+        return float(query @ (key + self.w_k[head][self._clipped(i, j)]))
+
+    def value(self, head: int, value: Array, i: int, j: int) -> Array:
+        """The bracket of eq. (3)."""
+        summed: Array = value + self.w_v[head][self._clipped(i, j)]
+        return summed
+
+    def _clipped(self, i: int, j: int) -> int:
+        return max(-self.clip, min(self.clip, j - i)) + self.clip
+
+
+@dataclass(frozen=True)
+class TransformerXL:
+    """Dai et al. 2019, section 3.3. W_kR (D, D) maps a column; u and v are [head]."""
+
+    w_kr: Array
+    u: Array
+    v: Array
+
+    def score(self, head: int, query: Array, key: Array, i: int, j: int) -> float:
+        """The terms (a) to (d)."""
+        size = len(query)
+        r = (self.w_kr @ sinusoid(i - j, len(self.w_kr)))[head * size : (head + 1) * size]
+        a, b = query @ key, query @ r
+        c, d = self.u[head] @ key, self.v[head] @ r
+        return float(a + b + c + d)
+
+    def value(self, head: int, value: Array, i: int, j: int) -> Array:
+        return value
+
+
+def sinusoid(position: int, dim: int) -> Array:
+    """Vaswani et al. 2017, section 3.5."""
+    features = []
+    for feature in range(dim):
+        angle = position / 10_000 ** ((feature - feature % 2) / dim)
+        features.append(math.cos(angle) if feature % 2 else math.sin(angle))
+    return np.array(features)
