@@ -105,7 +105,7 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "tokenizer.json is not a tokenizer: "),
+        ("{", "is not a tokenizer: "),
         (Tokenizer(models.WordPiece({"[UNK]": 0})).to_str(), "does not say how many pieces"),
     ],
 )
