@@ -106,7 +106,8 @@ class ClassifyRequest(Cutting):
 class TokenizeRequest(Cutting):
     inputs: Texts
     add_special_tokens: bool = Field(
-        True, description="TEI's. Tokens are words, no special ones among them: either value is the same."
+        True,
+        description="TEI's. Tokens are words, no special ones among them: either value is the same.",
     )
     prompt_name: str | None = Field(None, description="TEI's. No model has prompts: refused.")
 
