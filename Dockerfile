@@ -3,6 +3,7 @@ FROM python:3.11-slim AS build
 WORKDIR /src
 COPY pyproject.toml constraints.txt README.md LICENSE cli.py ./
 COPY app app
+COPY bulk bulk
 COPY export export
 COPY models models
 COPY runtime runtime

@@ -10,6 +10,7 @@ import typer
 
 from app import settings as service_settings
 from app.settings import SettingsError
+from bulk.errors import BulkError
 from export.errors import ExportError
 from runtime.errors import HeedfulError
 from text.errors import ParserError
@@ -55,6 +56,72 @@ def serve(**flags: Any) -> None:
     from app.server import serve
 
     serve(settings)
+
+
+@app.command()
+def embed(
+    file: Annotated[
+        str, typer.Argument(help="Texts: .jsonl, .csv, .txt (one a line), - is stdin.")
+    ],
+    out: Annotated[Path, typer.Option(help="Vectors: .jsonl or .npy, a row for each text.")],
+    format: Annotated[
+        Literal["jsonl", "csv", "txt"] | None,
+        typer.Option(help="Of the texts; default by the suffix, txt for stdin."),
+    ] = None,
+    field: Annotated[
+        str,
+        typer.Option("--field", "--text-column", help="JSON field or CSV column with the text."),
+    ] = "text",
+    model: Annotated[str | None, typer.Option(help="Name of a bundle; default as `serve`.")] = None,
+    dimensions: Annotated[
+        int | None, typer.Option(help="Keep so many values of each vector, the first ones.")
+    ] = None,
+    normalize: Annotated[bool, typer.Option(help="Scale each vector to length 1.")] = True,
+    truncate: Annotated[
+        bool, typer.Option(help="Cut texts that the model cannot read whole.")
+    ] = False,
+    resume: Annotated[bool, typer.Option(help="Go on with what an earlier run has left.")] = False,
+    models: Annotated[
+        Path,
+        typer.Option(envvar=service_settings.environment_name("models"), help="Bundle folder."),
+    ] = Path("bundles"),
+    parser: Annotated[
+        str | None,
+        typer.Option(
+            envvar=service_settings.environment_name("parser"),
+            help="spaCy pipeline; default <models>/parser.",
+        ),
+    ] = None,
+    device: Annotated[
+        Literal["auto", "cpu", "cuda"],
+        typer.Option(envvar=service_settings.environment_name("device"), help="Where models run."),
+    ] = "auto",
+) -> None:
+    """Embed a file of texts, without a server. A run that was broken off goes on with --resume."""
+    import asyncio
+
+    from rich.console import Console
+
+    from bulk.embed import Choice, embed_file
+    from bulk.vectors import VectorFile
+    from runtime.service import Options
+
+    if resume and VectorFile.ended(out):
+        typer.echo(f"{out} is whole already", err=True)
+        return
+    rows = asyncio.run(
+        embed_file(
+            file,
+            out,
+            Options(models, parser, device),
+            Choice(model, dimensions, normalize, truncate),
+            format=format,
+            field=field,
+            resume=resume,
+            console=Console(stderr=True),
+        )
+    )
+    typer.echo(f"{out}: {rows} rows", err=True)
 
 
 @app.command()
@@ -156,22 +223,31 @@ def evaluate(
     import httpx
 
     from training import tasks
-    from training.evaluate import Server, accuracy, keep
+    from training.evaluate import Server, keep, measure
 
     with httpx.Client(timeout=60) as client:
-        score = accuracy(tasks.get(task), split, data, Server(url, model, client))
-    if run:
-        keep(score, run)
-    typer.echo(
-        f"{model} on {score.dataset} {split}: {score.metric} {score.value:.4f} ({score.rows} rows)"
-    )
+        scores = measure(tasks.get(task), split, data, Server(url, model, client))
+    for score in scores:
+        if run:
+            keep(score, run)
+        typer.echo(
+            f"{model} on {score.dataset} {split}: {score.metric} {score.value:.4f} "
+            f"({score.rows} rows)"
+        )
 
 
 def main() -> None:
     """The console's entry: an error that is meant for the user is one line on stderr, and exit status 1."""
     try:
         app()
-    except (HeedfulError, ParserError, TrainingError, ExportError, SettingsError) as error:
+    except (
+        HeedfulError,
+        ParserError,
+        TrainingError,
+        ExportError,
+        SettingsError,
+        BulkError,
+    ) as error:
         sys.exit(f"heedful: {error}")
 
 

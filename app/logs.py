@@ -24,7 +24,7 @@ def configure(shape: Literal["text", "json"]) -> None:
 
 
 class TextLine(logging.Formatter):
-    """2026-01-31T12:00:00.000Z INFO heedful.access POST /embed 200 model=ms-san-sst2 .."""
+    """2026-01-31T12:00:00.000Z INFO heedful.access request method=POST route=/embed .."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = f"{_time(record)} {record.levelname} {record.name} {record.getMessage()}"

@@ -15,6 +15,7 @@ from app import control, errors, routes, status
 from app.metrics import Metrics
 from app.middleware import ApiKey, BodyLimit, Recorded
 from app.settings import Settings
+from app.tracing import Tracing
 from runtime.cores import usable_cores
 from runtime.service import Options, Reloaded, Service
 
@@ -29,6 +30,7 @@ def create_app(settings: Settings) -> FastAPI:
     answers what is in hand; the lifespan ends with it.
     """
     metrics = Metrics()
+    tracing = Tracing.from_environment()
     service = Service(
         Options(
             models=settings.models,
@@ -69,6 +71,8 @@ def create_app(settings: Settings) -> FastAPI:
             yield
         finally:
             await stop()
+            if tracing:
+                await asyncio.to_thread(tracing.close)
 
     app = FastAPI(
         title="Heedful",
@@ -99,7 +103,7 @@ def create_app(settings: Settings) -> FastAPI:
             allow_headers=["*"],
             expose_headers=["X-Request-Id", "X-Truncated", "Server-Timing"],
         )
-    app.add_middleware(Recorded, metrics=metrics, routes=known)
+    app.add_middleware(Recorded, metrics=metrics, routes=known, tracing=tracing)
     return app
 
 

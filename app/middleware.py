@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import errors, record
 from app.metrics import Metrics
+from app.tracing import Tracing
 
 log = logging.getLogger("heedful.access")
 
@@ -24,12 +25,21 @@ _SANE_ID = re.compile(r"[!-~]{1,128}")  # printable ASCII: safe in a header and 
 
 class Recorded:
     """Outermost. Gives each request an id, and its answer the headers that all answers carry;
-    answers what nothing else caught with 500; counts and logs each request once, at its end."""
+    answers what nothing else caught with 500; counts, logs and, where that is asked for, traces
+    each request once, at its end."""
 
-    def __init__(self, app: ASGIApp, *, metrics: Metrics, routes: Collection[str]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        metrics: Metrics,
+        routes: Collection[str],
+        tracing: Tracing | None = None,
+    ) -> None:
         self._app = app
         self._metrics = metrics
         self._routes = frozenset(routes)
+        self._tracing = tracing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -58,14 +68,17 @@ class Recorded:
         finally:
             ended = time.perf_counter()
             self._metrics.request(kept, status, ended)
+            if self._tracing and route not in OPEN:
+                self._tracing.request(kept, Headers(scope=scope), scope["method"], status)
             log.info(
-                "%s %s %d",
-                scope["method"],
-                route,
-                status,
+                "request",
                 extra={
+                    "method": scope["method"],
+                    "route": route,
+                    "status": status,
                     "request_id": kept.id,
                     "model": kept.model,
+                    "inputs": kept.result and kept.result.inputs,
                     "duration_ms": round(1000 * (ended - kept.started), 3),
                     "refusal": kept.refusal,
                 },

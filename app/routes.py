@@ -49,6 +49,16 @@ async def nli(body: schemas.NLIRequest, request: Request) -> Response:
     return answers.json({"results": found} if many else found[0])
 
 
+@router.post("/relatedness", responses=answers.documented(schemas.RelatednessAnswer))
+async def relatedness(body: schemas.RelatednessRequest, request: Request) -> Response:
+    """How related the two texts of each pair are, from 1 (not at all) to 5 (the same)."""
+    service, card = _model(request, "relatedness", body.model)
+    pairs = [(pair.a, pair.b) for pair in body.pairs]
+    result = await service.relatedness(pairs, model=card.name, truncate=bool(body.truncate))
+    _done(request, result)
+    return answers.json({"scores": result.value})
+
+
 @router.post(
     "/classify", responses=answers.documented(list[schemas.Label] | list[list[schemas.Label]])
 )

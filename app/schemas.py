@@ -98,6 +98,17 @@ NLIRequest = Annotated[
 ]
 
 
+class TwoTexts(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    a: str
+    b: str
+
+
+class RelatednessRequest(Cutting):
+    pairs: list[TwoTexts]
+
+
 class ClassifyRequest(Cutting):
     inputs: Texts
     top_k: int | None = Field(None, ge=1, description="Keep this many of the best labels.")
@@ -138,6 +149,10 @@ class NLIAnswer(BaseModel):
 
 class NLIAnswers(BaseModel):
     results: list[NLIAnswer]
+
+
+class RelatednessAnswer(BaseModel):
+    scores: list[float] = Field(description="From 1 to 5, one for each pair.")
 
 
 class Label(BaseModel):

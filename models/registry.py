@@ -71,6 +71,17 @@ def _dsa(make: Callable[..., Encoder], nli: Callable[..., nn.Module] = BatchNorm
 
 LAMA_PAPER = "Mehta et al. 2019, Low Rank Factorization for Compact Multi-Head Self-Attention"
 
+
+def _lama(
+    make: Callable[..., Encoder],
+    paper: str = LAMA_PAPER,
+    cost: Literal["linear", "quadratic"] = "linear",
+) -> Entry:
+    """LAMA or a baseline of its paper, under the paper's head: 512 units, dropout 0.4."""
+    head = partial(ClassificationHead, hidden=512, dropout=0.4)
+    return Entry(make, paper, cost, classification=head)
+
+
 ENCODERS: dict[str, Entry] = {
     "ms-san": Entry(MSSAN, MS_SAN, "quadratic"),
     "ms-san-bert": Entry(partial(MSSAN, cls=True), MS_SAN, "quadratic"),  # over a transformer
@@ -90,19 +101,15 @@ ENCODERS: dict[str, Entry] = {
         partial(DSA, attentions=8, size=300), partial(BatchNormNLIHead, hidden=512, dropout=0.4)
     ),
     "cnn-self-attention": _dsa(CNNSelfAttention),
-    "lama": Entry(LAMA, LAMA_PAPER, "linear"),
-    "lama-ctx": Entry(partial(LAMA, document_context=True), LAMA_PAPER, "linear"),
-    "san": Entry(SAN, "Lin et al. 2017, A Structured Self-Attentive Sentence Embedding", "linear"),
-    "bi-gru-max": Entry(BiGRUMax, LAMA_PAPER, "linear"),
-    "cnn-max": Entry(
-        CNNMax,
-        "Kim 2014, Convolutional Neural Networks for Sentence Classification",
-        "linear",
-    ),
-    "transformer": Entry(
+    "lama": _lama(LAMA),
+    "lama-ctx": _lama(partial(LAMA, document_context=True)),
+    "san": _lama(SAN, "Lin et al. 2017, A Structured Self-Attentive Sentence Embedding"),
+    "bi-gru-max": _lama(BiGRUMax),
+    "cnn-max": _lama(CNNMax, "Kim 2014, Convolutional Neural Networks for Sentence Classification"),
+    "transformer": _lama(
         Transformer, "Vaswani et al. 2017, Attention Is All You Need", "quadratic"
     ),
-    "average": Entry(Average, LAMA_PAPER, "linear"),
+    "average": _lama(Average),
 }
 
 

@@ -29,6 +29,7 @@ class Result(Generic[T]):
     value: T
     card: Card
     timing: Timing
+    inputs: int
     truncated: int  # inputs that were cut
     tokens: int
     unknown: int  # tokens that the vocabulary does not hold
@@ -66,3 +67,9 @@ def softmax(logits: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     exponentials = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
     probabilities: npt.NDArray[np.float64] = exponentials / exponentials.sum(axis=1, keepdims=True)
     return probabilities
+
+
+def expected_score(logits: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Logits (N, C) of the scores from 1 to C -> their expectation (N,)."""
+    expected: npt.NDArray[np.float64] = softmax(logits) @ np.arange(1.0, logits.shape[1] + 1)
+    return expected

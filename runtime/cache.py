@@ -37,7 +37,7 @@ class Cache(Generic[K, V]):
         self._weigh = weigh
         self._observer = observer
         self._limit = limit
-        self._kept: OrderedDict[K, V] = OrderedDict()  # the least recently used first
+        self._kept: OrderedDict[K, tuple[V, int]] = OrderedDict()  # with its weight
         self._making: dict[K, _Making[K, V]] = {}
         self.bytes = 0
 
@@ -56,19 +56,26 @@ class Cache(Generic[K, V]):
         """
         rows = {key: row for row, key in enumerate(keys)}
         if not self._items:
-            values = dict(zip(rows, await make(list(rows.values())), strict=True))
-            return [values[key] for key in keys]
-        values = {key: self._kept[key] for key in rows if key in self._kept}
-        for key in values:
-            self._kept.move_to_end(key)
-        missing = [key for key in rows if key not in values]
-        others = {
-            key: making
-            for key in missing
-            if (making := self._making.get(key)) and making.keys <= len(missing)
-        }
+            made_here = dict(zip(rows, await make(list(rows.values())), strict=True))
+            return [made_here[key] for key in keys]
+        values: dict[K, V] = {}
+        missing: list[K] = []
+        for key in rows:
+            if kept := self._kept.get(key):
+                values[key] = kept[0]
+                self._kept.move_to_end(key)
+            else:
+                missing.append(key)
+        others: dict[K, _Making[K, V]] = {}
+        own: list[K] = []
+        for key in missing:
+            making = self._making.get(key)
+            if making and making.keys <= len(missing):
+                others[key] = making
+            else:
+                own.append(key)
         made = 0
-        if own := [key for key in missing if key not in others]:
+        if own:
             made += len(own)
             values |= await self._make(own, rows, make)
         if others:
@@ -108,11 +115,11 @@ class Cache(Generic[K, V]):
         weight = self._weigh(key, value)
         if key in self._kept or weight > self._limit:
             return
-        self._kept[key] = value
+        self._kept[key] = value, weight
         self.bytes += weight
         while len(self._kept) > self._items or self.bytes > self._limit:
-            oldest, dropped = self._kept.popitem(last=False)
-            self.bytes -= self._weigh(oldest, dropped)
+            _, (_, dropped) = self._kept.popitem(last=False)
+            self.bytes -= dropped
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,6 +13,8 @@ CARD, ENCODER, HEAD = "card.json", "encoder.onnx", "head.onnx"
 VOCAB, TOKENIZER = "vocab.txt", "tokenizer.json"
 
 Kind = Literal["nli", "classification", "relatedness", "embedding"]
+SCORES = 5
+"""A relatedness head has a logit for each score from 1 to this."""
 NLI_LABELS = frozenset({"entailment", "neutral", "contradiction"})
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
@@ -47,7 +49,7 @@ class ScoreCard(_Frozen):
     dataset: str
     split: str
     metric: str
-    value: float = Field(ge=0, le=1)
+    value: float  # of most metrics in [0, 1]; a correlation may be negative, an error above 1
     rows: int
 
 

@@ -8,13 +8,14 @@ from runtime.errors import BundleError, UnknownModel, WrongTask
 from runtime.model import Model
 from runtime.parse_process import Ready
 
-Task = Literal["embed", "classify", "nli"]
+Task = Literal["embed", "classify", "nli", "relatedness"]
 
 ANY = "any"
 KINDS: Mapping[Task, tuple[str, ...]] = {
     "embed": ("embedding", "nli", ANY),
     "classify": ("classification",),
     "nli": ("nli",),
+    "relatedness": ("relatedness",),
 }
 """Kinds that do a task. Where no model is named, the first by name of the first such kind does."""
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from runtime.card import ENCODER, HEAD, Card
+from runtime.card import ENCODER, HEAD, SCORES, Card
 from runtime.errors import BundleError
 from text.batch import Batch, Sentence, collate
 from text.pieces import Lexicon
@@ -58,9 +58,10 @@ def check_graphs(files: Mapping[str, bytes], card: Card, vocab: Lexicon) -> None
     if card.kind != "embedding":
         inputs = head_inputs(card)
         head = _open(files, card, HEAD, dict.fromkeys(inputs, ("tensor(float)", 2)), "logits")
+        width = SCORES if card.kind == "relatedness" else len(card.labels)
         for B in (1, 3):
             feeds = {name: np.zeros((B, card.dimension), np.float32) for name in inputs}
-            _check_run(head, card, HEAD, feeds, (B, len(card.labels) or None))
+            _check_run(head, card, HEAD, feeds, (B, width))
 
 
 def _last_ids(vocab: Lexicon, words: int) -> Sentence:
@@ -102,17 +103,15 @@ def _check_run(
     card: Card,
     file: str,
     feeds: Feeds,
-    expected: tuple[int, int | None],
+    expected: tuple[int, int],
 ) -> None:
     try:
         (output,) = session.run(None, feeds)
     except Exception as error:  # as above
         shapes = ", ".join(f"{name} {value.shape}" for name, value in feeds.items())
         raise BundleError(card.name, file, f"does not run on {shapes}") from error
-    rows, width = expected
-    if output.shape[0] != rows or width not in (None, output.shape[1]):
-        shape = (rows, "labels" if width is None else width)
-        raise BundleError(card.name, file, f"gives {output.shape}, the card says {shape}")
+    if output.shape != expected:
+        raise BundleError(card.name, file, f"gives {output.shape}, the card says {expected}")
     if not np.isfinite(output).all():
         raise BundleError(card.name, file, "gives NaN or infinity")
 

@@ -12,7 +12,7 @@ from typing import Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from runtime.answers import Result, Timing, TokenizedText, normalise, softmax
+from runtime.answers import Result, Timing, TokenizedText, expected_score, normalise, softmax
 from runtime.cache import Cache
 from runtime.card import Card
 from runtime.catalogue import Catalogue, Task, check_parser
@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+_Job = tuple[str, int, bool]  # a ParseJob's fields: a tuple is hashed ten times as fast
 
 RETRY_AFTER = 1
 """Seconds: a full queue is worked off in about that."""
@@ -80,7 +81,7 @@ class Service:
         self._encoders = SessionThread()
         self._heads = SessionThread()  # of its own: a head is small, and waits for no batch
         self._scheduler = Scheduler(self._encoders, self._observer, options.cache_items)
-        self._parses: Cache[ParseJob, Parse] = Cache(
+        self._parses: Cache[_Job, Parse] = Cache(
             "parse", options.cache_items, _weigh, self._observer
         )
         self._loader = Loader(options.models, options.device, options.threads, self._encoders)
@@ -192,17 +193,21 @@ class Service:
     ) -> Result[npt.NDArray[np.float64]]:
         """(N, 3) probabilities of (premise, hypothesis), in the order of the card's labels."""
         chosen = self._choose("nli", model)
-        check_count(len(pairs), "pairs", self.options.max_batch_inputs)
         sides = ("premise", "hypothesis")
-        params = [f"pairs[{i}].{side}" for i in range(len(pairs)) for side in sides]
-        texts = [text for pair in pairs for text in pair]
-        check_texts(texts, params)
-        with self._admitted(len(pairs)):
-            read = await self._read(chosen, texts, params, truncate=truncate)
-            encoded = await self._scheduler.encode(chosen.encoder, read.sentences)
-            premises, hypotheses = encoded.vectors[0::2], encoded.vectors[1::2]
-            logits, seconds = await chosen.logits(self._heads, premises, hypotheses)
+        read, encoded, logits, seconds = await self._compare(chosen, pairs, sides, truncate)
         return read.result(softmax(logits), encoded, seconds, texts_per_input=2)
+
+    async def relatedness(
+        self,
+        pairs: Sequence[tuple[str, str]],
+        *,
+        model: str | None = None,
+        truncate: bool = False,
+    ) -> Result[npt.NDArray[np.float64]]:
+        """(N,) how related the sentences (a, b) of each pair are, from 1 to 5."""
+        chosen = self._choose("relatedness", model)
+        read, encoded, logits, seconds = await self._compare(chosen, pairs, ("a", "b"), truncate)
+        return read.result(expected_score(logits), encoded, seconds, texts_per_input=2)
 
     async def tokenize(
         self, texts: Sequence[str], *, model: str | None = None, truncate: bool = False
@@ -218,6 +223,28 @@ class Service:
                 for parse, sentence in zip(read.parses, read.sentences, strict=True)
             ]
         )
+
+    async def _compare(
+        self,
+        model: Model,
+        pairs: Sequence[tuple[str, str]],
+        sides: tuple[str, str],
+        truncate: bool,
+    ) -> "tuple[_Read, Encoded, npt.NDArray[np.float32], float]":
+        """The pairs as read and encoded, the head's logits (N, C), and the head's seconds.
+
+        `sides` are the names of a pair's fields.
+        """
+        check_count(len(pairs), "pairs", self.options.max_batch_inputs)
+        params = [f"pairs[{i}].{side}" for i in range(len(pairs)) for side in sides]
+        texts = [text for pair in pairs for text in pair]
+        check_texts(texts, params)
+        with self._admitted(len(pairs)):
+            read = await self._read(model, texts, params, truncate=truncate)
+            encoded = await self._scheduler.encode(model.encoder, read.sentences)
+            firsts, seconds = encoded.vectors[0::2], encoded.vectors[1::2]
+            logits, spent = await model.logits(self._heads, firsts, seconds)
+        return read, encoded, logits, spent
 
     def _choose(self, task: Task, name: str | None) -> Model:
         """The model to answer a new request."""
@@ -257,7 +284,8 @@ class Service:
                     array.flags.writeable = False
             return parses
 
-        return await self._parses.get(jobs, make)
+        keys = [(job.text, job.max_tokens, job.tree) for job in jobs]
+        return await self._parses.get(keys, make)
 
     def _check_inputs(self, texts: Sequence[str]) -> list[str]:
         """Check them, and give the name of each one's field."""
@@ -285,12 +313,9 @@ class Service:
                 self._empty.set()
 
 
-def _weigh(job: ParseJob, parse: Parse) -> int:
-    """Bytes, with what Python's objects need: both hold the text, the parse its tokens and arrays."""
-    texts = (job.text, parse.text, *parse.tokens)
-    arrays = (parse.starts, parse.stops, parse.heads)
-    held = (job, parse, parse.tokens, parse.deps, *texts, *arrays)
-    return sum(map(sys.getsizeof, held))
+def _weigh(job: _Job, parse: Parse) -> int:
+    """Bytes, about: key and parse each hold the text; what Python's objects need was measured."""
+    return 2 * sys.getsizeof(job[0]) + 700 + 130 * len(parse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +342,7 @@ class _Read:
             value=value,
             card=self.card,
             timing=Timing(self.seconds, queue, inference + head_seconds),
+            inputs=len(cut),
             truncated=int(cut.any(axis=1).sum()),
             tokens=sum(map(len, self.sentences)),
             unknown=self.unknown,

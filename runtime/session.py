@@ -48,7 +48,7 @@ class OrtSession:
         # A memory pattern is kept for every shape met, and the arena keeps the most it ever held.
         options.enable_mem_pattern = False
         options.enable_cpu_mem_arena = False
-        options.log_severity_level = 3
+        options.log_severity_level = 4  # what fails is raised, and logged once in our own shape
         try:
             self._session = onnxruntime.InferenceSession(
                 graph, options, providers=_providers(wants_cuda)

@@ -16,7 +16,7 @@ from text.batch import collate
 from text.parse import ParseJob, Parser
 from text.structure import tree_distance
 from training import tasks
-from training.evaluate import Server, accuracy
+from training.evaluate import Server, measure
 
 BUNDLES = Path("bundles")
 NAMES = sorted(card.parent.name for card in BUNDLES.glob("*/card.json"))
@@ -112,7 +112,7 @@ def test_it_tells_praise_from_blame(client: httpx.Client, text: str, label: str)
 @pytest.mark.skipif(not DATA.is_dir(), reason="the datasets are not here")
 @pytest.mark.parametrize(("model", "task"), FLOORS)
 def test_scores_over_http_are_the_cards(client: httpx.Client, model: str, task: str) -> None:
-    score = accuracy(tasks.get(task), "test", DATA, Server(str(client.base_url), model, client))
+    (score,) = measure(tasks.get(task), "test", DATA, Server(str(client.base_url), model, client))
     assert score.value >= FLOORS[model, task]
     card = json.loads((BUNDLES / model / "card.json").read_text())
     claimed = {(one["dataset"], one["split"]): one["value"] for one in card["scores"]}

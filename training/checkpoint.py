@@ -40,3 +40,4 @@ class Progress:
     epoch: int = 0
     best_epoch: int = 0
     best_score: float = -math.inf
+    lowest_loss: float = math.inf

@@ -24,7 +24,7 @@ class WordsConfig(Section):
     """The vocabulary and the vectors its words begin with."""
 
     vectors: str = "wordbridge"
-    """`wordbridge`, `minilm`, or the path of a GloVe text file."""
+    """`wordbridge`, `minilm`, `word2vec` (trained on the run's own texts), or the path of a GloVe text file."""
     dim: int = Field(default=300, gt=0)
     scale: float = Field(default=1.0, gt=0)
     """Standard deviation of the vectors' values once loaded, times sqrt(dim): the usual length of a vector."""
@@ -52,8 +52,15 @@ class HeadConfig(Section):
 
 
 class OptimiserConfig(Section):
-    """Adam with a linear warm-up and a cosine descent to zero over the epochs."""
+    """How the layers' weights move. The word vectors always move by Adam, of which torch has a sparse form."""
 
+    name: Literal["adam", "adadelta", "sgd"] = "adam"
+    """Adadelta is DiSAN's (rate 0.5) and DSA's on SST, SGD is LAMA's (rate 0.05)."""
+    momentum: float = Field(default=0.9, ge=0, lt=1)
+    """Of SGD alone."""
+    schedule: Literal["cosine", "constant", "halve"] = "cosine"
+    """After the warm-up: down to zero over all epochs, level, or half the rates after each epoch whose
+    loss is no lower than the lowest before (DSA)."""
     rate: float = Field(default=1e-3, gt=0)
     word_rate: float = Field(default=1e-3, gt=0)
     """Rate of the word vectors, which have an optimiser of their own: only the rows of a batch move."""

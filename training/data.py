@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Self
@@ -44,6 +45,11 @@ class Parsed:
         sizes = np.diff(stops) + 2  # with [CLS] and [SEP]
         index = {text: i for text, i in self.index.items() if sizes[i] <= vocab.limit}
         return Rows(index, ids, self.heads, self.bounds, Framing(vocab, counts, stops))
+
+    def sentences(self) -> list[list[str]]:
+        """The lower-cased tokens of each distinct text."""
+        spans = pairwise(self.bounds.tolist())
+        return [[token.lower() for token in self.tokens[start:stop]] for start, stop in spans]
 
     def counts(self) -> Counter[str]:
         """How often each lower-cased token stands in the distinct texts."""
@@ -193,12 +199,18 @@ class Examples:
         sides = np.array([[rows.index[text] for text in one.texts] for one in kept], np.int64)
         return cls(rows, sides, targets(kept))
 
+    def steps(self, size: int) -> int:
+        """How many batches an epoch has."""
+        alone = len(self) > size > 1 and len(self) % size == 1
+        return -(-len(self) // size) - alone
+
     def batches(
         self, size: int, rng: np.random.Generator | None
     ) -> Iterator[tuple[list[Batch], npt.NDArray[Any]]]:
         """One `Batch` a side, and targets (B, ..). Shuffled by `rng`, else in order of length.
 
-        Shuffled, examples of like length still stand together: sorted within runs of 64 batches.
+        Shuffled, examples of like length still stand together: sorted within runs of 64 batches. A
+        last one that would stand alone joins the batch before it: batch norm has no use for one row.
         """
         lengths = np.diff(self.rows.bounds)[self.sides].max(axis=1)
         if rng is None:
@@ -210,6 +222,8 @@ class Examples:
             groups = [
                 run[start : start + size] for run in runs for start in range(0, len(run), size)
             ]
+            if len(groups) > 1 and len(groups[-1]) == 1 < size:
+                groups[-2:] = [np.concatenate(groups[-2:])]
             rng.shuffle(groups)
         for group in groups:
             sides = [

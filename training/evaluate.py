@@ -1,4 +1,4 @@
-"""Score a served model on a task: its labels, asked for over HTTP, against the split's."""
+"""Score a served model on a task: its answers, asked for over HTTP, against the split's labels."""
 
 import json
 from collections.abc import Sequence
@@ -7,21 +7,25 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import httpx
+import numpy as np
+import numpy.typing as npt
 from rich.progress import track
 
 from training import checkpoint
+from training.data import labels
 from training.errors import TrainingError
 from training.files import write_json
+from training.metrics import METRICS
 from training.tasks.base import Example, Source, Task
 
 BATCH = 64
 
 
 class Predictor(Protocol):
-    """Whatever labels examples."""
+    """Whatever answers examples."""
 
-    def predict(self, examples: Sequence[Example], *, kind: str) -> list[str]:
-        """The label of each example, in order."""
+    def predict(self, examples: Sequence[Example], task: Task) -> npt.NDArray[Any]:
+        """(N,) for each example, in order, what the metrics of the task's kind compare with its label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,7 @@ class Score:
     dataset: str
     split: str
     metric: str
-    value: float  # 0..1
+    value: float
     rows: int
 
 
@@ -41,19 +45,34 @@ class Server:
     model: str
     client: httpx.Client
 
-    def predict(self, examples: Sequence[Example], *, kind: str) -> list[str]:
-        """Raises TrainingError where the service refuses, with its own words."""
-        if kind == "nli":
-            pairs = [{"premise": one.texts[0], "hypothesis": one.texts[1]} for one in examples]
-            answer = self._post("/nli", {"pairs": pairs, "model": self.model})
-            return [result["label"] for result in answer["results"]]
-        answer = self._post(
-            "/classify",
-            {"inputs": [one.texts[0] for one in examples], "model": self.model, "top_k": 1},
-        )
-        return [ranked[0]["label"] for ranked in answer]
+    def predict(self, examples: Sequence[Example], task: Task) -> npt.NDArray[Any]:
+        """Classes, scores from 1 to 5, or cosines. A class that the task does not know is -1.
 
-    def _post(self, route: str, body: dict[str, Any]) -> Any:
+        Raises TrainingError where the service refuses, with its own words.
+        """
+        if task.kind == "relatedness":
+            pairs = [dict(zip(("a", "b"), one.texts, strict=True)) for one in examples]
+            return np.array(self._post("/relatedness", {"pairs": pairs})["scores"])
+        if task.kind == "embedding":
+            first, second = (
+                np.array(self._post("/embed", {"inputs": list(side)}))
+                for side in zip(*(one.texts for one in examples), strict=True)
+            )
+            cosines: npt.NDArray[Any] = (first * second).sum(axis=1)
+            return cosines
+        if task.kind == "nli":
+            sides = ("premise", "hypothesis")
+            pairs = [dict(zip(sides, one.texts, strict=True)) for one in examples]
+            found = [result["label"] for result in self._post("/nli", {"pairs": pairs})["results"]]
+        else:
+            inputs = [one.texts[0] for one in examples]
+            ranked = self._post("/classify", {"inputs": inputs, "top_k": 1})
+            found = [best["label"] for (best,) in ranked]
+        classes = {label: i for i, label in enumerate(task.labels)}
+        return np.array([classes.get(label, -1) for label in found])
+
+    def _post(self, route: str, fields: dict[str, Any]) -> Any:
+        body = {**fields, "model": self.model, "truncate": True}  # training cut its texts as well
         try:
             response = self.client.post(self.url + route, json=body)
         except httpx.TransportError as error:
@@ -65,20 +84,22 @@ class Server:
         return response.json()
 
 
-def accuracy(task: Task, split: str, data: Path, predictor: Predictor) -> Score:
-    """Share of the examples of `dev` or `test` whose label the predictor gives."""
+def measure(task: Task, split: str, data: Path, predictor: Predictor) -> list[Score]:
+    """Every metric of the task's kind on `dev` or `test`, the dev metric first."""
     source: Source = {"dev": task.dev, "test": task.test}[split]
     examples = source.read(data)
-    right = 0
     starts = range(0, len(examples), BATCH)
-    for start in track(starts, f"{task.name} {split}", transient=True):
-        group = examples[start : start + BATCH]
-        predicted = predictor.predict(group, kind=task.kind)
-        right += sum(
-            task.labels[int(one.label)] == label
-            for one, label in zip(group, predicted, strict=True)
-        )
-    return Score(source.name, split, "accuracy", right / len(examples), len(examples))
+    answers = np.concatenate(
+        [
+            predictor.predict(examples[start : start + BATCH], task)
+            for start in track(starts, f"{task.name} {split}", transient=True)
+        ]
+    )
+    gold = labels(examples)
+    return [
+        Score(source.name, split, name, metric(answers, gold), len(examples))
+        for name, metric in METRICS[task.kind].items()
+    ]
 
 
 def keep(score: Score, run: Path) -> None:

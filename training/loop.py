@@ -20,7 +20,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from text.parse import Parser
 from text.pieces import Lexicon
-from training import checkpoint, transformer, vectors
+from training import checkpoint, transformer, vectors, word2vec
 from training.checkpoint import Progress
 from training.config import OptimiserConfig, RunConfig
 from training.data import Examples, Parsed, parse, vocabulary
@@ -77,12 +77,15 @@ def train(config: RunConfig, paths: Paths, *, resume: bool, console: Console) ->
     train_set, dev_set, vocab, words, parser = _arrays(config, task, goal, parts, paths)
     file = checkpoint.TOKENIZER if config.transformer else checkpoint.VOCAB
     write_whole(paths.run / file, vocab.save)
-    model = make_model(config, task, words).to(config.device)
+    model = make_model(config, task, words)
+    if isinstance(words, Tensor):
+        _start_context(model.sentence.encoder, words, train_set.rows.ids)
+    model.to(config.device)
 
-    steps = config.epochs * math.ceil(len(train_set) / config.optimiser.batch)
+    steps = config.epochs * train_set.steps(config.optimiser.batch)
     rate = config.transformer.rate if config.transformer else None
     optimisers = _optimisers(model, config.optimiser, rate)
-    schedules = [_schedule(optimiser, config.optimiser.warmup, steps) for optimiser in optimisers]
+    schedules = [_schedule(optimiser, config.optimiser, steps) for optimiser in optimisers]
     average = _average(model, config.optimiser.average)
     stateful: dict[str, Stateful] = {"model": model}
     stateful |= {f"optimiser{i}": part for i, part in enumerate(optimisers)}
@@ -108,8 +111,14 @@ def train(config: RunConfig, paths: Paths, *, resume: bool, console: Console) ->
         judged = cast(Model, average.module) if average else model
         score = dev_score(goal, task.kind, judged, dev_set)
         better = score > progress.best_score
+        if config.optimiser.schedule == "halve" and loss >= progress.lowest_loss:
+            for schedule in schedules:
+                schedule.base_lrs = [rate / 2 for rate in schedule.base_lrs]
         progress = Progress(
-            epoch, epoch if better else progress.best_epoch, max(score, progress.best_score)
+            epoch=epoch,
+            best_epoch=epoch if better else progress.best_epoch,
+            best_score=max(score, progress.best_score),
+            lowest_loss=min(loss, progress.lowest_loss),
         )
         if better:
             checkpoint.save(paths.run / checkpoint.BEST, judged.state_dict())
@@ -184,15 +193,19 @@ def _arrays(
         module, pieces = transformer.load(config.transformer)
         train_set = Examples.of(train, train_texts.rows(pieces), goal.targets)
         return train_set, Examples.of(dev, dev_texts.rows(pieces)), pieces, module, parser
-    background: Counter[str] = Counter()
-    if config.words.background_min_count is not None:
-        for source in task.background:
-            background += parsed(source.read(paths.data), tree=False).counts()
-
-    words = vectors.source(config.words.vectors, paths.data)
+    background = (
+        [parsed(source.read(paths.data), tree=False) for source in task.background]
+        if config.words.background_min_count is not None
+        else []
+    )
+    words: vectors.Source
+    if config.words.vectors == "word2vec":
+        words = word2vec.train([train_texts, *background], dim=config.words.dim, seed=config.seed)
+    else:
+        words = vectors.source(config.words.vectors, paths.data)
     vocab = vocabulary(
         train_texts.counts(),
-        background,
+        sum((texts.counts() for texts in background), Counter()),
         words.has,
         min_count=config.words.min_count,
         background_min_count=config.words.background_min_count,
@@ -216,31 +229,40 @@ def _arrays(
 def _optimisers(
     model: Model, config: OptimiserConfig, transformer_rate: float | None
 ) -> list[torch.optim.Optimizer]:
-    """Adam for the layers and, unless it is frozen, a sparse one for the table of word vectors.
+    """One for the layers and, unless it is frozen, a sparse Adam for the table of word vectors.
 
     A transformer's weights are dense: they are of the first, at a rate of their own.
     """
     words = [p for p in model.sentence.embedding.parameters() if p.requires_grad]
     table = {id(p) for p in model.sentence.embedding.parameters()}
-    layers = [p for p in model.parameters() if id(p) not in table]
-    groups: list[dict[str, Any]] = [{"params": layers}]
-    if transformer_rate is not None and words:
-        groups.append({"params": words, "lr": transformer_rate})
-    optimisers: list[torch.optim.Optimizer] = [
-        torch.optim.AdamW(groups, lr=config.rate, weight_decay=config.weight_decay)
+    layers: list[dict[str, Any]] = [
+        {"params": [p for p in model.parameters() if id(p) not in table]}
     ]
+    if transformer_rate is not None and words:
+        layers.append({"params": words, "lr": transformer_rate})
+    rate, decay = config.rate, config.weight_decay
+    optimisers: list[torch.optim.Optimizer] = []
+    if config.name == "adam":
+        optimisers.append(torch.optim.AdamW(layers, lr=rate, weight_decay=decay))
+    elif config.name == "adadelta":
+        optimisers.append(torch.optim.Adadelta(layers, lr=rate, weight_decay=decay))
+    else:
+        momentum = config.momentum
+        optimisers.append(torch.optim.SGD(layers, lr=rate, momentum=momentum, weight_decay=decay))
     if words and transformer_rate is None:
         optimisers.append(torch.optim.SparseAdam(words, lr=config.word_rate))
     return optimisers
 
 
-def _schedule(optimiser: torch.optim.Optimizer, warmup: float, steps: int) -> LambdaLR:
-    """Up in a line over the first `warmup` of all steps, down along a cosine over the rest."""
-    rise = max(1, round(warmup * steps))
+def _schedule(optimiser: torch.optim.Optimizer, config: OptimiserConfig, steps: int) -> LambdaLR:
+    """Up in a line over the first `warmup` of all steps; then down along a cosine, or level."""
+    rise = max(1, round(config.warmup * steps))
 
     def factor(step: int) -> float:
         if step < rise:
             return (step + 1) / rise
+        if config.schedule != "cosine":
+            return 1.0
         return 0.5 * (1 + math.cos(math.pi * min(1.0, (step - rise) / max(1, steps - rise))))
 
     return LambdaLR(optimiser, factor)
@@ -262,14 +284,20 @@ def _restore(state: Mapping[str, Any], parts: Mapping[str, Stateful]) -> Progres
 
 
 def _commit() -> str:
-    """The commit of the source that trains, "-dirty" behind it where the tree is not committed; "" without git."""
-    git = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--abbrev=12"],
-        cwd=Path(__file__).parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    """The commit of the source that trains, "-dirty" behind it where the tree is not committed.
+
+    "" where git is not installed, or the source is not in a repository.
+    """
+    try:
+        git = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except FileNotFoundError:
+        return ""
     return git.stdout.strip()
 
 
@@ -288,9 +316,9 @@ def _epoch(
     model.train()
     total = 0.0
     dense = [p for group in optimisers[0].param_groups for p in group["params"]]
-    count = math.ceil(len(examples) / config.optimiser.batch)
+    size = config.optimiser.batch
     for step, (sides, targets) in enumerate(
-        track(examples.batches(config.optimiser.batch, rng), title, count, transient=True)
+        track(examples.batches(size, rng), title, examples.steps(size), transient=True)
     ):
         loss = goal.loss(model, sides, torch.from_numpy(targets).to(config.device))
         for optimiser in optimisers:

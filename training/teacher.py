@@ -18,28 +18,33 @@ SIZE = 384
 def vectors(texts: Sequence[str], cache: Path, device: str) -> npt.NDArray[np.float16]:
     """(N, SIZE) float16, each of length 1; every distinct text is encoded once, on every core there is."""
     index = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+    kept = file(list(index), cache)
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        table = _encode(list(index), device).astype(np.float16)
+        write_whole(kept, lambda part: save(part, table))
+    with np.load(kept) as archive:
+        loaded: npt.NDArray[np.float16] = archive["vectors"]
+    return loaded[[index[text] for text in texts]]
+
+
+def file(distinct: Sequence[str], cache: Path) -> Path:
+    """Where the vectors of these texts, in this order, are kept."""
     digest = hashlib.sha256(minilm.PACKAGE.encode())
-    for text in index:
+    for text in distinct:
         digest.update(text.encode() + b"\0")
-    file = cache / f"teacher-{digest.hexdigest()[:24]}.npz"
-    if not file.exists():
-        threads = torch.get_num_threads()
-        torch.set_num_threads(len(os.sched_getaffinity(0)))
-        try:
-            table = minilm.unit_vectors(minilm.load(device), list(index)).astype(np.float16)
-        finally:
-            torch.set_num_threads(threads)
-        _keep(file, table)
-    with np.load(file) as archive:
-        kept: npt.NDArray[np.float16] = archive["vectors"]
-    return kept[[index[text] for text in texts]]
+    return cache / f"teacher-{digest.hexdigest()[:24]}.npz"
 
 
-def _keep(file: Path, table: npt.NDArray[np.float16]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
+def save(path: Path, table: npt.NDArray[np.float16]) -> None:
+    with path.open("wb") as out:  # given a name, numpy would append .npz to it
+        np.savez(out, vectors=table)
 
-    def write(part: Path) -> None:
-        with part.open("wb") as out:  # given a name, numpy would append .npz to it
-            np.savez(out, vectors=table)
 
-    write_whole(file, write)
+def _encode(texts: list[str], device: str) -> npt.NDArray[np.float32]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    try:
+        return minilm.unit_vectors(minilm.load(device), texts)
+    finally:
+        torch.set_num_threads(threads)

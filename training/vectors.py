@@ -92,7 +92,7 @@ def source(name: str, data: Path) -> Source:
         return MiniLM()
     if not Path(name).is_file():
         raise DataMissing(
-            f"words.vectors: {name!r} is neither wordbridge nor minilm nor a GloVe text file"
+            f"words.vectors: {name!r} is neither wordbridge, minilm nor word2vec, nor a GloVe text file"
         )
     return Table.glove(Path(name))
 

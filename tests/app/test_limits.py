@@ -38,8 +38,13 @@ def stalled(workers: set[int]) -> Iterator[None]:
 async def tight(serve: Serve) -> AsyncIterator[tuple[httpx.AsyncClient, set[int]]]:
     """A service with a queue of two inputs and two seconds, and the ids of its workers."""
     before = {child.pid for child in multiprocessing.active_children()}
+    # No cache: it would answer while the workers stand still.
     async with serve(
-        max_queue=2, max_batch_inputs=2, request_timeout=2, cors_origins=("https://a.example",)
+        cache_items=0,
+        max_queue=2,
+        max_batch_inputs=2,
+        request_timeout=2,
+        cors_origins=("https://a.example",),
     ) as client:
         after = {child.pid for child in multiprocessing.active_children()}
         yield client, {pid for pid in after - before if pid is not None}

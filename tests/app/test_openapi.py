@@ -9,7 +9,7 @@ from app.answers import ERRORS
 from app.main import create_app
 from app.settings import Settings
 
-WORK = ("/", "/embed", "/nli", "/classify", "/tokenize")
+WORK = ("/", "/embed", "/nli", "/relatedness", "/classify", "/tokenize")
 
 
 @pytest.fixture(scope="module")

@@ -118,7 +118,8 @@ def test_prometheus_scrapes_and_the_health_check_passes(
     assert (linted.returncode, linted.stdout, linted.stderr) == (0, b"", b"")
 
     config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
-    config["global"]["scrape_interval"] = "200ms"
+    config["global"] = {"scrape_interval": "200ms", "evaluation_interval": "200ms"}
+    config["rule_files"] = [str(ROOT / "deploy/prometheus/rules.yml")]
     config["scrape_configs"][0]["static_configs"][0]["targets"] = [f"127.0.0.1:{port}"]
     (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(config))
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -151,6 +152,8 @@ def test_prometheus_scrapes_and_the_health_check_passes(
         assert answered(requests.format("/classify", "tiny-sst2", "200")) == 2
         assert answered(requests.format("other", "none", "404")) == 1
         assert answered('heedful_model_info{model="tiny-sst2", task="sst2"}') == 1
+        assert wait_for(lambda: answered("heedful:requests:rate5m"), "a recorded rate") >= 0
+        assert answered('count(ALERTS{alertname="HeedfulWrongProvider"})') is None
     finally:
         watcher.terminate()
         watcher.wait(PATIENCE)
@@ -162,7 +165,8 @@ def test_prometheus_scrapes_and_the_health_check_passes(
     lines = [json.loads(line) for line in process.log.splitlines()]  # uvicorn's among them
     assert {line["logger"] for line in lines} >= {"uvicorn.error", "heedful.access"}
     [line] = [line for line in lines if line.get("request_id") == "the-second"]
-    assert line["message"] == "POST /classify 200"
+    assert (line["message"], line["method"], line["route"]) == ("request", "POST", "/classify")
+    assert (line["status"], line["inputs"]) == (200, 1)
     assert line["model"] == "tiny-sst2"
     assert line["duration_ms"] > 0
     assert "secret" not in process.log

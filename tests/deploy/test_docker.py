@@ -94,7 +94,7 @@ def test_compose_mounts_what_exists(compose: dict[str, Any]) -> None:
         for volume in service.get("volumes", []):
             source = volume.split(":")[0]
             if source.startswith("."):
-                assert (ROOT / source).is_file(), f"{name}: {source}"
+                assert (ROOT / source).exists(), f"{name}: {source}"
             else:
                 assert source in compose["volumes"]
 
@@ -110,3 +110,8 @@ def test_prometheus_scrapes_the_service_by_its_name_and_port(compose: dict[str, 
     [published] = compose["services"][name]["ports"]
     assert published.split(":")[-1] == port
     assert published.startswith("127.0.0.1:")  # open to this machine only
+
+
+def test_everything_is_open_to_this_machine_only(compose: dict[str, Any]) -> None:
+    for service in compose["services"].values():
+        assert all(port.startswith("127.0.0.1:") for port in service["ports"])

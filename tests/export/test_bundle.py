@@ -4,6 +4,8 @@ import copy
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import onnxruntime
 import pytest
 import torch
 from torch import Tensor, nn
@@ -11,6 +13,7 @@ from torch import Tensor, nn
 from export.bundle import export_bundle
 from export.errors import ExportError, ParityError
 from export.parity import TOLERANCE
+from models.heads import RelatednessHead
 from runtime.bundle import Bundle, read
 from runtime.errors import BundleError
 from tests.export.trained import DIM, LABELS, MAX_TOKENS, trained
@@ -102,3 +105,23 @@ def test_weights_that_float16_cannot_hold_are_refused_by_name(tmp_path: Path) ->
     with pytest.raises(ExportError, match=r"encoder\.attention\.key\.weight is beyond float16"):
         export_bundle(start, tmp_path / "x")
     assert not list(tmp_path.iterdir())
+
+
+def test_relatedness_has_five_scores_and_no_labels(tmp_path: Path) -> None:
+    start = trained("relatedness", average=True)
+    card = export_bundle(start, tmp_path / "ms-san-related")
+    assert (card.kind, card.labels) == ("relatedness", ())
+    assert card.parity.max_abs_error <= TOLERANCE
+    session = onnxruntime.InferenceSession(
+        tmp_path / "ms-san-related/head.onnx", providers=["CPUExecutionProvider"]
+    )
+    sides = torch.randn(2, 3, 2 * DIM)
+    (logits,) = session.run(None, {"first": sides[0].numpy(), "second": sides[1].numpy()})
+    assert start.head is not None
+    expected = start.head.eval()(*sides).detach()
+    np.testing.assert_allclose(logits, expected, atol=1e-2)  # the weights are rounded
+    four = replace(start, head=RelatednessHead(2 * DIM, hidden=4))
+    assert isinstance(four.head, RelatednessHead)
+    four.head.layers[-1] = nn.Linear(4, 4)
+    with pytest.raises(BundleError, match=r"head\.onnx: gives \(1, 4\), the card says \(1, 5\)"):
+        export_bundle(four, tmp_path / "x")

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from export.bundle import Trained
-from models.heads import ClassificationHead, NLIHead
+from models.heads import ClassificationHead, NLIHead, RelatednessHead
 from models.masks import token_mask
 from models.registry import ENCODERS, build
 from models.sentence import Encoder, SentenceEncoder, word_table
@@ -19,6 +19,7 @@ DIM, WORDS, MAX_TOKENS = 24, 50, 40
 LABELS: dict[Kind, tuple[str, ...]] = {
     "nli": ("contradiction", "entailment", "neutral"),
     "classification": ("negative", "positive"),
+    "relatedness": (),
     "embedding": (),
 }
 
@@ -66,6 +67,7 @@ def trained(
     heads: dict[Kind, nn.Module | None] = {
         "nli": NLIHead(2 * DIM, hidden=16, dropout=0.3),
         "classification": ClassificationHead(2 * DIM, hidden=16, classes=2),
+        "relatedness": RelatednessHead(2 * DIM, hidden=16),
         "embedding": None,
     }
     return Trained(

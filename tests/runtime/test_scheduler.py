@@ -76,7 +76,13 @@ def sentence(*ids: int) -> Sentence:
 
 
 def encoder(session: HeldSession, cost: str = "linear", name: str = "tiny") -> Encoder:
-    fields: dict[str, Any] = {"name": name, "tree": False, "alpha": None, "cost": cost}
+    fields: dict[str, Any] = {
+        "name": name,
+        "version": name,
+        "tree": False,
+        "alpha": None,
+        "cost": cost,
+    }
     card = Card.model_construct(**fields)  # no more of it is read here
     return Encoder(card, session)
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 from tests.builders import BuiltParser
 from text.parse import ParseJob, Parser
@@ -91,7 +92,7 @@ def test_batches_hold_every_example_once(pipeline: BuiltParser, cache: Path) -> 
     def seen(rng: np.random.Generator | None) -> Counter[tuple[bytes, bytes, int]]:
         found: Counter[tuple[bytes, bytes, int]] = Counter()
         for (first, second), labels in examples.batches(2, rng):
-            assert len(first.ids) == len(second.ids) == len(labels) <= 2
+            assert len(first.ids) == len(second.ids) == len(labels) <= 3
             for row, label in enumerate(labels):
                 cut = [side.ids[row, : side.lengths[row]].tobytes() for side in (first, second)]
                 found[cut[0], cut[1], int(label)] += 1
@@ -99,3 +100,35 @@ def test_batches_hold_every_example_once(pipeline: BuiltParser, cache: Path) -> 
 
     assert seen(None) == seen(np.random.default_rng(1))
     assert sum(seen(None).values()) == len(pairs)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 8, 9])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_last_row_alone_joins_the_batch_before_it(
+    pipeline: BuiltParser, cache: Path, count: int, size: int
+) -> None:
+    examples = Examples.of(
+        [Example((TEXTS[i % 3],), i) for i in range(count)],
+        parsed(pipeline, cache).rows(Vocab(["a"])),
+    )
+    groups = [targets for _, targets in examples.batches(size, np.random.default_rng(0))]
+    assert sorted(np.concatenate(groups)) == list(range(count))
+    assert len(groups) == examples.steps(size)
+    sizes = [len(group) for group in groups]
+    assert max(sizes) <= size + 1
+    assert sizes.count(size + 1) <= 1
+    if size > 1 and count > 1:
+        assert min(sizes) > 1
+
+
+def test_a_row_alone_behind_a_whole_run_of_batches_joins_too(
+    pipeline: BuiltParser, cache: Path
+) -> None:
+    """Batches are cut out of runs of 64."""
+    examples = Examples.of(
+        [Example((TEXTS[0],), i) for i in range(64 * 2 + 1)],
+        parsed(pipeline, cache).rows(Vocab(["a"])),
+    )
+    sizes = [len(targets) for _, targets in examples.batches(2, np.random.default_rng(0))]
+    assert sorted(sizes) == [2] * 63 + [3]
+    assert examples.steps(2) == 64

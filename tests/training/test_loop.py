@@ -9,7 +9,7 @@ from rich.console import Console
 
 from tests.builders import BuiltParser
 from training import checkpoint, loop
-from training.config import RunConfig
+from training.config import OptimiserConfig, RunConfig
 from training.errors import ConfigError
 from training.loop import Paths
 
@@ -81,3 +81,94 @@ def test_frozen_vectors_stay(config: RunConfig, paths: Paths) -> None:
     loop.train(frozen.model_copy(update={"epochs": 4}), other, resume=False, console=quiet())
     second = checkpoint.load(other.run / checkpoint.LAST)["model"]["sentence.embedding.weight"]
     np.testing.assert_array_equal(first.numpy(), second.numpy())
+
+
+def with_optimiser(config: RunConfig, epochs: int, **fields: object) -> RunConfig:
+    optimiser = config.optimiser.model_copy(update=fields)
+    return config.model_copy(update={"optimiser": optimiser, "epochs": epochs, "patience": epochs})
+
+
+def losses(paths: Paths) -> list[float]:
+    log = (paths.run / checkpoint.LOG).read_text().splitlines()
+    return [json.loads(line)["loss"] for line in log]
+
+
+@pytest.mark.parametrize(
+    ("name", "rate", "keeps"),
+    [
+        ("adam", 0.01, "exp_avg_sq"),
+        ("adadelta", 0.5, "acc_delta"),
+        ("sgd", 0.05, "momentum_buffer"),
+    ],
+)
+def test_the_papers_optimisers_learn(
+    config: RunConfig, paths: Paths, name: str, rate: float, keeps: str
+) -> None:
+    config = with_optimiser(config, 6, name=name, rate=rate, schedule="constant")
+    loop.train(config, paths, resume=False, console=quiet())
+    first, *_, last = losses(paths)
+    assert last < first
+    layers, words = (checkpoint.load(paths.run / checkpoint.LAST)[f"optimiser{i}"] for i in (0, 1))
+    assert keeps in layers["state"][0]
+    assert layers["param_groups"][0]["lr"] == rate
+    assert "exp_avg_sq" in words["state"][0]  # Adam, whatever the layers have
+
+
+def test_the_rate_is_halved_when_the_loss_stalls(config: RunConfig, paths: Paths) -> None:
+    config = with_optimiser(config, 8, name="sgd", rate=4.0, schedule="halve", warmup=0.0)
+    loop.train(config, paths, resume=False, console=quiet())
+    found = losses(paths)
+    stalls = sum(loss >= min(found[:i]) for i, loss in enumerate(found) if i)
+    assert stalls
+    state = checkpoint.load(paths.run / checkpoint.LAST)
+    assert state["schedule0"]["base_lrs"] == [4.0 / 2**stalls]
+    assert state["schedule1"]["base_lrs"] == [config.optimiser.word_rate / 2**stalls]
+
+
+def test_batch_norm_meets_no_row_that_stands_alone(config: RunConfig, paths: Paths) -> None:
+    """24 phrases in batches of 23."""
+    config = with_optimiser(config, 1, batch=23)
+    dsa = {"name": "dsa", "config": {"layers": 1, "size": 6}}
+    config = RunConfig.model_validate({**config.model_dump(), "encoder": dsa})
+    record = loop.train(config, paths, resume=False, console=quiet())
+    assert [part["rows"] for part in record["data"]] == [24]
+
+
+def test_a_run_without_git_has_no_commit(
+    config: RunConfig, paths: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    config = config.model_copy(update={"epochs": 1})
+    assert loop.train(config, paths, resume=False, console=quiet())["commit"] == ""
+
+
+def test_a_run_outside_a_repository_has_no_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "none"))
+    assert loop._commit() == ""
+
+
+class Ticks(torch.optim.SGD):
+    """An optimiser of one weight."""
+
+    def __init__(self) -> None:
+        super().__init__([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "constant", "halve"])
+def test_rates_rise_and_then_follow_their_schedule(schedule: str) -> None:
+    chosen = OptimiserConfig.model_validate({"schedule": schedule, "warmup": 0.2})
+    optimiser = Ticks()
+    rates = loop._schedule(optimiser, chosen, 20)
+    found = []
+    for _ in range(20):
+        found.append(optimiser.param_groups[0]["lr"])
+        optimiser.step()
+        rates.step()
+    np.testing.assert_allclose(found[:4], [0.25, 0.5, 0.75, 1.0])
+    if schedule == "cosine":
+        expected = [(1 + np.cos(np.pi * (step - 4) / 16)) / 2 for step in range(4, 20)]
+    else:
+        expected = [1.0] * 16
+    np.testing.assert_allclose(found[4:], expected)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.heads import SCORES
@@ -86,6 +86,7 @@ def test_relatedness_learns_the_spread_score(config: RunConfig) -> None:
     np.testing.assert_allclose(numbers(goal.answer(model, batch)), answers, rtol=1e-5)
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(1, SCORES), min_size=1, max_size=8))
 def test_a_spread_score_stands_on_its_two_neighbours(scores: list[float]) -> None:
     rows = spread(np.array(scores))

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 from training import tasks
 from training.errors import ConfigError, DataError, DataMissing
 from training.tasks.base import Example, records
+from training.tasks.embed import sentences
 from training.tasks.sst import nodes
 
 
@@ -87,3 +89,63 @@ def test_a_broken_line_is_named(tmp_path: Path) -> None:
 def test_an_unknown_task_names_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="sst2"):
         tasks.get("sst3")
+
+
+def test_a_text_is_cut_into_sentences() -> None:
+    text = 'It is 3.5 m. "Is it?" she said<br /><br />Then they left ... e.g. home! ' + "Far " * 41
+    assert sentences(text) == ["It is 3.5 m.", '"Is it?" she said', "Then they left ... e.g. home!"]
+
+
+def test_embed_reads_no_sentence_that_it_is_judged_on(tmp_path: Path) -> None:
+    (tmp_path / "stsb").mkdir()
+    (tmp_path / "stsb/dev.jsonl").write_text('{"a": "A dog.", "b": "A man.", "score": 2.5}\n')
+    (tmp_path / "cr").mkdir()
+    texts = ["A dog.", "The camera is good. It is small.", "It is small.", "A man."]
+    (tmp_path / "cr/all.jsonl").write_text(
+        "".join(json.dumps({"text": text, "label": "positive"}) + "\n" for text in texts)
+    )
+    task = tasks.get("embed")
+    (source,) = (source for source in task.train if source.name == "cr/all")
+    found = [one.texts for one in source.read(tmp_path)]
+    assert found == [("The camera is good.",), ("It is small.",)]
+    assert task.dev.read(tmp_path) == [Example(("A dog.", "A man."), 2.5)]
+
+
+SICK = (
+    "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
+    '1\tA "dog\tA man\t3.2\tNEUTRAL\n2\tA kid\tNo kid\t1\tCONTRADICTION\n'
+)
+PAIRS = [{"a": 'A "dog', "b": "A man", "score": 3.2, "label": "neutral"},
+         {"a": "A kid", "b": "No kid", "score": 1, "label": "contradiction"}]  # fmt: skip
+
+
+@pytest.mark.parametrize("official", [True, False])
+def test_sick_as_the_table_and_as_lines(tmp_path: Path, official: bool) -> None:
+    if official:
+        (tmp_path / "SICK_trial.txt").write_text(SICK)
+    else:
+        (tmp_path / "sick").mkdir()
+        (tmp_path / "sick/dev.jsonl").write_text("".join(json.dumps(p) + "\n" for p in PAIRS))
+    texts = [('A "dog', "A man"), ("A kid", "No kid")]
+    for task, labels in (("sick-relatedness", (3.2, 1.0)), ("sick-entailment", (1, 2))):
+        expected = [Example(pair, label) for pair, label in zip(texts, labels, strict=True)]
+        assert tasks.get(task).dev.read(tmp_path) == expected
+
+
+def test_a_table_that_is_not_sick_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "SICK_trial.txt").write_text(SICK.replace("relatedness_score", "score"))
+    with pytest.raises(DataError, match=r"SICK_trial\.txt is not laid out as SICK"):
+        tasks.get("sick-relatedness").dev.read(tmp_path)
+
+
+def test_stsb_as_the_table_and_its_scores_from_1_to_5(tmp_path: Path) -> None:
+    (tmp_path / "stsbenchmark").mkdir()
+    line = "main-captions\tMSRvid\t2012test\t0001\t{}\tA man.\tA dog.\textra\n"
+    table = tmp_path / "stsbenchmark/sts-test.csv"
+    table.write_text(line.format("0.000") + line.format("5.0"))
+    pair = ("A man.", "A dog.")
+    assert tasks.get("embed").test.read(tmp_path) == [Example(pair, 0.0), Example(pair, 5.0)]
+    assert tasks.get("stsb").test.read(tmp_path) == [Example(pair, 1.0), Example(pair, 5.0)]
+    table.write_text("A man.\tA dog.\n")
+    with pytest.raises(DataError, match="not laid out as STS-B"):
+        tasks.get("stsb").test.read(tmp_path)

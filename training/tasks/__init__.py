@@ -1,10 +1,12 @@
 """The datasets by name, one file each."""
 
 from training.errors import ConfigError
-from training.tasks import nli, sick, sst
+from training.tasks import embed, nli, sick, sst, stsb
 from training.tasks.base import Example, Task
 
-TASKS: dict[str, Task] = {task.name: task for task in (*sst.TASKS, *nli.TASKS, *sick.TASKS)}
+TASKS: dict[str, Task] = {
+    task.name: task for task in (*sst.TASKS, *nli.TASKS, *sick.TASKS, *stsb.TASKS, *embed.TASKS)
+}
 
 __all__ = ["TASKS", "Example", "Task", "get"]
 

@@ -102,4 +102,7 @@ def _task(name: str, labels: tuple[str, ...], classes: Callable[[int], int | Non
     )
 
 
+WHOLE_TRAIN = Source("sst", LICENCE, "whole train sentences", _sentences("train", five))
+"""For tasks that learn from sentences, not from phrases."""
+
 TASKS = (_task("sst5", FIVE, five), _task("sst2", TWO, two))

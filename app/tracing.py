@@ -1,0 +1,90 @@
+"""Spans of requests for OpenTelemetry (the extra `otel`), made when a request has ended.
+
+Its own variables decide: nothing is imported unless one of ENDPOINTS is set. The spans come from
+what the record holds, so that the way of a request is the same with tracing and without.
+"""
+
+import os
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Self
+
+from app.record import Record
+from runtime.errors import StartupError
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+
+ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+
+
+class Tracing:
+    """A span for each request, with its stages below it. They hold no text."""
+
+    def __init__(self, provider: "TracerProvider") -> None:
+        self._provider = provider
+        self._tracer = provider.get_tracer("heedful")
+
+    @classmethod
+    def from_environment(cls) -> Self | None:
+        """None unless an endpoint is set. Raises StartupError where the extra is not installed."""
+        asked = [name for name in ENDPOINTS if os.environ.get(name)]
+        if not asked:
+            return None
+        try:
+            from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+            from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+            from opentelemetry.sdk.trace import TracerProvider
+            from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        except ImportError as error:
+            raise StartupError(
+                f"{asked[0]} is set, but OpenTelemetry is not installed: "
+                "pip install 'heedful[otel]', or unset it"
+            ) from error
+        named = {SERVICE_NAME: os.environ.get("OTEL_SERVICE_NAME", "heedful")}
+        provider = TracerProvider(resource=Resource.create(named))
+        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        return cls(provider)
+
+    def request(self, kept: Record, headers: Mapping[str, str], method: str, status: int) -> None:
+        """A request has ended now. `headers` may name the caller's span (W3C traceparent)."""
+        from opentelemetry.propagate import extract
+        from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context
+
+        offset = time.time() - time.perf_counter()  # the record's clock -> seconds since 1970
+
+        def at(seconds: float) -> int:
+            return int((offset + seconds) * 1e9)
+
+        span = self._tracer.start_span(
+            f"{method} {kept.route}",
+            context=extract(headers),
+            kind=SpanKind.SERVER,
+            start_time=at(kept.started),
+            attributes={
+                "http.request.method": method,
+                "http.route": kept.route,
+                "http.response.status_code": status,
+                "heedful.request_id": kept.id,
+                "heedful.model": kept.model,
+            },
+        )
+        if kept.refusal is not None:
+            span.set_attribute("error.type", kept.refusal)
+        if status >= 500:
+            span.set_status(Status(StatusCode.ERROR))
+        if kept.result is not None and kept.answered is not None:
+            span.set_attribute("heedful.inputs", kept.result.inputs)
+            timing = kept.result.timing
+            stages = {"parse": timing.parse, "queue": timing.queue, "inference": timing.inference}
+            start = kept.answered - sum(stages.values())
+            inside = set_span_in_context(span)
+            for stage, seconds in stages.items():
+                child = self._tracer.start_span(stage, context=inside, start_time=at(start))
+                start += seconds
+                child.end(at(start))
+        span.end(at(time.perf_counter()))
+
+    def close(self) -> None:
+        """Send the spans that wait; take no more."""
+        self._provider.shutdown()

@@ -1,0 +1,144 @@
+"""What a real process logs: a line a request, in one shape, and never a text or a key."""
+
+import json
+import re
+import shutil
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import httpx
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+from runtime.bundle import ENCODER, VOCAB, write
+from tests.builders import WORDS, build_bundle, build_parser
+from tests.process import PATIENCE, Process
+from text.vocab import SPECIAL
+
+SECRET, KEY, WRONG_KEY = "Zanzibar", "sesame-7f3a", "barley-11c9"
+POISON = "wash"
+"""The word on which the model `tiny-broken` fails."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    models = tmp_path_factory.mktemp("private") / "bundles"
+    models.mkdir()
+    parser = build_parser(models / "parser")
+    build_bundle(models, parser, name="tiny-flat", kind="embedding", tree=False)
+    card = build_bundle(models, parser, name="tiny-broken", kind="embedding", tree=False)
+    files = {name: (models / card.name / name).read_bytes() for name in (ENCODER, VOCAB)}
+    fields = card.model_dump(exclude={"format", "name", "version", "files"})
+    shutil.rmtree(models / card.name)
+    write(models / card.name, fields, {**files, ENCODER: broken(files[ENCODER])})
+    return models
+
+
+def broken(encoder: bytes) -> bytes:
+    """The graph behind a table that sends POISON to a row that the word table does not have."""
+    model = onnx.load_model_from_string(encoder)
+    rows = np.arange(len(SPECIAL) + len(WORDS))
+    rows[len(SPECIAL) + WORDS.index(POISON)] = 10**6
+    model.graph.initializer.append(numpy_helper.from_array(rows, "rows"))
+    [look_up] = [node for node in model.graph.node if list(node.input) == ["table", "ids"]]
+    look_up.input[1] = "mapped"
+    model.graph.node.insert(0, helper.make_node("Gather", ["rows", "ids"], ["mapped"]))
+    serialised: bytes = model.SerializeToString()
+    return serialised
+
+
+def hostile(url: str, known: httpx.Client) -> list[int]:
+    """Requests that hold SECRET wherever a client can put it; their statuses."""
+    long = f"{SECRET} " * 40
+    flat = {"model": "tiny-flat"}
+    answers = [
+        known.post("/embed", json={"inputs": [SECRET, f"the {SECRET} dog"], **flat}),
+        known.post("/embed", json={"inputs": long, "truncate": True, **flat}),
+        known.post("/embed", json={"inputs": long, **flat}),
+        known.post("/embed", json={"inputs": f"{SECRET}\0", **flat}),
+        known.post("/embed", json={"inputs": {SECRET: SECRET}}),
+        known.post("/embed", json={"inputs": "dog", SECRET: 1}),
+        known.post("/embed", json={"inputs": "dog", "model": SECRET}),
+        known.post("/embed", json={"inputs": f"{POISON} {SECRET}", "model": "tiny-broken"}),
+        known.post("/embed", content=f'{{"inputs": "{SECRET}'.encode()),
+        known.post("/embed", json={"inputs": SECRET * 1000}),
+        known.post(f"/{SECRET}", params={"key": KEY}),
+        known.get("/embed", params={SECRET: SECRET}),
+        known.get("/models", headers={"X-Request-Id": f"{SECRET} with a blank"}),
+        httpx.post(f"{url}/embed", json={"inputs": SECRET}),
+        httpx.get(f"{url}/models", headers={"Authorization": f"Bearer {WRONG_KEY}"}),
+        httpx.get(f"{url}/models", headers={"Authorization": WRONG_KEY}),
+    ]
+    return [answer.status_code for answer in answers]
+
+
+@pytest.fixture(params=["text", "json"])
+def shape(request: pytest.FixtureRequest) -> Literal["text", "json"]:
+    found: Literal["text", "json"] = request.param
+    return found
+
+
+@pytest.fixture
+def process(folder: Path, tmp_path: Path, shape: str) -> Iterator[Process]:
+    flags = {"port": "0", "models": str(folder), "parse-workers": "1", "threads": "1"}
+    flags |= {"log-format": shape, "max-body-bytes": "4000"}
+    process = Process(tmp_path / "log", flags, {"HEEDFUL_API_KEY": KEY})
+    yield process
+    process.close()
+
+
+def test_neither_texts_nor_keys_are_logged_and_each_request_is_one_line(
+    process: Process, shape: str
+) -> None:
+    url = process.ready()
+    headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
+    with httpx.Client(base_url=url, headers=headers, timeout=PATIENCE) as known:
+        statuses = hostile(url, known)
+        answer = known.post("/embed", json={"inputs": ["a", "b"]}, headers={"X-Request-Id": "mine"})
+        assert answer.status_code == 200
+    assert statuses == [
+        *(200, 200, 422, 422, 422, 422, 404, 500, 400, 413, 404, 405, 200),
+        *(401, 401, 401),
+    ]
+    host, port = url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=PATIENCE) as raw:
+        raw.sendall(f"{SECRET} {KEY} is no HTTP\r\n\r\n".encode())
+        assert raw.recv(100).startswith(b"HTTP/1.1 400")
+    process.popen.send_signal(signal.SIGTERM)
+    assert process.exit_status() == 0
+    log = process.log
+    for private in (SECRET, KEY, WRONG_KEY, POISON + " "):
+        assert private not in log
+    assert "Traceback" in log  # the 500's cause is there all the same
+    assert "Invalid HTTP request" in log  # uvicorn's own
+    lines = log.splitlines()
+    if shape == "json":
+        found = [json.loads(line) for line in lines]
+        assert all({"time", "level", "logger", "message"} <= line.keys() for line in found)
+        requests = [line for line in found if line["logger"] == "heedful.access"]
+        work = [line for line in requests if line["route"] not in ("/ready", "/health")]
+        assert sorted(line["status"] for line in work) == sorted([*statuses, 200])
+        [mine] = [line for line in requests if line["request_id"] == "mine"]
+        del mine["time"], mine["duration_ms"]
+        assert mine == {
+            "level": "info",
+            "logger": "heedful.access",
+            "message": "request",
+            "request_id": "mine",
+            "method": "POST",
+            "route": "/embed",
+            "status": 200,
+            "model": "tiny-broken",
+            "inputs": 2,
+        }
+    else:
+        start = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z (INFO|WARNING|ERROR) [\w.]+ ")
+        assert start.match(lines[0])
+        [mine_line] = [line for line in lines if "request_id=mine" in line]
+        assert start.match(mine_line)
+        assert " method=POST route=/embed status=200 " in mine_line

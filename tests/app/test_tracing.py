@@ -1,0 +1,139 @@
+"""Spans, as OpenTelemetry's own SDK receives them; and that nothing is traced unasked."""
+
+import http.server
+import sys
+import threading
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+
+from app.tracing import ENDPOINTS, Tracing
+from runtime.errors import StartupError
+from tests.app.conftest import Serve
+
+pytest.importorskip("opentelemetry.sdk", reason="the extra otel is not installed")
+
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, StatusCode
+
+pytestmark = pytest.mark.anyio
+
+TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+
+
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
+    """What an application that is made now sends."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(Tracing, "from_environment", lambda: Tracing(provider))
+    return exporter
+
+
+def names(spans: tuple[ReadableSpan, ...]) -> list[str]:
+    return [span.name for span in spans]
+
+
+async def test_a_request_is_a_span_with_its_stages_below(
+    serve: Serve, spans: InMemorySpanExporter
+) -> None:
+    async with serve() as client:
+        sent = {"traceparent": f"00-{TRACE}-{PARENT}-01", "X-Request-Id": "mine"}
+        await client.post("/classify", json={"inputs": ["the kids", "dog"]}, headers=sent)
+        await client.get("/health")
+    *stages, request = spans.get_finished_spans()
+    assert names((*stages, request)) == ["parse", "queue", "inference", "POST /classify"]
+    assert request.kind == SpanKind.SERVER
+    assert request.parent
+    assert format(request.parent.span_id, "016x") == PARENT
+    assert dict(request.attributes or {}) == {
+        "http.request.method": "POST",
+        "http.route": "/classify",
+        "http.response.status_code": 200,
+        "heedful.request_id": "mine",
+        "heedful.model": "tiny-sst2",
+        "heedful.inputs": 2,
+    }
+    times = [request.start_time]
+    for stage in stages:
+        assert stage.parent
+        assert stage.context
+        assert request.context
+        assert stage.parent.span_id == request.context.span_id
+        assert format(stage.context.trace_id, "032x") == TRACE
+        times += [stage.start_time, stage.end_time]
+    times.append(request.end_time)
+    whole = [time for time in times if time is not None]
+    assert len(whole) == 8
+    assert all(a <= b + 1000 for a, b in pairwise(whole))  # ns; rounding
+
+
+async def test_an_error_is_a_span_alone_and_holds_nothing_of_the_clients(
+    serve: Serve, spans: InMemorySpanExporter
+) -> None:
+    async with serve(start=False) as client:
+        await client.get("/models")
+    async with serve() as client:
+        await client.post("/embed", json={"inputs": "secret", "model": "secret"})
+        await client.post("/secret", params={"secret": "secret"}, json={})
+    early, unknown, elsewhere = spans.get_finished_spans()
+    assert names((early, unknown, elsewhere)) == ["GET /models", "POST /embed", "POST other"]
+    assert (unknown.attributes or {})["error.type"] == "model_not_found"
+    assert [s.status.status_code for s in (unknown, early)] == [StatusCode.UNSET, StatusCode.ERROR]
+    assert "secret" not in unknown.to_json() + elsewhere.to_json()
+
+
+def test_nothing_is_traced_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ENDPOINTS:
+        monkeypatch.delenv(name, raising=False)
+    assert Tracing.from_environment() is None
+
+
+@pytest.fixture
+def collector() -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
+    """Its URL, and the paths and bodies that were posted to it."""
+    posted: list[tuple[str, bytes]] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            posted.append((self.path, self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", posted
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+async def test_an_endpoint_gets_the_spans(
+    serve: Serve,
+    monkeypatch: pytest.MonkeyPatch,
+    collector: tuple[str, list[tuple[str, bytes]]],
+) -> None:
+    url, posted = collector
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
+    async with serve() as client:
+        await client.post("/classify", json={"inputs": "dog"})
+    [(path, body)] = posted
+    assert path == "/v1/traces"
+    for word in (b"POST /classify", b"inference", b"heedful", b"tiny-sst2"):
+        assert word in body
+
+
+def test_without_the_extra_asking_is_a_start_up_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+    with pytest.raises(StartupError, match=r"pip install 'heedful\[otel\]', or unset it"):
+        Tracing.from_environment()

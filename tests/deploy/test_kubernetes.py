@@ -1,0 +1,95 @@
+"""The manifests: valid for Kubernetes' own schemas, and in step with the service."""
+
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from app.metrics import Metrics
+from app.routes import router as routes
+from app.server import LAST_WRITES
+from app.settings import Settings, environment_name
+from app.status import router as status
+
+FOLDER = Path(__file__).parents[2] / "deploy/kubernetes"
+MANIFESTS: list[dict[str, Any]] = [
+    manifest
+    for file in sorted(FOLDER.iterdir())
+    for manifest in yaml.safe_load_all(file.read_text())
+]
+
+
+def of_kind(kind: str) -> dict[str, Any]:
+    [found] = [manifest for manifest in MANIFESTS if manifest["kind"] == kind]
+    return found
+
+
+POD: dict[str, Any] = of_kind("Deployment")["spec"]["template"]
+CONTAINER: dict[str, Any] = POD["spec"]["containers"][0]
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS, ids=lambda m: m["kind"])
+def test_it_is_valid(manifest: dict[str, Any]) -> None:
+    kubernetes_validate.validate(manifest, "1.33", strict=True)
+
+
+def test_a_wrong_field_would_be_found() -> None:
+    broken = {**of_kind("Service"), "spec": {"prots": []}}
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(broken, "1.33", strict=True)
+
+
+def test_the_parts_find_each_other() -> None:
+    labels = POD["metadata"]["labels"]
+    for kind in ("Deployment", "PodDisruptionBudget"):
+        assert of_kind(kind)["spec"]["selector"]["matchLabels"] == labels
+    assert of_kind("Service")["spec"]["selector"] == labels
+    target = of_kind("HorizontalPodAutoscaler")["spec"]["scaleTargetRef"]
+    assert (target["kind"], target["name"]) == (
+        "Deployment",
+        of_kind("Deployment")["metadata"]["name"],
+    )
+    [port] = CONTAINER["ports"]
+    assert of_kind("Service")["spec"]["ports"][0]["targetPort"] == port["name"]
+    assert port["containerPort"] == Settings.model_fields["port"].default
+    assert POD["metadata"]["annotations"]["prometheus.io/port"] == str(port["containerPort"])
+
+
+def test_the_variables_are_settings() -> None:
+    known = {environment_name(field) for field in Settings.model_fields}
+    assert {variable["name"] for variable in CONTAINER["env"]} <= known
+
+
+def test_the_probes_ask_routes_that_need_no_key() -> None:
+    served = {route.path for router in (routes, status) for route in router.routes}  # type: ignore[attr-defined]  # all are
+    paths = {
+        p: CONTAINER[f"{p}Probe"]["httpGet"]["path"] for p in ("startup", "readiness", "liveness")
+    }
+    assert paths == {"startup": "/ready", "readiness": "/ready", "liveness": "/health"}
+    assert set(paths.values()) <= served
+
+
+def test_it_has_time_to_answer_what_is_in_hand() -> None:
+    [grace] = [float(v["value"]) for v in CONTAINER["env"] if v["name"] == "HEEDFUL_GRACE"]
+    _, pause = CONTAINER["lifecycle"]["preStop"]["exec"]["command"]
+    assert POD["spec"]["terminationGracePeriodSeconds"] >= grace + LAST_WRITES + float(pause)
+
+
+def test_it_may_do_no_more_than_it_needs() -> None:
+    assert POD["spec"]["securityContext"]["runAsNonRoot"] is True
+    inside = CONTAINER["securityContext"]
+    assert inside["allowPrivilegeEscalation"] is False
+    assert inside["readOnlyRootFilesystem"] is True
+    assert inside["capabilities"] == {"drop": ["ALL"]}
+    assert set(CONTAINER["resources"]["limits"]) == {"cpu", "memory"}
+
+
+def test_it_scales_on_a_gauge_that_is_served() -> None:
+    metrics = of_kind("HorizontalPodAutoscaler")["spec"]["metrics"]
+    [pods] = [metric["pods"] for metric in metrics if metric["type"] == "Pods"]
+    [gauge] = [f for f in Metrics().registry.collect() if f.name == pods["metric"]["name"]]
+    assert gauge.type == "gauge"
+    most = float(pods["target"]["averageValue"])
+    assert 0 < most < Settings.model_fields["max_queue"].default

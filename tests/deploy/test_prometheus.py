@@ -1,0 +1,55 @@
+"""The rules: promtool accepts them, their own tests hold, and every series they name is served."""
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.deploy.series import served
+from tests.process import PATIENCE, debian
+
+FOLDER = Path(__file__).parents[2] / "deploy/prometheus"
+
+
+def promtool(*arguments: str) -> None:
+    done = subprocess.run(
+        [debian("promtool"), *arguments],
+        cwd=FOLDER,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_configuration_and_its_rules_are_well_formed() -> None:
+    promtool("check", "config", "prometheus.yml")
+    promtool("check", "rules", "--lint-fatal", "rules.yml")
+
+
+def test_the_rules_own_tests_hold() -> None:
+    promtool("test", "rules", "rules_test.yml")
+
+
+def rules() -> list[dict[str, Any]]:
+    groups = yaml.safe_load((FOLDER / "rules.yml").read_text())["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def test_every_series_is_served_or_recorded() -> None:
+    recorded = {rule["record"] for rule in rules() if "record" in rule}
+    for rule in rules():
+        named = set(re.findall(r"\bheedful[_:][\w:]+", rule["expr"]))
+        assert named <= served() | recorded, rule
+        assert named or rule["expr"].startswith("up{")
+
+
+def test_every_alert_has_a_test_in_which_it_fires_and_a_remedy() -> None:
+    tests = yaml.safe_load((FOLDER / "rules_test.yml").read_text())["tests"]
+    fired = {a["alertname"] for t in tests for a in t["alert_rule_test"] if a.get("exp_alerts")}
+    alerts = [rule for rule in rules() if "alert" in rule]
+    assert {rule["alert"] for rule in alerts} == fired
+    assert all(rule["annotations"]["action"] for rule in alerts)

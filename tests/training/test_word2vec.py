@@ -1,0 +1,85 @@
+"""Vectors that a run trains on its own texts."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from models.lama import LAMA
+from models.registry import build
+from tests.training.test_loop import quiet
+from text.vocab import Vocab
+from training import checkpoint, loop, word2vec
+from training.config import RunConfig
+from training.data import Parsed
+from training.loop import Paths, _start_context
+
+FRUIT, TOOLS = ("apple", "pear", "plum"), ("Hammer", "saw", "file")
+
+
+def corpus(seed: int = 0) -> Parsed:
+    """Sentences of five words, all fruit or all tools; "rare" stands in four of them."""
+    rng = np.random.default_rng(seed)
+    sentences = [[str(word) for word in rng.choice((FRUIT, TOOLS)[i % 2], 5)] for i in range(1500)]
+    for sentence in sentences[:4]:
+        sentence[0] = "rare"
+    tokens = [token for sentence in sentences for token in sentence]
+    bounds = np.arange(0, len(tokens) + 1, 5)
+    return Parsed({}, tokens, np.zeros(len(tokens), np.int16), bounds)
+
+
+def test_words_in_like_company_have_like_vectors() -> None:
+    table = word2vec.train([corpus()], dim=8, seed=1)
+    words = [word.lower() for word in (*FRUIT, *TOOLS)]
+    assert table.has([*words, "rare", "Hammer"]).tolist() == [True] * 6 + [False] * 2
+    rows = table.look_up(words)
+    rows = rows - rows.mean(axis=0)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    cosines = rows @ rows.T - np.eye(6)
+    within = (cosines[:3, :3].sum() + cosines[3:, 3:].sum()) / 12
+    assert within > cosines[:3, 3:].mean() + 0.5
+
+
+SCRIPT = """
+from tests.training.test_word2vec import corpus
+from training import word2vec
+print(word2vec.train([corpus()], dim=3, seed=1).look_up(["apple", "saw"]).tobytes().hex())
+"""
+
+
+def test_the_vectors_do_not_depend_on_the_process() -> None:
+    """Python's hashes of strings differ from one to the next."""
+    here = word2vec.train([corpus()], dim=3, seed=1).look_up(["apple", "saw"])
+    there = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True
+    )
+    assert there.stdout.strip() == here.tobytes().hex()
+    other = word2vec.train([corpus()], dim=3, seed=2).look_up(["apple", "saw"])
+    assert not np.array_equal(here, other)
+
+
+def test_the_context_begins_with_the_mean_over_the_corpus_tokens() -> None:
+    encoder = build("lama", {"dim": 3, "hidden": 2, "heads": 2})
+    table = torch.randn(5, 3)
+    ids = np.array([2, 2, 4, 1, 2])
+    _start_context(encoder, table, ids)
+    assert isinstance(encoder, LAMA)
+    assert encoder.context is not None
+    expected = np.mean([table[i].numpy() for i in ids], axis=0)
+    np.testing.assert_allclose(encoder.context.detach(), expected, rtol=1e-5)
+    _start_context(build("lama-ctx", {"dim": 3}), table, ids)  # has its document's own
+
+
+@pytest.mark.parametrize("encoder", ["lama", "lama-ctx"])
+def test_lama_trains_on_its_own_vectors(config: RunConfig, paths: Paths, encoder: str) -> None:
+    fields = config.model_dump()
+    fields["encoder"] = {"name": encoder, "config": {"hidden": 4, "heads": 3}}
+    fields["words"] = {"vectors": "word2vec", "dim": 6, "min_count": 1}
+    fields["epochs"] = 2
+    loop.train(RunConfig.model_validate(fields), paths, resume=False, console=quiet())
+    weights = checkpoint.load(paths.run / checkpoint.BEST)
+    assert weights["sentence.embedding.weight"].shape[1] == 6
+    assert "movie" in Vocab.load(paths.run / checkpoint.VOCAB).words
+    assert ("sentence.encoder.context" in weights) == (encoder == "lama")
