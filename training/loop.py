@@ -226,6 +226,13 @@ def _arrays(
     )
 
 
+def _start_context(encoder: Encoder, table: Tensor, ids: Ints) -> None:
+    """LAMA's context begins with the mean of the corpus' word vectors."""
+    if isinstance(encoder, LAMA) and encoder.context is not None:
+        counts = torch.from_numpy(np.bincount(ids, minlength=len(table))).float()
+        encoder.start_context(counts @ table / counts.sum())
+
+
 def _optimisers(
     model: Model, config: OptimiserConfig, transformer_rate: float | None
 ) -> list[torch.optim.Optimizer]:
