@@ -3,7 +3,7 @@ PYTHON ?= python3
 PIP_INSTALL = pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SOURCES = pyproject.toml constraints.txt cli.py $(wildcard app/*.py bulk/*.py export/*.py models/*.py runtime/*.py text/*.py training/*.py training/tasks/*.py)
 
-.PHONY: serve dev test check lint types imports tools clean
+.PHONY: serve dev test check openapi soak lint types imports tools clean
 
 serve: .serve-venv/installed  ## serve the shipped bundles on HEEDFUL_PORT (8000)
 	.serve-venv/bin/heedful serve
@@ -13,7 +13,14 @@ dev: .venv/installed  ## the development environment, with the `heedful` command
 test: .venv/installed tools  ## every test
 	.venv/bin/pytest
 
+soak: .venv/installed  ## faults and load at length: three quarters of an hour; writes docs/reliability.md
+	.venv/bin/python -m tests.faults
+
 check: lint types imports test  ## what CI runs
+
+openapi: .venv/installed  ## write docs/openapi.json anew
+	.venv/bin/heedful openapi >docs/openapi.json.part
+	mv docs/openapi.json.part docs/openapi.json
 
 lint: .venv/installed
 	.venv/bin/ruff check

@@ -59,6 +59,17 @@ def serve(**flags: Any) -> None:
 
 
 @app.command()
+def openapi() -> None:
+    """Print the OpenAPI document of the service."""
+    import json
+
+    from app.main import create_app
+    from app.settings import Settings
+
+    typer.echo(json.dumps(create_app(Settings()).openapi(), indent=1, ensure_ascii=False))
+
+
+@app.command()
 def embed(
     file: Annotated[
         str, typer.Argument(help="Texts: .jsonl, .csv, .txt (one a line), - is stdin.")

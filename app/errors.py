@@ -57,6 +57,16 @@ class WrongMethod(RequestError):
     code = "method_not_allowed"
 
 
+class MalformedHTTP(RequestError):
+    """What came is no HTTP request."""
+
+    code = "invalid_http"
+
+
+class OriginRefused(RequestError):
+    code = "cors_refused"
+
+
 class Internal(RequestError):
     """A fault of ours. The log has the cause, the answer does not."""
 
@@ -65,6 +75,8 @@ class Internal(RequestError):
 
 STATUS: Mapping[type[RequestError], int] = {
     MalformedBody: 400,
+    MalformedHTTP: 400,
+    OriginRefused: 400,
     Unauthorized: 401,
     Forbidden: 403,
     UnknownModel: 404,
@@ -109,17 +121,21 @@ def respond(
     kept.refusal = error.code
     if isinstance(error, UnknownModel):
         kept.model = "other"
-    status = status_of(error)
-    fields = {
-        "message": _encodable(str(error)),
-        "type": TYPE.get(status, "invalid_request_error"),
-        "param": None if error.param is None else _encodable(error.param),
-        "code": error.code,
-    }
     more = {**HEADERS.get(type(error), {}), **(headers or {})}
     if isinstance(error, Overloaded):
         more["Retry-After"] = str(error.retry_after)
-    return Response(orjson.dumps({"error": fields}), status, more, "application/json")
+    return Response(envelope(error), status_of(error), more, "application/json")
+
+
+def envelope(error: RequestError) -> bytes:
+    """The body of every error."""
+    fields = {
+        "message": _encodable(str(error)),
+        "type": TYPE.get(status_of(error), "invalid_request_error"),
+        "param": None if error.param is None else _encodable(error.param),
+        "code": error.code,
+    }
+    return orjson.dumps({"error": fields})
 
 
 def install(app: FastAPI) -> None:
@@ -154,6 +170,7 @@ def bad_input(errors: Sequence[Any]) -> BadInput:
     else:
         message = first["msg"].replace("Input should be", "must be").removeprefix("Value error, ")
         code = "invalid_type" if kind.endswith("_type") else "invalid_value"
+        code = kind if kind == "unsupported" else code
     return BadInput(f"{param or 'the body'}: {message}", param=param, code=code)
 
 

@@ -4,11 +4,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, Discriminator, Field, Tag
 
-from app.schemas import Cutting, Token
-from app.trees import ConlluTree, DisplacyTree, Item, Trees, _Shape
+from app.schemas import Closed, Cutting, Pair, Token
+from app.trees import ConlluTree, DisplacyTree, Trees, shape
 
 
-class Priors(_Shape):
+class Priors(Closed):
     """Only those that the model has: any other is refused. What is left out stays as trained."""
 
     direction: bool | None = Field(None, description="Whether heads are bound to a direction.")
@@ -17,24 +17,19 @@ class Priors(_Shape):
     alpha: float | None = Field(None, ge=0, le=100, description="Weight of every distance.")
 
 
-class Pair(_Shape):
-    premise: Item
-    hypothesis: Item
-
-
-def _one_or_pair(value: object) -> str | None:
-    if isinstance(value, Pair) or (isinstance(value, dict) and "premise" in value):
-        return "<pair>"
-    if isinstance(value, (str, DisplacyTree, ConlluTree)):
-        return "<one>"
-    return "<one>" if isinstance(value, dict) else None
+def _item_or_pair(value: object) -> str | None:
+    pair = isinstance(value, dict) and "premise" in value
+    return "<pair>" if pair or isinstance(value, Pair) else shape(value)
 
 
 class ExplainRequest(Cutting):
     inputs: Annotated[
-        Annotated[Item, Tag("<one>")] | Annotated[Pair, Tag("<pair>")],
+        Annotated[str, Tag("<text>")]
+        | Annotated[DisplacyTree, Tag("<displacy>")]
+        | Annotated[ConlluTree, Tag("<conllu>")]
+        | Annotated[Pair, Tag("<pair>")],
         Discriminator(
-            _one_or_pair,
+            _item_or_pair,
             custom_error_type="inputs_type",
             custom_error_message="must be a string, a tree, or an object with premise and hypothesis",
         ),

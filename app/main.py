@@ -8,18 +8,28 @@ import time
 from collections.abc import AsyncIterator
 
 from fastapi import FastAPI
-from fastapi.middleware.cors import CORSMiddleware
 from fastapi.routing import APIRoute
 
-from app import control, errors, routes, status
+from app import compare, control, errors, explain, openai, predict, routes, status
+from app.cross_origin import CrossOrigin
 from app.metrics import Metrics
-from app.middleware import ApiKey, BodyLimit, Recorded
+from app.middleware import ApiKey, BodyLimit, Head, Recorded
 from app.settings import Settings
 from app.tracing import Tracing
 from runtime.cores import usable_cores
 from runtime.service import Options, Reloaded, Service
 
 log = logging.getLogger("heedful.server")
+
+ROUTERS = (
+    routes.router,
+    predict.router,
+    compare.router,
+    explain.router,
+    openai.router,
+    status.router,
+    control.router,
+)
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -62,7 +72,7 @@ def create_app(settings: Settings) -> FastAPI:
     async def stop() -> None:
         app.state.starting.cancel()
         await asyncio.wait({app.state.starting})
-        await service.stop(settings.grace)
+        await service.stop(0 if service.fault() else settings.grace)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -87,21 +97,22 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.created = int(time.time())
     app.state.reload, app.state.stop = reload, stop
     known = {"/docs", "/openapi.json"}
-    for router in (routes.router, status.router, control.router):
+    for router in ROUTERS:
         app.include_router(router)
         known |= {route.path for route in router.routes if isinstance(route, APIRoute)}
     errors.install(app)
     # The last one added is the outermost.
+    app.add_middleware(Head)
     app.add_middleware(BodyLimit, limit=settings.max_body_bytes)
     if settings.api_key is not None:
         app.add_middleware(ApiKey, key=settings.api_key.get_secret_value())
     if settings.cors_origins:
         app.add_middleware(
-            CORSMiddleware,
+            CrossOrigin,
             allow_origins=settings.cors_origins,
             allow_methods=["*"],
             allow_headers=["*"],
-            expose_headers=["X-Request-Id", "X-Truncated", "Server-Timing"],
+            expose_headers=["Retry-After", "Server-Timing", "X-Request-Id", "X-Truncated"],
         )
     app.add_middleware(Recorded, metrics=metrics, routes=known, tracing=tracing)
     return app

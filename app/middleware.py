@@ -137,6 +137,18 @@ class BodyLimit:
         )
 
 
+class Head:
+    """Answers HEAD as GET (RFC 9110, 9.3.2); the server leaves the body out."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "HEAD":
+            scope = {**scope, "method": "GET"}
+        await self._app(scope, receive, send)
+
+
 def _request_id(headers: Headers) -> str:
     sent = headers.get("x-request-id", "")
     return sent if _SANE_ID.fullmatch(sent) else uuid.uuid4().hex

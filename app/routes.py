@@ -1,7 +1,7 @@
 """The routes that work: a request's fields -> one call of the service -> the answer's bytes."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -9,13 +9,9 @@ import numpy.typing as npt
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from app import answers, record, schemas
+from app import answers, schemas, trees, work
 from app.requests import WorkRoute
-from app.status import ready_service
-from runtime.card import Card
-from runtime.catalogue import Task
-from runtime.errors import BadInput
-from runtime.service import Result, Service, TokenizedText, normalise
+from runtime.service import Item, TokenizedText, normalise
 
 router = APIRouter(route_class=WorkRoute, responses=answers.ERRORS, tags=["models"])
 
@@ -24,12 +20,12 @@ router = APIRouter(route_class=WorkRoute, responses=answers.ERRORS, tags=["model
 @router.post("/", responses=answers.documented(list[list[float]]))
 async def embed(body: schemas.EmbedRequest, request: Request) -> Response:
     """One row of numbers for each input, in order."""
-    service, card = _model(request, "embed", body.model)
-    body.check(card.dimension)
+    service, card = work.model(request, "embed", body.model)
+    schemas.check_dimensions(body.dimensions, card.dimension)
     texts, naming = _texts(body.inputs)
     with naming:
         result = await service.embed(texts, model=card.name, truncate=bool(body.truncate))
-    _done(request, result)
+    work.done(request, result)
     if body.normalize:
         return answers.json(normalise(result.value, body.dimensions))
     return answers.json(np.ascontiguousarray(result.value[:, : body.dimensions]))
@@ -38,13 +34,22 @@ async def embed(body: schemas.EmbedRequest, request: Request) -> Response:
 @router.post("/nli", responses=answers.documented(schemas.NLIAnswer | schemas.NLIAnswers))
 async def nli(body: schemas.NLIRequest, request: Request) -> Response:
     """Whether the premise entails the hypothesis, contradicts it, or does neither."""
-    service, card = _model(request, "nli", body.model)
+    service, card = work.model(request, "nli", body.model)
     many = isinstance(body, schemas.ManyPairs)
-    pairs = body.pairs if isinstance(body, schemas.ManyPairs) else [body]
-    with nullcontext() if many else _named("pairs[0].", ""):
-        texts = [(pair.premise, pair.hypothesis) for pair in pairs]
+    pairs: list[schemas.Pair | schemas.OnePair] = (
+        [*body.pairs] if isinstance(body, schemas.ManyPairs) else [body]
+    )
+    alone = {f"pairs[0].{side}": side for side in ("premise", "hypothesis")}
+    with work.called({} if many else alone):
+        texts = [
+            (
+                trees.read(pair.premise, f"pairs[{i}].premise"),
+                trees.read(pair.hypothesis, f"pairs[{i}].hypothesis"),
+            )
+            for i, pair in enumerate(pairs)
+        ]
         result = await service.nli(texts, model=card.name, truncate=bool(body.truncate))
-    _done(request, result)
+    work.done(request, result)
     found = [_judgement(row, card.labels) for row in result.value]
     return answers.json({"results": found} if many else found[0])
 
@@ -52,10 +57,10 @@ async def nli(body: schemas.NLIRequest, request: Request) -> Response:
 @router.post("/relatedness", responses=answers.documented(schemas.RelatednessAnswer))
 async def relatedness(body: schemas.RelatednessRequest, request: Request) -> Response:
     """How related the two texts of each pair are, from 1 (not at all) to 5 (the same)."""
-    service, card = _model(request, "relatedness", body.model)
+    service, card = work.model(request, "relatedness", body.model)
     pairs = [(pair.a, pair.b) for pair in body.pairs]
     result = await service.relatedness(pairs, model=card.name, truncate=bool(body.truncate))
-    _done(request, result)
+    work.done(request, result)
     return answers.json({"scores": result.value})
 
 
@@ -64,62 +69,33 @@ async def relatedness(body: schemas.RelatednessRequest, request: Request) -> Res
 )
 async def classify(body: schemas.ClassifyRequest, request: Request) -> Response:
     """The labels of each input with their probabilities, the best first."""
-    service, card = _model(request, "classify", body.model)
+    service, card = work.model(request, "classify", body.model)
     texts, naming = _texts(body.inputs)
     with naming:
         result = await service.classify(texts, model=card.name, truncate=bool(body.truncate))
-    _done(request, result)
-    ranked = [_ranked(row, card.labels, body.top_k) for row in result.value]
-    return answers.json(ranked[0] if isinstance(body.inputs, str) else ranked)
+    work.done(request, result)
+    ranked = [answers.ranked(row, card.labels, body.top_k) for row in result.value]
+    return answers.json(ranked if isinstance(body.inputs, list) else ranked[0])
 
 
 @router.post("/tokenize", responses=answers.documented(list[list[schemas.Token]]))
 async def tokenize(body: schemas.TokenizeRequest, request: Request) -> Response:
     """The tokens of each input, with the tree that the models read."""
-    service, card = _model(request, "embed", body.model)
-    body.check()
+    service, card = work.model(request, "embed", body.model)
     texts, naming = _texts(body.inputs)
     with naming:
         result = await service.tokenize(texts, model=card.name, truncate=bool(body.truncate))
-    _done(request, result)
-    return answers.json([_tokens(text) for text in result.value])
+    work.done(request, result)
+    return answers.json([tokens(text) for text in result.value])
 
 
-def _model(request: Request, task: Task, name: str | None) -> tuple[Service, Card]:
-    """The service, and the card of the model that will answer.
-
-    Raises Unavailable while no model is loaded, UnknownModel, WrongTask.
-    """
-    service: Service = request.app.state.service
-    if not service.cards:
-        ready_service(request)
-    card = service.card(task, name)
-    record.of(request.scope).model = card.name
-    return service, card
-
-
-def _done(request: Request, result: Result[Any]) -> None:
-    record.of(request.scope).answer(result)
-
-
-def _texts(inputs: str | list[str]) -> tuple[Sequence[str], Any]:
+def _texts(
+    inputs: trees.Given | Sequence[trees.Given],
+) -> tuple[list[Item], AbstractContextManager[None]]:
     """The inputs as a list, and the context in which errors name them as the client sent them."""
-    if isinstance(inputs, str):
-        return [inputs], _named("inputs[0]", "inputs")
-    return inputs, nullcontext()
-
-
-@contextmanager
-def _named(listed: str, single: str) -> Iterator[None]:
-    """The service knows lists alone: what it calls `listed`, this client called `single`."""
-    try:
-        yield
-    except BadInput as error:
-        if error.param is None or not error.param.startswith(listed):
-            raise
-        param = single + error.param.removeprefix(listed)
-        message = str(error).replace(error.param, param)
-        raise type(error)(message, param=param, code=error.code) from None
+    if isinstance(inputs, trees.Given):
+        return [trees.read(inputs, "inputs")], work.called({"inputs[0]": "inputs"})
+    return [trees.read(item, f"inputs[{i}]") for i, item in enumerate(inputs)], nullcontext()
 
 
 def _judgement(row: npt.NDArray[Any], labels: tuple[str, ...]) -> dict[str, Any]:
@@ -131,14 +107,8 @@ def _judgement(row: npt.NDArray[Any], labels: tuple[str, ...]) -> dict[str, Any]
     }
 
 
-def _ranked(
-    row: npt.NDArray[Any], labels: tuple[str, ...], top_k: int | None
-) -> list[dict[str, Any]]:
-    best = np.argsort(-row, kind="stable")[:top_k]
-    return [{"label": labels[i], "score": row[i]} for i in best]
-
-
-def _tokens(text: TokenizedText) -> list[dict[str, Any]]:
+def tokens(text: TokenizedText) -> list[dict[str, Any]]:
+    """As `schemas.Token` says."""
     parse = text.parse
     columns = zip(
         text.ids,

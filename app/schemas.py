@@ -6,9 +6,48 @@ model here can honour, is refused by name.
 
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic_core import PydanticCustomError
 
+from app.trees import ConlluTree, DisplacyTree, Item, shape
 from runtime.errors import BadInput
+
+
+def unsupported(message: str) -> PydanticCustomError:
+    """A known field that asks for what no model here can do."""
+    return PydanticCustomError("unsupported", "{reason}", {"reason": message})
+
+
+def _no_prompt(name: str | None) -> str | None:
+    if name is not None:
+        raise unsupported("no model here has prompts; leave it out")
+    return name
+
+
+PromptName = Annotated[
+    str | None,
+    AfterValidator(_no_prompt),
+    Field(description="TEI's. No model has prompts: refused."),
+]
+
+
+def _no_ids(value: object) -> object:
+    first = value[0] if isinstance(value, list) and value else None
+    if isinstance(first, list) and first:
+        first = first[0]
+    if type(first) is int:
+        raise unsupported("token ids are not taken, each model has its own; send the text")
+    return value
 
 
 def _one_or_many(value: object) -> str | None:
@@ -23,59 +62,96 @@ Texts = Annotated[
         custom_error_message="must be a string or a list of strings",
     ),
     Field(description="One text, or a list of them."),
+    BeforeValidator(_no_ids),
 ]
 
 
-class Request(BaseModel):
+def _items(value: object) -> str | None:
+    return "<many>" if isinstance(value, list) else shape(value)
+
+
+Items = Annotated[
+    Annotated[str, Tag("<text>")]
+    | Annotated[DisplacyTree, Tag("<displacy>")]
+    | Annotated[ConlluTree, Tag("<conllu>")]
+    | Annotated[list[Item], Tag("<many>")],
+    Discriminator(
+        _items,
+        custom_error_type="texts_type",
+        custom_error_message="must be a string, a tree, or a list of them",
+    ),
+    Field(description="One text, or a list of them; a tree may stand for a text."),
+    BeforeValidator(_no_ids),
+]
+
+
+Truncate = Annotated[
+    bool | None,
+    Field(description="Cut a text that is too long for the model, instead of refusing it."),
+]
+
+
+class Closed(BaseModel):
+    """Strict: no type is taken for another, no unknown field is passed over."""
+
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
+
+class Request(Closed):
     model: str | None = Field(None, description="A name from /models; default the task's model.")
 
 
 class Cutting(Request):
-    truncate: bool | None = Field(
-        False, description="Cut a text that is too long for the model, instead of refusing it."
-    )
+    truncate: Truncate = False
 
 
-class EmbedRequest(Cutting):
-    inputs: Texts
-    normalize: bool = Field(True, description="Scale each row to norm 1.")
-    dimensions: int | None = Field(
-        None, ge=1, description="Keep this many leading values; cut before the norm is taken."
-    )
+class Truncation(Closed):
+    """TEI's two fields."""
+
+    truncate: Truncate = False
     truncation_direction: Literal["Left", "Right", "left", "right"] = Field(
-        "Right", description="TEI's. Texts are cut at their end: Left is refused with truncate."
+        "Right", description="Texts are cut at their end: Left is refused with truncate."
     )
-    prompt_name: str | None = Field(None, description="TEI's. No model has prompts: refused.")
 
-    def check(self, width: int) -> None:
-        """Raise BadInput for what a model of `width` dimensions cannot honour."""
-        if self.dimensions is not None and self.dimensions > width:
-            raise BadInput(
-                f"dimensions is {self.dimensions}: the model has {width}",
-                param="dimensions",
-                code="invalid_value",
-            )
-        if self.truncate and self.truncation_direction.lower() == "left":
-            raise BadInput(
-                "truncation_direction: texts are cut at their end only; send Right",
-                param="truncation_direction",
-                code="unsupported",
-            )
-        refuse_prompt(self.prompt_name)
+    @field_validator("truncation_direction")
+    @classmethod
+    def _cut_at_the_end(cls, direction: str, info: ValidationInfo) -> str:
+        if direction.lower() == "left" and info.data.get("truncate"):
+            raise unsupported("texts are cut at their end only; send Right")
+        return direction
 
 
-class Pair(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+Dimensions = Annotated[
+    int | None,
+    Field(ge=1, description="Keep this many leading values; cut before the norm is taken."),
+]
 
-    premise: str
-    hypothesis: str
+
+class EmbedRequest(Request, Truncation):
+    inputs: Items
+    normalize: bool = Field(True, description="Scale each row to norm 1.")
+    dimensions: Dimensions = None
+    prompt_name: PromptName = None
+
+
+def check_dimensions(dimensions: int | None, width: int) -> None:
+    """Raise BadInput for more than a model of `width` dimensions has."""
+    if dimensions is not None and dimensions > width:
+        raise BadInput(
+            f"dimensions is {dimensions}: the model has {width}",
+            param="dimensions",
+            code="invalid_value",
+        )
+
+
+class Pair(Closed):
+    premise: Item
+    hypothesis: Item
 
 
 class OnePair(Cutting):
-    premise: str
-    hypothesis: str
+    premise: Item
+    hypothesis: Item
 
 
 class ManyPairs(Cutting):
@@ -110,7 +186,7 @@ class RelatednessRequest(Cutting):
 
 
 class ClassifyRequest(Cutting):
-    inputs: Texts
+    inputs: Items
     top_k: int | None = Field(None, ge=1, description="Keep this many of the best labels.")
 
 
@@ -120,19 +196,7 @@ class TokenizeRequest(Cutting):
         True,
         description="TEI's. Tokens are words, no special ones among them: either value is the same.",
     )
-    prompt_name: str | None = Field(None, description="TEI's. No model has prompts: refused.")
-
-    def check(self) -> None:
-        refuse_prompt(self.prompt_name)
-
-
-def refuse_prompt(name: str | None) -> None:
-    if name is not None:
-        raise BadInput(
-            "prompt_name: no model here has prompts; leave it out",
-            param="prompt_name",
-            code="unsupported",
-        )
+    prompt_name: PromptName = None
 
 
 # Answers. They are written from arrays, never through these: they are the OpenAPI's words.

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import socket
 import sys
@@ -10,11 +11,12 @@ from typing import NoReturn
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from app import logs
+from app import errors, logs
 from app.main import create_app
 from app.settings import Settings, environment_name
-from runtime.errors import StartupError, Unavailable
+from runtime.errors import ServiceFault, StartupError, Unavailable
 
 log = logging.getLogger("heedful.server")
 
@@ -30,6 +32,7 @@ class Server(uvicorn.Server):
     def __init__(self, app: FastAPI, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.app = app
+        self._fault: ServiceFault | None = None
         self._reloads: set[asyncio.Task[None]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -55,19 +58,40 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
     def failure(self) -> BaseException | None:
-        """What stopped the models from loading."""
+        """What stopped the models from loading, or the service from going on."""
+        if self._fault is None and (reason := self.app.state.service.fault()):
+            self._fault = ServiceFault(reason)
         starting = self.app.state.starting
-        return starting.exception() if starting.done() and not starting.cancelled() else None
+        failed = starting.exception() if starting.done() and not starting.cancelled() else None
+        return failed or self._fault
+
+
+class Protocol(HttpToolsProtocol):
+    """uvicorn's, with the envelope for what is no HTTP: no application ever sees that."""
+
+    def send_400_response(self, msg: str) -> None:
+        body = errors.envelope(errors.MalformedHTTP(msg))
+        head = (
+            "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode() + body)
+        self.transport.close()
 
 
 def serve(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT. Raises StartupError where it cannot start."""
+    """Serve until SIGTERM or SIGINT. Raises StartupError where it cannot start.
+
+    Ends the process with status 1 where the service cannot go on: to start it anew, later and later
+    where that does not help, is what its manager is for.
+    """
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to load anew
     app = create_app(settings)
     listener = listen(settings.host, settings.port)
     logs.configure(settings.log_format)
     config = uvicorn.Config(
         app,
+        http=Protocol,
         log_config=None,
         access_log=False,
         ws="none",
@@ -80,7 +104,12 @@ def serve(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _exit)
     server.run([listener])
-    if failure := server.failure():
+    failure = server.failure()
+    if isinstance(failure, ServiceFault):
+        log.critical("ending, to be started anew: %s", failure)
+        logging.shutdown()
+        os._exit(1)  # a thread that hangs would keep the process
+    if failure:
         raise failure
 
 

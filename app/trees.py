@@ -3,7 +3,7 @@
 The two shapes are those in which `/explain` answers.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
@@ -12,16 +12,16 @@ from text import trees
 from text.parse import Parse
 
 
-class _Shape(BaseModel):
+class _Closed(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
-class Word(_Shape):
+class Word(_Closed):
     text: str = Field(min_length=1, description="A token; it holds no white space.")
     tag: str = Field("", description="displaCy's line under the word; not read.")
 
 
-class Arc(_Shape):
+class Arc(_Closed):
     """An arc between two tokens, `start` the one to the left. A token that none points to is a root."""
 
     start: int = Field(ge=0)
@@ -32,21 +32,21 @@ class Arc(_Shape):
     )
 
 
-class Displacy(_Shape):
+class Displacy(_Closed):
     """What `displacy.render(.., manual=True)` draws."""
 
     words: list[Word] = Field(min_length=1)
     arcs: list[Arc]
 
 
-class DisplacyTree(_Shape):
+class DisplacyTree(_Closed):
     displacy: Displacy
 
     def parse(self) -> Parse:
         return trees.from_displacy(self.displacy.model_dump())
 
 
-class ConlluTree(_Shape):
+class ConlluTree(_Closed):
     conllu: str = Field(
         min_length=1, description="ID, FORM, HEAD, DEPREL and SpaceAfter=No are read."
     )
@@ -62,7 +62,11 @@ class Trees(BaseModel):
     conllu: str
 
 
-def _shape(value: object) -> str | None:
+Given = str | DisplacyTree | ConlluTree
+
+
+def shape(value: object) -> str | None:
+    """The tag of the text or tree that it looks like."""
     if isinstance(value, str):
         return "<text>"
     for name, kind in (("displacy", DisplacyTree), ("conllu", ConlluTree)):
@@ -76,20 +80,19 @@ Item = Annotated[
     | Annotated[DisplacyTree, Tag("<displacy>")]
     | Annotated[ConlluTree, Tag("<conllu>")],
     Discriminator(
-        _shape,
+        shape,
         custom_error_type="item_type",
         custom_error_message='must be a string, or a tree: {"displacy": {..}} or {"conllu": ".."}',
     ),
 ]
 
 
-def read(item: Any, param: str) -> str | Parse:
+def read(item: Given, param: str) -> str | Parse:
     """A text as it is, a tree as a parse. Raises BadInput, which names the tree's field."""
     if isinstance(item, str):
         return item
     try:
-        parse: Parse = item.parse()
+        return item.parse()
     except ValueError as error:
-        shape = next(iter(type(item).model_fields))
-        raise BadInput(f"{param}.{shape}: {error}", param=f"{param}.{shape}") from error
-    return parse
+        (field,) = type(item).model_fields
+        raise BadInput(f"{param}.{field}: {error}", param=f"{param}.{field}") from error

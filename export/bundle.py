@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 from torch import nn
 
 from export.errors import ExportError
-from export.onnx import encoder_graph, head_graph
+from export.onnx import encoder_graph, explain_graph, head_graph
 from export.parity import TOLERANCE, Model, Parity, check
 from export.quantize import Storage, round_weights
+from export.share import share_weights
 from models.registry import ENCODERS
 from models.sentence import SentenceEncoder
-from runtime.bundle import ENCODER, HEAD, TOKENIZER, VOCAB, write
+from runtime.bundle import ENCODER, EXPLAIN, HEAD, TOKENIZER, VOCAB, write
 from runtime.card import Card, Kind, ParserCard, ScoreCard, TrainingCard
 from text.pieces import Lexicon, Pieces
 
@@ -72,7 +73,7 @@ def export_bundle(trained: Trained, out: Path, storage: Storage = "normal") -> C
     except ValueError as error:
         raise ExportError(str(error)) from error
 
-    graphs = {"encoder": encoder_graph(rounded.encoder)}
+    graphs = {"encoder": encoder_graph(rounded.encoder), "explain": explain_graph(rounded.encoder)}
     if rounded.head is not None:
         graphs["head"] = head_graph(rounded.head, trained.model.encoder.dim, inputs)
     limit = trained.vocab.limit
@@ -81,7 +82,11 @@ def export_bundle(trained: Trained, out: Path, storage: Storage = "normal") -> C
     with tempfile.TemporaryDirectory() as temporary:
         vocab = Path(temporary) / (TOKENIZER if isinstance(trained.vocab, Pieces) else VOCAB)
         trained.vocab.save(vocab)
-        files: dict[str, Path | bytes] = {ENCODER: graphs["encoder"], vocab.name: vocab}
+        files: dict[str, Path | bytes] = {
+            ENCODER: graphs["encoder"],
+            EXPLAIN: share_weights(graphs["explain"], graphs["encoder"]),
+            vocab.name: vocab,
+        }
         if "head" in graphs:
             files[HEAD] = graphs["head"]
         return write(out, _card(trained, parity, storage), files)

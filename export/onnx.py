@@ -1,8 +1,9 @@
 """torch modules -> ONNX graphs with a free batch size and a free length."""
 
+import json
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import onnx
@@ -10,21 +11,72 @@ import torch
 from torch import Tensor, nn
 
 from export.quantize import store_half
-from models.sentence import SentenceEncoder
+from models.sentence import Explanation, SentenceEncoder
 
 OPSET = 20
 
 
 def encoder_graph(model: SentenceEncoder) -> bytes:
     """encoder.onnx: ids (B, S), lengths (B,) and what the encoder reads besides -> embedding (B, D)."""
+    inputs = ("ids", "lengths", *model.inputs)
+    return _graph(model, *_example(inputs), ["embedding"])
+
+
+def explain_graph(model: SentenceEncoder) -> bytes:
+    """explain.onnx, whole: it reads what encoder.onnx does and a () boolean for each prior.
+
+    Beside the embedding (B, D) it gives what the encoder has of an Explanation: states (B, L, S),
+    pooling (B, P, L), maps (B, M, L or 1, L), gate (B, G, L). The names of the stacked ones are
+    JSON lists in the metadata, under the output's name.
+    """
+    example, shapes = _example(("ids", "lengths", *model.inputs, *model.encoder.priors))
+    with torch.no_grad():
+        explanation = model.eval().explain(**example)
+    names = {kind: list(tensors) for kind, tensors in _named(explanation).items()}
+    return _graph(_Explained(model), example, shapes, ["embedding", "states", *names], names)
+
+
+class _Explained(nn.Module):
+    """The explanation as the outputs of a graph."""
+
+    def __init__(self, model: SentenceEncoder) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(
+        self,
+        ids: Tensor,
+        lengths: Tensor,
+        heads: Tensor | None = None,
+        alpha: Tensor | None = None,
+        pieces: Tensor | None = None,
+        direction: Tensor | None = None,
+        word: Tensor | None = None,
+        dependency: Tensor | None = None,
+    ) -> tuple[Tensor, ...]:
+        every = {"direction": direction, "word": word, "dependency": dependency}
+        switches = {name: switch for name, switch in every.items() if switch is not None}
+        explanation = self.model.explain(ids, lengths, heads, alpha, pieces, **switches)
+        stacked = (torch.stack(list(each.values()), 1) for each in _named(explanation).values())
+        return explanation.sentence, explanation.states, *stacked
+
+
+def _named(explanation: Explanation) -> dict[str, Mapping[str, Tensor]]:
+    """The parts that have names, but for the empty ones."""
+    parts = ("pooling", "maps", "gate")
+    return {part: tensors for part in parts if (tensors := getattr(explanation, part))}
+
+
+def _example(inputs: Sequence[str]) -> tuple[dict[str, Tensor], dict[str, dict[int, str]]]:
+    """What to trace with, and the free axes of each input."""
     B, L = 3, 5  # any but 0 and 1, which the exporter would take for constants
-    S, width = (9, "S") if "pieces" in model.inputs else (L, "L")
+    S, width = (9, "S") if "pieces" in inputs else (L, "L")
+    per_word = {0: "B", 1: "L"}
     shapes = {
         "ids": {0: "B", 1: width},
         "lengths": {0: "B"},
-        "heads": {0: "B", 1: "L"},
-        "alpha": {},
-        "pieces": {0: "B", 1: "L"},
+        "heads": per_word,
+        "pieces": per_word,
     }
     example = {
         "ids": torch.ones(B, S, dtype=torch.long),
@@ -32,27 +84,24 @@ def encoder_graph(model: SentenceEncoder) -> bytes:
         "heads": torch.arange(L).repeat(B, 1),
         "alpha": torch.tensor(1.0),
         "pieces": torch.ones(B, L, dtype=torch.long),
+        # one tensor each: the exporter takes one that is given twice for a single input
+        **{prior: torch.tensor(True) for prior in ("direction", "word", "dependency")},
     }
-    inputs = ("ids", "lengths", *model.inputs)
-    return _graph(
-        model,
-        {name: example[name] for name in inputs},
-        {name: shapes[name] for name in inputs},
-        "embedding",
-    )
+    return {name: example[name] for name in inputs}, {name: shapes.get(name, {}) for name in inputs}
 
 
 def head_graph(head: nn.Module, dimension: int, inputs: tuple[str, ...]) -> bytes:
     """head.onnx: `inputs`, each a sentence vector (B, dimension) -> logits (B, C)."""
     example = {name: torch.ones(3, dimension) for name in inputs}
-    return _graph(head, example, {name: {0: "B"} for name in inputs}, "logits")
+    return _graph(head, example, {name: {0: "B"} for name in inputs}, ["logits"])
 
 
 def _graph(
     module: nn.Module,
     example: dict[str, Tensor],
     shapes: dict[str, dict[int, str]],
-    output: str,
+    outputs: list[str],
+    metadata: Mapping[str, object] | None = None,
 ) -> bytes:
     with _quiet(), torch.no_grad():
         program = torch.onnx.export(
@@ -62,17 +111,20 @@ def _graph(
             opset_version=OPSET,
             dynamic_shapes=shapes,
             input_names=list(example),
-            output_names=[output],
+            output_names=outputs,
             verbose=False,
         )
     assert program is not None  # with dynamo=True it never is
     for node in program.model.graph:  # the exporter lets an inner value have the output's name
         for value in node.outputs:
-            if value.name == output and not value.is_graph_output():
-                value.name = f"{output}_inner"
+            if value.name in outputs and not value.is_graph_output():
+                value.name = f"{value.name}_inner"
     model = program.model_proto
     _strip(model)
     store_half(model)
+    onnx.helper.set_model_props(
+        model, {key: json.dumps(value) for key, value in (metadata or {}).items()}
+    )
     onnx.checker.check_model(model, full_check=True)
     serialised: bytes = model.SerializeToString(deterministic=True)
     return serialised

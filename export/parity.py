@@ -17,6 +17,8 @@ from text.vocab import UNKNOWN
 TOLERANCE = 1e-4
 """Largest absolute difference allowed, in an embedding's value or a logit."""
 SEED = 0
+EXPLAINED = 1000
+"""Cells of the largest batch that the explain graph is compared on: it is asked sentence by sentence."""
 ALPHAS = (1.0, 0.0, 0.1, 0.5, 2.0)
 
 Floats = npt.NDArray[np.float32]
@@ -56,7 +58,7 @@ def check(
     max_tokens: int,
     max_pieces: int | None = None,
 ) -> Parity:
-    """Compare `graphs` ("encoder" and, with a head, "head") with both models on every case.
+    """Compare `graphs` ("encoder", with a head "head", "explain" or not) with both models on every case.
 
     Raises ParityError, which names the worst case, where a difference to `rounded` is above
     TOLERANCE or is no number.
@@ -67,6 +69,10 @@ def check(
         feeds = _feeds(case, rounded.encoder.inputs)
         found = _run_graphs(sessions, feeds, rounded.head_inputs)
         expected, exact = _run_torch(rounded, feeds), _run_torch(unrounded, feeds)
+        if "explain" in sessions and case.batch.ids.size <= EXPLAINED:
+            more = explained(sessions["explain"], rounded.encoder, case)
+            found |= {name: values for name, (values, _) in more.items()}
+            expected |= {name: values for name, (_, values) in more.items()}
         for graph, values in found.items():
             difference = float(np.abs(values - expected[graph]).max())
             if not difference <= TOLERANCE:  # so written, NaN fails as well
@@ -75,9 +81,26 @@ def check(
                     f"more than {TOLERANCE:.0e}"
                 )
             error = max(error, difference)
-            loss = max(loss, float(np.abs(values - exact[graph]).max()))
+            if graph in exact:
+                loss = max(loss, float(np.abs(values - exact[graph]).max()))
         count += 1
     return Parity(error, loss, count)
+
+
+def explained(
+    session: onnxruntime.InferenceSession, model: SentenceEncoder, case: Case
+) -> dict[str, tuple[Floats, Floats]]:
+    """The explain graph's vectors and torch's: with every prior, and with each switched off."""
+    found = {}
+    priors = model.encoder.priors
+    for off in (None, *priors):
+        feeds = _feeds(case, model.inputs)
+        feeds |= {prior: np.array(prior != off) for prior in priors}
+        (vectors,) = session.run(["embedding"], feeds)
+        with torch.inference_mode():
+            known = model.explain(**{name: torch.as_tensor(v) for name, v in feeds.items()})
+        found["explain" + (f" without {off}" if off else "")] = (vectors, known.sentence.numpy())
+    return found
 
 
 def cases(words: int, max_tokens: int, max_pieces: int | None = None) -> Iterator[Case]:

@@ -193,5 +193,5 @@ def explain_pooling(
     maps: Mapping[str, Tensor] | None = None,
 ) -> Explanation:
     """Token vectors u (B, L, D), mask (B, L), under a pooling that the paper calls `name`."""
-    weights = pooling.weights(u, mask).mean(-1)
-    return Explanation(pooling(u, mask), u, pooling={name: weights}, maps=maps or {})
+    sentence, weights = pooling.attend(u, mask)
+    return Explanation(sentence, u, pooling={name: weights.mean(-1)}, maps=maps or {})

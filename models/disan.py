@@ -99,9 +99,10 @@ class DirectionalAttention(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """As `forward`; with the attention (B, L, L) and the gate (B, L), means over features."""
         h = self.context(x)
-        u, f = self.fuse(h, self.token2token(h, mask, direction))
-        queries, pairs, keys = self.pairs(h, mask, direction)
-        (rows,) = scan(weigh, [], [queries, pairs], [keys])
+        references, keys = self.pairs(h, mask, direction)
+        (s,) = scan(attend, [], references, [keys, h])
+        (rows,) = scan(weigh, [], references, [keys])
+        u, f = self.fuse(h, s[:, :, 0].transpose(0, 1))
         return u, rows[:, :, 0].transpose(0, 1), f.mean(-1)
 
     def context(self, x: Tensor) -> Tensor:
@@ -113,16 +114,16 @@ class DirectionalAttention(nn.Module):
         f = torch.sigmoid(self.gate_attention(self.dropout(s)) + self.gate_hidden(self.dropout(h)))
         return f * h + (1 - f) * s, f
 
-    def token2token(self, h: Tensor, mask: Tensor, direction: Tensor | None = None) -> Tensor:
+    def token2token(self, h: Tensor, mask: Tensor) -> Tensor:
         """Eq. (15) and (11): h (B, L, D), mask (B, L) boolean -> s (B, L, D)."""
-        queries, pairs, keys = self.pairs(h, mask, direction)
-        (s,) = scan(attend, [], [queries, pairs], [keys, h])
+        references, keys = self.pairs(h, mask)
+        (s,) = scan(attend, [], references, [keys, h])
         return s[:, :, 0].transpose(0, 1)
 
     def pairs(
-        self, h: Tensor, mask: Tensor, direction: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """What `attend` reads: queries (L, B, 1, D), where they may attend (L, B, 1, L), keys (B, L, D).
+        self, h: Tensor, mask: Tensor, direction: Tensor | None = None
+    ) -> tuple[list[Tensor], Tensor]:
+        """What `attend` reads: queries (L, B, 1, D) and where they may look (L, B, 1, L), keys (B, L, D).
 
         `direction` () boolean: False puts the diag-disabled mask in the place of the block's own.
         """
@@ -134,7 +135,7 @@ class DirectionalAttention(nn.Module):
             anywhere = MASKS["diag-disabled"](position[None, :], position[:, None])
             allowed = allowed | (anywhere & ~direction)
         pairs = allowed[:, None, None, :] & mask[None, :, None, :]
-        return queries.transpose(0, 1)[:, :, None], pairs.to(h.dtype), keys
+        return [queries.transpose(0, 1)[:, :, None], pairs.to(h.dtype)], keys
 
 
 class DiSAN(Encoder):
@@ -168,12 +169,16 @@ class DiSAN(Encoder):
     def explain(self, x: Tensor, lengths: Tensor, direction: Tensor | None = None) -> Explanation:
         """Figures 6 to 8: token2token and gate of each block, source2token."""
         mask = token_mask(lengths, x.shape[1])
-        parts = [block.explain(x, mask, direction) for block in self.blocks]
+        parts = [
+            block.explain(x, mask, direction)  # type: ignore[operator]  # nn.Module hides it
+            for block in self.blocks
+        ]
         u = torch.cat([part for part, _, _ in parts], dim=-1)
+        sentence, weights = self.pooling.attend(u, mask)
         return Explanation(
-            self.pooling(u, mask),
+            sentence,
             u,
-            pooling={"source2token": self.pooling.weights(u, mask).mean(-1)},
-            maps={name: weights for name, (_, weights, _) in zip(self.names, parts, strict=True)},
+            pooling={"source2token": weights.mean(-1)},
+            maps={name: rows for name, (_, rows, _) in zip(self.names, parts, strict=True)},
             gate={name: gate for name, (_, _, gate) in zip(self.names, parts, strict=True)},
         )

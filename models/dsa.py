@@ -157,7 +157,7 @@ class DSA(Encoder):
             words.transpose(1, 2).flatten(2),
             pooling={"last iteration": last.mean(1)},
             maps={
-                f"attention {j + 1}, iteration {i + 1}": weights[:, j : j + 1]
+                f"attention {j + 1}, iteration {i + 1}": weights[:, j, None]
                 for j in range(last.shape[1])
                 for i, (_, weights) in enumerate(rounds)
             },

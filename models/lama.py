@@ -129,5 +129,5 @@ def explain_heads(h: Tensor, weights: Tensor) -> Explanation:
         (weights @ h).flatten(1),
         h,
         pooling={"heads": weights.mean(1)},
-        maps={f"head {i + 1}": weights[:, i : i + 1] for i in range(weights.shape[1])},
+        maps={f"head {i + 1}": weights[:, i, None] for i in range(weights.shape[1])},
     )

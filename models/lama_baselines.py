@@ -74,14 +74,15 @@ class CNNMax(Encoder):
     def explain(self, x: Tensor, lengths: Tensor) -> Explanation:
         """Where the maxima stand: a window's share is its words', in equal parts."""
         mask = token_mask(lengths, x.shape[1]).float()
-        shares = []
+        pooled, shares = [], []
         for width, (maps, inside) in zip(self.WINDOWS, self._windows(x, lengths), strict=True):
             ones = torch.ones(1, 1, width, device=x.device)
             held = functional.conv1d(mask[:, None], ones, padding=width - 1)  # words in a window
+            pooled.append(max_pooling(maps, inside))
             part = max_share(maps, inside)[:, None] / held.clamp(min=1)
             shares.append(functional.conv1d(part, ones).squeeze(1) * mask)
         pooling = {"max pooling": torch.stack(shares).mean(0)}
-        return Explanation(self(x, lengths), x, pooling=pooling)
+        return Explanation(torch.cat(pooled, dim=-1), x, pooling=pooling)
 
     def _windows(self, x: Tensor, lengths: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """For each width the maps (B, L + width - 1, maps) and which windows hold a word."""

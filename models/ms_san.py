@@ -231,7 +231,7 @@ class MSSAN(Encoder):
         """x (B, L, D) word vectors, lengths (B,), heads (B, L), alpha (), cls (B, D) -> (B, 2 D)."""
         mask = token_mask(lengths, x.shape[1])
         u, _, _ = self._tokens(x, mask, heads, alpha, {})
-        return self._pool(u, mask, cls)
+        return torch.cat([self.pooling(u, mask), self._other(u, mask, cls)], dim=-1)
 
     def explain(
         self,
@@ -245,11 +245,12 @@ class MSSAN(Encoder):
         """Figure 4: each head's weights, the gate, and the poolings."""
         mask = token_mask(lengths, x.shape[1])
         u, weights, f = self._tokens(x, mask, heads, alpha, switches)
-        pooling = {"attentive pooling": self.pooling.weights(u, mask).mean(-1)}
+        attended, pooled = self.pooling.attend(u, mask)
+        pooling = {"attentive pooling": pooled.mean(-1)}
         if "cls" not in self.inputs:
             pooling["max pooling"] = max_share(u, mask)
         return Explanation(
-            self._pool(u, mask, cls),
+            torch.cat([attended, self._other(u, mask, cls)], dim=-1),
             u,
             pooling=pooling,
             maps=dict(zip(self.attention.names(), weights.flatten(1, 2).unbind(1), strict=True)),
@@ -270,10 +271,9 @@ class MSSAN(Encoder):
         u, f = self.gate(x, self.dropout(attended))
         return self.norm(u + self.dropout(self.feed_forward(u))), weights, f
 
-    def _pool(self, u: Tensor, mask: Tensor, cls: Tensor | None) -> Tensor:
-        """(B, L, D), mask (B, L), cls (B, D) -> (B, 2 D)."""
-        other = given("cls", cls) if "cls" in self.inputs else max_pooling(u, mask)
-        return torch.cat([self.pooling(u, mask), other], dim=-1)
+    def _other(self, u: Tensor, mask: Tensor, cls: Tensor | None) -> Tensor:
+        """The second half of a sentence vector (B, D): [CLS], or the largest values of u (B, L, D)."""
+        return given("cls", cls) if "cls" in self.inputs else max_pooling(u, mask)
 
 
 def ms_san_sep(*, direction: bool = True, max_tokens: int = 256, **config: Any) -> Concatenated:

@@ -17,13 +17,13 @@ class AttentivePooling(nn.Module):
 
     def forward(self, u: Tensor, mask: Tensor) -> Tensor:
         """u (B, L, D), mask (B, L) boolean -> (B, D)."""
-        return (self.weights(u, mask) * u).sum(dim=1)
+        return self.attend(u, mask)[0]
 
-    def weights(self, u: Tensor, mask: Tensor) -> Tensor:
-        """The softmax over tokens, (B, L, D), or (B, L, 1) where all features share their score."""
+    def attend(self, u: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """As `forward`; with the weights (B, L, D), or (B, L, 1) where the features share one score."""
         scores = self.score(u).masked_fill(~mask[:, :, None], -torch.inf)
-        weights: Tensor = scores.softmax(dim=1)
-        return weights
+        weights = scores.softmax(dim=1)
+        return (weights * u).sum(dim=1), weights
 
 
 def max_pooling(u: Tensor, mask: Tensor) -> Tensor:

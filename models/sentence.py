@@ -1,6 +1,6 @@
 """Ids -> sentence vectors: word vectors from a table or a transformer, and an encoder over them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -39,6 +39,7 @@ class Encoder(nn.Module):
     """Size of a sentence vector."""
     inputs: tuple[str, ...]
     """What is read beside tokens and lengths: of `heads` (B, L), `alpha` () and `cls` (B, D), a transformer's [CLS]."""
+    explain: Callable[..., Explanation]
     priors: tuple[str, ...] = ()
     """What `explain` can switch off: of `direction`, `word` and `dependency`."""
 

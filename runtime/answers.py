@@ -69,6 +69,15 @@ def softmax(logits: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     return probabilities
 
 
+def cosines(
+    vector: npt.NDArray[np.float32], others: npt.NDArray[np.float32]
+) -> npt.NDArray[np.float64]:
+    """(N,) cosines of a vector (D,) with the rows of others (N, D); 0 where one is zero."""
+    rows = normalise(np.vstack([vector, others])).astype(np.float64)
+    cosines: npt.NDArray[np.float64] = np.clip(rows[1:] @ rows[0], -1.0, 1.0)  # of rounding
+    return cosines
+
+
 def expected_score(logits: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Logits (N, C) of the scores from 1 to C -> their expectation (N,)."""
     expected: npt.NDArray[np.float64] = softmax(logits) @ np.arange(1.0, logits.shape[1] + 1)

@@ -5,6 +5,8 @@ bundles/ms-san-sst2/
                     that is the hash of all of it
     encoder.onnx    ids (B, S), lengths (B), [heads (B, L)], [alpha ()], [pieces (B, L)]
                     -> embedding (B, D)
+    explain.onnx    as encoder.onnx, and a () boolean a prior -> what the encoder computes on its way;
+                    it reads its weights from encoder.onnx (runtime.explainer); may be absent
     head.onnx       embeddings of the sentences -> logits (B, C); absent where the kind has none
     vocab.txt       one word a line (text.vocab): an id is a word, S = L
     tokenizer.json  in its place: Hugging Face's format with the limit as its truncation (text.pieces)
@@ -24,6 +26,7 @@ from pydantic import ValidationError
 from runtime.card import (
     CARD,
     ENCODER,
+    EXPLAIN,
     FORMAT,
     HEAD,
     TOKENIZER,
@@ -33,6 +36,7 @@ from runtime.card import (
     Kind,
 )
 from runtime.errors import BundleError
+from runtime.explainer import check_explainer
 from runtime.graphs import check_graphs
 from text.pieces import Lexicon, Pieces
 from text.vocab import Vocab
@@ -40,6 +44,7 @@ from text.vocab import Vocab
 __all__ = [
     "CARD",
     "ENCODER",
+    "EXPLAIN",
     "FORMAT",
     "HEAD",
     "TOKENIZER",
@@ -76,6 +81,8 @@ def read(folder: Path) -> Bundle:
     except ValueError as error:
         raise BundleError(card.name, file, str(error)) from error
     check_graphs(files, card, vocab)
+    if EXPLAIN in files:
+        check_explainer(files, card, vocab)
     return Bundle(folder.resolve(), card, files, vocab)
 
 

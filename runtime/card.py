@@ -10,6 +10,7 @@ FORMAT = 2
 """In format 1 a card's version is that of the files alone, the card itself was not covered, and a model
 reads words, never pieces."""
 CARD, ENCODER, HEAD = "card.json", "encoder.onnx", "head.onnx"
+EXPLAIN = "explain.onnx"
 VOCAB, TOKENIZER = "vocab.txt", "tokenizer.json"
 
 Kind = Literal["nli", "classification", "relatedness", "embedding"]
@@ -100,7 +101,7 @@ class CardContent(_Frozen):
         if self.kind in ("relatedness", "embedding") and self.labels:
             raise ValueError(f"a model of kind {self.kind} has no labels")
         expected = file_names(self.kind, pieces=self.pieces)
-        if set(self.files) != set(expected):
+        if set(self.files) - {EXPLAIN} != set(expected):
             raise ValueError(f"files must name exactly {', '.join(expected)}")
         return self
 
@@ -135,6 +136,9 @@ class Card(CardContent):
 
 
 def file_names(kind: Kind, *, pieces: bool = False) -> tuple[str, ...]:
-    """The files beside the card of a bundle of this kind, of a model of pieces or of words."""
+    """The files beside the card of a bundle of this kind, of a model of pieces or of words.
+
+    explain.onnx may stand there too.
+    """
     lexicon = TOKENIZER if pieces else VOCAB
     return (ENCODER, lexicon) if kind == "embedding" else (ENCODER, HEAD, lexicon)

@@ -8,7 +8,7 @@ from runtime.errors import BundleError, UnknownModel, WrongTask
 from runtime.model import Model
 from runtime.parse_process import Ready
 
-Task = Literal["embed", "classify", "nli", "relatedness"]
+Task = Literal["embed", "classify", "nli", "relatedness", "explain"]
 
 ANY = "any"
 KINDS: Mapping[Task, tuple[str, ...]] = {
@@ -16,6 +16,7 @@ KINDS: Mapping[Task, tuple[str, ...]] = {
     "classify": ("classification",),
     "nli": ("nli",),
     "relatedness": ("relatedness",),
+    "explain": ("classification", "embedding", "nli", ANY),
 }
 """Kinds that do a task. Where no model is named, the first by name of the first such kind does."""
 

@@ -16,9 +16,10 @@ def check_count(count: int, param: str, most: int) -> None:
         raise TooManyInputs(message, param=param)
 
 
-def check_texts(texts: Sequence[str], params: Sequence[str]) -> None:
+def check_texts(items: Sequence[str | Parse], params: Sequence[str]) -> None:
     """Raise BadInput for a text that is blank or that no UTF-8 client could have meant."""
-    for text, param in zip(texts, params, strict=True):
+    for item, param in zip(items, params, strict=True):
+        text = item if isinstance(item, str) else item.text
         if not text or text.isspace():
             raise BadInput(f"{param} is blank: send a text", param=param)
         if "\0" in text:

@@ -4,6 +4,7 @@ HeedfulError
 +-- StartupError            the service cannot start
 |   +-- BundleError         a bundle is broken: names file and reason
 |   +-- ProviderError       the execution provider asked for did not come up
++-- ServiceFault            the running service cannot go on: its process has to end
 +-- RequestError            one request cannot be answered
     +-- BadInput            the request itself is at fault; names the field
     |   +-- WrongTask       the model does another task
@@ -33,6 +34,10 @@ class BundleError(StartupError):
 
 
 class ProviderError(StartupError):
+    pass
+
+
+class ServiceFault(HeedfulError):
     pass
 
 

@@ -3,13 +3,15 @@
 import numpy as np
 import numpy.typing as npt
 
-from runtime.bundle import ENCODER, HEAD, Bundle
+from runtime.bundle import ENCODER, EXPLAIN, HEAD, Bundle
 from runtime.errors import InferenceFailed
+from runtime.explainer import Explainer
 from runtime.graphs import encoder_feeds, head_inputs
 from runtime.scheduler import Encoder, Vectors
 from runtime.session import Device, OrtSession, SessionThread
 from text.batch import Sentence, collate
 from text.parse import Parse
+from text.trees import first
 
 LADDER = (1, 8, 32, 128)
 """Sentence lengths that are run before the model counts as ready, alone and in a full batch."""
@@ -22,7 +24,10 @@ class Model:
         """Open the sessions. Raises ProviderError. Blocks while the graphs are optimised."""
         self.card = bundle.card
         self.vocab = bundle.vocab
-        self.encoder = Encoder(bundle.card, OrtSession(bundle.files[ENCODER], device, threads))
+        self.explainer = Explainer(bundle.files, bundle.card) if EXPLAIN in bundle.files else None
+        shared = self.explainer.shared if self.explainer else {}
+        session = OrtSession(bundle.files[ENCODER], device, threads, shared)
+        self.encoder = Encoder(bundle.card, session)
         self._head: OrtSession | None = None
         if bundle.card.kind != "embedding":
             self._head = OrtSession(bundle.files[HEAD], device, threads)
@@ -40,7 +45,7 @@ class Model:
     def fit(self, parse: Parse) -> Parse:
         """The text, or as much of it as the model's pieces hold: then marked as cut."""
         fitting = self.vocab.fitting(parse.tokens)
-        return parse if fitting == len(parse) else parse.first(fitting)
+        return parse if fitting == len(parse) else first(parse, fitting)
 
     def sentence(self, parse: Parse) -> Sentence:
         return self.vocab.sentence(parse.tokens, parse.heads)

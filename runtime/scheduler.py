@@ -3,6 +3,9 @@
 When the session thread is free everything that waits is taken at once (no timer adds latency to an
 idle server), up to WINDOW batches' worth, a sentence from each request in turn. Equal sentences are
 encoded once. The rest is grouped by model and by length, under a budget of what a batch costs.
+
+When a batch fails one token is tried: it tells an input that the model cannot take from a session
+that does not run any more.
 """
 
 import asyncio
@@ -24,6 +27,7 @@ from runtime.graphs import encoder_feeds
 from runtime.observer import Observer
 from runtime.session import CUDA, Session, SessionThread
 from text.batch import Sentence, collate, plan
+from text.vocab import UNKNOWN
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +48,7 @@ class Encoder:
     """A model's encoder graph."""
 
     card: Card
-    session: Session
+    session: Session[Vectors]
 
     @property
     def budget(self) -> int:
@@ -93,6 +97,8 @@ class Scheduler:
         self._open: set[Call[Work, Vectors]] = set()
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self.failures: dict[str, int] = {}
+        """By model: how often in a row its session did not even run one token."""
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._dispatch(), name="scheduler")
@@ -145,6 +151,7 @@ class Scheduler:
         finally:
             self._open.discard(call)
             self._queue.discard(call)
+            self._observer.queue("inference", len(self._queue))
 
     async def _dispatch(self) -> None:
         while True:
@@ -181,7 +188,9 @@ class Scheduler:
         except InferenceFailed as error:
             for call in calls:
                 call.fail(InferenceFailed(str(error)))
+            await self._probe(encoder)
             return
+        self.failures.pop(encoder.card.name, None)
         for call in calls:
             call.seconds += seconds
         for group, vector in zip(groups, vectors, strict=True):
@@ -193,6 +202,17 @@ class Scheduler:
                     ticket.call.fail(InferenceFailed("the model gave NaN or infinity"))
         tokens = int(batch.lengths.sum())
         self._observer.batch(encoder.card.name, len(groups), tokens, batch.padding)
+
+    async def _probe(self, encoder: Encoder) -> None:
+        """Run one token, and count where that fails too."""
+        name = encoder.card.name
+        one = collate([Sentence(np.array([UNKNOWN]), np.array([0]))])
+        try:
+            await self._thread.run(encoder.session, encoder_feeds(encoder.card, one))
+        except InferenceFailed:
+            self.failures[name] = self.failures.get(name, 0) + 1
+        else:
+            self.failures.pop(name, None)
 
 
 def _by_encoder(tickets: list[Ticket[Work, Vectors]]) -> dict[Encoder, list[Group]]:

@@ -7,27 +7,38 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from runtime.answers import Result, Timing, TokenizedText, expected_score, normalise, softmax
+from runtime.answers import (
+    Result,
+    Timing,
+    TokenizedText,
+    cosines,
+    expected_score,
+    normalise,
+    softmax,
+)
 from runtime.cache import Cache
 from runtime.card import Card
 from runtime.catalogue import Catalogue, Task, check_parser
 from runtime.checks import check_count, check_parse, check_texts
 from runtime.cores import usable_cores
 from runtime.errors import Overloaded, StartupError, Unavailable
+from runtime.explain import Asked, Explained, check_length, check_priors, explain, explainer_of
 from runtime.loader import Loader, Reloaded
 from runtime.model import Model
 from runtime.observer import NoObserver, Observer
 from runtime.parse_process import Ready
 from runtime.scheduler import Encoded, Scheduler
-from runtime.session import Device, SessionThread
-from runtime.workers import ParsePool
+from runtime.session import STUCK_SECONDS, Device, SessionThread
+from runtime.workers import FAILURES, ParsePool
 from text.batch import Sentence
 from text.parse import Parse, ParseJob
+from text.pieces import Lexicon
+from text.trees import first
 
 __all__ = [
     "NoObserver",
@@ -43,7 +54,11 @@ __all__ = [
 
 T = TypeVar("T")
 _Job = tuple[str, int, bool]  # a ParseJob's fields: a tuple is hashed ten times as fast
+Item = str | Parse
+"""A text, or a tree that is given in its place and is read as it is."""
 
+NICENESS = 10
+"""Of the thread that explains: the others go first where processors are short."""
 RETRY_AFTER = 1
 """Seconds: a full queue is worked off in about that."""
 
@@ -80,6 +95,7 @@ class Service:
         self._pool = ParsePool(pipeline, options.parse_workers, self._observer)
         self._encoders = SessionThread()
         self._heads = SessionThread()  # of its own: a head is small, and waits for no batch
+        self._explainers = SessionThread(NICENESS)
         self._scheduler = Scheduler(self._encoders, self._observer, options.cache_items)
         self._parses: Cache[_Job, Parse] = Cache(
             "parse", options.cache_items, _weigh, self._observer
@@ -147,6 +163,7 @@ class Service:
         await self._pool.stop()
         await self._encoders.stop()
         await self._heads.stop()
+        await self._explainers.stop()
 
     def ready(self) -> str | None:
         """None where every model is loaded and every parse process lives, else what is missing."""
@@ -155,6 +172,19 @@ class Service:
         alive, wanted = self._pool.alive, self._pool.wanted
         if alive < wanted:
             return f"{alive} of {wanted} parse processes are up"
+        if failing := [name for name in self._scheduler.failures if name in self.cards]:
+            return f"the session of {', '.join(failing)} fails"
+        return self.fault()
+
+    def fault(self) -> str | None:
+        """Why nothing but a new process can help, or None."""
+        if self._pool.down:
+            return "every parse process has died again and again, or does not come up"
+        if self._encoders.stuck or self._heads.stuck:
+            return f"a model has not answered for {STUCK_SECONDS:.0f} s"
+        for name, times in self._scheduler.failures.items():
+            if times >= FAILURES and name in self.cards:
+                return f"the session of {name} has failed {times} times in a row, on any input"
         return None
 
     def card(self, task: Task, model: str | None = None) -> Card:
@@ -162,7 +192,7 @@ class Service:
         return self._choose(task, model).card
 
     async def embed(
-        self, texts: Sequence[str], *, model: str | None = None, truncate: bool = False
+        self, texts: Sequence[Item], *, model: str | None = None, truncate: bool = False
     ) -> Result[npt.NDArray[np.float32]]:
         """(N, D) vectors, not normalised: see `normalise`."""
         chosen = self._choose("embed", model)
@@ -172,34 +202,62 @@ class Service:
             encoded = await self._scheduler.encode(chosen.encoder, read.sentences)
         return read.result(encoded.vectors, encoded)
 
-    async def classify(
-        self, texts: Sequence[str], *, model: str | None = None, truncate: bool = False
+    async def similarity(
+        self,
+        source: str,
+        others: Sequence[str],
+        *,
+        model: str | None = None,
+        truncate: bool = False,
     ) -> Result[npt.NDArray[np.float64]]:
-        """(N, C) probabilities in the order of the card's labels."""
+        """(N,) cosines of one text with each of the others."""
+        chosen = self._choose("embed", model)
+        check_count(len(others), "others", self.options.max_batch_inputs)
+        params = ["source", *(f"others[{i}]" for i in range(len(others)))]
+        texts = [source, *others]
+        check_texts(texts, params)
+        with self._admitted(len(others)):
+            read = await self._read(chosen, texts, params, truncate=truncate)
+            encoded = await self._scheduler.encode(chosen.encoder, read.sentences)
+        return read.result(cosines(encoded.vectors[0], encoded.vectors[1:]), encoded)
+
+    async def classify(
+        self,
+        texts: Sequence[Item],
+        *,
+        model: str | None = None,
+        truncate: bool = False,
+        raw: bool = False,
+    ) -> Result[npt.NDArray[Any]]:
+        """(N, C) probabilities in the order of the card's labels; logits where `raw` is set."""
         chosen = self._choose("classify", model)
         params = self._check_inputs(texts)
         with self._admitted(len(texts)):
             read = await self._read(chosen, texts, params, truncate=truncate)
             encoded = await self._scheduler.encode(chosen.encoder, read.sentences)
             logits, seconds = await chosen.logits(self._heads, encoded.vectors)
-        return read.result(softmax(logits), encoded, seconds)
+        return read.result(logits if raw else softmax(logits), encoded, seconds)
 
     async def nli(
         self,
-        pairs: Sequence[tuple[str, str]],
+        pairs: Sequence[tuple[Item, Item]],
         *,
         model: str | None = None,
         truncate: bool = False,
-    ) -> Result[npt.NDArray[np.float64]]:
-        """(N, 3) probabilities of (premise, hypothesis), in the order of the card's labels."""
+        raw: bool = False,
+    ) -> Result[npt.NDArray[Any]]:
+        """(N, 3) probabilities of (premise, hypothesis), in the order of the card's labels.
+
+        Logits where `raw` is set.
+        """
         chosen = self._choose("nli", model)
         sides = ("premise", "hypothesis")
         read, encoded, logits, seconds = await self._compare(chosen, pairs, sides, truncate)
-        return read.result(softmax(logits), encoded, seconds, texts_per_input=2)
+        return read.result(logits if raw else softmax(logits), encoded, seconds, texts_per_input=2)
 
     async def relatedness(
         self,
-        pairs: Sequence[tuple[str, str]],
+        pairs: Sequence[tuple[Item, Item]],
         *,
         model: str | None = None,
         truncate: bool = False,
@@ -210,24 +268,43 @@ class Service:
         return read.result(expected_score(logits), encoded, seconds, texts_per_input=2)
 
     async def tokenize(
-        self, texts: Sequence[str], *, model: str | None = None, truncate: bool = False
+        self, texts: Sequence[Item], *, model: str | None = None, truncate: bool = False
     ) -> Result[list[TokenizedText]]:
         """The tokens that the model would read, always with their tree."""
         chosen = self._choose("embed", model)
         params = self._check_inputs(texts)
         with self._admitted(len(texts)):
             read = await self._read(chosen, texts, params, truncate=truncate, tree=True)
-        return read.result(
-            [
-                TokenizedText(parse, chosen.vocab.word_ids(sentence), chosen.vocab.known(sentence))
-                for parse, sentence in zip(read.parses, read.sentences, strict=True)
-            ]
-        )
+        return read.result(read.texts())
+
+    async def explain(
+        self,
+        items: Sequence[Item],
+        params: Sequence[str],
+        asked: Asked,
+        *,
+        model: str | None = None,
+        truncate: bool = False,
+    ) -> Result[tuple[list[TokenizedText], Explained]]:
+        """What the model attends to in a sentence, or in the two of a pair."""
+        chosen = self._choose("explain" if len(items) == 1 else "nli", model)
+        check_priors(chosen, asked)
+        check_texts(items, params)
+        most = explainer_of(chosen).most_tokens
+        with self._admitted(1):
+            read = await self._read(
+                chosen, items, params, truncate=truncate, tree=True, most=most if truncate else None
+            )
+            for parse, param in zip(read.parses, params, strict=True):
+                check_length(chosen, parse, param)
+            explained = await explain(chosen, self._explainers, read.parses, asked)
+        spent = Encoded(np.empty((0, 0), np.float32), explained.waited, explained.seconds)
+        return read.result((read.texts(), explained), spent, texts_per_input=len(items))
 
     async def _compare(
         self,
         model: Model,
-        pairs: Sequence[tuple[str, str]],
+        pairs: Sequence[tuple[Item, Item]],
         sides: tuple[str, str],
         truncate: bool,
     ) -> "tuple[_Read, Encoded, npt.NDArray[np.float32], float]":
@@ -255,24 +332,25 @@ class Service:
     async def _read(
         self,
         model: Model,
-        texts: Sequence[str],
+        items: Sequence[Item],
         params: Sequence[str],
         *,
         truncate: bool,
         tree: bool = False,
+        most: int | None = None,
     ) -> "_Read":
-        """Parse the texts and look their words up."""
+        """Parse the texts and look their words up; `most` tokens, where that is less than the card's."""
         card = model.card
         started = time.perf_counter()
-        parses = await self._parse(
-            [ParseJob(text, card.max_tokens, tree or card.tree) for text in texts]
-        )
+        most = min(card.max_tokens, most or card.max_tokens)
+        jobs = [ParseJob(item, most, tree or card.tree) for item in items if isinstance(item, str)]
+        parsed = iter(await self._parse(jobs))
+        parses = [next(parsed) if isinstance(item, str) else _cut(item, most) for item in items]
         parses = [model.fit(parse) for parse in parses]
         for parse, param in zip(parses, params, strict=True):
             check_parse(parse, param, card, model.vocab.limit, truncate=truncate)
         sentences = [model.sentence(parse) for parse in parses]
-        unknown = sum(int((~model.vocab.known(sentence)).sum()) for sentence in sentences)
-        return _Read(card, parses, sentences, unknown, time.perf_counter() - started)
+        return _Read(card, model.vocab, parses, sentences, time.perf_counter() - started)
 
     async def _parse(self, jobs: Sequence[ParseJob]) -> list[Parse]:
         """One parse a job, in order; equal jobs are done once."""
@@ -287,7 +365,7 @@ class Service:
         keys = [(job.text, job.max_tokens, job.tree) for job in jobs]
         return await self._parses.get(keys, make)
 
-    def _check_inputs(self, texts: Sequence[str]) -> list[str]:
+    def _check_inputs(self, texts: Sequence[Item]) -> list[str]:
         """Check them, and give the name of each one's field."""
         check_count(len(texts), "inputs", self.options.max_batch_inputs)
         params = [f"inputs[{i}]" for i in range(len(texts))]
@@ -313,6 +391,11 @@ class Service:
                 self._empty.set()
 
 
+def _cut(parse: Parse, most: int) -> Parse:
+    """A given tree's first tokens."""
+    return parse if len(parse) <= most else first(parse, most)
+
+
 def _weigh(job: _Job, parse: Parse) -> int:
     """Bytes, about: key and parse each hold the text; what Python's objects need was measured."""
     return 2 * sys.getsizeof(job[0]) + 700 + 130 * len(parse)
@@ -323,10 +406,16 @@ class _Read:
     """A request's texts, parsed."""
 
     card: Card
+    vocab: Lexicon
     parses: list[Parse]
     sentences: list[Sentence]
-    unknown: int
     seconds: float
+
+    def texts(self) -> list[TokenizedText]:
+        return [
+            TokenizedText(parse, self.vocab.word_ids(sentence), self.vocab.known(sentence))
+            for parse, sentence in zip(self.parses, self.sentences, strict=True)
+        ]
 
     def result(
         self,
@@ -345,5 +434,5 @@ class _Read:
             inputs=len(cut),
             truncated=int(cut.any(axis=1).sum()),
             tokens=sum(map(len, self.sentences)),
-            unknown=self.unknown,
+            unknown=sum(int((~self.vocab.known(sentence)).sum()) for sentence in self.sentences),
         )

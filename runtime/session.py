@@ -3,11 +3,13 @@
 import asyncio
 import ctypes
 import logging
+import os
+import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,15 +20,20 @@ from runtime.errors import InferenceFailed, ProviderError, Unavailable
 log = logging.getLogger(__name__)
 
 Device = Literal["auto", "cpu", "cuda"]
+STUCK_SECONDS = 120.0
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 
 
-class Session(Protocol):
+Output = TypeVar("Output", covariant=True)
+T = TypeVar("T")
+
+
+class Session(Protocol[Output]):
     provider: str
     """The execution provider in use."""
 
-    def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
-        """The graph's one output."""
+    def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Output:
+        """What the graph gives."""
 
 
 class OrtSession:
@@ -34,21 +41,25 @@ class OrtSession:
 
     `device` "cuda" raises ProviderError where CUDA does not come up; "auto" takes CUDA where there
     is a GPU and it comes up, else the CPU. `threads` is the number that one operator may use.
+    `shared` are tensors by name to use on the CPU in the place of copies of the graph's own.
     Raises ProviderError too where the graph cannot be opened there, for want of memory say.
     """
 
-    def __init__(self, graph: Path | bytes, device: Device, threads: int) -> None:
+    def __init__(
+        self,
+        graph: Path | bytes,
+        device: Device,
+        threads: int,
+        shared: Mapping[str, onnxruntime.OrtValue] = {},
+    ) -> None:
         wants_cuda = device == "cuda" or (device == "auto" and gpus() > 0)
         if wants_cuda:
             onnxruntime.preload_dlls()  # from the nvidia wheels, where they are installed
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        # A memory pattern is kept for every shape met, and the arena keeps the most it ever held.
-        options.enable_mem_pattern = False
-        options.enable_cpu_mem_arena = False
-        options.log_severity_level = 4  # what fails is raised, and logged once in our own shape
+        options = session_options(threads)
+        if not wants_cuda:  # there the weights are copied to the GPU
+            for name, tensor in shared.items():
+                options.add_initializer(name, tensor)
+        self._shared = shared  # the session only borrows them
         try:
             self._session = onnxruntime.InferenceSession(
                 graph, options, providers=_providers(wants_cuda)
@@ -78,35 +89,60 @@ class SessionThread:
     The event loop stays free meanwhile: ONNX Runtime lets the interpreter's lock go.
     """
 
-    def __init__(self) -> None:
-        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="session")
+    def __init__(self, niceness: int = 0) -> None:
+        """`niceness` lets the thread wait for others where processors are short."""
+        self._executor = ThreadPoolExecutor(1, "session", lambda: _be_nice(niceness))
         self._stopped = False
+        self._since: float | None = None  # when the run in progress began
+
+    @property
+    def stuck(self) -> bool:
+        """Whether a run takes longer than any batch can."""
+        since = self._since
+        return since is not None and time.monotonic() - since > STUCK_SECONDS
 
     async def run(
-        self, session: Session, feeds: Mapping[str, npt.NDArray[Any]]
-    ) -> tuple[npt.NDArray[np.float32], float]:
+        self, session: Session[T], feeds: Mapping[str, npt.NDArray[Any]]
+    ) -> tuple[T, float]:
         """The session's output and the seconds it took. Raises InferenceFailed, Unavailable."""
         if self._stopped:
             raise Unavailable("the service is shutting down")
         loop = asyncio.get_running_loop()
         try:
-            return await loop.run_in_executor(self._executor, _timed, session, feeds)
+            return await loop.run_in_executor(self._executor, self._timed, session, feeds)
         except Exception as error:  # ONNX Runtime's errors have no narrower common class
             log.exception("a model failed on %s", {name: a.shape for name, a in feeds.items()})
             raise InferenceFailed("the model failed on this input") from error
 
     async def stop(self) -> None:
-        """Take no more, wait for what was taken, and end the thread."""
+        """Take no more, wait for what was taken unless it is stuck, and end the thread."""
         self._stopped = True
-        await asyncio.to_thread(self._executor.shutdown)
+        await asyncio.to_thread(self._executor.shutdown, wait=not self.stuck)
+
+    def _timed(self, session: Session[T], feeds: Mapping[str, npt.NDArray[Any]]) -> tuple[T, float]:
+        self._since = started = time.monotonic()
+        try:
+            return session.run(feeds), time.monotonic() - started
+        finally:
+            self._since = None
 
 
-def _timed(
-    session: Session, feeds: Mapping[str, npt.NDArray[Any]]
-) -> tuple[npt.NDArray[np.float32], float]:
-    started = time.perf_counter()
-    output = session.run(feeds)
-    return output, time.perf_counter() - started
+def _be_nice(niceness: int) -> None:
+    if niceness:  # on Linux it is each thread's own
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
+
+
+def session_options(threads: int) -> onnxruntime.SessionOptions:
+    """What every session that serves is opened with; `threads` is what one operator may use."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # A memory pattern is kept for every shape met, and the arena keeps the most it ever held.
+    options.enable_mem_pattern = False
+    options.enable_cpu_mem_arena = False
+    options.log_severity_level = 4  # what fails is raised, and logged once in our own shape
+    return options
 
 
 def gpus() -> int:

@@ -3,10 +3,11 @@
 concurrent.futures.ProcessPoolExecutor is not used because it breaks whole when one of its processes
 dies: every pending future fails and it takes no more work. Here one thread of the parent keeps one
 process: it takes what waits, sends it down a pipe and hands the answers to the event loop. When the
-process dies, the calls that it had in hand fail with Unavailable at once, the other processes go
-on, and a new one is started: each time later than the last (0.5 s, 1 s, 2 s .. 30 s), until one has
-answered. After FAILURES in a row its place counts as down, though it is still tried; a pool whose
-places are all down refuses work instead of letting it wait.
+process dies, the other processes go on, and a new one is started: each time later than the last
+(0.5 s, 1 s, 2 s .. 30 s), until one has answered. A parse changes nothing, so what the process had
+in hand is parsed once more, each text alone: one that kills its process kills no neighbour with it,
+and fails with Unavailable the second time. After FAILURES in a row without an answer a place counts
+as down, though it is still tried. A pool whose places are all down refuses work.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -34,11 +36,25 @@ HEARTBEAT_SECONDS = 0.5
 """How often an idle process is looked at: does it still live?"""
 FIRST_BACKOFF_SECONDS, LAST_BACKOFF_SECONDS = 0.5, 30.0
 FAILURES = 5
-DIED = "a parse process died with the request in hand: send it again"
-NONE_UP = "no parse process comes up; the service goes on trying"
+DIED = "two parse processes died with the request in hand"
+NONE_UP = "no parse process comes up"
 SHUTTING_DOWN = "the service is shutting down"
 
 State = Literal["starting", "ready", "down"]
+
+
+class _DiedError(Unavailable):
+    """A process died with one of the call's jobs in hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    job: ParseJob
+    alone: bool  # whether it goes to a process by itself
+
+    @property
+    def cost(self) -> float:
+        return math.inf if self.alone else 1 + len(self.job.text) // CHARACTERS
 
 
 class ParsePool:
@@ -52,9 +68,10 @@ class ParsePool:
         self._pipeline = str(pipeline)
         self._observer = observer or NoObserver()
         self._loop: asyncio.AbstractEventLoop
+        self._starts: list[asyncio.Task[ParseProcess]] = []
         self._threads: list[threading.Thread] = []
         self._changed = threading.Condition()  # guards all of the following
-        self._queue: FairQueue[ParseJob, Parse] = FairQueue()
+        self._queue: FairQueue[_Work, Parse] = FairQueue()
         self._processes: dict[int, ParseProcess] = {}  # by place
         self._states: list[State] = ["starting"] * workers
         self._idle = 0
@@ -70,6 +87,12 @@ class ParsePool:
             )
 
     @property
+    def down(self) -> bool:
+        """Whether every place has failed FAILURES times in a row."""
+        with self._changed:
+            return set(self._states) == {"down"}
+
+    @property
     def waiting(self) -> int:
         """Jobs that no process has taken yet."""
         with self._changed:
@@ -83,9 +106,14 @@ class ParsePool:
     async def start(self) -> Ready:
         """Start every process and give the parser that they share. Raises StartupError where one does not come up."""
         self._loop = asyncio.get_running_loop()
+        self._starts = [
+            asyncio.create_task(asyncio.to_thread(self._start, place))
+            for place in range(self.wanted)
+        ]
         try:
-            places = range(self.wanted)
-            await asyncio.gather(*(asyncio.to_thread(self._start, place) for place in places))
+            done, _ = await asyncio.wait(self._starts, return_when=asyncio.FIRST_EXCEPTION)
+            for start in done:
+                start.result()
         except BaseException:
             await self.stop()
             raise
@@ -105,16 +133,23 @@ class ParsePool:
                 process.kill()
             waiting = self._queue.drain()
             self._changed.notify_all()
-        _fail(waiting, SHUTTING_DOWN)
+        _fail(waiting, Unavailable, SHUTTING_DOWN)
+        await asyncio.gather(*self._starts, return_exceptions=True)  # killed, where not up yet
         await asyncio.to_thread(self._join)
 
     async def parse(self, jobs: Sequence[ParseJob]) -> list[Parse]:
         """One parse a job, in order. A cancelled call's jobs are dropped unless already sent.
 
-        Raises Unavailable where a process died with one of the jobs, or none can be started;
+        Raises Unavailable where processes died with one of the jobs twice, or none can be started;
         InferenceFailed where the parser failed on one.
         """
-        call: Call[ParseJob, Parse] = Call(jobs, asyncio.get_running_loop())
+        for alone in (False, True):
+            with suppress(_DiedError):
+                return await self._ask([_Work(job, alone) for job in jobs])
+        raise Unavailable(DIED)
+
+    async def _ask(self, work: Sequence[_Work]) -> list[Parse]:
+        call: Call[_Work, Parse] = Call(work, asyncio.get_running_loop())
         with self._changed:
             if self._stopping:
                 raise Unavailable(SHUTTING_DOWN)
@@ -122,14 +157,15 @@ class ParsePool:
                 raise Unavailable(NONE_UP)
             self._queue.put(call)
             self._observer.queue("parse", len(self._queue))
-            self._changed.notify(len(jobs))
+            self._changed.notify(len(work))
         try:
             return await call.done
         finally:
             with self._changed:
                 self._queue.discard(call)
+            self._observer.queue("parse", self.waiting)
 
-    def _deliver(self, tickets: list[Ticket[ParseJob, Parse]], parses: list[Parse | None]) -> None:
+    def _deliver(self, tickets: list[Ticket[_Work, Parse]], parses: list[Parse | None]) -> None:
         for ticket, parse in zip(tickets, parses, strict=True):
             if parse is None:
                 ticket.call.fail(InferenceFailed("the parser failed on one of the texts"))
@@ -180,11 +216,11 @@ class ParsePool:
         answered = False
         while tickets := self._take(process):
             try:
-                parses = process.parse([ticket.work for ticket in tickets])
+                parses = process.parse([ticket.work.job for ticket in tickets])
             except ProcessDiedError as died:
                 if not self._stopping:
                     log.error("a parse process died with %d jobs in hand: %s", len(tickets), died)
-                self._tell(_fail, {ticket.call for ticket in tickets}, DIED)
+                self._tell(_fail, {ticket.call for ticket in tickets}, _DiedError, DIED)
                 break
             answered = True
             self._tell(self._deliver, tickets, parses)
@@ -193,17 +229,20 @@ class ParsePool:
                 log.error("a parse process died while it had nothing to do")
         return answered
 
-    def _take(self, process: ParseProcess) -> list[Ticket[ParseJob, Parse]]:
+    def _take(self, process: ParseProcess) -> list[Ticket[_Work, Parse]]:
         """Wait for jobs and take this process's share of them; none where it is over."""
         with self._changed:
-            self._idle += 1
-            while not self._stopping and process.alive() and not len(self._queue):
-                self._changed.wait(HEARTBEAT_SECONDS)
-            share = math.ceil(len(self._queue) / self._idle)
-            self._idle -= 1
-            if self._stopping or not process.alive():
-                return []
-            return self._queue.take(min(GROUP, share), _cost)
+            tickets: list[Ticket[_Work, Parse]] = []
+            while not tickets:  # what waited may be cancelled: no more than that was there then
+                self._idle += 1
+                while not self._stopping and process.alive() and not len(self._queue):
+                    self._changed.wait(HEARTBEAT_SECONDS)
+                share = math.ceil(len(self._queue) / self._idle)
+                self._idle -= 1
+                if self._stopping or not process.alive():
+                    break
+                tickets = self._queue.take(min(GROUP, share), lambda work: work.cost)
+            return tickets
 
     def _end(self, place: int) -> None:
         with self._changed:
@@ -222,21 +261,17 @@ class ParsePool:
         for known in get_args(State):
             self._tell(self._observer.worker, "parse", known, self._states.count(known))
         if set(self._states) == {"down"}:
-            self._tell(_fail, self._queue.drain(), NONE_UP)
+            self._tell(_fail, self._queue.drain(), Unavailable, NONE_UP)
 
     def _tell(self, function: Callable[..., None], *arguments: object) -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(function, *arguments)
 
 
-def _cost(job: ParseJob) -> int:
-    return 1 + len(job.text) // CHARACTERS
-
-
 def _backoff(failures: int) -> float:
     return min(FIRST_BACKOFF_SECONDS * 2.0 ** (failures - 1), LAST_BACKOFF_SECONDS)
 
 
-def _fail(calls: Iterable[Call[ParseJob, Parse]], why: str) -> None:
+def _fail(calls: Iterable[Call[_Work, Parse]], error: type[Unavailable], why: str) -> None:
     for call in calls:
-        call.fail(Unavailable(why))
+        call.fail(error(why))

@@ -6,6 +6,7 @@ each with a vector of its place. The heads are one linear layer. Weights are
 random, from a seed: the answers mean nothing, but they are right or wrong to the last digit.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,8 @@ from spacy.training import Example
 from thinc.api import fix_random_seed
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from runtime.bundle import ENCODER, HEAD, TOKENIZER, VOCAB, write
+from export.share import share_weights
+from runtime.bundle import ENCODER, EXPLAIN, HEAD, TOKENIZER, VOCAB, write
 from runtime.card import Card, Kind
 from text.batch import Sentence
 from text.parse import fingerprint
@@ -145,18 +147,21 @@ def build_bundle(
     max_tokens: int = 16,
     tree: bool = True,
     pieces: Pieces | None = None,
+    explain: bool = False,
     **card: Any,
 ) -> Card:
     """Write the bundle `models/name`, of words or of `pieces`; `card` replaces fields of its card."""
     labels = LABELS[kind] if labels is None else labels
     files: dict[str, Path | bytes] = {}
     if pieces is None:
-        files[ENCODER] = encoder_graph(word_table(), tree=tree)
         files[VOCAB] = "".join(f"{word}\n" for word in (*SPECIAL, *WORDS)).encode()
+        table, places = word_table(), None
     else:
-        table, places = piece_tables(pieces)
-        files[ENCODER] = encoder_graph(table, tree=tree, places=places)
         files[TOKENIZER] = pieces.text.encode()
+        table, places = piece_tables(pieces)
+    files[ENCODER] = encoder = encoder_graph(table, tree=tree, places=places)
+    if explain:
+        files[EXPLAIN] = share_weights(explain_graph(table, tree=tree, places=places), encoder)
     if kind != "embedding":
         files[HEAD] = head_graph(kind, DIMENSION, len(labels) or 5)
     fields: dict[str, Any] = {
@@ -190,10 +195,13 @@ def build_bundle(
 
 
 def build_models(models: Path) -> BuiltParser:
-    """A folder to serve: `parser`, `tiny-nli`, `tiny-sst2` and `tiny-flat` (embedding, no tree)."""
+    """A folder to serve: `parser`, `tiny-nli`, `tiny-sst2` and `tiny-flat` (embedding, no tree).
+
+    The first two can be explained.
+    """
     parser = build_parser(models / "parser")
-    build_bundle(models, parser, name="tiny-nli", kind="nli")
-    build_bundle(models, parser, name="tiny-sst2", kind="classification")
+    build_bundle(models, parser, name="tiny-nli", kind="nli", explain=True)
+    build_bundle(models, parser, name="tiny-sst2", kind="classification", explain=True)
     build_bundle(models, parser, name="tiny-flat", kind="embedding", tree=False)
     return parser
 
@@ -208,6 +216,60 @@ def encoder_graph(
 
     With `places` an id is a piece: a word is the mean of table[id] + places[position] of its own.
     """
+    nodes, inputs, constants = _encoder_nodes(table, tree=tree, places=places)
+    outputs = [_value("embedding", TensorProto.FLOAT, "B", table.shape[1])]
+    return _model(nodes, inputs, outputs, constants)
+
+
+def explain_graph(
+    table: npt.NDArray[np.float32],
+    *,
+    tree: bool,
+    places: npt.NDArray[np.float32] | None = None,
+) -> bytes:
+    """explain.onnx, whole: the same of sentences without padding, with one map, two poolings, a gate.
+
+    The map is the softmax of the tokens' products, the first pooling that of their sums. The prior
+    `dependency` is alpha.
+    """
+    nodes, inputs, constants = _encoder_nodes(table, tree=tree, places=places)
+    if tree:
+        inputs.append(_value("dependency", TensorProto.BOOL))
+        nodes[:0] = [
+            helper.make_node("Cast", ["dependency"], ["on"], to=TensorProto.FLOAT),
+            helper.make_node("Mul", ["alpha", "on"], ["weight"]),
+        ]
+        next(node for node in nodes if "scaled" in node.output).input[1] = "weight"
+    nodes += [
+        helper.make_node("Identity", ["hidden"], ["states"]),
+        helper.make_node("Transpose", ["hidden"], ["turned"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["hidden", "turned"], ["products"]),
+        helper.make_node("Softmax", ["products"], ["weights"]),
+        helper.make_node("Unsqueeze", ["weights", "first"], ["maps"]),
+        helper.make_node("ReduceSum", ["hidden", "last"], ["sums"], keepdims=0),
+        helper.make_node("Softmax", ["sums"], ["shares"]),
+        helper.make_node("Div", ["mask", "count"], ["means"]),
+        helper.make_node("Unsqueeze", ["shares", "first"], ["shares3"]),
+        helper.make_node("Unsqueeze", ["means", "first"], ["means3"]),
+        helper.make_node("Concat", ["shares3", "means3"], ["pooling"], axis=1),
+        helper.make_node("Sigmoid", ["sums"], ["opened"]),
+        helper.make_node("Unsqueeze", ["opened", "first"], ["gate"]),
+    ]
+    outputs = [
+        _value("embedding", TensorProto.FLOAT, "B", table.shape[1]),
+        _value("states", TensorProto.FLOAT, "B", "L", table.shape[1]),
+        _value("pooling", TensorProto.FLOAT, "B", 2, "L"),
+        _value("maps", TensorProto.FLOAT, "B", 1, "L", "L"),
+        _value("gate", TensorProto.FLOAT, "B", 1, "L"),
+    ]
+    names = {"pooling": ["sums", "mean"], "maps": ["products"], "gate": ["gate"]}
+    return _model(nodes, inputs, outputs, constants, names)
+
+
+def _encoder_nodes(
+    table: npt.NDArray[np.float32], *, tree: bool, places: npt.NDArray[np.float32] | None
+) -> tuple[list[Any], list[Any], dict[str, Any]]:
+    """Nodes, inputs and constants."""
     constants = {
         "table": table,
         "zero": np.array(0),
@@ -246,7 +308,7 @@ def encoder_graph(
         helper.make_node("Cast", ["column"], ["count"], to=TensorProto.FLOAT),
         helper.make_node("Div", ["total", "count"], ["embedding"]),
     ]
-    return _model(nodes, inputs, "embedding", table.shape[1], constants)
+    return nodes, inputs, constants
 
 
 def _words_of_pieces() -> list[Any]:
@@ -267,11 +329,11 @@ def _words_of_pieces() -> list[Any]:
         helper.make_node("Less", ["span", "ends3"], ["before"]),
         helper.make_node("And", ["behind", "before"], ["own"]),
         helper.make_node("Cast", ["own"], ["own_float"], to=TensorProto.FLOAT),
-        helper.make_node("MatMul", ["own_float", "vectors"], ["sums"]),
+        helper.make_node("MatMul", ["own_float", "vectors"], ["word_sums"]),
         helper.make_node("Max", ["pieces", "one"], ["counted"]),
         helper.make_node("Unsqueeze", ["counted", "last"], ["counted3"]),
         helper.make_node("Cast", ["counted3"], ["counts_float"], to=TensorProto.FLOAT),
-        helper.make_node("Div", ["sums", "counts_float"], ["words"]),
+        helper.make_node("Div", ["word_sums", "counts_float"], ["words"]),
     ]
 
 
@@ -290,20 +352,21 @@ def head_graph(kind: Kind, dimension: int, classes: int) -> bytes:
         features, width = "features", 3 * dimension
     weights = rng.normal(size=(width, classes)).astype(np.float32)
     nodes.append(helper.make_node("MatMul", [features, "weights"], ["logits"]))
-    return _model(nodes, inputs, "logits", classes, {"weights": weights})
+    outputs = [_value("logits", TensorProto.FLOAT, "B", classes)]
+    return _model(nodes, inputs, outputs, {"weights": weights})
 
 
 def _model(
-    nodes: list[Any], inputs: list[Any], output: str, width: int, constants: dict[str, Any]
+    nodes: list[Any],
+    inputs: list[Any],
+    outputs: list[Any],
+    constants: dict[str, Any],
+    metadata: dict[str, Any] | None = None,
 ) -> bytes:
-    graph = helper.make_graph(
-        nodes,
-        "tiny",
-        inputs,
-        [_value(output, TensorProto.FLOAT, "B", width)],
-        [numpy_helper.from_array(value, name) for name, value in constants.items()],
-    )
+    tensors = [numpy_helper.from_array(value, name) for name, value in constants.items()]
+    graph = helper.make_graph(nodes, "tiny", inputs, outputs, tensors)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    helper.set_model_props(model, {k: json.dumps(v) for k, v in (metadata or {}).items()})
     onnx.checker.check_model(model, full_check=True)
     serialised: bytes = model.SerializeToString()
     return serialised

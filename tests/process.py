@@ -35,12 +35,14 @@ def wait_for(ask: Callable[[], T | None], what: str) -> T:
 class Process:
     """`heedful serve` with these flags on a free port."""
 
-    def __init__(self, log: Path, flags: dict[str, str], env: dict[str, str]) -> None:
+    def __init__(
+        self, log: Path, flags: dict[str, str], env: dict[str, str], module: str = "cli"
+    ) -> None:
         self._log = log
         arguments = [part for flag, value in flags.items() for part in (f"--{flag}", value)]
         with log.open("wb") as stderr:
             self.popen = subprocess.Popen(
-                [sys.executable, "-m", "cli", "serve", *arguments],
+                [sys.executable, "-m", module, "serve", *arguments],
                 cwd=ROOT,
                 env={**os.environ, **env},
                 stderr=stderr,
@@ -71,8 +73,26 @@ class Process:
 
     def children(self) -> list[int]:
         """Process ids of what its threads have started: the workers."""
-        threads = Path(f"/proc/{self.popen.pid}/task").iterdir()
-        return [int(c) for t in threads for c in (t / "children").read_text().split()]
+        pid = self.popen.pid
+        threads = [thread.name for thread in Path(f"/proc/{pid}/task").iterdir()]
+        return [int(c) for t in threads for c in _read(pid, f"task/{t}/children").split()]
+
+    def workers(self) -> list[int]:
+        """Process ids of its parse processes."""
+        return [pid for pid in self.children() if "spawn_main" in _read(pid, "cmdline")]
+
+    def descriptors(self) -> int:
+        """Files and sockets that it holds open."""
+        return len(list(Path(f"/proc/{self.popen.pid}/fd").iterdir()))
+
+    def memory(self) -> int:
+        """Bytes that it and its children hold, what they share counted once (PSS)."""
+        tree = [self.popen.pid, *self.children()]
+        found = [re.search(r"^Pss: +(\d+) kB", _read(pid, "smaps_rollup"), re.M) for pid in tree]
+        return sum(1024 * int(pss[1]) for pss in found if pss)
+
+    def ended(self) -> bool:
+        return self.popen.poll() is not None
 
     @contextlib.contextmanager
     def stalled(self) -> Iterator[None]:
@@ -91,6 +111,13 @@ class Process:
         if self.popen.poll() is None:
             self.popen.kill()
         self.popen.wait()
+
+
+def _read(pid: int, name: str) -> str:
+    """A file of /proc; empty where the process has ended."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/{name}").read_text()
+    return ""
 
 
 def debian(program: str) -> str:

@@ -8,6 +8,7 @@ import httpx
 import numpy as np
 import numpy.typing as npt
 import pytest
+from spacy import displacy
 
 from runtime.bundle import read
 from runtime.graphs import encoder_feeds
@@ -20,6 +21,7 @@ from training.evaluate import Server, measure
 
 BUNDLES = Path("bundles")
 NAMES = sorted(card.parent.name for card in BUNDLES.glob("*/card.json"))
+EXPLAINED = [name for name in NAMES if (BUNDLES / name / "explain.onnx").exists()]
 DATA = Path("../shared/data")
 KIDS = "Two kids at a ballgame wash their hands"
 FLOORS = {
@@ -88,6 +90,36 @@ def test_the_dependency_prior_counts(name: str) -> None:
         for heads in (parse.heads, np.arange(len(parse)))
     )
     assert np.abs(with_tree - without).max() > 1e-2
+
+
+@pytest.mark.parametrize("name", EXPLAINED)
+def test_the_papers_masks_and_each_heads_map(client: httpx.Client, name: str) -> None:
+    """Figures 3 and 4 of MS-SAN, and the drawing of the tree by displaCy."""
+    answer = client.post("/explain", json={"inputs": KIDS, "model": name, "ablation": True})
+    assert answer.status_code == 200, answer.text
+    (sentence,) = answer.json()["sentences"]
+    maps = {one["name"]: np.array(one["weights"]) for one in sentence["maps"]}
+    kinds = ("word distance", "dependency distance", "no distance")
+    assert list(maps) == [f"{way}, {kind}" for way in ("forward", "backward") for kind in kinds]
+    later = np.triu(np.ones((8, 8), bool), 1)
+    for title, weights in maps.items():
+        forbidden = later if title.startswith("forward") else later.T
+        assert (weights[forbidden] == 0).all()
+        assert (weights[~forbidden] > 0).all()
+        np.testing.assert_allclose(weights.sum(1), 1, atol=1e-5)
+    for part in (*sentence["gate"], *sentence["pooling"]):
+        assert all(0 <= weight <= 1 for weight in part["weights"])
+    assert [one["prior"] for one in answer.json()["ablation"]] == [
+        "direction",
+        "word",
+        "dependency",
+    ]
+    assert all(one["cosine"] < 0.9999 for one in answer.json()["ablation"])
+    heads = np.array([token["head"] for token in sentence["tokens"]])
+    assert tree_distance(heads)[5].tolist() == [2, 1, 3, 3, 2, 0, 2, 1]
+    drawing = displacy.render(sentence["tree"]["displacy"], style="dep", manual=True, jupyter=False)
+    assert drawing.count('class="displacy-arrow"') == 7
+    assert (BUNDLES / name / "explain.onnx").stat().st_size < 64_000  # it holds no weights
 
 
 def test_it_tells_entailment_from_contradiction(client: httpx.Client) -> None:

@@ -4,7 +4,7 @@ import hashlib
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Self
@@ -40,22 +40,6 @@ class Parse:
 
     def __len__(self) -> int:
         return len(self.tokens)
-
-    def first(self, count: int) -> "Parse":
-        """The first `count` tokens, marked as cut; one whose governor is left out becomes a root."""
-        heads = self.heads[:count]
-        return replace(
-            self,
-            tokens=self.tokens[:count],
-            starts=self.starts[:count],
-            stops=self.stops[:count],
-            heads=np.where(heads < count, heads, np.arange(len(heads))),
-            deps=tuple(
-                dep if head < count else "ROOT"
-                for dep, head in zip(self.deps[:count], heads.tolist(), strict=bool(self.deps))
-            ),
-            cut=True,
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,3 +47,18 @@ def tree_distance(heads: Heads) -> npt.NDArray[np.int64]:
     shared = above @ above.T  # ancestors that both have, themselves included
     distance: npt.NDArray[np.int64] = depth[:, None] + depth[None, :] - 2 * shared
     return distance
+
+
+def without(heads: Heads, gone: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+    """The forest of the tokens that are left when those at `gone` are taken out.
+
+    A token hangs under the nearest governor that is left, or becomes a root where none is.
+    """
+    left = np.setdiff1d(np.arange(len(heads)), gone)
+    above = np.where(np.isin(np.arange(len(heads)), gone), heads, np.arange(len(heads)))
+    for _ in range(len(heads).bit_length()):  # from a token that is gone up to one that is left
+        above = above[above]
+    place = np.full(len(heads), -1)
+    place[left] = np.arange(len(left))
+    found = place[above[heads[left]]]
+    return np.where(found < 0, np.arange(len(left)), found)

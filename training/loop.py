@@ -18,12 +18,14 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from models.lama import LAMA
+from models.sentence import Encoder
 from text.parse import Parser
 from text.pieces import Lexicon
 from training import checkpoint, transformer, vectors, word2vec
 from training.checkpoint import Progress
 from training.config import OptimiserConfig, RunConfig
-from training.data import Examples, Parsed, parse, vocabulary
+from training.data import Examples, Ints, Parsed, parse, vocabulary
 from training.errors import ConfigError
 from training.files import write_json, write_whole
 from training.metrics import dev_metric

@@ -12,7 +12,7 @@ import pytest
 
 from app.main import create_app
 from app.settings import PREFIX, Settings
-from tests.builders import build_models
+from tests.builders import build_bundle, build_models
 from tests.process import Process
 
 Serve = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
@@ -34,7 +34,7 @@ def _no_settings_from_outside() -> None:
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("served") / "bundles"
     folder.mkdir()
-    build_models(folder)
+    build_bundle(folder, build_models(folder), name="tiny-related", kind="relatedness")
     return folder
 
 
@@ -70,6 +70,29 @@ async def client(serve: Serve) -> AsyncIterator[httpx.AsyncClient]:
     """The service that most tests share, with its default limits."""
     async with serve(max_batch_inputs=64) as client:
         yield client
+
+
+KEY = "sesame"
+
+
+@pytest.fixture(scope="session")
+def process(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    """A ready service in a process of its own, with an API key, 64 inputs at most, one queue."""
+    flags = {
+        "port": "0",
+        "models": str(models),
+        "parse-workers": "1",
+        "threads": "1",
+        "api-key": KEY,
+        "max-batch-inputs": "64",
+        "max-queue": "64",
+    }
+    process = Process(tmp_path_factory.mktemp("process") / "log", flags, {})
+    try:
+        process.ready()
+        yield process
+    finally:
+        process.close()
 
 
 @pytest.fixture

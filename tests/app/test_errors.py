@@ -80,6 +80,27 @@ async def test_401_without_the_key(serve: Serve, header: str | None) -> None:
             assert answer.headers["WWW-Authenticate"] == "Bearer"
 
 
+async def test_the_key_is_compared_in_constant_time(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every key that is sent goes through hmac.compare_digest, and nothing else decides."""
+    compared: list[bytes] = []
+
+    def compare(sent: bytes, key: bytes) -> bool:
+        compared.append(sent)
+        return sent == b"the other"
+
+    monkeypatch.setattr("hmac.compare_digest", compare)
+    async with serve(start=False, api_key="sesame") as client:
+        sent = ["sesame", "s", "sesam", "sesame and more", "the other"]
+        statuses = [
+            (await client.get("/info", headers={"Authorization": f"Bearer {key}"})).status_code
+            for key in sent
+        ]
+    assert statuses == [401, 401, 401, 401, 503]
+    assert compared == [key.encode() for key in sent]
+
+
 @pytest.mark.parametrize("header", ["Bearer sesame", "bearer sesame"])
 async def test_the_key_opens_and_probes_need_none(serve: Serve, header: str) -> None:
     async with serve(start=False, api_key="sesame") as client:

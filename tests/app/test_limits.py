@@ -88,6 +88,17 @@ async def test_429_refuses_the_whole_request_and_says_when_to_return(
     assert (await first).status_code == 200
 
 
+async def test_the_queue_one_to_either_side(tight: tuple[httpx.AsyncClient, set[int]]) -> None:
+    """Two inputs fit, a third does not."""
+    client, workers = tight
+    bodies = [{**BODY, "inputs": text} for text in "abc"]
+    with stalled(workers):
+        tasks = [asyncio.create_task(client.post("/embed", json=body)) for body in bodies]
+        done, fitting = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    check(done.pop().result(), 429, "overloaded")
+    assert [(await task).status_code for task in fitting] == [200, 200]
+
+
 async def post_and_go(
     client: httpx.AsyncClient, body: bytes, *, more_body: bool, gone: asyncio.Event
 ) -> list[int]:
@@ -153,22 +164,20 @@ async def test_a_client_that_goes_away_inside_its_body_is_no_fault(
     assert not [entry for entry in caplog.records if entry.exc_info]
 
 
-async def test_a_worker_that_dies_fails_its_request_and_is_replaced(
-    tight: tuple[httpx.AsyncClient, set[int]],
-) -> None:
-    client, workers = tight
-    with stalled(workers):
-        request = asyncio.create_task(client.post("/embed", json=BODY))
-        await asyncio.sleep(0.1)
-        for worker in workers:
-            os.kill(worker, signal.SIGKILL)
-        answer = await request
-    assert answer.status_code == 503
-    check(answer, 503, answer.json()["error"]["code"])
-    async with asyncio.timeout(PATIENCE):
-        while (await client.get("/ready")).status_code != 200:
-            await asyncio.sleep(0.05)
-    assert (await client.post("/embed", json=BODY)).status_code == 200
+async def test_what_a_dying_worker_held_is_answered_by_the_next(serve: Serve) -> None:
+    before = {child.pid for child in multiprocessing.active_children()}
+    async with serve(request_timeout=PATIENCE) as client:
+        after = {child.pid for child in multiprocessing.active_children()}
+        workers = {pid for pid in after - before if pid is not None}
+        with stalled(workers):
+            request = asyncio.create_task(client.post("/embed", json=BODY))
+            await asyncio.sleep(0.1)
+            for worker in workers:
+                os.kill(worker, signal.SIGKILL)
+            assert (await request).status_code == 200
+        async with asyncio.timeout(PATIENCE):
+            while (await client.get("/ready")).status_code != 200:
+                await asyncio.sleep(0.05)
 
 
 async def test_browsers_may_call_from_the_origins_that_are_set(
@@ -182,3 +191,19 @@ async def test_browsers_may_call_from_the_origins_that_are_set(
         answer = await client.post("/embed", json={"inputs": ""}, headers={"Origin": origin})
         assert answer.headers.get("Access-Control-Allow-Origin") == allowed
         assert answer.status_code == 422
+
+
+async def test_a_preflight_that_is_refused_gets_the_envelope(
+    tight: tuple[httpx.AsyncClient, set[int]],
+) -> None:
+    client, _ = tight
+    for origin, status in (("https://a.example", 200), ("https://b.example", 400)):
+        headers = {"Origin": origin, "Access-Control-Request-Method": "POST"}
+        answer = await client.options("/embed", headers=headers)
+        assert answer.status_code == status
+        assert "Origin" in answer.headers["Vary"]
+        if status == 400:
+            message = check(answer, 400, "cors_refused")["message"]
+            assert "origin" in message
+            assert "HEEDFUL_CORS_ORIGINS" in message
+            assert "Access-Control-Allow-Origin" not in answer.headers

@@ -1,5 +1,6 @@
 """The OpenAPI says what the routes take and answer, errors included."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +9,19 @@ import pytest
 from app.answers import ERRORS
 from app.main import create_app
 from app.settings import Settings
+from tests.app.bodies import bodies
 
-WORK = ("/", "/embed", "/nli", "/relatedness", "/classify", "/tokenize")
+WORK = (*bodies(""), "/explain")
 
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
     return create_app(Settings(models=Path("nowhere"))).openapi()
+
+
+def test_the_committed_document_is_the_served_one(document: dict[str, Any]) -> None:
+    committed = json.loads(Path("docs/openapi.json").read_text(encoding="utf-8"))
+    assert committed == json.loads(json.dumps(document)), "run `make openapi`"
 
 
 def test_every_route_is_there(document: dict[str, Any]) -> None:
@@ -51,6 +58,19 @@ def test_requests_are_closed_and_described(document: dict[str, Any]) -> None:
         "Pair",
         "ClassifyRequest",
         "TokenizeRequest",
+        "PredictRequest",
+        "SimilarityRequest",
+        "Sentences",
+        "Parameters",
+        "RerankRequest",
+        "EmbeddingsRequest",
+        "ExplainRequest",
+        "Priors",
+        "DisplacyTree",
+        "Displacy",
+        "Word",
+        "Arc",
+        "ConlluTree",
     ):
         assert schemas[name]["additionalProperties"] is False
     inputs = schemas["EmbedRequest"]["properties"]["inputs"]

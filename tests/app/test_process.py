@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -170,3 +171,32 @@ def test_prometheus_scrapes_and_the_health_check_passes(
     assert line["model"] == "tiny-sst2"
     assert line["duration_ms"] > 0
     assert "secret" not in process.log
+
+
+def test_a_parser_that_is_gone_for_good_ends_the_process_with_one_line(
+    start: Start, models: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "bundles"
+    shutil.copytree(models, folder)
+    process = start(models=str(folder))
+    url = process.ready()
+    (folder / "parser").rename(tmp_path / "away")
+    [worker] = process.workers()
+    os.kill(worker, signal.SIGKILL)
+    wait_for(lambda: httpx.get(url + "/ready").status_code == 503 or None, "/ready to tell it")
+    wait_for(lambda: 'state="starting"} 1.0' in httpx.get(url + "/metrics").text or None, "a gauge")
+    assert process.exit_status() == 1
+    fatal = [line for line in process.log.splitlines() if " CRITICAL " in line]
+    assert len(fatal) == 1
+    assert "every parse process has died again and again, or does not come up" in fatal[0]
+    assert "Traceback" not in process.log
+
+
+def test_sigterm_while_parse_processes_start_ends_at_once(start: Start) -> None:
+    process = start()
+    process.url()
+    [worker] = wait_for(lambda: process.workers() or None, "a parse process")
+    os.kill(worker, signal.SIGSTOP)  # it will never be ready: who waits for it waits for ever
+    process.popen.send_signal(signal.SIGTERM)
+    assert process.exit_status() == 0
+    assert "Traceback" not in process.log

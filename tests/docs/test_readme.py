@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fastapi.routing import APIRoute
 
-from app import control, routes, status
+from app.main import ROUTERS
 from app.metrics import Metrics
 from app.settings import Settings, environment_name
 
@@ -45,7 +45,7 @@ def test_every_metric_is_in_its_table() -> None:
 def test_every_route_is_in_its_table() -> None:
     served = {
         f"{method} {route.path}"
-        for router in (routes.router, status.router, control.router)
+        for router in ROUTERS
         for route in router.routes
         if isinstance(route, APIRoute)
         for method in route.methods or ()

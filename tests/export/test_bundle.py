@@ -49,7 +49,7 @@ def test_the_trained_model_is_left_as_it_was(tmp_path: Path) -> None:
     assert before.keys() == after.keys()
     assert all(torch.equal(before[key], after[key]) for key in before)
     assert sorted(snapshot(tmp_path)) == [
-        f"ms-san-toy/{file}" for file in ("card.json", "encoder.onnx", "vocab.txt")
+        f"ms-san-toy/{file}" for file in ("card.json", "encoder.onnx", "explain.onnx", "vocab.txt")
     ]
 
 

@@ -8,8 +8,9 @@ from torch import Tensor, nn
 from export.bundle import Trained
 from models.heads import ClassificationHead, NLIHead, RelatednessHead
 from models.masks import token_mask
+from models.pooling import mean_pooling, mean_share
 from models.registry import ENCODERS, build
-from models.sentence import Encoder, SentenceEncoder, word_table
+from models.sentence import Encoder, Explanation, SentenceEncoder, word_table
 from runtime.card import Kind, ParserCard, TrainingCard
 from tests.builders import build_pieces
 from tests.transformer import LIMIT, tiny_transformer
@@ -30,8 +31,11 @@ class Average(Encoder):
     dim, inputs = 2 * DIM, ()
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        inside = token_mask(lengths, x.shape[1])[:, :, None]
-        return ((x * inside).sum(1) / lengths[:, None]).repeat(1, 2)
+        return mean_pooling(x, token_mask(lengths, x.shape[1])).repeat(1, 2)
+
+    def explain(self, x: Tensor, lengths: Tensor) -> Explanation:
+        mask = token_mask(lengths, x.shape[1])
+        return Explanation(self(x, lengths), x, pooling={"mean": mean_share(mask)})
 
 
 def classifier(name: str, parser: ParserCard, **encoder: Any) -> Trained:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from runtime.answers import normalise, softmax
+from runtime.answers import cosines, normalise, softmax
 from runtime.errors import BadInput
 
 SHAPES = hnp.array_shapes(min_dims=2, max_dims=2, max_side=6)
@@ -57,3 +57,15 @@ def test_probabilities_sum_to_one_in_the_order_of_the_logits(
 def test_softmax_is_exp_over_its_sum() -> None:
     logits = np.log(np.array([[1, 2, 5]], np.float32))
     np.testing.assert_allclose(softmax(logits), [[1 / 8, 2 / 8, 5 / 8]], rtol=1e-6)
+
+
+@given(VECTORS)
+def test_cosines_are_those_of_the_textbook(vectors: npt.NDArray[np.float32]) -> None:
+    found = cosines(vectors[0], vectors)
+    assert found.shape == (len(vectors),)
+    assert (np.abs(found) <= 1).all()
+    wide = vectors.astype(np.float64)
+    norms = np.linalg.norm(wide, axis=1)
+    for row, norm, cosine in zip(wide, norms, found, strict=True):
+        expected = (row / norm) @ (wide[0] / norms[0]) if norm and norms[0] else 0
+        assert cosine == pytest.approx(expected, abs=1e-6)

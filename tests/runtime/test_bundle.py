@@ -1,6 +1,7 @@
 import contextlib
 import hashlib
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -139,11 +140,11 @@ def test_any_changed_byte_is_found(
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in written.items():
         (folder / name).write_bytes(content)
-    content = bytearray(written[file])
-    content[place % len(content)] ^= flipped
-    (folder / file).write_bytes(content)
+    changed = bytearray(written[file])
+    changed[place % len(changed)] ^= flipped
+    (folder / file).write_bytes(changed)
     unchanged = Card.model_validate_json(written[CARD])
-    if file != CARD or _json(bytes(content)) != _json(written[CARD]):
+    if file != CARD or _json(bytes(changed)) != _json(written[CARD]):
         error = refusal(folder)
         assert error.file in (file, CARD)
         assert "\n" not in str(error)
@@ -261,3 +262,26 @@ def test_files_may_be_given_by_path(tmp_path: Path, folder: Path) -> None:
     same = {"exclude": {"name", "version"}}
     assert copy.model_dump(**same) == card.model_dump(**same)  # type: ignore[arg-type]  # keywords
     assert copy.version != card.version
+
+
+def test_a_folder_that_is_replaced_while_it_is_read_is_whole_or_refused(
+    tmp_path: Path, folder: Path, built_parser: BuiltParser
+) -> None:
+    over = threading.Event()
+
+    def replace() -> None:
+        for labels in [("bad", "fair", "good"), ("no", "yes")] * 10:  # other cards, other files
+            build_bundle(tmp_path, built_parser, name=NAME, labels=labels)
+        over.set()
+
+    writer = threading.Thread(target=replace)
+    writer.start()
+    whole = 0
+    while not over.is_set():
+        with contextlib.suppress(BundleError):
+            read = bundle.read(folder)
+            for name, content in read.files.items():
+                assert hashlib.sha256(content).hexdigest() == read.card.files[name]
+            whole += 1
+    writer.join()
+    assert whole

@@ -24,6 +24,7 @@ from tests.builders import (
 from tests.runtime.conftest import Running
 from text.parse import ParseJob, Parser
 from text.pieces import Pieces
+from text.trees import first
 
 NAME, MAX_TOKENS = "tiny-pieces", 16
 PIECES = build_pieces()
@@ -50,7 +51,7 @@ def served(folder: Path) -> Iterator[Running]:
 
 def reference(text: str, parser: Parser, words: int | None = None) -> np.ndarray:
     (parse,) = parser.parse([ParseJob(text, MAX_TOKENS, True)])
-    parse = parse if words is None else parse.first(words)
+    parse = parse if words is None else first(parse, words)
     sentence = PIECES.sentence(parse.tokens, parse.heads)
     return expected_embedding(sentence, ALPHA, PIECES)
 

@@ -51,7 +51,8 @@ def parser(models: Path) -> BuiltParser:
 
 
 def vector(served: Running, model: str = NAME) -> np.ndarray:
-    return served.ask(served.service.embed([TEXT], model=model)).value[0]
+    row: np.ndarray = served.ask(served.service.embed([TEXT], model=model)).value[0]
+    return row
 
 
 def test_what_is_added_replaced_and_removed_is_picked_up_together(
@@ -164,7 +165,8 @@ def test_a_request_keeps_its_model_which_goes_with_it(
             assert not asked.done()
         finally:
             os.kill(pid, signal.SIGCONT)
-        return (await asked).value[0]
+        answer: np.ndarray = (await asked).value[0]
+        return answer
 
     build_bundle(folder, parser, name=NAME, alpha=0.25)
     np.testing.assert_allclose(served.ask(scenario()), before, atol=1e-6)

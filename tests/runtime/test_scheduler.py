@@ -246,6 +246,29 @@ async def test_a_call_cancelled_after_it_was_taken_is_left_out_of_the_batches_to
     assert [len(batch[0]) for batch in session.batches] == [1, 1, 1]
 
 
+async def test_a_session_that_runs_nothing_is_told_from_an_input_that_it_cannot_take() -> None:
+    class Failing(HeldSession):
+        longest = 0
+
+        def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
+            if feeds["ids"].shape[1] > self.longest:
+                raise ValueError("a fault of this session's")
+            return super().run(feeds)
+
+    session = Failing()
+    async with started() as scheduler:
+        used = encoder(session)
+        for longest, failures in ((0, 1), (0, 2), (1, 0), (0, 1)):
+            session.longest = longest
+            with pytest.raises(InferenceFailed):
+                await scheduler.encode(used, [sentence(20, 21)])
+            while scheduler.failures.get("tiny", 0) != failures:
+                await asyncio.sleep(0)
+        session.longest = 2
+        await scheduler.encode(used, [sentence(20, 21)])
+        assert scheduler.failures == {}
+
+
 async def test_a_single_sentence_overtakes_a_request_of_many() -> None:
     session = HeldSession()
     length = 64

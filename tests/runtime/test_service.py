@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.answers import softmax
+from runtime.answers import normalise, softmax
 from runtime.errors import (
     BadInput,
     BundleError,
@@ -73,6 +73,23 @@ def test_classify_gives_the_head_s_probabilities(running: Running, models: Path)
     result = running.ask(running.service.classify(texts))
     np.testing.assert_allclose(result.value, softmax(head.run({"sentence": vectors})), atol=1e-6)
     assert result.card.labels == ("negative", "positive")
+    raw = running.ask(running.service.classify(texts, raw=True))
+    np.testing.assert_allclose(raw.value, head.run({"sentence": vectors}), atol=1e-5)
+
+
+def test_similarity_is_the_cosine_of_the_vectors(running: Running) -> None:
+    texts = [TEXT, "bad", "a dog"]
+    rows = normalise(running.ask(running.service.embed(texts)).value)
+    result = running.ask(running.service.similarity(TEXT, texts))
+    np.testing.assert_allclose(result.value, rows @ rows[0], atol=1e-6)
+    assert result.tokens == 5 + 5 + 1 + 2
+    for source, others, param in (("", texts, "source"), (TEXT, ["a", " "], "others[1]")):
+        with pytest.raises(BadInput) as blank:
+            running.ask(running.service.similarity(source, others))
+        assert blank.value.param == param
+    with pytest.raises(BadInput) as none:
+        running.ask(running.service.similarity(TEXT, []))
+    assert none.value.param == "others"
 
 
 def test_nli_reads_the_premise_first(running: Running, models: Path) -> None:

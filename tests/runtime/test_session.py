@@ -1,6 +1,9 @@
+import asyncio
 import resource
 import subprocess
 import sys
+import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import get_args
 
@@ -99,3 +102,31 @@ async def test_a_failing_run_is_one_error_without_the_cause_in_its_message(
         await thread.run(OrtSession(graph, "cpu", 1), broken)
     assert "indices element out of data bounds" in caplog.text
     await thread.stop()
+
+
+async def test_a_run_that_never_ends_is_told_and_not_waited_for(
+    graph: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread = SessionThread()
+    session = OrtSession(graph, "cpu", 1)
+    began, end = threading.Event(), threading.Event()
+
+    class Hanging:
+        provider = CPU
+
+        def run(self, feeds: Mapping[str, np.ndarray]) -> np.ndarray:
+            began.set()
+            end.wait()
+            return session.run(feeds)
+
+    monkeypatch.setattr("runtime.session.STUCK_SECONDS", 0.0)
+    assert not thread.stuck
+    one = feeds([Sentence(np.array([4]), np.array([0]))])
+    run = asyncio.create_task(thread.run(Hanging(), one))
+    await asyncio.to_thread(began.wait)
+    assert thread.stuck
+    await thread.stop()
+    assert not run.done()
+    end.set()
+    await run
+    assert not thread.stuck

@@ -2,7 +2,6 @@
 
 import random
 import string
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -214,23 +213,3 @@ def test_a_text_that_cannot_be_read_does_not_harm_the_next(parser: Parser) -> No
     after = read(parser, "Two kids wash their hands.")
     assert after.tokens == before.tokens
     np.testing.assert_array_equal(after.heads, before.heads)
-
-
-def test_the_first_tokens_of_a_parse(parser: Parser) -> None:
-    text = "Two kids wash their hands"
-    (whole,) = parser.parse([ParseJob(text, 16, True)])
-    heads, deps = np.array([1, 2, 2, 4, 2]), ("nummod", "nsubj", "ROOT", "nmod:poss", "obj")
-    whole = replace(whole, heads=heads, deps=deps)
-    first = whole.first(2)
-    assert first.tokens == ("Two", "kids")
-    assert [text[a:b] for a, b in zip(first.starts, first.stops, strict=True)] == ["Two", "kids"]
-    assert first.heads.tolist() == [1, 1]  # "wash" is left out: "kids" is a root
-    assert first.deps == ("nummod", "ROOT")
-    assert first.cut
-    assert not whole.cut
-
-
-def test_the_first_tokens_of_a_text_without_a_tree(parser: Parser) -> None:
-    (whole,) = parser.parse([ParseJob("Two kids wash", 16, False)])
-    first = whole.first(2)
-    assert (first.tokens, first.deps, first.heads.tolist()) == (("Two", "kids"), (), [0, 1])

@@ -1,0 +1,115 @@
+"""POST /explain: what the model attends to, as JSON."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from app import answers, explain_schemas, schemas, trees, work
+from app.explain_schemas import ExplainRequest
+from app.requests import WorkRoute
+from app.routes import tokens
+from runtime.card import Card
+from runtime.catalogue import Task
+from runtime.explain import DRAWS, Asked, Explained
+from runtime.explainer import Explanation
+from runtime.service import TokenizedText
+from text.trees import to_conllu, to_displacy
+
+router = APIRouter(route_class=WorkRoute, responses=answers.ERRORS, tags=["models"])
+
+
+@router.post("/explain", responses=answers.documented(explain_schemas.ExplainAnswer))
+async def explain(body: ExplainRequest, request: Request) -> Response:
+    """What the model attends to in a text or a pair, under the priors that are asked for."""
+    task: Task
+    sides: dict[str, trees.Given]
+    if isinstance(body.inputs, schemas.Pair):
+        task, sides = "nli", {f"inputs.{side}": item for side, item in body.inputs}
+    else:
+        task, sides = "explain", {"inputs": body.inputs}
+    service, card = work.model(request, task, body.model)
+    items = [trees.read(item, param) for param, item in sides.items()]
+    given = body.priors.model_dump(exclude_none=True)
+    asked = Asked(
+        alpha=given.pop("alpha", None),
+        priors=given,
+        ablation=body.ablation,
+        faithfulness=body.faithfulness,
+        k=body.k,
+    )
+    result = await service.explain(
+        items, list(sides), asked, model=card.name, truncate=bool(body.truncate)
+    )
+    work.done(request, result)
+    texts, explained = result.value
+    return answers.json(_answer(result.card, texts, explained, body))
+
+
+def _answer(
+    card: Card, texts: list[TokenizedText], explained: Explained, body: ExplainRequest
+) -> dict[str, Any]:
+    priors: dict[str, Any] = dict(explained.priors)
+    if explained.alpha is not None:
+        priors["alpha"] = explained.alpha
+    answer: dict[str, Any] = {
+        "model": card.name,
+        "priors": priors,
+        "sentences": [
+            _sentence(text, one) for text, one in zip(texts, explained.sentences, strict=True)
+        ],
+    }
+    if explained.scores is not None:
+        answer["prediction"] = _prediction(explained.scores, card)
+    if explained.similarity is not None:
+        answer["similarity"] = explained.similarity
+    if explained.ablation is not None:
+        answer["ablation"] = [
+            {
+                "prior": one.prior,
+                "cosine": one.cosine,
+                **_change(explained.scores, one.scores, card),
+            }
+            for one in explained.ablation
+        ]
+    if explained.faithfulness is not None:
+        answer["faithfulness"] = {
+            "k": body.k,
+            "draws": DRAWS,
+            "sentences": explained.faithfulness,  # orjson writes dataclasses
+        }
+    return answer
+
+
+def _sentence(text: TokenizedText, explanation: Explanation) -> dict[str, Any]:
+    def listed(kind: str) -> list[dict[str, Any]]:
+        named = getattr(explanation, kind).items()
+        return [{"name": name, "weights": np.ascontiguousarray(array[0])} for name, array in named]
+
+    return {
+        "text": text.parse.text,
+        "tokens": tokens(text),
+        "tree": {"displacy": to_displacy(text.parse), "conllu": to_conllu(text.parse)},
+        **{kind: listed(kind) for kind in ("maps", "gate", "pooling")},
+    }
+
+
+def _prediction(scores: npt.NDArray[np.float64], card: Card) -> dict[str, Any]:
+    return {
+        "label": card.labels[int(scores.argmax())],
+        "scores": dict(zip(card.labels, scores.tolist(), strict=True)),
+    }
+
+
+def _change(
+    before: npt.NDArray[np.float64] | None, after: npt.NDArray[np.float64] | None, card: Card
+) -> dict[str, Any]:
+    if before is None or after is None:
+        return {}
+    return {
+        "prediction": _prediction(after, card),
+        "change": dict(zip(card.labels, (after - before).tolist(), strict=True)),
+        "flips": bool(after.argmax() != before.argmax()),
+    }

@@ -1,0 +1,78 @@
+"""OpenAI's embeddings, as its clients ask for them and read them."""
+
+import base64
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from app import answers, work
+from app.requests import WorkRoute
+from app.schemas import Closed, Dimensions, Texts, check_dimensions
+from runtime.service import normalise
+
+router = APIRouter(route_class=WorkRoute, responses=answers.ERRORS, tags=["OpenAI"])
+
+
+class EmbeddingsRequest(Closed):
+    input: Texts
+    model: str = Field(description="A name from /models.")
+    encoding_format: Literal["float", "base64"] = Field(
+        "float", description="base64: the same numbers as little-endian float32."
+    )
+    dimensions: Dimensions = None
+    user: str | None = Field(None, description="OpenAI's. Changes nothing, and is not kept.")
+
+
+class Embedding(BaseModel):
+    object: Literal["embedding"]
+    index: int
+    embedding: list[float] | str
+
+
+class Usage(BaseModel):
+    prompt_tokens: int
+    total_tokens: int
+
+
+class Embeddings(BaseModel):
+    object: Literal["list"]
+    data: list[Embedding]
+    model: str
+    usage: Usage
+
+
+@router.post("/v1/embeddings", responses=answers.documented(Embeddings))
+async def embeddings(body: EmbeddingsRequest, request: Request) -> Response:
+    """One vector of norm 1 for each input, in order."""
+    service, card = work.model(request, "embed", body.model)
+    check_dimensions(body.dimensions, card.dimension)
+    alone = isinstance(body.input, str)
+    texts = [body.input] if isinstance(body.input, str) else body.input
+    names = {f"inputs[{i}]": "input" if alone else f"input[{i}]" for i in range(len(texts))}
+    with work.called({"inputs": "input", **names}):
+        result = await service.embed(texts, model=card.name)
+    work.done(request, result)
+    rows = normalise(result.value, body.dimensions)
+    return answers.json(
+        {
+            "object": "list",
+            "data": [
+                {
+                    "object": "embedding",
+                    "index": index,
+                    "embedding": _base64(row) if body.encoding_format == "base64" else row,
+                }
+                for index, row in enumerate(rows)
+            ],
+            "model": card.name,
+            "usage": {"prompt_tokens": result.tokens, "total_tokens": result.tokens},
+        }
+    )
+
+
+def _base64(row: npt.NDArray[np.float32]) -> str:
+    return base64.b64encode(row.astype("<f4").tobytes()).decode()

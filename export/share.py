@@ -1,0 +1,49 @@
+"""explain.onnx without weights: it takes them as inputs, and says where in encoder.onnx they stand.
+
+So a bundle holds its weights once, and a process too: the runtime feeds stretches of the file's
+bytes. ONNX's external data would do it for the file, but ONNX Runtime then maps the bundle's file,
+which a later copy over it would change, or reads it a second time.
+"""
+
+import json
+
+import onnx
+from onnx import TensorProto, helper
+
+LEAST = 64
+"""Bytes from which a tensor is looked for."""
+
+
+def share_weights(graph: bytes, encoder: bytes) -> bytes:
+    """`graph` with an input in the place of each tensor that stands in `encoder`, a graph as well.
+
+    A tensor is found by its bytes: the exporter makes names up anew. The metadata holds JSON:
+    `weights`, for each such input the offset in `encoder`; `shared`, for each tensor of `encoder`
+    that its session keeps as it is, the input of the same bytes. That is the word table: matrices
+    are float16, and become float32 when the session is opened.
+    """
+    model = onnx.load_from_string(graph)
+    kept = {
+        tensor.raw_data: tensor.name
+        for tensor in onnx.load_from_string(encoder).graph.initializer
+        if len(tensor.dims) > 1 and tensor.data_type != TensorProto.FLOAT16
+    }
+    own, weights, shared = [], {}, {}
+    for tensor in model.graph.initializer:
+        content = tensor.raw_data
+        if len(content) < LEAST or (offset := encoder.find(content)) < 0:
+            own.append(tensor)
+            continue
+        weights[tensor.name] = offset
+        if content in kept:
+            shared[kept[content]] = tensor.name
+        model.graph.input.append(
+            helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+        )
+    del model.graph.initializer[:]
+    model.graph.initializer.extend(own)
+    for key, value in (("weights", weights), ("shared", shared)):
+        model.metadata_props.add(key=key, value=json.dumps(value))
+    onnx.checker.check_model(model, full_check=True)
+    serialised: bytes = model.SerializeToString(deterministic=True)
+    return serialised

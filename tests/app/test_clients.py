@@ -1,0 +1,146 @@
+"""Clients that were written for other services, unmodified, against a real process."""
+
+import http.client
+import json
+from typing import Any
+
+import httpx
+import numpy as np
+import openai
+import pytest
+
+from tests.app.conftest import KEY
+from tests.app.test_answers import MODELS
+from tests.process import PATIENCE, Process, wait_for
+
+TEXTS = ["two kids wash their hands", "the dog is not good", "a man"]
+
+
+@pytest.fixture(scope="module")
+def base(process: Process) -> str:
+    return f"{process.url()}/v1"
+
+
+@pytest.fixture(scope="module")
+def client(base: str) -> openai.OpenAI:
+    return openai.OpenAI(base_url=base, api_key=KEY, max_retries=0, timeout=PATIENCE)
+
+
+def embeddings(answer: openai.types.CreateEmbeddingResponse) -> np.ndarray[Any, Any]:
+    return np.array([entry.embedding for entry in answer.data], dtype=np.float32)
+
+
+def test_openai_reads_floats_and_base64_alike(client: openai.OpenAI) -> None:
+    """Its default is base64, which it decodes itself."""
+    coded = client.embeddings.create(input=TEXTS, model="tiny-flat")
+    floats = client.embeddings.create(input=TEXTS, model="tiny-flat", encoding_format="float")
+    np.testing.assert_array_equal(embeddings(coded), embeddings(floats))
+    assert [entry.index for entry in coded.data] == [0, 1, 2]
+    assert coded.model == "tiny-flat"
+    assert coded.usage.prompt_tokens == coded.usage.total_tokens == 12
+    short = client.embeddings.create(input=TEXTS[0], model="tiny-nli", dimensions=3, user="me")
+    assert embeddings(short).shape == (1, 3)
+
+
+@pytest.mark.anyio
+async def test_openai_async(base: str, client: openai.OpenAI) -> None:
+    expected = embeddings(client.embeddings.create(input=TEXTS, model="tiny-flat"))
+    async with openai.AsyncOpenAI(base_url=base, api_key=KEY, timeout=PATIENCE) as other:
+        for answer in (
+            await other.embeddings.create(input=TEXTS, model="tiny-flat"),
+            await other.embeddings.create(input=TEXTS, model="tiny-flat", encoding_format="float"),
+        ):
+            np.testing.assert_array_equal(embeddings(answer), expected)
+        assert {model.id async for model in other.models.list()} >= {"tiny-flat", "tiny-nli"}
+
+
+def test_openai_lists_the_models(client: openai.OpenAI) -> None:
+    assert set(MODELS) == {model.id for model in client.models.list()}
+
+
+def test_openai_raises_its_own_errors(process: Process, base: str, client: openai.OpenAI) -> None:
+    with pytest.raises(openai.NotFoundError) as unknown:
+        client.embeddings.create(input="a", model="text-embedding-3-small")
+    assert (unknown.value.code, unknown.value.param) == ("model_not_found", "model")
+    assert unknown.value.type == "invalid_request_error"
+    assert "tiny-flat" in unknown.value.message
+    with pytest.raises(openai.UnprocessableEntityError) as wrong:
+        client.embeddings.create(input=["a", ""], model="tiny-flat")
+    assert wrong.value.param == "input[1]"
+    with pytest.raises(openai.UnprocessableEntityError, match="token ids"):
+        client.embeddings.create(input=[1, 2], model="tiny-flat")
+    stranger = openai.OpenAI(base_url=base, api_key="another", max_retries=0, timeout=PATIENCE)
+    with pytest.raises(openai.AuthenticationError) as shut:
+        stranger.embeddings.create(input="a", model="tiny-flat")
+    assert shut.value.type == "authentication_error"
+    assert shut.value.request_id == shut.value.response.headers["X-Request-Id"]
+
+
+def test_openai_meets_a_full_queue(process: Process, client: openai.OpenAI) -> None:
+    url = process.url()
+    headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=PATIENCE)
+    with process.stalled():
+        texts = [f"kid {number}" for number in range(64)]
+        connection.request("POST", "/embed", json.dumps({"inputs": texts}), headers)
+
+        def waiting() -> bool | None:
+            page = httpx.get(f"{url}/metrics", timeout=PATIENCE).text
+            return 'heedful_queue_inputs{stage="parse"} 0.0' not in page or None
+
+        assert wait_for(waiting, "the first request in the queue")
+        with pytest.raises(openai.RateLimitError) as full:
+            client.embeddings.create(input="a", model="tiny-flat")
+        assert full.value.code == "overloaded"
+        assert int(full.value.response.headers["Retry-After"]) >= 1
+    assert connection.getresponse().status == 200
+    connection.close()
+    # With its own retries, which obey Retry-After, a client gets through.
+    again = client.with_options(max_retries=5).embeddings.create(input="a", model="tiny-flat")
+    assert len(again.data) == 1
+
+
+class TEI:
+    """A client as one writes it from TEI's documentation: its routes and fields, nothing of ours."""
+
+    def __init__(self, url: str) -> None:
+        headers = {"Authorization": f"Bearer {KEY}"}
+        self._http = httpx.Client(base_url=url, headers=headers, timeout=PATIENCE)
+
+    def post(self, path: str, **body: Any) -> Any:
+        return self._http.post(path, json=body).raise_for_status().json()
+
+    def info(self) -> Any:
+        return self._http.get("/info").raise_for_status().json()
+
+    def close(self) -> None:
+        self._http.close()
+
+
+def test_a_client_of_tei(process: Process) -> None:
+    tei = TEI(process.url())
+    common = {"truncate": False, "truncation_direction": "right"}
+    prompt = {"prompt_name": None}
+    [row] = tei.post("/embed", inputs="kids", normalize=True, dimensions=None, **common, **prompt)
+    assert np.linalg.norm(row) == pytest.approx(1, abs=1e-6)
+    rows = tei.post("/embed", inputs=TEXTS, **common)
+    assert len(rows) == 3
+    labels = tei.post("/predict", inputs="kids", raw_scores=False, **common)
+    assert labels[0]["score"] >= labels[1]["score"]
+    assert isinstance(labels[0]["label"], str)
+    [[best, *_], _] = tei.post("/predict", inputs=[["a", "b"], ["c", "d"]], **common)
+    assert set(best) == {"label", "score"}
+    body = {"query": TEXTS[0], "texts": TEXTS, "raw_scores": False, "return_text": True}
+    ranks = tei.post("/rerank", **body, **common)
+    assert ranks[0] == {"index": 0, "text": TEXTS[0], "score": pytest.approx(1)}
+    cosines = tei.post(
+        "/similarity",
+        inputs={"source_sentence": TEXTS[0], "sentences": TEXTS[1:]},
+        parameters={**common, **prompt},
+    )
+    assert cosines == pytest.approx(list(np.array(rows[1:]) @ rows[0]), abs=1e-6)
+    [tokens] = tei.post("/tokenize", inputs="two kids", add_special_tokens=False, **prompt)
+    assert [(t["text"], t["start"], t["stop"]) for t in tokens] == [("two", 0, 3), ("kids", 4, 8)]
+    info = tei.info()
+    assert info["version"]
+    tei.close()

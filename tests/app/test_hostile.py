@@ -1,0 +1,146 @@
+"""Texts that nobody should send, through every route that reads a text."""
+
+import json
+import sys
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from tests.app.bodies import bodies
+from tests.app.test_errors import JSON
+
+pytestmark = pytest.mark.anyio
+
+ROUTES = tuple(bodies(""))
+TEXTS = {
+    "a high surrogate": "\ud800",
+    "a low surrogate in a text": "two \udfff kids",
+    "surrogates the wrong way round": "\udc00\ud800",
+    "NUL": "two\0kids",
+    "blank": " \t\r\n\v\f\u00a0\u2003\u3000\u2028\u2029",
+    "a megabyte of one letter": "a" * 1_000_000,
+    "a megabyte of one emoji": "🐕" * 250_000,
+    "a megabyte of blanks and a word": " " * 1_000_000 + "kids",
+    "a megabyte of commas": "," * 1_000_000,
+    "10,000 sentences": "Two kids wash their hands. " * 10_000,
+    "zalgo": "k\u0300" + "".join(map(chr, range(0x300, 0x370))) * 20 + "ids",
+    "right to left": "שני ילדים \u202eשוטפים ידיים\u202c والكلب يغسل",
+    "bidi without an end": "\u2066\u2067\u202e\u202dkids",
+    "emoji sequences": "👨‍👩‍👧‍👦 👩🏽‍🚀 🏳️‍🌈 🇺🇳 1️⃣ " * 3,
+    "joiners alone": "\u200d\u200d\ufe0f\u200b\ufeff",
+    "HTML": "<script>alert('kids')</script><!-- & &amp; --> <img src=x onerror=y>",
+    "numbers": "1234567890 3.14 -1e999 0x1F ١٢٣ Ⅷ ½ 10^100",
+    "NaN and infinity": "NaN nan Infinity -inf",
+    "control characters": "".join(map(chr, range(1, 32))) + "\x7f\x80\x9f",
+    "non-characters": "\ufffe\uffff\U0010ffff\ufdd0",
+    "quotes and backslashes": '"\'`\\\\\\"{}[]%s%n{0}${x}\\u0000',
+    "a path": "../../../etc/passwd",
+    "a URL": "http://127.0.0.1:1/etc/passwd",
+    "a file's URL": "file:///etc/passwd",
+}
+REFUSED = {name for name in TEXTS if "surrogate" in name} | {"NUL", "blank"}
+LONG = {"a megabyte of one letter", "a megabyte of one emoji", "a megabyte of commas"}
+LONG |= {"10,000 sentences"}
+
+
+def _categories() -> dict[str, str]:
+    """The first three characters of each of Unicode's general categories, but surrogates."""
+    found: dict[str, str] = {}
+    for code in range(1, sys.maxunicode + 1):
+        category = unicodedata.category(chr(code))
+        if category != "Cs" and len(found.get(category, "")) < 3:
+            found[category] = found.get(category, "") + chr(code)
+    return found
+
+
+CATEGORIES = _categories()
+
+
+def refused(answer: httpx.Response, *statuses: int) -> None:
+    assert answer.status_code in statuses, answer.text[:200]
+    [error] = answer.json().values()
+    assert set(error) == {"message", "type", "param", "code"}
+    assert len(answer.content) < 2000  # it does not send the text back
+
+
+def answered(answer: httpx.Response) -> Any:
+    assert answer.status_code == 200, answer.text[:200]
+    return orjson.loads(answer.content)  # refuses NaN, infinity and what is no UTF-8
+
+
+@pytest.mark.parametrize("path", ROUTES)
+@pytest.mark.parametrize("name", TEXTS)
+async def test_a_hostile_text(client: httpx.AsyncClient, path: str, name: str) -> None:
+    for truncate in (False, True):
+        body = bodies(TEXTS[name], truncate=truncate)[path]
+        answer = await client.post(path, content=json.dumps(body).encode(), headers=JSON)
+        if len(answer.request.content) > 2 * 1024 * 1024:
+            refused(answer, 413)
+        elif name in REFUSED:
+            refused(answer, 422)
+        elif truncate and path != "/v1/embeddings":  # OpenAI's has no truncate
+            answered(answer)
+        elif name in LONG or answer.status_code != 200:
+            refused(answer, 422)
+            assert answer.json()["error"]["code"] == "input_too_long"
+        else:
+            answered(answer)
+
+
+@pytest.mark.parametrize("path", ROUTES)
+async def test_every_category_of_unicode(client: httpx.AsyncClient, path: str) -> None:
+    assert len(CATEGORIES) == 29
+    for text in CATEGORIES.values():
+        answer = await client.post(path, json=bodies(text, truncate=True)[path])
+        refused(answer, 422) if text.isspace() else answered(answer)
+
+
+@pytest.mark.parametrize("path", ROUTES)
+async def test_a_surrogate_in_raw_bytes_is_no_json(client: httpx.AsyncClient, path: str) -> None:
+    body = json.dumps(bodies("?")[path]).encode().replace(b"?", b"\xed\xa0\x80")
+    refused(await client.post(path, content=body, headers=JSON), 400)
+
+
+@pytest.mark.parametrize("path", ROUTES)
+async def test_limits_one_to_either_side(client: httpx.AsyncClient, path: str) -> None:
+    answered(await client.post(path, json=bodies("kids", count=64)[path]))
+    refused(await client.post(path, json=bodies("kids", count=65)[path]), 413)
+    refused(await client.post(path, json=bodies("kids", count=0)[path]), 422)
+    answered(await client.post(path, json=bodies("kids " * 16)[path]))
+    refused(await client.post(path, json=bodies("kids " * 17)[path]), 422)
+
+
+@pytest.fixture(scope="module")
+def touched() -> Iterator[list[str]]:
+    """The files that this process opens, and the addresses that it calls."""
+    watched = {"open", "os.listdir", "os.scandir", "socket.connect", "socket.getaddrinfo"}
+    seen: list[str] = []
+    on = True
+
+    def audit(event: str, arguments: tuple[object, ...]) -> None:
+        if on and event in watched:
+            seen.append(f"{event} {arguments}")
+
+    sys.addaudithook(audit)  # there is no way to take it off again
+    with Path("/etc/passwd").open():
+        assert "/etc/passwd" in seen[-1]
+    yield seen
+    on = False
+
+
+@pytest.mark.parametrize("name", ["a path", "a URL", "a file's URL"])
+@pytest.mark.parametrize("path", ROUTES)
+async def test_no_route_reads_a_path_or_a_url(
+    client: httpx.AsyncClient, touched: list[str], path: str, name: str
+) -> None:
+    text = TEXTS[name]
+    body = bodies(text, truncate=True)[path]
+    del touched[:]
+    answered(await client.post(path, json=body))
+    refused(await client.post(path, json={**body, "model": text}), 404)
+    assert not [seen for seen in touched if "passwd" in seen or "127.0.0.1" in seen]

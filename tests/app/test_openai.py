@@ -1,0 +1,83 @@
+"""/v1/embeddings by hand. tests/app/test_clients.py asks it with OpenAI's own client."""
+
+import base64
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from tests.app.test_answers import TEXTS, embed
+from tests.app.test_errors import check
+
+pytestmark = pytest.mark.anyio
+
+
+async def ask(client: httpx.AsyncClient, **body: Any) -> Any:
+    answer = await client.post("/v1/embeddings", json={"model": "tiny-flat", **body})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def test_the_list_is_openais(client: httpx.AsyncClient) -> None:
+    answer = await ask(client, input=TEXTS)
+    assert list(answer) == ["object", "data", "model", "usage"]
+    assert (answer["object"], answer["model"]) == ("list", "tiny-flat")
+    for index, entry in enumerate(answer["data"]):
+        assert list(entry) == ["object", "index", "embedding"]
+        assert (entry["object"], entry["index"]) == ("embedding", index)
+    rows = np.array([entry["embedding"] for entry in answer["data"]])
+    np.testing.assert_array_equal(rows, await embed(client, TEXTS, model="tiny-flat"))
+    alone = await ask(client, input=TEXTS[0])
+    np.testing.assert_allclose([alone["data"][0]["embedding"]], rows[:1], atol=1e-5)
+
+
+async def test_base64_holds_the_bits_of_the_floats(client: httpx.AsyncClient) -> None:
+    floats = await ask(client, input=TEXTS, encoding_format="float", user="someone")
+    coded = await ask(client, input=TEXTS, encoding_format="base64")
+    for one, other in zip(floats["data"], coded["data"], strict=True):
+        row = np.array(one["embedding"], dtype="<f4")
+        assert base64.b64decode(other["embedding"], validate=True) == row.tobytes()
+
+
+async def test_usage_counts_the_tokens(client: httpx.AsyncClient) -> None:
+    tokens = (await client.post("/tokenize", json={"inputs": TEXTS, "model": "tiny-flat"})).json()
+    count = sum(map(len, tokens))
+    assert (await ask(client, input=TEXTS))["usage"] == {
+        "prompt_tokens": count,
+        "total_tokens": count,
+    }
+
+
+async def test_dimensions_one_to_either_side(client: httpx.AsyncClient) -> None:
+    for dimensions in (1, 7, 8):
+        row = (await ask(client, input="kids", dimensions=dimensions))["data"][0]["embedding"]
+        assert len(row) == dimensions
+        assert np.linalg.norm(row) == pytest.approx(1, abs=1e-6)
+    for dimensions in (0, 9):
+        body = {"input": "kids", "model": "tiny-flat", "dimensions": dimensions}
+        check(await client.post("/v1/embeddings", json=body), 422, "invalid_value", "dimensions")
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "param"),
+    [
+        ({"input": "a"}, "missing_field", "model"),
+        ({"model": "tiny-flat"}, "missing_field", "input"),
+        ({"input": [], "model": "tiny-flat"}, "invalid_input", "input"),
+        ({"input": "", "model": "tiny-flat"}, "invalid_input", "input"),
+        ({"input": ["a", ""], "model": "tiny-flat"}, "invalid_input", "input[1]"),
+        ({"input": "kids " * 17, "model": "tiny-flat"}, "input_too_long", "input"),
+        (
+            {"input": "a", "model": "tiny-flat", "encoding_format": "int8"},
+            "invalid_value",
+            "encoding_format",
+        ),
+        ({"input": "a", "model": "tiny-flat", "user": 3}, "invalid_type", "user"),
+        ({"input": "a", "model": "tiny-flat", "truncate": True}, "unknown_field", "truncate"),
+    ],
+)
+async def test_422(client: httpx.AsyncClient, body: object, code: str, param: str) -> None:
+    assert (
+        param in check(await client.post("/v1/embeddings", json=body), 422, code, param)["message"]
+    )

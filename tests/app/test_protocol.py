@@ -1,0 +1,65 @@
+"""What a process does below the application: HEAD, and what is no HTTP."""
+
+import json
+import socket
+
+import httpx
+import pytest
+
+from tests.app.conftest import KEY
+from tests.process import PATIENCE, Process
+
+GET = ("/health", "/ready", "/metrics", "/models", "/v1/models", "/info", "/docs", "/openapi.json")
+
+
+@pytest.mark.parametrize("path", GET)
+def test_head_is_get_without_the_body(process: Process, path: str) -> None:
+    headers = {"Authorization": f"Bearer {KEY}"}
+    head, get = (
+        httpx.request(method, process.url() + path, headers=headers, timeout=PATIENCE)
+        for method in ("HEAD", "GET")
+    )
+    assert head.status_code == get.status_code == 200
+    assert head.content == b""
+    assert head.headers["Content-Type"] == get.headers["Content-Type"]
+    assert head.headers["X-Request-Id"]
+    if path != "/metrics":  # its numbers move
+        assert head.headers["Content-Length"] == get.headers["Content-Length"]
+
+
+def test_head_of_a_route_that_only_takes_post(process: Process) -> None:
+    headers = {"Authorization": f"Bearer {KEY}"}
+    answer = httpx.head(process.url() + "/embed", headers=headers, timeout=PATIENCE)
+    assert (answer.status_code, answer.headers["Allow"]) == (405, "POST")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"nonsense\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
+        b"POST /embed HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"GET /health HTTP/1.1\r\nbad header\r\n\r\n",
+        bytes(range(128, 160)) + b"\r\n\r\n",
+    ],
+)
+def test_what_is_no_http_gets_the_envelope(process: Process, sent: bytes) -> None:
+    host, _, port = process.url().removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
+        connection.sendall(sent)
+        answer = b""
+        while chunk := connection.recv(65536):
+            answer += chunk
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"content-type: application/json" in head
+    assert json.loads(body)["error"]["code"] == "invalid_http"
+
+
+def test_the_key_is_never_logged(process: Process) -> None:
+    for header in (f"Bearer {KEY}", f"Bearer {KEY}x", f"Basic {KEY}", KEY):
+        httpx.get(
+            f"{process.url()}/models?key={KEY}", headers={"Authorization": header}, timeout=PATIENCE
+        )
+    assert "GET /models 401" in process.log
+    assert KEY not in process.log

@@ -1,0 +1,157 @@
+"""Every status that the OpenAPI document names, for every route, is provoked here.
+
+The cases are read from the document: a route or a status that nothing here provokes fails.
+"""
+
+import asyncio
+import contextlib
+import json
+import multiprocessing
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.app.bodies import bodies
+from tests.app.conftest import KEY, Serve
+from tests.app.test_errors import JSON
+from tests.app.test_limits import stalled
+
+pytestmark = pytest.mark.anyio
+
+DOCUMENT = json.loads(Path("docs/openapi.json").read_text())
+DOCUMENTED = [
+    (method.upper(), path, int(status))
+    for path, operations in DOCUMENT["paths"].items()
+    for method, operation in operations.items()
+    for status in operation["responses"]
+]
+BODIES = bodies("two kids")
+RELOAD = "/models/reload"
+KEYED = {"Authorization": f"Bearer {KEY}"}
+
+
+@dataclass
+class Services:
+    """Clients of services in different states."""
+
+    ready: httpx.AsyncClient
+    idle: httpx.AsyncClient  # its models were never loaded; needs the key
+    narrow: httpx.AsyncClient  # a body has ten bytes at most
+    hasty: httpx.AsyncClient  # gives up after 50 ms
+    broken: httpx.AsyncClient
+    full: httpx.AsyncClient  # a queue of one, and a worker that stands still; needs the key
+    bundles: Path  # of `full`
+
+
+@pytest.fixture(scope="module")
+async def services(
+    serve: Serve, client: httpx.AsyncClient, models: Path, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Services]:
+    bundles = tmp_path_factory.mktemp("statuses") / "bundles"
+    shutil.copytree(models, bundles)
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def also(**settings: Any) -> httpx.AsyncClient:
+            opened: httpx.AsyncClient = await stack.enter_async_context(serve(**settings))
+            return opened
+
+        before = {child.pid for child in multiprocessing.active_children()}
+        full = await also(models=bundles, max_queue=1, max_batch_inputs=1, api_key=KEY)
+        workers = {child.pid for child in multiprocessing.active_children()} - before
+        stack.enter_context(stalled({pid for pid in workers if pid is not None}))
+        broken = await also(start=False, api_key=KEY)
+        assert isinstance(broken._transport, httpx.ASGITransport)
+        state = broken._transport.app.state  # type: ignore[attr-defined]  # a FastAPI
+        del state.service, state.reload
+        yield Services(
+            ready=client,
+            idle=await also(start=False, api_key=KEY),
+            narrow=await also(start=False, max_body_bytes=10),
+            hasty=await also(start=False, request_timeout=0.05),
+            broken=broken,
+            full=full,
+            bundles=bundles,
+        )
+
+
+async def _ask(client: httpx.AsyncClient, method: str, path: str, **more: Any) -> httpx.Response:
+    """A request that is right, but for `more` in its body."""
+    body = {**BODIES[path], **more} if path in BODIES else None
+    return await client.request(method, path, json=body, headers=KEYED)
+
+
+async def _right(services: Services, method: str, path: str) -> httpx.Response:
+    return await _ask(services.full if path == RELOAD else services.ready, method, path)
+
+
+async def _without_key(services: Services, method: str, path: str) -> httpx.Response:
+    return await services.idle.request(method, path)
+
+
+async def _with_a_broken_bundle(services: Services, method: str, path: str) -> httpx.Response:
+    graph = services.bundles / "tiny-nli" / "head.onnx"
+    kept = graph.read_bytes()
+    graph.write_bytes(b"no graph")
+    try:
+        return await _ask(services.full, method, path)
+    finally:
+        graph.write_bytes(kept)
+
+
+async def _not_json(services: Services, method: str, path: str) -> httpx.Response:
+    return await services.ready.request(method, path, content=b"{", headers=JSON)
+
+
+async def _one_of_two(services: Services, method: str, path: str) -> httpx.Response:
+    """The answer to the one of two requests that finds the other in hand."""
+    both = [asyncio.create_task(_ask(services.full, method, path)) for _ in range(2)]
+    done, waiting = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+    for task in waiting:
+        task.cancel()
+    await asyncio.wait(both)
+    return done.pop().result()
+
+
+async def _endless(services: Services, method: str, path: str) -> httpx.Response:
+    async def stuck() -> AsyncIterator[bytes]:
+        yield b"{"
+        await asyncio.Event().wait()
+
+    return await services.hasty.request(method, path, content=stuck(), headers=JSON)
+
+
+PROVOKE: dict[int, Callable[[Services, str, str], Awaitable[httpx.Response]]] = {
+    200: _right,
+    400: _not_json,
+    401: _without_key,
+    403: lambda services, *route: _ask(services.ready, *route),  # it has no key
+    404: lambda services, *route: _ask(services.ready, *route, model="bert"),
+    409: _with_a_broken_bundle,
+    413: lambda services, *route: _ask(services.narrow, *route),
+    422: lambda services, *route: _ask(services.ready, *route, colour="red"),
+    429: _one_of_two,
+    500: lambda services, *route: _ask(services.broken, *route),
+    503: lambda services, *route: _ask(services.idle, *route),
+    504: _endless,
+}
+
+
+@pytest.mark.parametrize(("method", "path", "status"), DOCUMENTED)
+async def test_a_documented_status_is_provoked(
+    services: Services, method: str, path: str, status: int
+) -> None:
+    answer = await PROVOKE[status](services, method, path)
+    assert answer.status_code == status
+    if status != 200:
+        assert list(answer.json()) == ["error"]
+        assert ("Retry-After" in answer.headers) == (status == 429)
+        assert ("WWW-Authenticate" in answer.headers) == (status == 401)
+
+
+def test_every_route_has_a_body() -> None:
+    assert {path for method, path, _ in DOCUMENTED if method == "POST"} == {*BODIES, RELOAD}

@@ -1,0 +1,195 @@
+"""TEI's /predict, /similarity and /rerank, against what the other routes answer."""
+
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from tests.app.test_answers import TEXTS, embed
+from tests.app.test_errors import check
+
+pytestmark = pytest.mark.anyio
+
+PAIRS = [[TEXTS[0], TEXTS[1]], [TEXTS[1], TEXTS[0]], [TEXTS[2], TEXTS[3]]]
+
+
+async def post(client: httpx.AsyncClient, path: str, **body: Any) -> Any:
+    answer = await client.post(path, json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def test_predict_texts_is_classify(client: httpx.AsyncClient) -> None:
+    classified = await post(client, "/classify", inputs=TEXTS)
+    assert await post(client, "/predict", inputs=[[text] for text in TEXTS]) == classified
+    for inputs in (TEXTS[0], [TEXTS[0]]):  # TEI takes a list of one for the text alone
+        assert await post(client, "/predict", inputs=inputs) == classified[0]
+
+
+async def test_predict_pairs_is_nli(client: httpx.AsyncClient) -> None:
+    pairs = [{"premise": first, "hypothesis": second} for first, second in PAIRS]
+    expected = (await post(client, "/nli", pairs=pairs))["results"]
+    answer = await post(client, "/predict", inputs=PAIRS)
+    assert [{row["label"]: row["score"] for row in rows} for rows in answer] == [
+        row["scores"] for row in expected
+    ]
+    assert [rows[0]["label"] for rows in answer] == [row["label"] for row in expected]
+    for rows in answer:
+        assert [row["score"] for row in rows] == sorted((r["score"] for r in rows), reverse=True)
+    assert await post(client, "/predict", inputs=PAIRS[0]) == answer[0]
+
+
+@pytest.mark.parametrize("inputs", [[[text] for text in TEXTS], PAIRS])
+async def test_raw_scores_are_logits(client: httpx.AsyncClient, inputs: list[list[str]]) -> None:
+    raw = await post(client, "/predict", inputs=inputs, raw_scores=True)
+    plain = await post(client, "/predict", inputs=inputs, raw_scores=False)
+    for logits, scores in zip(raw, plain, strict=True):
+        assert [row["label"] for row in logits] == [row["label"] for row in scores]
+        exponentials = np.exp([row["score"] for row in logits])
+        assert not np.isclose(exponentials.sum(), 1, atol=1e-3)  # they were no probabilities
+        np.testing.assert_allclose(
+            exponentials / exponentials.sum(), [row["score"] for row in scores], atol=1e-6
+        )
+
+
+async def test_similarity_is_the_cosine_of_embed(client: httpx.AsyncClient) -> None:
+    rows = await embed(client, TEXTS)
+    inputs = {"source_sentence": TEXTS[0], "sentences": TEXTS}
+    answer = await post(client, "/similarity", inputs=inputs)
+    np.testing.assert_allclose(answer, rows @ rows[0], atol=1e-6)
+    assert answer[0] == pytest.approx(1, abs=1e-6)
+    other = await post(client, "/similarity", inputs=inputs, model="tiny-nli")
+    assert not np.allclose(answer, other)
+    same = await post(client, "/similarity", inputs=inputs, parameters={"prompt_name": None})
+    assert same == answer
+    assert await post(client, "/similarity", inputs=inputs, parameters=None) == answer
+
+
+async def test_rerank_sorts_the_cosines(client: httpx.AsyncClient) -> None:
+    inputs = {"source_sentence": TEXTS[1], "sentences": TEXTS}
+    cosines = await post(client, "/similarity", inputs=inputs)
+    ranks = await post(client, "/rerank", query=TEXTS[1], texts=TEXTS)
+    assert [rank["index"] for rank in ranks] == list(np.argsort(cosines)[::-1])
+    assert [rank["score"] for rank in ranks] == sorted(cosines, reverse=True)
+    assert all(set(rank) == {"index", "score"} for rank in ranks)
+    assert await post(client, "/rerank", query=TEXTS[1], texts=TEXTS, raw_scores=True) == ranks
+    with_text = await post(client, "/rerank", query=TEXTS[1], texts=TEXTS, return_text=True)
+    assert [rank["text"] for rank in with_text] == [TEXTS[rank["index"]] for rank in ranks]
+
+
+async def test_equal_texts_rank_in_their_order(client: httpx.AsyncClient) -> None:
+    ranks = await post(client, "/rerank", query="kids", texts=["dog", "kids", "dog", "kids"])
+    assert [rank["index"] for rank in ranks] == [1, 3, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/predict", {"inputs": ["kids " * 17, "kids"]}),
+        ("/rerank", {"query": "kids " * 17, "texts": ["kids"]}),
+        ("/similarity", {"inputs": {"source_sentence": "kids " * 17, "sentences": ["kids"]}}),
+    ],
+)
+async def test_truncate_where_tei_has_it(
+    client: httpx.AsyncClient, path: str, body: dict[str, Any]
+) -> None:
+    field = {"truncate": True}
+    more = {"parameters": field} if path == "/similarity" else field
+    answer = await client.post(path, json={**body, **more})
+    assert (answer.status_code, answer.headers["X-Truncated"]) == (200, "1")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "code", "param"),
+    [
+        ("/predict", {"inputs": []}, "invalid_value", "inputs"),
+        ("/predict", {"inputs": [[]]}, "invalid_value", "inputs[0]"),
+        ("/predict", {"inputs": {"a": "b"}}, "invalid_type", "inputs"),
+        ("/predict", {"inputs": ["a", "b", "c"]}, "invalid_value", "inputs"),
+        ("/predict", {"inputs": [["a"], ["a", "b", "c"]]}, "invalid_value", "inputs[1]"),
+        ("/predict", {"inputs": [["a"], "b"]}, "invalid_type", "inputs[1]"),
+        ("/predict", {"inputs": [["a"], ["b", "c"]]}, "unsupported", "inputs"),
+        ("/predict", {"inputs": ["a", ""]}, "invalid_input", "inputs[1]"),
+        ("/predict", {"inputs": [["a", "b"], ["", "b"]]}, "invalid_input", "inputs[1][0]"),
+        ("/predict", {"inputs": [["a"], [""]]}, "invalid_input", "inputs[1][0]"),
+        ("/predict", {"inputs": ""}, "invalid_input", "inputs"),
+        ("/predict", {"inputs": ["a", "b"], "model": "tiny-sst2"}, "wrong_task", "model"),
+        ("/predict", {"inputs": "a", "model": "tiny-nli"}, "wrong_task", "model"),
+        ("/predict", {"inputs": "a", "raw_scores": 1}, "invalid_type", "raw_scores"),
+        (
+            "/predict",
+            {"inputs": "a", "truncate": True, "truncation_direction": "left"},
+            "unsupported",
+            "truncation_direction",
+        ),
+        ("/rerank", {"query": "a", "texts": []}, "invalid_input", "texts"),
+        ("/rerank", {"query": "", "texts": ["a"]}, "invalid_input", "query"),
+        ("/rerank", {"query": "a", "texts": ["a", " "]}, "invalid_input", "texts[1]"),
+        ("/rerank", {"query": "a", "texts": "a"}, "invalid_type", "texts"),
+        ("/rerank", {"texts": ["a"]}, "missing_field", "query"),
+        (
+            "/similarity",
+            {"inputs": {"source_sentence": "a", "sentences": []}},
+            "invalid_input",
+            "inputs.sentences",
+        ),
+        (
+            "/similarity",
+            {"inputs": {"source_sentence": "", "sentences": ["a"]}},
+            "invalid_input",
+            "inputs.source_sentence",
+        ),
+        (
+            "/similarity",
+            {"inputs": {"source_sentence": "a", "sentences": ["a", "\0"]}},
+            "invalid_input",
+            "inputs.sentences[1]",
+        ),
+        (
+            "/similarity",
+            {
+                "inputs": {"source_sentence": "a", "sentences": ["a"]},
+                "parameters": {"prompt_name": "query"},
+            },
+            "unsupported",
+            "parameters.prompt_name",
+        ),
+        ("/similarity", {"inputs": "a"}, "invalid_type", "inputs"),
+    ],
+)
+async def test_422_names_the_clients_field(
+    client: httpx.AsyncClient, path: str, body: object, code: str, param: str
+) -> None:
+    assert param in check(await client.post(path, json=body), 422, code, param)["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "param"),
+    [
+        ("/predict", {"inputs": [["a"]] * 65}, "inputs"),
+        ("/predict", {"inputs": [["a", "b"]] * 65}, "inputs"),
+        ("/rerank", {"query": "a", "texts": ["b"] * 65}, "texts"),
+        (
+            "/similarity",
+            {"inputs": {"source_sentence": "a", "sentences": ["b"] * 65}},
+            "inputs.sentences",
+        ),
+    ],
+)
+async def test_413_names_the_clients_field(
+    client: httpx.AsyncClient, path: str, body: object, param: str
+) -> None:
+    message = check(await client.post(path, json=body), 413, "too_many_inputs", param)["message"]
+    assert message.startswith(f"{param} holds 65, more than 64")
+
+
+@pytest.mark.parametrize("inputs", [[1, 2], [[1, 2], [3]]])
+async def test_token_ids_are_refused_by_name(client: httpx.AsyncClient, inputs: object) -> None:
+    """TEI and OpenAI take them where the caller has the model's own tokenizer."""
+    for path, body, param in (
+        ("/embed", {"inputs": inputs}, "inputs"),
+        ("/v1/embeddings", {"input": inputs, "model": "tiny-flat"}, "input"),
+    ):
+        message = check(await client.post(path, json=body), 422, "unsupported", param)["message"]
+        assert "send the text" in message

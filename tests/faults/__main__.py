@@ -1,0 +1,187 @@
+"""The scenarios at length, on the shipped bundles. Writes docs/reliability.md from what it measured.
+
+    python -m tests.faults [--minutes 30] [--overload 60] [--only NAME ..] [--out FILE]
+
+A scenario that asserts in vain ends the program; one whose figure is over its limit is written down
+as such, and the program's status is 1.
+"""
+
+import asyncio
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from runtime.cores import usable_cores
+from tests.faults import endurance, scenarios
+from tests.process import ROOT
+
+Result = tuple[Any, str, bool]
+"""What was measured, what was asked for, whether it holds."""
+
+READY_SECONDS = 10.0
+GROWTH = 5.0  # percent
+SETTLED = 1 / 6  # of the time: 5 of 30 minutes
+LATENCY = 2.0  # times what it was
+
+
+def main(
+    minutes: Annotated[float, typer.Option(help="Length of the mixed traffic.")] = 30,
+    overload: Annotated[float, typer.Option(help="Seconds of overload.")] = 60,
+    only: Annotated[list[str] | None, typer.Option(help="Run these, keep the rest.")] = None,
+    out: Annotated[Path, typer.Option(help="The page; its figures go beside it.")] = (
+        ROOT / "docs" / "reliability.md"
+    ),
+) -> None:
+    """Measure, and write the page."""
+    console = Console(stderr=True)
+    figures = out.with_suffix(".json")
+    measured = json.loads(figures.read_text()) if only and figures.exists() else {}
+    with tempfile.TemporaryDirectory() as scratch:
+        place = scenarios.Place(ROOT / "bundles", "ms-san-sst2", Path(scratch))
+        for name, run in _runs(place, minutes, overload).items():
+            if only and name not in only:
+                continue
+            console.print(f"{name} ..", end=" ")
+            started = time.monotonic()
+            result, wanted, holds = asyncio.run(run())
+            console.print(f"{'holds' if holds else 'FAILS'}, {time.monotonic() - started:.0f} s")
+            measured[name] = {
+                "wanted": wanted,
+                "holds": holds,
+                "measured": asdict(result),
+                "when": time.strftime("%Y-%m-%d"),
+                "commit": _commit(),
+            }
+            figures.write_text(json.dumps(measured, indent=1) + "\n")
+            out.write_text(_page(measured))
+    if not all(found["holds"] for found in measured.values()):
+        sys.exit(1)
+
+
+def _runs(
+    place: scenarios.Place, minutes: float, overload: float
+) -> dict[str, Callable[[], Coroutine[Any, Any, Result]]]:
+    async def kills() -> Result:
+        found = await scenarios.kill_workers(place, rounds=5)
+        holds = found.ready_again_after_seconds < READY_SECONDS
+        wanted = "no request hangs, each ends in 200 or a 503 with the envelope, ready within 10 s"
+        return found, wanted, holds
+
+    async def vanishing() -> Result:
+        found = await scenarios.vanish(place, clients=600)
+        return found, "queues empty, no file descriptor left", True
+
+    async def terminations() -> Result:
+        found = await scenarios.terminate(place, rounds=5)
+        return found, "no request that was taken is lost, exit status 0", True
+
+    async def reloads() -> Result:
+        found = await scenarios.reload(place, rounds=20)
+        wanted = "every request is answered, each by one model alone; broken bundles are refused"
+        return found, wanted, found.refused == 10
+
+    async def storm() -> Result:
+        found = await endurance.overload(place, overload, calibration=5)
+        holds = (
+            found.slowest_answer_seconds < endurance.TIME_LIMIT
+            and found.memory_grew_percent < GROWTH
+            and found.median_5_s_after_ms < LATENCY * found.median_before_ms
+        )
+        wanted = (
+            f"{endurance.TIMES} times the load: 200 or 429, 503, 504; accepted ones within "
+            f"{endurance.TIME_LIMIT:.0f} s; memory within {GROWTH:g} %; latency back after 5 s"
+        )
+        return found, wanted, holds
+
+    async def memory() -> Result:
+        found = await endurance.mixed_traffic(place, endurance.for_minutes(minutes), SETTLED)
+        wanted = f"grows by less than {GROWTH:g} % once {SETTLED:.0%} of the time is over"
+        return found, wanted, found.grew_percent < GROWTH
+
+    async def leak() -> Result:
+        found = await endurance.mixed_traffic(
+            place,
+            endurance.for_minutes(max(1, minutes / 10)),
+            SETTLED,
+            module="tests.faults.leaking",
+        )
+        return found, "the same, with a leak put in: it is caught", found.grew_percent >= GROWTH
+
+    return {
+        "kill": kills,
+        "vanish": vanishing,
+        "terminate": terminations,
+        "reload": reloads,
+        "overload": storm,
+        "memory": memory,
+        "leak": leak,
+    }
+
+
+TITLES = {
+    "kill": "`kill -9` of each parse process under load",
+    "vanish": "Clients that vanish",
+    "terminate": "SIGTERM under load",
+    "reload": "Reloads under load",
+    "overload": "Overload",
+    "memory": "Memory under mixed traffic",
+    "leak": "The negative control of it",
+}
+
+
+def _page(measured: dict[str, Any]) -> str:
+    lines = [
+        "# Reliability",
+        "",
+        "Written by `make soak` (`tests/faults/__main__.py`) from its measurement on the shipped",
+        f"bundles: {usable_cores()} cores ({platform.machine()}), {_memory():.0f} GB, the clients on",
+        "the same machine. The same scenarios run briefly in every test run (`tests/faults`). Times",
+        "are those of this machine, shared with its clients and whatever else ran.",
+    ]
+    for name, title in TITLES.items():
+        if name in measured:
+            found = measured[name]
+            verdict = "holds" if found["holds"] else "**does not hold**"
+            lines += ["", f"## {title}", "", f"Asked for: {found['wanted']}. It {verdict}"]
+            lines[-1] += f" ({found['when']}, commit {found['commit']})."
+            lines += ["", "| | |", "|---|---|"]
+            for field, value in found["measured"].items():
+                lines.append(f"| {field.replace('_', ' ')} | {_shown(value)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {number:,}" for name, number in value.items())
+    return f"{value:,.4g}" if isinstance(value, float) and abs(value) < 1000 else f"{value:,.0f}"
+
+
+def _memory() -> float:
+    """Of the machine, in GB."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+
+
+def _commit() -> str:
+    git = subprocess.run(
+        ["git", "rev-parse", "--short=12", "HEAD"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return git.stdout.strip() or "unknown"
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,32 @@
+"""`heedful`, but each request leaves LEAK bytes behind: what the test of memory has to catch."""
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+import cli
+from app import server
+from app.main import create_app
+from app.settings import Settings
+
+LEAK = 256 * 1024
+
+
+class Leak:
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._kept: list[bytes] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._kept.append(b"x" * LEAK)
+        await self._app(scope, receive, send)
+
+
+def leaking(settings: Settings) -> FastAPI:
+    made = create_app(settings)
+    made.add_middleware(Leak)
+    return made
+
+
+if __name__ == "__main__":
+    vars(server)["create_app"] = leaking
+    cli.main()

@@ -1,0 +1,266 @@
+"""Faults under load, each against a process of its own. A scenario asserts what must hold of every
+single request, and gives what it measured: the tests run it briefly, `make soak` at length."""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import socket
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import numpy as np
+
+from runtime import bundle
+from tests.load import HUNG_SECONDS, Answer, Load, load, mixed, texts, until
+from tests.process import Process
+
+CLIENTS = 8
+KEY = "sesame"
+TOLERANCE = 1e-5
+
+Flags = Mapping[str, object]
+"""Flags of `heedful serve`, without their dashes."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a scenario runs: the bundles, the model that it asks, and an empty folder."""
+
+    models: Path
+    model: str  # of kind classification
+    scratch: Path
+
+    @asynccontextmanager
+    async def service(
+        self, flags: Flags | None = None, *, models: Path | None = None, module: str = "cli"
+    ) -> AsyncIterator[tuple[Process, str]]:
+        """A ready service of two parse processes, and its URL. As where it runs it has no torch,
+        which spaCy would load into each of them."""
+        no_torch = "raise ImportError('the serving environment has none')\n"
+        (self.scratch / "torch.py").write_text(no_torch)
+        settings = {
+            "port": 0,
+            "models": models or self.models,
+            "parse-workers": 2,
+            "threads": 1,
+            "log-format": "json",
+            **(flags or {}),
+        }
+        log = self.scratch / f"log-{time.monotonic_ns()}"
+        written = {name: str(value) for name, value in settings.items()}
+        process = Process(log, written, {"PYTHONPATH": str(self.scratch)}, module)
+        try:
+            yield process, await asyncio.to_thread(process.ready)
+        finally:
+            process.close()
+
+    def kinds(self) -> dict[str, str]:
+        """The kind of each model."""
+        cards = (json.loads(card.read_text()) for card in self.models.glob("*/card.json"))
+        return {card["name"]: card["kind"] for card in cards}
+
+
+def check(answers: list[Answer], *allowed: int) -> None:
+    """None hung; each has one of these statuses, and is an answer or the envelope."""
+    assert answers
+    for answer in answers:
+        assert answer.status in allowed, answer
+        assert answer.sound, answer
+
+
+@dataclass(frozen=True)
+class Kills:
+    kills: int
+    requests: dict[str, int]
+    ready_again_after_seconds: float  # the longest
+
+
+async def kill_workers(place: Place, rounds: int) -> Kills:
+    """SIGKILL to each parse process in turn."""
+    longest = 0.0
+    async with (
+        place.service() as (process, url),
+        load(url, mixed(1, place.kinds())) as clients,
+        clients.beside(CLIENTS),
+    ):
+        for _ in range(rounds):
+            for pid in process.workers():
+                await answered(clients, 20)
+                os.kill(pid, signal.SIGKILL)
+
+                def again(killed: int = pid) -> bool:
+                    fresh = set(process.workers()) - {killed}
+                    return (
+                        len(fresh) == 2
+                        and httpx.get(url + "/ready", timeout=HUNG_SECONDS).is_success
+                    )
+
+                waited = await until(lambda: asyncio.to_thread(again), "a service that is ready")
+                longest = max(longest, waited)
+        await answered(clients, 20)
+    check(clients.answers, 200, 503)
+    return Kills(2 * rounds, clients.statuses(), longest)
+
+
+async def answered(clients: Load, more: int) -> None:
+    """Wait for so many more answers."""
+    before = len(clients.answers)
+    await until(lambda: len(clients.answers) >= before + more, "answers")
+
+
+@dataclass(frozen=True)
+class Vanishing:
+    clients: int
+    descriptors_before: int
+    descriptors_after: int
+
+
+async def vanish(place: Place, clients: int) -> Vanishing:
+    """Clients that go away: within a head, within a body, and while they wait."""
+    body = json.dumps({"inputs": texts(2, 8), "model": place.model, "truncate": True}).encode()
+    head = b"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    whole = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    async with place.service() as (process, url):
+        port = int(url.rpartition(":")[2])
+        await asyncio.to_thread(httpx.get, url + "/metrics", timeout=HUNG_SECONDS)
+        before = process.descriptors()
+        for number in range(clients):
+            sent = whole[: (len(head) // 2, len(whole) - 9, len(whole))[number % 3]]
+            with socket.create_connection(("127.0.0.1", port)) as connection:
+                connection.sendall(sent)
+
+        def over() -> bool:
+            page = httpx.get(url + "/metrics", timeout=HUNG_SECONDS).text
+            waiting = [line for line in page.splitlines() if line.startswith("heedful_queue_inp")]
+            assert waiting
+            return all(line.endswith(" 0.0") for line in waiting)
+
+        await until(lambda: asyncio.to_thread(over), "empty queues")
+        await until(lambda: process.descriptors() <= before, "descriptors to be given back")
+        after = process.descriptors()
+        answer = httpx.post(url + "/embed", json={"inputs": "a"}, timeout=HUNG_SECONDS)
+        assert answer.status_code == 200
+        return Vanishing(clients, before, after)
+
+
+@dataclass(frozen=True)
+class Terminations:
+    terminations: int
+    requests: dict[str, int]
+    exit_after_seconds: float  # the longest
+
+
+async def terminate(place: Place, rounds: int) -> Terminations:
+    """SIGTERM: what the service says it has answered, the client has."""
+    ends: list[Answer] = []
+    longest = 0.0
+    for _ in range(rounds):
+        async with (
+            place.service() as (process, url),
+            load(url, mixed(3, place.kinds())) as clients,
+        ):
+            async with clients.beside(CLIENTS):
+                await answered(clients, 5 * CLIENTS)
+                process.popen.send_signal(signal.SIGTERM)
+                longest = max(longest, await until(process.ended, "the end"))
+            assert process.exit_status() == 0
+            log = [json.loads(line) for line in process.log.splitlines()]
+            mentioned = {
+                line["request_id"]: line["message"] for line in log if "request_id" in line
+            }
+            for answer in clients.answers:
+                assert answer.status in (0, 200, 503), answer
+                assert answer.sound or not answer.status, answer
+                # What ended without an answer was never taken: nobody listened any more.
+                said = mentioned.get(answer.id)
+                assert said.endswith(f" {answer.status}") if said else not answer.status, answer
+            ends += clients.answers
+    refused = sum(not answer.status for answer in ends)
+    taken = [answer for answer in ends if answer.status]
+    statuses = {str(s): sum(a.status == s for a in taken) for s in (200, 503)}
+    return Terminations(rounds, {**statuses, "not connected": refused}, longest)
+
+
+@dataclass(frozen=True)
+class Reloads:
+    reloads: int
+    refused: int
+    requests: dict[str, int]
+    answered_by: dict[str, int]
+
+
+async def reload(place: Place, rounds: int) -> Reloads:
+    """A bundle is replaced, and every second time broken; by the route and by SIGHUP in turn."""
+    served = place.scratch / "reloaded"
+    shutil.copytree(place.models, served)
+    asked = {"inputs": texts(4, 4, 12), "model": place.model, "truncate": True}
+    flags = {"api-key": KEY, "cache-items": 0}
+    async with (
+        place.service(flags, models=served) as (process, url),
+        httpx.AsyncClient(
+            base_url=url, headers={"Authorization": f"Bearer {KEY}"}, timeout=HUNG_SECONDS
+        ) as client,
+    ):
+
+        async def replaced(number: int) -> bool:
+            """Another alpha, a reload; whether it was refused."""
+            alpha = 1.0 if number % 4 < 2 else 0.5
+            await asyncio.to_thread(rewrite, place.models, served, place.model, alpha)
+            if number % 2:
+                graph = served / place.model / bundle.ENCODER
+                graph.write_bytes(graph.read_bytes()[:-1])
+            if number % 4 in (0, 3):
+                return (await client.post("/models/reload")).status_code == 409
+            before = await reloads(client)
+            process.popen.send_signal(signal.SIGHUP)
+
+            async def told() -> bool:
+                return await reloads(client) > before
+
+            await until(told, "a reload")
+            return bool((await client.get("/ready")).json()["refused"])
+
+        models = []
+        for number in (0, 2):
+            assert not await replaced(number)
+            models.append(np.array((await client.post("/embed", json=asked)).json()))
+        assert np.abs(models[0] - models[1]).max() > 100 * TOLERANCE
+        refused = 0
+        async with (
+            load(url, lambda _: ("/embed", asked), key=KEY, bodies=True) as clients,
+            clients.beside(CLIENTS),
+        ):
+            for number in range(rounds):
+                await answered(clients, CLIENTS)
+                was_refused = await replaced(number)
+                assert was_refused == bool(number % 2)
+                refused += was_refused
+            await answered(clients, 2 * CLIENTS)  # the last of them were sent after the reload
+    check(clients.answers, 200)
+    by = [0, 0]
+    for answer in clients.answers:
+        rows = np.array(answer.body)
+        near = [bool(np.abs(rows - model).max() < TOLERANCE) for model in models]
+        assert sum(near) == 1, "an answer of neither model, or of both"
+        by[near.index(True)] += 1
+    return Reloads(rounds, refused, clients.statuses(), {"one": by[0], "other": by[1]})
+
+
+def rewrite(models: Path, served: Path, name: str, alpha: float) -> None:
+    """The bundle anew in another folder, with another alpha."""
+    card, files = bundle.read_files(models / name)
+    fields = card.model_dump(exclude={"format", "name", "version", "files"})
+    bundle.write(served / name, {**fields, "alpha": alpha}, files)
+
+
+async def reloads(client: httpx.AsyncClient) -> float:
+    """How often the service has read its bundles anew."""
+    page = (await client.get("/metrics")).text
+    lines = [line for line in page.splitlines() if line.startswith("heedful_reloads_total{")]
+    return sum(float(line.split()[-1]) for line in lines)

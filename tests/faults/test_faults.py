@@ -1,0 +1,50 @@
+"""The scenarios, briefly. What holds of each request they assert themselves; `make soak` runs them
+at length and keeps the figures in docs/reliability.md."""
+
+import pytest
+
+from tests.faults.endurance import TIME_LIMIT, for_requests, mixed_traffic, overload
+from tests.faults.scenarios import Place, kill_workers, reload, terminate, vanish
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_killed_workers_cost_no_request_its_answer(place: Place) -> None:
+    kills = await kill_workers(place, rounds=1)
+    assert kills.requests["200"] > 0
+
+
+async def test_clients_that_vanish_leave_nothing_behind(place: Place) -> None:
+    await vanish(place, clients=60)
+
+
+async def test_sigterm_loses_no_request_that_was_taken(place: Place) -> None:
+    ends = await terminate(place, rounds=1)
+    assert ends.requests["200"] > 0
+
+
+async def test_reloads_fail_no_request_and_mix_no_models(place: Place) -> None:
+    reloads = await reload(place, rounds=20)
+    assert reloads.refused == 10
+    assert min(reloads.answered_by.values()) > 0
+
+
+async def test_overload_is_refused_and_what_is_accepted_is_in_time(place: Place) -> None:
+    stormy = await overload(place, seconds=3, calibration=1)
+    assert stormy.requests["429"] > 0
+    assert stormy.slowest_answer_seconds < TIME_LIMIT
+
+
+REQUESTS, SETTLED, MOST = 1200, 0.5, 5.0  # percent
+SMALL = {"cache-items": 64}  # so that the caches have filled when half of them are answered
+
+
+async def test_memory_does_not_grow(place: Place) -> None:
+    memory = await mixed_traffic(place, for_requests(REQUESTS), SETTLED, SMALL)
+    assert memory.grew_percent < MOST
+
+
+async def test_a_leak_would_be_seen(place: Place) -> None:
+    leaking = "tests.faults.leaking"
+    memory = await mixed_traffic(place, for_requests(REQUESTS), SETTLED, SMALL, module=leaking)
+    assert memory.grew_percent > MOST

@@ -1,0 +1,219 @@
+"""Explanations of the built models, whose graphs are simple enough to be done again in numpy."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from runtime.answers import TokenizedText
+from runtime.bundle import ENCODER, EXPLAIN, read
+from runtime.card import EXPLAIN as FILE
+from runtime.errors import BadInput, BundleError, WrongTask
+from runtime.explain import DRAWS, Asked, Explained
+from runtime.explainer import MOST_TOKENS, Explainer
+from runtime.session import OrtSession
+from tests.builders import ALPHA, BuiltParser, build_bundle, expected_embedding, word_table
+from tests.runtime.conftest import Running
+from tests.runtime.test_bundle import replace_file
+from text.batch import Sentence, collate
+from text.structure import without
+from text.trees import build
+
+KIDS = "Two kids at a ballgame wash their hands"
+
+
+def ask(
+    running: Running, *items: object, model: str | None = "tiny-sst2", **asked: object
+) -> tuple[list[TokenizedText], Explained]:
+    params = ["inputs"] if len(items) == 1 else ["inputs.premise", "inputs.hypothesis"]
+    result = running.ask(
+        running.service.explain(items, params, Asked(**asked), model=model)  # type: ignore[arg-type]  # of tests
+    )
+    return result.value
+
+
+def softmax(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    powers = np.exp(x - x.max(-1, keepdims=True))
+    weights: npt.NDArray[Any] = powers / powers.sum(-1, keepdims=True)
+    return weights
+
+
+def scores(running: Running, *sentences: Sentence, alpha: float = ALPHA) -> npt.NDArray[np.float64]:
+    """What the built head gives for vectors that numpy made."""
+    vectors = [expected_embedding(sentence, alpha)[None] for sentence in sentences]
+    model = running.service._catalogue.models["tiny-sst2" if len(sentences) == 1 else "tiny-nli"]
+    logits, _ = running.ask(model.logits(running.service._heads, *vectors))
+    found: npt.NDArray[np.float64] = softmax(logits.astype(np.float64))[0]
+    return found
+
+
+def test_weights_are_those_of_the_graph_by_hand(running: Running) -> None:
+    (text,), explained = ask(running, KIDS)
+    heads = text.parse.heads
+    hidden = np.tanh(word_table()[text.ids] + ALPHA * word_table()[text.ids[heads]])
+    (one,) = explained.sentences
+    np.testing.assert_allclose(one.maps["products"][0], softmax(hidden @ hidden.T), atol=1e-5)
+    np.testing.assert_allclose(one.pooling["sums"][0], softmax(hidden.sum(1)), atol=1e-5)
+    np.testing.assert_allclose(one.gate["gate"][0], 1 / (1 + np.exp(-hidden.sum(1))), atol=1e-5)
+    assert list(one.pooling) == ["sums", "mean"]
+    assert explained.priors == {"dependency": True}
+    assert explained.alpha == ALPHA
+
+
+def test_the_prediction_is_the_plain_routes(running: Running) -> None:
+    _, explained = ask(running, KIDS)
+    plain = running.ask(running.service.classify([KIDS], model="tiny-sst2"))
+    assert explained.scores is not None
+    np.testing.assert_allclose(explained.scores, plain.value[0], atol=1e-6)
+    _, explained = ask(running, KIDS, "A dog.", model=None)
+    plain = running.ask(running.service.nli([(KIDS, "A dog.")]))
+    assert explained.scores is not None
+    np.testing.assert_allclose(explained.scores, plain.value[0], atol=1e-6)
+    assert ask(running, KIDS, model="tiny-nli")[1].scores is None  # it compares two
+
+
+def test_priors_and_alpha_reach_the_graph(running: Running) -> None:
+    (text,), full = ask(running, KIDS, ablation=True)
+    sentence = Sentence(text.ids, text.parse.heads)
+    for asked, alpha in (({"priors": {"dependency": False}}, 0.0), ({"alpha": 0.25}, 0.25)):
+        _, explained = ask(running, KIDS, **asked)
+        vector = explained.sentences[0].embedding[0]
+        np.testing.assert_allclose(vector, expected_embedding(sentence, alpha), atol=1e-5)
+    assert full.ablation is not None
+    (ablation,) = full.ablation
+    assert ablation.prior == "dependency"
+    assert ablation.scores is not None
+    np.testing.assert_allclose(ablation.scores, scores(running, sentence, alpha=0.0), atol=1e-5)
+    first, second = expected_embedding(sentence), expected_embedding(sentence, 0.0)
+    cosine = first @ second / np.linalg.norm(first) / np.linalg.norm(second)
+    assert ablation.cosine == pytest.approx(cosine, abs=1e-5)
+    off = ask(running, KIDS, ablation=True, priors={"dependency": False})[1]
+    assert off.ablation == []  # nothing is left to switch off
+
+
+def test_faithfulness_takes_the_most_attended_tokens_away(running: Running) -> None:
+    (text,), explained = ask(running, KIDS, faithfulness=True, k=2)
+    sentence = Sentence(text.ids, text.parse.heads)
+    weights = explained.sentences[0].pooling["sums"][0]
+    assert explained.faithfulness is not None
+    (deletion,) = explained.faithfulness
+    assert deletion is not None
+    assert deletion.attended == np.argsort(-weights)[:2].tolist()
+    before = scores(running, sentence)
+    label = int(before.argmax())
+
+    def drop(gone: npt.NDArray[np.integer]) -> float:
+        rest = Sentence(np.delete(text.ids, gone), without(text.parse.heads, gone))
+        return float(before[label] - scores(running, rest)[label])
+
+    assert deletion.drop == pytest.approx(drop(np.array(deletion.attended)), abs=1e-5)
+    rng = np.random.default_rng(0)
+    drops = [drop(rng.choice(len(sentence), 2, replace=False)) for _ in range(DRAWS)]
+    assert deletion.random == pytest.approx(np.mean(drops), abs=1e-5)
+    assert deletion.spread == pytest.approx(np.std(drops), abs=1e-5)
+    again = ask(running, KIDS, faithfulness=True, k=2)[1]
+    assert again.faithfulness == explained.faithfulness
+
+
+def test_a_pair_has_the_similarity_of_its_tokens_and_a_deletion_each(running: Running) -> None:
+    texts, explained = ask(running, KIDS, "Kids.", model="tiny-nli", faithfulness=True, k=2)
+    first, second = (one.states[0] for one in explained.sentences)
+    assert explained.similarity is not None
+    assert explained.similarity.shape == tuple(len(text.parse) for text in texts)
+    cosine = first[1] @ second[0] / np.linalg.norm(first[1]) / np.linalg.norm(second[0])
+    assert explained.similarity[1, 0] == pytest.approx(cosine, abs=1e-5)
+    assert explained.faithfulness is not None
+    assert [deletion is None for deletion in explained.faithfulness] == [False, True]
+
+
+def test_a_model_without_labels_is_measured_by_the_vectors_cosine(running: Running) -> None:
+    _, explained = ask(running, KIDS, model="tiny-nli", faithfulness=True, ablation=True)
+    assert explained.faithfulness is not None
+    (deletion,) = explained.faithfulness
+    assert deletion is not None
+    assert 0 < deletion.drop < 2
+    assert explained.ablation is not None
+    assert explained.ablation[0].scores is None
+
+
+def test_a_given_tree_is_read_as_it_is(running: Running) -> None:
+    tokens = KIDS.split()
+    tree = build(tokens, np.zeros(8, np.int64), ["dep"] * 8, [True] * 8)
+    (text,), explained = ask(running, tree)
+    np.testing.assert_array_equal(text.parse.heads, 0)
+    assert text.parse.text == KIDS
+    expected = expected_embedding(Sentence(text.ids, tree.heads))
+    np.testing.assert_allclose(explained.sentences[0].embedding[0], expected, atol=1e-5)
+    plain = running.ask(running.service.embed([tree, KIDS], model="tiny-sst2"))
+    np.testing.assert_allclose(plain.value[0], expected, atol=1e-5)
+    assert np.abs(plain.value[0] - plain.value[1]).max() > 1e-3
+
+
+def test_a_given_tree_that_is_too_long_is_refused_or_cut(running: Running) -> None:
+    tree = build(["dog"] * 20, np.arange(20), ["ROOT"] * 20, [True] * 20)
+    with pytest.raises(BadInput, match="is longer than tiny-sst2 reads"):
+        running.ask(running.service.embed([tree], model="tiny-sst2"))
+    cut = running.ask(running.service.embed([tree], model="tiny-sst2", truncate=True))
+    assert cut.truncated == 1
+    short = build(["dog"] * 16, np.arange(16), ["ROOT"] * 16, [True] * 16)
+    same = running.ask(running.service.embed([short], model="tiny-sst2"))
+    np.testing.assert_array_equal(cut.value, same.value)
+
+
+def test_what_a_model_does_not_have_is_refused_by_name(running: Running) -> None:
+    with pytest.raises(
+        BadInput, match="tiny-sst2 has no such prior; it has dependency, alpha"
+    ) as e:
+        ask(running, KIDS, priors={"word": False})
+    assert (e.value.param, e.value.code) == ("priors.word", "unknown_prior")
+    with pytest.raises(BadInput, match=r"tiny-flat cannot be explained") as e:
+        ask(running, KIDS, model="tiny-flat")
+    assert (e.value.param, e.value.code) == ("model", "no_explanation")
+    with pytest.raises(WrongTask):
+        ask(running, KIDS, KIDS, model="tiny-sst2")
+
+
+def test_the_sentence_is_capped_by_tokens_and_by_maps(
+    tmp_path: Path, built_parser: BuiltParser
+) -> None:
+    build_bundle(tmp_path, built_parser, explain=True)
+    bundle = read(tmp_path / "tiny-sst2")
+    explainer = Explainer(bundle.files, bundle.card)
+    assert explainer.most_tokens == MOST_TOKENS
+    explainer.names = {**explainer.names, "maps": ["one"] * 64}
+    assert explainer.most_tokens == 64  # 64 maps of 64 x 64
+
+
+def test_the_word_table_is_in_memory_once(tmp_path: Path, built_parser: BuiltParser) -> None:
+    """Both sessions read it where the bundle's file was read to."""
+    build_bundle(tmp_path, built_parser, explain=True)
+    bundle = read(tmp_path / "tiny-sst2")
+    content = np.frombuffer(bundle.files[ENCODER], np.uint8)
+    explainer = Explainer(bundle.files, bundle.card)
+    assert set(explainer.shared) == {"table"}
+    for value in explainer.shared.values():
+        offset = value.data_ptr() - content.ctypes.data
+        assert 0 < offset < len(content)
+    assert len(bundle.files[EXPLAIN]) < len(bundle.files[ENCODER]) + 3000
+    # The encoder uses what it is given: another table gives other vectors.
+    feeds = explainer.feeds(collate([Sentence(np.array([2, 3, 4]), np.array([0, 0, 1]))]))
+    del feeds["dependency"]
+    own = OrtSession(bundle.files[ENCODER], "cpu", 1).run(feeds)
+    shared = OrtSession(bundle.files[ENCODER], "cpu", 1, explainer.shared).run(feeds)
+    np.testing.assert_array_equal(own, shared)
+    other = Explainer({**bundle.files, ENCODER: bytes(len(content))}, bundle.card).shared
+    assert (OrtSession(bundle.files[ENCODER], "cpu", 1, other).run(feeds) == 0).all()
+
+
+@pytest.mark.parametrize("name", [FILE, ENCODER])
+def test_a_graph_that_does_not_fit_is_refused(
+    tmp_path: Path, built_parser: BuiltParser, name: str
+) -> None:
+    build_bundle(tmp_path, built_parser, explain=True)
+    folder = tmp_path / "tiny-sst2"
+    content = (folder / ENCODER).read_bytes()
+    replace_file(folder, FILE, content if name == ENCODER else b"no graph")
+    with pytest.raises(BundleError, match=r"explain\.onnx: it does not open, or does not run"):
+        read(folder)

@@ -1,0 +1,107 @@
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from spacy.displacy import parse_deps
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
+
+from tests.forests import BALLGAME, BALLGAME_HEADS, Ints, forests
+from text.structure import without
+from text.trees import ROOT, build, drop, from_conllu, from_displacy, to_conllu, to_displacy
+
+LABELS = np.array(["nummod", "nsubj", "case", "det", "nmod", ROOT, "nmod:poss", "obj"])
+
+
+def named(heads: Ints) -> list[str]:
+    return [ROOT if head == i else "dep" for i, head in enumerate(heads)]
+
+
+def test_displacys_structure_is_spacys_own() -> None:
+    doc = Doc(Vocab(), BALLGAME, heads=BALLGAME_HEADS.tolist(), deps=LABELS.tolist())
+    expected = parse_deps(doc)
+    found = to_displacy(build(BALLGAME, BALLGAME_HEADS, LABELS.tolist(), [True] * 8))
+    assert [word["text"] for word in found["words"]] == [word["text"] for word in expected["words"]]
+
+    def key(arc: dict[str, Any]) -> tuple[int, int]:
+        return arc["start"], arc["end"]
+
+    assert sorted(found["arcs"], key=key) == sorted(expected["arcs"], key=key)
+
+
+@given(forests(), st.data())
+def test_both_shapes_can_be_read_again(heads: Ints, data: st.DataObject) -> None:
+    tokens = [f"w{i}" for i in range(len(heads))]
+    spaces = data.draw(st.lists(st.booleans(), min_size=len(heads), max_size=len(heads)))
+    parse = build(tokens, heads, named(heads), spaces)
+    for i, token in enumerate(tokens):
+        assert parse.text[parse.starts[i] : parse.stops[i]] == token
+    for again in (from_displacy(to_displacy(parse)), from_conllu(to_conllu(parse))):
+        assert again.tokens == parse.tokens
+        np.testing.assert_array_equal(again.heads, heads)
+        assert again.deps == parse.deps
+    np.testing.assert_array_equal(from_conllu(to_conllu(parse)).starts, parse.starts)
+
+
+def test_conllu_as_the_treebanks_write_it() -> None:
+    content = (
+        "# sent_id = 1\n# text = Don't!\n1-2\tDon't\t_\t_\t_\t_\t_\t_\t_\tSpaceAfter=No\n"
+        "1\tDo\tdo\tAUX\t_\t_\t0\troot\t_\tSpaceAfter=No\n2\tn't\tnot\tPART\t_\t_\t1\tadvmod\t_\t_\n"
+        "2.1\tgo\t_\t_\t_\t_\t_\t_\t_\t_\n3\t!\t!\tPUNCT\t_\t_\t1\tpunct\t_\t_\n\n"
+        "1\tNo\tno\tINTJ\t_\t_\t0\troot\t_\t_\n"
+    )
+    parse = from_conllu(content)
+    assert parse.text == "Don't ! No"
+    assert parse.tokens == ("Do", "n't", "!", "No")
+    assert parse.heads.tolist() == [0, 0, 0, 3]
+    assert parse.deps == (ROOT, "advmod", "punct", ROOT)
+    lines = to_conllu(parse).splitlines()
+    assert [line for line in lines if line.startswith("#")] == ["# text = Don't !", "# text = No"]
+    assert lines[1] == "1\tDo\t_\t_\t_\t_\t0\troot\t_\tSpaceAfter=No"
+
+
+LINE = "1\tdog\t_\t_\t_\t_\t0\troot\t_\t_"
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("", "it holds no token"),
+        ("# text = dog\n", "it holds no token"),
+        ("1 dog", "line 1 has 1 columns"),
+        (LINE.replace("1", "2", 1), "line 1: ID must be 1"),
+        (LINE.replace("\t0\t", "\t-1\t"), "line 1: HEAD must be a number"),
+        (LINE.replace("\t0\t", "\t٣\t"), "line 1: HEAD must be a number"),
+        (LINE.replace("\t0\t", "\t2\t"), "a head lies outside 0..0"),
+        (LINE.replace("dog", " "), "token 0 is ' '"),
+        (
+            "1\ta\t_\t_\t_\t_\t2\tx\t_\t_\n2\tb\t_\t_\t_\t_\t1\tx\t_\t_",
+            "the heads hold a cycle",
+        ),
+    ],
+)
+def test_what_is_no_conllu_is_refused_by_line(content: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        from_conllu(content)
+
+
+@given(forests(), st.data())
+def test_without_some_tokens_each_hangs_under_the_nearest_that_is_left(
+    heads: Ints, data: st.DataObject
+) -> None:
+    gone = data.draw(st.sets(st.integers(0, len(heads) - 1), max_size=len(heads) - 1))
+    left = [i for i in range(len(heads)) if i not in gone]
+    expected = []
+    for token in left:
+        head = int(heads[token])
+        while head in gone and heads[head] != head:
+            head = int(heads[head])
+        expected.append(left.index(token if head in gone else head))
+    assert without(heads, np.array(sorted(gone), np.int64)).tolist() == expected
+    tokens = [f"w{i}" for i in range(len(heads))]
+    shorter = drop(build(tokens, heads, named(heads), [True] * len(heads)), sorted(gone))
+    assert shorter.tokens == tuple(tokens[i] for i in left)
+    assert shorter.heads.tolist() == expected
+    assert shorter.text[shorter.starts[-1] : shorter.stops[-1]] == shorter.tokens[-1]

@@ -1,0 +1,151 @@
+"""Dependency trees as others write them: displaCy's `manual` structure and CoNLL-U."""
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from text.parse import Parse
+from text.structure import Heads, check_heads, without
+
+ROOT = "ROOT"
+"""spaCy's name of the relation that a root has; CoNLL-U says root."""
+
+
+def to_displacy(parse: Parse) -> dict[str, Any]:
+    """What `displacy.render(.., manual=True)` draws. A root has no arc."""
+    arcs = [
+        {
+            "start": min(token, head),
+            "end": max(token, head),
+            "label": label,
+            "dir": "left" if token < head else "right",
+        }
+        for token, (head, label) in enumerate(zip(parse.heads.tolist(), parse.deps, strict=True))
+        if token != head
+    ]
+    return {"words": [{"text": token, "tag": ""} for token in parse.tokens], "arcs": arcs}
+
+
+def from_displacy(tree: Mapping[str, Any]) -> Parse:
+    """Of `words` with `text`, and `arcs`. Raises ValueError where they are no forest."""
+    tokens = [word["text"] for word in tree["words"]]
+    heads, deps = np.arange(len(tokens)), [ROOT] * len(tokens)
+    for i, arc in enumerate(tree["arcs"]):
+        start, end = arc["start"], arc["end"]
+        if not 0 <= start < end < len(tokens):
+            raise ValueError(
+                f"arcs[{i}] goes from {start} to {end}: "
+                f"start must be less than end, and end less than the {len(tokens)} words"
+            )
+        token, head = (start, end) if arc["dir"] == "left" else (end, start)
+        if heads[token] != token:
+            raise ValueError(f"arcs[{i}] is the second one that points to word {token}")
+        heads[token], deps[token] = head, arc["label"]
+    return build(tokens, heads, deps, [True] * len(tokens))
+
+
+def to_conllu(parse: Parse) -> str:
+    """CoNLL-U, a sentence wherever no arc leads across: with one root each, but for crossing trees."""
+    lines = []
+    starts = _sentences(parse.heads)
+    for start, stop in pairwise([*starts, len(parse)]):
+        text = parse.text[parse.starts[start] : parse.stops[stop - 1]]
+        lines.append(f"# text = {' '.join(text.split())}")
+        for token in range(start, stop):
+            root = parse.heads[token] == token
+            head = 0 if root else parse.heads[token] - start + 1
+            relation = "root" if root else parse.deps[token]
+            follows = token + 1 < len(parse) and parse.stops[token] == parse.starts[token + 1]
+            misc = "SpaceAfter=No" if follows else "_"
+            form = parse.tokens[token]
+            lines.append(f"{token - start + 1}\t{form}\t_\t_\t_\t_\t{head}\t{relation}\t_\t{misc}")
+        lines.append("")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def from_conllu(content: str) -> Parse:
+    """Of ID, FORM, HEAD, DEPREL and SpaceAfter=No. Raises ValueError, which names the line.
+
+    Comments, ranges (1-2) and empty nodes (1.1) are left out. Several sentences make one forest.
+    """
+    tokens: list[str] = []
+    heads: list[int] = []
+    deps: list[str] = []
+    spaces: list[bool] = []
+    start = 0
+    for number, line in enumerate(content.splitlines(), 1):
+        if not line.strip():
+            start = len(tokens)
+            continue
+        columns = line.split("\t")
+        if line.startswith("#") or re.fullmatch(r"\d+[-.]\d+", columns[0]):
+            continue
+        if len(columns) != 10:
+            raise ValueError(f"line {number} has {len(columns)} columns, not 10 with tabs between")
+        if columns[0] != str(len(tokens) - start + 1):
+            raise ValueError(f"line {number}: ID must be {len(tokens) - start + 1}")
+        if not re.fullmatch(r"[0-9]{1,6}", columns[6]):
+            raise ValueError(f"line {number}: HEAD must be a number")
+        head = int(columns[6])
+        heads.append(len(tokens) if head == 0 else start + head - 1)
+        tokens.append(columns[1])
+        deps.append(ROOT if head == 0 else columns[7])
+        spaces.append("SpaceAfter=No" not in columns[9].split("|"))
+    if not tokens:
+        raise ValueError("it holds no token")
+    return build(tokens, np.array(heads), deps, spaces)
+
+
+def build(
+    tokens: Sequence[str], heads: Heads, deps: Sequence[str], spaces: Sequence[bool]
+) -> Parse:
+    """A parse of tokens with `spaces` behind them or not. Raises ValueError for what is no tree."""
+    for i, token in enumerate(tokens):
+        if token.split() != [token]:
+            raise ValueError(f"token {i} is {token[:50]!r}: a token is not empty and has no blank")
+    check_heads(heads)
+    pieces = [token + " " * space for token, space in zip(tokens, spaces, strict=True)]
+    starts = np.cumsum([0, *map(len, pieces[:-1])], dtype=np.int64)
+    return Parse(
+        text="".join(pieces).rstrip(" "),
+        tokens=tuple(tokens),
+        starts=starts,
+        stops=starts + np.fromiter(map(len, tokens), np.int64),
+        heads=np.asarray(heads, np.int64),
+        deps=tuple(deps),
+        cut=False,
+    )
+
+
+def drop(parse: Parse, gone: Sequence[int], *, cut: bool = False) -> Parse:
+    """The parse without some tokens; `cut` marks it as cut."""
+    left = np.setdiff1d(np.arange(len(parse)), gone)
+    return Parse(
+        text=parse.text,
+        tokens=tuple(parse.tokens[i] for i in left),
+        starts=parse.starts[left],
+        stops=parse.stops[left],
+        heads=without(parse.heads, np.asarray(gone, np.int64)),
+        deps=tuple(parse.deps[i] for i in left) if parse.deps else (),
+        cut=cut or parse.cut,
+    )
+
+
+def first(parse: Parse, count: int) -> Parse:
+    """The first `count` tokens, marked as cut."""
+    return drop(parse, range(count, len(parse)), cut=True)
+
+
+def _sentences(heads: Heads) -> list[int]:
+    """First tokens of the stretches that no arc leaves."""
+    reach = 0
+    starts: list[int] = []
+    spans = sorted((min(t, h), max(t, h)) for t, h in enumerate(heads.tolist()))
+    for first, last in spans:
+        if not starts or first > reach:
+            starts.append(first)
+        reach = max(reach, last)
+    return starts
