@@ -30,7 +30,9 @@ def configuration(folder: Path, *, frozen: bool = False) -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize(("frozen", "storage"), [(False, "small"), (True, "normal")])
+@pytest.mark.parametrize(
+    ("frozen", "storage"), [(False, "small"), pytest.param(True, "normal", marks=pytest.mark.slow)]
+)
 def test_a_run_becomes_a_bundle_that_answers_as_the_trained_model(
     tmp_path: Path, frozen: bool, storage: Storage
 ) -> None:
