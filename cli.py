@@ -204,12 +204,16 @@ def train(
 def export(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
     out: Annotated[Path, typer.Option(help="The bundle: bundles/<encoder>-<task>.")],
+    storage: Annotated[
+        Literal["normal", "small"],
+        typer.Option(help="small: int8 matrices, a large word table in 4 bits; for transformers."),
+    ] = "normal",
 ) -> None:
     """Write a run's best weights as a bundle: ONNX graphs, vocabulary and card."""
     from export.bundle import export_bundle
     from export.run import read
 
-    card = export_bundle(read(run), out)
+    card = export_bundle(read(run), out, storage)
     typer.echo(
         f"{out}: version {card.version}, {card.parity.max_abs_error:.1e} from torch at most "
         f"over {card.parity.cases} cases"

@@ -106,9 +106,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(Head)
     app.add_middleware(BodyLimit, limit=settings.max_body_bytes)
     if settings.api_key is not None:
-        app.add_middleware(
-            ApiKey, key=settings.api_key.get_secret_value(), pages=playground.PATHS
-        )
+        app.add_middleware(ApiKey, key=settings.api_key.get_secret_value(), pages=playground.PATHS)
     if settings.cors_origins:
         app.add_middleware(
             CrossOrigin,

@@ -193,7 +193,8 @@ class ClassifyRequest(Cutting):
 class TokenizeRequest(Cutting):
     inputs: Texts
     add_special_tokens: bool = Field(
-        True, description="TEI's. The models have no special tokens: either value is the same."
+        True,
+        description="TEI's. Tokens are words, no special ones among them: either value is the same.",
     )
     prompt_name: PromptName = None
 
@@ -224,7 +225,7 @@ class Label(BaseModel):
 
 
 class Token(BaseModel):
-    id: int
+    id: int = Field(description="Of the word; of its first piece where the model reads pieces.")
     text: str
     start: int = Field(description="Character offset in the input.")
     stop: int

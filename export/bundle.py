@@ -12,13 +12,13 @@ from torch import nn
 from export.errors import ExportError
 from export.onnx import encoder_graph, explain_graph, head_graph
 from export.parity import TOLERANCE, Model, Parity, check
-from export.quantize import round_weights
+from export.quantize import Storage, round_weights
 from export.share import share_weights
 from models.registry import ENCODERS
 from models.sentence import SentenceEncoder
-from runtime.bundle import ENCODER, EXPLAIN, HEAD, VOCAB, write
+from runtime.bundle import ENCODER, EXPLAIN, HEAD, TOKENIZER, VOCAB, write
 from runtime.card import Card, Kind, ParserCard, ScoreCard, TrainingCard
-from text.vocab import Vocab
+from text.pieces import Lexicon, Pieces
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -27,6 +27,11 @@ HEAD_INPUTS: dict[Kind, tuple[str, ...]] = {
     "relatedness": ("first", "second"),
     "classification": ("sentence",),
     "embedding": (),
+}
+
+STORED: dict[Storage, str] = {
+    "normal": "matrices float16, word table int8",
+    "small": "matrices int8, word table int4",
 }
 
 
@@ -38,7 +43,7 @@ class Trained:
     config: Mapping[str, bool | int | float | str | None]  # and its keywords
     model: SentenceEncoder
     head: nn.Module | None
-    vocab: Vocab
+    vocab: Lexicon
     task: str
     kind: Kind
     labels: tuple[str, ...]
@@ -50,7 +55,7 @@ class Trained:
     licence: str
 
 
-def export_bundle(trained: Trained, out: Path) -> Card:
+def export_bundle(trained: Trained, out: Path, storage: Storage = "normal") -> Card:
     """Write the bundle `out`, in the place of one that stands there; its card.
 
     Raises ExportError (ParityError among it) before anything is written, and
@@ -62,31 +67,32 @@ def export_bundle(trained: Trained, out: Path) -> Card:
     exact = Model(_evaluating(trained.model), trained.head and _evaluating(trained.head), inputs)
     rounded = copy.deepcopy(exact)
     try:
-        round_weights(rounded.encoder)
+        round_weights(rounded.encoder, storage)
         if rounded.head is not None:
-            round_weights(rounded.head)
+            round_weights(rounded.head, storage)
     except ValueError as error:
         raise ExportError(str(error)) from error
 
     graphs = {"encoder": encoder_graph(rounded.encoder), "explain": explain_graph(rounded.encoder)}
     if rounded.head is not None:
         graphs["head"] = head_graph(rounded.head, trained.model.encoder.dim, inputs)
-    parity = check(graphs, rounded, exact, len(trained.vocab), trained.max_tokens)
+    limit = trained.vocab.limit
+    parity = check(graphs, rounded, exact, len(trained.vocab), trained.max_tokens, limit)
 
     with tempfile.TemporaryDirectory() as temporary:
-        vocab = Path(temporary) / VOCAB
+        vocab = Path(temporary) / (TOKENIZER if isinstance(trained.vocab, Pieces) else VOCAB)
         trained.vocab.save(vocab)
         files: dict[str, Path | bytes] = {
             ENCODER: graphs["encoder"],
             EXPLAIN: share_weights(graphs["explain"], graphs["encoder"]),
-            VOCAB: vocab,
+            vocab.name: vocab,
         }
         if "head" in graphs:
             files[HEAD] = graphs["head"]
-        return write(out, _card(trained, parity), files)
+        return write(out, _card(trained, parity, storage), files)
 
 
-def _card(trained: Trained, parity: Parity) -> dict[str, Any]:
+def _card(trained: Trained, parity: Parity, storage: Storage) -> dict[str, Any]:
     """The fields of the card that do not follow from the files."""
     encoder = trained.model.encoder
     entry = ENCODERS[trained.encoder]
@@ -110,7 +116,7 @@ def _card(trained: Trained, parity: Parity) -> dict[str, Any]:
             "max_abs_error": parity.error,
             "tolerance": TOLERANCE,
             "cases": parity.cases,
-            "against": "torch with the weights as stored (matrices float16, word table int8); "
+            "against": f"torch with the weights as stored ({STORED[storage]}); "
             f"torch with the weights as trained is {parity.loss:.1e} away at most",
         },
         "scores": trained.scores,

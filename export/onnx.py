@@ -17,7 +17,7 @@ OPSET = 20
 
 
 def encoder_graph(model: SentenceEncoder) -> bytes:
-    """encoder.onnx: ids (B, L), lengths (B,) and what the encoder reads besides -> embedding (B, D)."""
+    """encoder.onnx: ids (B, S), lengths (B,) and what the encoder reads besides -> embedding (B, D)."""
     inputs = ("ids", "lengths", *model.inputs)
     return _graph(model, *_example(inputs), ["embedding"])
 
@@ -49,13 +49,14 @@ class _Explained(nn.Module):
         lengths: Tensor,
         heads: Tensor | None = None,
         alpha: Tensor | None = None,
+        pieces: Tensor | None = None,
         direction: Tensor | None = None,
         word: Tensor | None = None,
         dependency: Tensor | None = None,
     ) -> tuple[Tensor, ...]:
         every = {"direction": direction, "word": word, "dependency": dependency}
         switches = {name: switch for name, switch in every.items() if switch is not None}
-        explanation = self.model.explain(ids, lengths, heads, alpha, **switches)
+        explanation = self.model.explain(ids, lengths, heads, alpha, pieces, **switches)
         stacked = (torch.stack(list(each.values()), 1) for each in _named(explanation).values())
         return explanation.sentence, explanation.states, *stacked
 
@@ -69,12 +70,20 @@ def _named(explanation: Explanation) -> dict[str, Mapping[str, Tensor]]:
 def _example(inputs: Sequence[str]) -> tuple[dict[str, Tensor], dict[str, dict[int, str]]]:
     """What to trace with, and the free axes of each input."""
     B, L = 3, 5  # any but 0 and 1, which the exporter would take for constants
-    shapes = {"ids": {0: "B", 1: "L"}, "lengths": {0: "B"}, "heads": {0: "B", 1: "L"}}
+    S, width = (9, "S") if "pieces" in inputs else (L, "L")
+    per_word = {0: "B", 1: "L"}
+    shapes = {
+        "ids": {0: "B", 1: width},
+        "lengths": {0: "B"},
+        "heads": per_word,
+        "pieces": per_word,
+    }
     example = {
-        "ids": torch.ones(B, L, dtype=torch.long),
+        "ids": torch.ones(B, S, dtype=torch.long),
         "lengths": torch.tensor([L, 2, 1]),
         "heads": torch.arange(L).repeat(B, 1),
         "alpha": torch.tensor(1.0),
+        "pieces": torch.ones(B, L, dtype=torch.long),
         # one tensor each: the exporter takes one that is given twice for a single input
         **{prior: torch.tensor(True) for prior in ("direction", "word", "dependency")},
     }

@@ -51,7 +51,12 @@ class Model:
 
 
 def check(
-    graphs: Mapping[str, bytes], rounded: Model, unrounded: Model, words: int, max_tokens: int
+    graphs: Mapping[str, bytes],
+    rounded: Model,
+    unrounded: Model,
+    words: int,
+    max_tokens: int,
+    max_pieces: int | None = None,
 ) -> Parity:
     """Compare `graphs` ("encoder", with a head "head", "explain" or not) with both models on every case.
 
@@ -60,7 +65,7 @@ def check(
     """
     sessions = {name: _session(graph) for name, graph in graphs.items()}
     error, loss, count = 0.0, 0.0, 0
-    for case in cases(words, max_tokens):
+    for case in cases(words, max_tokens, max_pieces):
         feeds = _feeds(case, rounded.encoder.inputs)
         found = _run_graphs(sessions, feeds, rounded.head_inputs)
         expected, exact = _run_torch(rounded, feeds), _run_torch(unrounded, feeds)
@@ -98,16 +103,27 @@ def explained(
     return found
 
 
-def cases(words: int, max_tokens: int) -> Iterator[Case]:
-    """Batches over a vocabulary of `words`: sizes, lengths, trees and alphas at their extremes."""
+def cases(words: int, max_tokens: int, max_pieces: int | None = None) -> Iterator[Case]:
+    """Batches over a vocabulary of `words`: sizes, lengths, trees and alphas at their extremes.
+
+    With `max_pieces` an id is a piece: two a word on average, and once as many as there may be.
+    """
     rng = np.random.default_rng(SEED)
 
-    def batch(lengths: Ints, tree: Callable[[int], Ints], *, unknown: bool = False) -> Batch:
+    def sentence(n: int, heads: Ints, *, unknown: bool, full: bool) -> Sentence:
+        size, pieces = n, None
+        if max_pieces is not None:
+            size = max_pieces if full else min(2 * n + 2, max_pieces)
+            pieces = _pieces(rng, n, size - 2)
+        ids = np.full(size, UNKNOWN) if unknown else rng.integers(UNKNOWN, words, size)
+        return Sentence(ids, heads, pieces)
+
+    def batch(
+        lengths: Ints, tree: Callable[[int], Ints], *, unknown: bool = False, full: bool = False
+    ) -> Batch:
         return collate(
             [
-                Sentence(
-                    np.full(n, UNKNOWN) if unknown else rng.integers(UNKNOWN, words, n), tree(n)
-                )
+                sentence(n, tree(n), unknown=unknown, full=full)
                 for n in np.minimum(lengths, max_tokens).tolist()
             ]
         )
@@ -134,6 +150,9 @@ def cases(words: int, max_tokens: int) -> Iterator[Case]:
         yield Case(f"7 sentences at alpha {alpha}", batch(mixed(7, 30), trees["forest"]), alpha)
     for size, longest in ((64, 50), (512, 20)):
         yield Case(f"{size} sentences", batch(mixed(size, longest), trees["forest"]), 1.5)
+    if max_pieces is not None:
+        full = batch(np.array([1, max_tokens]), trees["forest"], full=True)
+        yield Case(f"two sentences of {max_pieces} pieces", full, 1.0)
 
 
 def _forest(rng: np.random.Generator, length: int) -> Ints:
@@ -143,6 +162,11 @@ def _forest(rng: np.random.Generator, length: int) -> Ints:
     for i, token in enumerate(order):
         heads[token] = token if i == 0 or rng.random() < 0.1 else order[rng.integers(i)]
     return heads
+
+
+def _pieces(rng: np.random.Generator, words: int, total: int) -> Ints:
+    """(L,) pieces of each word, one at least, `total` in all."""
+    return 1 + rng.multinomial(total - words, np.full(words, 1 / words))
 
 
 def _session(graph: bytes) -> onnxruntime.InferenceSession:
@@ -156,6 +180,8 @@ def _feeds(case: Case, inputs: tuple[str, ...]) -> dict[str, npt.NDArray[np.gene
         "heads": case.batch.heads,
         "alpha": np.array(case.alpha, np.float32),
     }
+    if case.batch.pieces is not None:
+        known["pieces"] = case.batch.pieces
     return {name: known[name] for name in ("ids", "lengths", *inputs)}
 
 

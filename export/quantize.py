@@ -2,10 +2,14 @@
 
 Matrices are stored as float16 and computed with as float32: a Cast stands behind each in the graph,
 and ONNX Runtime folds it once at load. The word table is stored as int8 rows with a float32 scale
-each, of which only the rows of a batch's words are read. Because the torch model is rounded first,
-the graph is held to it exactly; activations are never rounded, so that a sentence's vector does not
-depend on what it is batched with.
+each, of which only the rows of a batch's words are read. For a transformer there is a smaller
+`Storage`: matrices as int8 rows, which are folded the same way, and its large table in 4 bits.
+Because the torch model is rounded first, the graph is held to it exactly; activations are never
+rounded, so that a sentence's vector does not depend on what it is batched with.
 """
+
+import math
+from typing import Literal
 
 import numpy as np
 import onnx
@@ -13,6 +17,42 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
 from torch.nn import functional
+
+Storage = Literal["normal", "small"]
+"""Normal: matrices float16, tables int8. Small: matrices int8, a table of more than LARGE values int4."""
+LARGE = 2**20
+BLOCK = 32
+"""Neighbouring values of an int4 row that share a scale."""
+
+
+class Int8Linear(nn.Module):
+    """A linear layer whose weight (out, in) is int8 rows, each with its scale."""
+
+    rows: Tensor
+    scales: Tensor
+
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__()
+        rows, scales = int8_rows(linear.weight)
+        self.register_buffer("rows", rows)
+        self.register_buffer("scales", scales)
+        self.bias = linear.bias
+
+    @property
+    def weight(self) -> Tensor:
+        """As it is computed with, in float32."""
+        return self.rows.float() * self.scales
+
+    def forward(self, x: Tensor) -> Tensor:
+        return functional.linear(x, self.weight, self.bias)
+
+
+def int8_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """(V, D) -> int8 rows and the scales (V, 1) that make each row's largest value 127."""
+    weight = weight.detach()
+    scales = weight.abs().amax(dim=1, keepdim=True) / 127
+    scales = torch.where(scales > 0, scales, 1)  # an empty row stays empty
+    return (weight / scales).round().to(torch.int8), scales
 
 
 class Int8Table(nn.Module):
@@ -23,9 +63,8 @@ class Int8Table(nn.Module):
 
     def __init__(self, weight: Tensor) -> None:
         super().__init__()
-        scales = weight.detach().abs().amax(dim=1, keepdim=True) / 127  # (V, 1)
-        scales = torch.where(scales > 0, scales, 1)  # an empty row stays empty
-        self.register_buffer("rows", (weight.detach() / scales).round().to(torch.int8))
+        rows, scales = int8_rows(weight)
+        self.register_buffer("rows", rows)
         self.register_buffer("scales", scales)
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -34,15 +73,55 @@ class Int8Table(nn.Module):
         return rows * functional.embedding(ids, self.scales)
 
 
-def round_weights(model: nn.Module) -> None:
-    """Round matrices to float16 and replace word tables by int8 ones, in place.
+class Int4Table(nn.Module):
+    """A table (V, D) in 4 bits: 16 even steps from the least to the largest value of each block of a row.
+
+    Steps and least values are float16; two neighbouring values share a byte, the first in its low bits.
+    """
+
+    rows: Tensor
+    steps: Tensor
+    least: Tensor
+
+    def __init__(self, weight: Tensor) -> None:
+        """Raises ValueError for an odd D."""
+        super().__init__()
+        if weight.shape[1] % 2:
+            raise ValueError(
+                f"a table of {weight.shape[1]} features has no int4 form: an even number has"
+            )
+        self.block = math.gcd(weight.shape[1], BLOCK)
+        blocks = weight.detach().unflatten(1, (-1, self.block))  # (V, D / block, block)
+        least = blocks.amin(-1, keepdim=True).half()
+        steps = ((blocks.amax(-1, keepdim=True) - least) / 15).half()
+        even = torch.where(steps > 0, steps, 1).float()
+        codes = ((blocks - least) / even).round().clamp(0, 15).to(torch.uint8).flatten(1)
+        self.register_buffer("rows", codes[:, 0::2] + 16 * codes[:, 1::2])  # (V, D / 2)
+        self.register_buffer("steps", steps[..., 0])  # (V, D / block)
+        self.register_buffer("least", least[..., 0])
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """ids (B, L) -> (B, L, D)."""
+        rows = functional.embedding(ids, self.rows).int()
+        codes = torch.stack([rows % 16, rows // 16], dim=-1).flatten(-2).float()  # (B, L, D)
+        steps = functional.embedding(ids, self.steps).float()[..., None]
+        least = functional.embedding(ids, self.least).float()[..., None]
+        values: Tensor = codes.unflatten(-1, (-1, self.block)) * steps + least
+        return values.flatten(-2)
+
+
+def round_weights(model: nn.Module, storage: Storage = "normal") -> None:
+    """Round matrices and replace tables as `storage` has it, in place.
 
     Vectors (biases, norms) weigh nothing and stay. Raises ValueError for a weight beyond float16.
     """
     for module in list(model.modules()):
         for name, child in module.named_children():
             if isinstance(child, nn.Embedding):
-                setattr(module, name, Int8Table(child.weight))
+                large = storage == "small" and child.weight.numel() > LARGE
+                setattr(module, name, (Int4Table if large else Int8Table)(child.weight))
+            elif isinstance(child, nn.Linear) and storage == "small":
+                setattr(module, name, Int8Linear(child))
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.dim() > 1:

@@ -30,9 +30,9 @@ RELATIVE = {"shaw": Shaw, "transformer-xl": TransformerXL}
 
 
 def given(name: str, value: Tensor | None) -> Tensor:
-    """The structure a prior reads. Raises ValueError where the caller left it out."""
+    """What the encoder reads beside the words. Raises ValueError where the caller left it out."""
     if value is None:
-        raise ValueError(f"a prior of this encoder reads {name}")
+        raise ValueError(f"this encoder reads {name}")
     return value
 
 
@@ -177,7 +177,8 @@ class MSSAN(Encoder):
 
     `direction`, `word` and `dependency` switch the masks (Table 2). `relative` adds the positions of
     "shaw" or of "transformer-xl"; in Table 4 they replace both distance masks. The paper names no
-    more of them than their source: models.relative says what was chosen.
+    more of them than their source: models.relative says what was chosen. With `cls` a transformer's
+    vector of [CLS] takes the place of the max pooling (MS-SAN+BERT).
 
     `dropout` falls on the word vectors, on what attention gives and on the FFN's result; the paper
     does not say where (its appendix is not public), so this is ours.
@@ -193,13 +194,14 @@ class MSSAN(Encoder):
         word: bool = True,
         dependency: bool = True,
         relative: str | None = None,
+        cls: bool = False,
         dropout: float = 0.0,
         max_tokens: int = 256,
     ) -> None:
         super().__init__()
         self.dim = 2 * dim
         # Without the dependency prior nothing is parsed, without any distance there is no alpha.
-        reads = {"heads": dependency, "alpha": word or dependency}
+        reads = {"heads": dependency, "alpha": word or dependency, "cls": cls}
         self.inputs = tuple(name for name, read in reads.items() if read)
         has = {"direction": direction, "word": word, "dependency": dependency}
         self.priors = tuple(name for name, there in has.items() if there)
@@ -224,11 +226,12 @@ class MSSAN(Encoder):
         lengths: Tensor,
         heads: Tensor | None = None,
         alpha: Tensor | None = None,
+        cls: Tensor | None = None,
     ) -> Tensor:
-        """x (B, L, D) word vectors, lengths (B,), heads (B, L), alpha () -> (B, 2 D)."""
+        """x (B, L, D) word vectors, lengths (B,), heads (B, L), alpha (), cls (B, D) -> (B, 2 D)."""
         mask = token_mask(lengths, x.shape[1])
         u, _, _ = self._tokens(x, mask, heads, alpha, {})
-        return torch.cat([self.pooling(u, mask), max_pooling(u, mask)], dim=-1)
+        return torch.cat([self.pooling(u, mask), self._other(u, mask, cls)], dim=-1)
 
     def explain(
         self,
@@ -236,16 +239,20 @@ class MSSAN(Encoder):
         lengths: Tensor,
         heads: Tensor | None = None,
         alpha: Tensor | None = None,
+        cls: Tensor | None = None,
         **switches: Tensor,
     ) -> Explanation:
-        """Figure 4: each head's weights, the gate, and both poolings."""
+        """Figure 4: each head's weights, the gate, and the poolings."""
         mask = token_mask(lengths, x.shape[1])
         u, weights, f = self._tokens(x, mask, heads, alpha, switches)
         attended, pooled = self.pooling.attend(u, mask)
+        pooling = {"attentive pooling": pooled.mean(-1)}
+        if "cls" not in self.inputs:
+            pooling["max pooling"] = max_share(u, mask)
         return Explanation(
-            torch.cat([attended, max_pooling(u, mask)], dim=-1),
+            torch.cat([attended, self._other(u, mask, cls)], dim=-1),
             u,
-            pooling={"attentive pooling": pooled.mean(-1), "max pooling": max_share(u, mask)},
+            pooling=pooling,
             maps=dict(zip(self.attention.names(), weights.flatten(1, 2).unbind(1), strict=True)),
             gate={"fusion gate": f.mean(-1)},
         )
@@ -263,6 +270,10 @@ class MSSAN(Encoder):
         attended, weights = self.attention(x, mask, heads, alpha, switches)
         u, f = self.gate(x, self.dropout(attended))
         return self.norm(u + self.dropout(self.feed_forward(u))), weights, f
+
+    def _other(self, u: Tensor, mask: Tensor, cls: Tensor | None) -> Tensor:
+        """The second half of a sentence vector (B, D): [CLS], or the largest values of u (B, L, D)."""
+        return given("cls", cls) if "cls" in self.inputs else max_pooling(u, mask)
 
 
 def ms_san_sep(*, direction: bool = True, max_tokens: int = 256, **config: Any) -> Concatenated:

@@ -84,6 +84,7 @@ def _lama(
 
 ENCODERS: dict[str, Entry] = {
     "ms-san": Entry(MSSAN, MS_SAN, "quadratic"),
+    "ms-san-bert": Entry(partial(MSSAN, cls=True), MS_SAN, "quadratic"),  # over a transformer
     "ms-san-sep": Entry(ms_san_sep, MS_SAN, "quadratic"),
     "ms-san-shaw": _relative("shaw", direction=False),
     "ms-san-transformer-xl": _relative("transformer-xl", direction=False),

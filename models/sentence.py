@@ -1,10 +1,12 @@
-"""Word ids -> sentence vectors: the table of word vectors and an encoder over it."""
+"""Ids -> sentence vectors: word vectors from a table or a transformer, and an encoder over them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
+
+from models.pieces import PieceEmbedding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,32 +38,42 @@ class Encoder(nn.Module):
     dim: int
     """Size of a sentence vector."""
     inputs: tuple[str, ...]
-    """What is read beside tokens and lengths: of `heads` (B, L) and `alpha` ()."""
+    """What is read beside tokens and lengths: of `heads` (B, L), `alpha` () and `cls` (B, D), a transformer's [CLS]."""
     explain: Callable[..., Explanation]
     priors: tuple[str, ...] = ()
     """What `explain` can switch off: of `direction`, `word` and `dependency`."""
 
 
 class SentenceEncoder(nn.Module):
-    """ids (B, L) -> word vectors (B, L, D) -> encoder -> (B, dim)."""
+    """ids (B, S) -> word vectors (B, L, D) -> encoder -> (B, dim); S = L where `embedding` is a word table."""
 
     def __init__(self, embedding: nn.Module, encoder: Encoder) -> None:
+        """Raises ValueError for an encoder that reads [CLS] over a table, which has none."""
         super().__init__()
+        of_pieces = isinstance(embedding, PieceEmbedding)
+        if "cls" in encoder.inputs and not of_pieces:
+            raise ValueError("this encoder reads [CLS]: it needs a transformer, not a word table")
         self.embedding = embedding
         self.encoder = encoder
-        self.inputs = encoder.inputs
+        self.inputs = (
+            *(name for name in encoder.inputs if name != "cls"),
+            *(("pieces",) if of_pieces else ()),
+        )
 
     def forward(
-        self, ids: Tensor, lengths: Tensor, heads: Tensor | None = None, alpha: Tensor | None = None
+        self,
+        ids: Tensor,
+        lengths: Tensor,
+        heads: Tensor | None = None,
+        alpha: Tensor | None = None,
+        pieces: Tensor | None = None,
     ) -> Tensor:
-        """ids (B, L), lengths (B,), heads (B, L), alpha () -> (B, dim).
+        """ids (B, S), lengths (B,), heads (B, L), alpha (), pieces of each word (B, L) -> (B, dim).
 
         Structure that the encoder does not read is ignored.
         """
-        structure = {"heads": heads, "alpha": alpha}
-        vectors: Tensor = self.encoder(
-            self.embedding(ids), lengths, **{name: structure[name] for name in self.inputs}
-        )
+        words, structure = self._read(ids, heads, alpha, pieces)
+        vectors: Tensor = self.encoder(words, lengths, **structure)
         return vectors
 
     def explain(
@@ -70,15 +82,24 @@ class SentenceEncoder(nn.Module):
         lengths: Tensor,
         heads: Tensor | None = None,
         alpha: Tensor | None = None,
+        pieces: Tensor | None = None,
         **switches: Tensor,
     ) -> Explanation:
-        """The encoder's explanation of ids (B, L), lengths (B,), heads (B, L), alpha ()."""
-        structure = {"heads": heads, "alpha": alpha}
-        read = {name: structure[name] for name in self.inputs}
-        explanation: Explanation = self.encoder.explain(
-            self.embedding(ids), lengths, **read, **switches
-        )
+        """The encoder's explanation of what `forward` reads."""
+        words, structure = self._read(ids, heads, alpha, pieces)
+        explanation: Explanation = self.encoder.explain(words, lengths, **structure, **switches)
         return explanation
+
+    def _read(
+        self, ids: Tensor, heads: Tensor | None, alpha: Tensor | None, pieces: Tensor | None
+    ) -> tuple[Tensor, dict[str, Tensor | None]]:
+        """Word vectors (B, L, D), and the structure that the encoder reads."""
+        structure = {"heads": heads, "alpha": alpha}
+        if isinstance(self.embedding, PieceEmbedding):
+            words, structure["cls"] = self.embedding(ids, pieces)
+        else:
+            words = self.embedding(ids)
+        return words, {name: structure[name] for name in self.encoder.inputs}
 
 
 def word_table(vectors: Tensor, *, frozen: bool) -> nn.Embedding:

@@ -3,11 +3,13 @@
 bundles/ms-san-sst2/
     card.json       what the model is (runtime.card), the hash of every other file, and a version
                     that is the hash of all of it
-    encoder.onnx    ids (B, L), lengths (B), [heads (B, L)], [alpha ()] -> embedding (B, D)
+    encoder.onnx    ids (B, S), lengths (B), [heads (B, L)], [alpha ()], [pieces (B, L)]
+                    -> embedding (B, D)
     explain.onnx    as encoder.onnx, and a () boolean a prior -> what the encoder computes on its way;
                     it reads its weights from encoder.onnx (runtime.explainer); may be absent
     head.onnx       embeddings of the sentences -> logits (B, C); absent where the kind has none
-    vocab.txt       one word a line (text.vocab)
+    vocab.txt       one word a line (text.vocab): an id is a word, S = L
+    tokenizer.json  in its place: Hugging Face's format with the limit as its truncation (text.pieces)
 """
 
 import hashlib
@@ -21,10 +23,22 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from runtime.card import CARD, ENCODER, EXPLAIN, FORMAT, HEAD, VOCAB, Card, CardContent, Kind
+from runtime.card import (
+    CARD,
+    ENCODER,
+    EXPLAIN,
+    FORMAT,
+    HEAD,
+    TOKENIZER,
+    VOCAB,
+    Card,
+    CardContent,
+    Kind,
+)
 from runtime.errors import BundleError
 from runtime.explainer import check_explainer
 from runtime.graphs import check_graphs
+from text.pieces import Lexicon, Pieces
 from text.vocab import Vocab
 
 __all__ = [
@@ -33,6 +47,7 @@ __all__ = [
     "EXPLAIN",
     "FORMAT",
     "HEAD",
+    "TOKENIZER",
     "VOCAB",
     "Bundle",
     "Card",
@@ -54,19 +69,20 @@ class Bundle:
     folder: Path
     card: Card
     files: Mapping[str, bytes]
-    vocab: Vocab
+    vocab: Lexicon
 
 
 def read(folder: Path) -> Bundle:
     """Read and check a bundle. Raises BundleError, which names bundle, file and reason."""
     card, files = read_files(folder)
+    lexicon, file = (Pieces, TOKENIZER) if card.pieces else (Vocab, VOCAB)
     try:
-        vocab = Vocab.read(files[VOCAB])
+        vocab: Lexicon = lexicon.read(files[file])
     except ValueError as error:
-        raise BundleError(card.name, VOCAB, str(error)) from error
-    check_graphs(files, card, len(vocab))
+        raise BundleError(card.name, file, str(error)) from error
+    check_graphs(files, card, vocab)
     if EXPLAIN in files:
-        check_explainer(files, card)
+        check_explainer(files, card, vocab)
     return Bundle(folder.resolve(), card, files, vocab)
 
 

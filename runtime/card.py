@@ -7,9 +7,11 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 FORMAT = 2
-"""In format 1 a card's version is that of the files alone: the card itself was not covered."""
-CARD, ENCODER, HEAD, VOCAB = "card.json", "encoder.onnx", "head.onnx", "vocab.txt"
+"""In format 1 a card's version is that of the files alone, the card itself was not covered, and a model
+reads words, never pieces."""
+CARD, ENCODER, HEAD = "card.json", "encoder.onnx", "head.onnx"
 EXPLAIN = "explain.onnx"
+VOCAB, TOKENIZER = "vocab.txt", "tokenizer.json"
 
 Kind = Literal["nli", "classification", "relatedness", "embedding"]
 SCORES = 5
@@ -26,7 +28,7 @@ class _Frozen(BaseModel):
 class EncoderCard(_Frozen):
     name: str
     config: dict[str, bool | int | float | str | None]
-    parameters: int  # without the word table
+    parameters: int  # without the word table or the transformer in its place
     paper: str
 
 
@@ -98,9 +100,15 @@ class CardContent(_Frozen):
             raise ValueError("labels of a classification model are two or more, all different")
         if self.kind in ("relatedness", "embedding") and self.labels:
             raise ValueError(f"a model of kind {self.kind} has no labels")
-        if set(self.files) - {EXPLAIN} != set(file_names(self.kind)):
-            raise ValueError(f"files must name exactly {', '.join(file_names(self.kind))}")
+        expected = file_names(self.kind, pieces=self.pieces)
+        if set(self.files) - {EXPLAIN} != set(expected):
+            raise ValueError(f"files must name exactly {', '.join(expected)}")
         return self
+
+    @property
+    def pieces(self) -> bool:
+        """Whether the graph reads pieces of words (text.pieces), not words."""
+        return self.format > 1 and TOKENIZER in self.files
 
     def identity(self) -> str:
         """First 12 hex digits of SHA-256 over the card's content, the files' hashes among it.
@@ -127,6 +135,10 @@ class Card(CardContent):
         return self
 
 
-def file_names(kind: Kind) -> tuple[str, ...]:
-    """The files beside the card of a bundle of this kind; explain.onnx may stand there too."""
-    return (ENCODER, VOCAB) if kind == "embedding" else (ENCODER, HEAD, VOCAB)
+def file_names(kind: Kind, *, pieces: bool = False) -> tuple[str, ...]:
+    """The files beside the card of a bundle of this kind, of a model of pieces or of words.
+
+    explain.onnx may stand there too.
+    """
+    lexicon = TOKENIZER if pieces else VOCAB
+    return (ENCODER, lexicon) if kind == "embedding" else (ENCODER, HEAD, lexicon)

@@ -31,11 +31,17 @@ def check_texts(items: Sequence[str | Parse], params: Sequence[str]) -> None:
             raise BadInput(message, param=param) from error
 
 
-def check_parse(parse: Parse, param: str, card: Card, *, truncate: bool) -> None:
-    """Raise BadInput for a text that was cut without leave, or that holds no token."""
+def check_parse(
+    parse: Parse, param: str, card: Card, pieces: int | None, *, truncate: bool
+) -> None:
+    """Raise BadInput for a text that was cut without leave, or that holds no token.
+
+    `pieces`: how many the model reads, None where it reads words.
+    """
     if parse.cut and not truncate:
+        most = f"{card.max_tokens} tokens, " + (f"{pieces} word pieces, " if pieces else "")
         raise BadInput(
-            f"{param} is longer than {card.name} reads ({card.max_tokens} tokens, and "
+            f"{param} is longer than {card.name} reads ({most}and "
             f"{LONGEST_RUN} characters without white space): shorten it, or set truncate to true",
             param=param,
             code="input_too_long",

@@ -19,8 +19,8 @@ from runtime.card import ENCODER, EXPLAIN, Card
 from runtime.errors import BundleError
 from runtime.graphs import Feeds, encoder_feeds
 from runtime.session import CPU, session_options
-from text.batch import Batch, Sentence, collate
-from text.vocab import UNKNOWN
+from text.batch import Batch, collate
+from text.pieces import Lexicon
 
 Floats = npt.NDArray[np.float32]
 
@@ -35,6 +35,7 @@ TYPES = {
         "float": "f4",
         "float16": "f2",
         "int8": "i1",
+        "uint8": "u1",
         "int32": "i4",
         "int64": "i8",
         "bool": "?",
@@ -120,11 +121,11 @@ class Explainer:
         )
 
 
-def check_explainer(files: Mapping[str, bytes], card: Card) -> None:
+def check_explainer(files: Mapping[str, bytes], card: Card, vocab: Lexicon) -> None:
     """Raise BundleError unless explain.onnx opens, has its outputs, and gives the vector's shape."""
     try:
         explainer = Explainer(files, card)
-        batch = collate([Sentence(np.full(2, UNKNOWN), np.arange(2))])
+        batch = collate([vocab.sentence(["a"], np.arange(1))])
         found = explainer.run(explainer.feeds(batch))
     except Exception as error:  # ONNX Runtime's errors have no narrower common class
         raise BundleError(card.name, EXPLAIN, "it does not open, or does not run") from error

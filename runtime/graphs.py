@@ -9,6 +9,8 @@ import onnxruntime
 from runtime.card import ENCODER, HEAD, SCORES, Card
 from runtime.errors import BundleError
 from text.batch import Batch, Sentence, collate
+from text.pieces import Lexicon
+from text.vocab import Vocab
 
 Feeds = dict[str, npt.NDArray[np.generic]]
 Shape = dict[str, tuple[str, int]]  # name -> (ONNX Runtime's type, rank)
@@ -21,6 +23,8 @@ def encoder_inputs(card: Card) -> Shape:
         inputs["heads"] = ("tensor(int64)", 2)
     if card.alpha is not None:
         inputs["alpha"] = ("tensor(float)", 0)
+    if card.pieces:
+        inputs["pieces"] = ("tensor(int64)", 2)
     return inputs
 
 
@@ -36,18 +40,20 @@ def encoder_feeds(card: Card, batch: Batch) -> Feeds:
         feeds["heads"] = batch.heads
     if card.alpha is not None:
         feeds["alpha"] = np.array(card.alpha, np.float32)
+    if batch.pieces is not None:
+        feeds["pieces"] = batch.pieces
     return feeds
 
 
-def check_graphs(files: Mapping[str, bytes], card: Card, words: int) -> None:
+def check_graphs(files: Mapping[str, bytes], card: Card, vocab: Lexicon) -> None:
     """Raise BundleError unless the graphs among `files` have the card's inputs and outputs and run at two shapes.
 
-    The vocabulary's last word is among what is run: a word table that is too small fails here.
+    The last id and, of pieces, the longest sentence are among what is run: a table that is too small
+    fails here.
     """
     encoder = _open(files, card, ENCODER, encoder_inputs(card), "embedding")
     for B, L in ((1, 1), (2, 3)):
-        batch = collate([Sentence(np.full(L, words - 1), np.arange(L))] * B)
-        feeds = encoder_feeds(card, batch)
+        feeds = encoder_feeds(card, collate([_last_ids(vocab, L)] * B))
         _check_run(encoder, card, ENCODER, feeds, (B, card.dimension))
     if card.kind != "embedding":
         inputs = head_inputs(card)
@@ -56,6 +62,15 @@ def check_graphs(files: Mapping[str, bytes], card: Card, words: int) -> None:
         for B in (1, 3):
             feeds = {name: np.zeros((B, card.dimension), np.float32) for name in inputs}
             _check_run(head, card, HEAD, feeds, (B, width))
+
+
+def _last_ids(vocab: Lexicon, words: int) -> Sentence:
+    """A sentence of nothing but the last id, its first word, of pieces, as long as the limit lets it be."""
+    if isinstance(vocab, Vocab):
+        return Sentence(np.full(words, len(vocab) - 1), np.arange(words))
+    pieces = np.ones(min(words, vocab.limit - 2), np.int64)
+    pieces[0] += vocab.limit - 2 - len(pieces)
+    return Sentence(np.full(vocab.limit, len(vocab) - 1), np.arange(len(pieces)), pieces)
 
 
 def _open(

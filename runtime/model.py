@@ -11,7 +11,7 @@ from runtime.scheduler import Encoder, Vectors
 from runtime.session import Device, OrtSession, SessionThread
 from text.batch import Sentence, collate
 from text.parse import Parse
-from text.vocab import UNKNOWN
+from text.trees import first
 
 LADDER = (1, 8, 32, 128)
 """Sentence lengths that are run before the model counts as ready, alone and in a full batch."""
@@ -35,15 +35,20 @@ class Model:
     async def warm(self, thread: SessionThread) -> None:
         """Run a ladder of shapes, so that no request is the first to meet a shape."""
         for length in sorted({min(length, self.card.max_tokens) for length in LADDER}):
-            sentence = Sentence(np.full(length, UNKNOWN), np.arange(length))
+            sentence = self.vocab.sentence(["a"] * length, np.arange(length))
             for size in (1, max(1, self.encoder.budget // self.encoder.cost(length))):
                 feeds = encoder_feeds(self.card, collate([sentence] * size))
                 vectors, _ = await thread.run(self.encoder.session, feeds)
                 if self._head:
                     await self.logits(thread, *[vectors] * len(head_inputs(self.card)))
 
+    def fit(self, parse: Parse) -> Parse:
+        """The text, or as much of it as the model's pieces hold: then marked as cut."""
+        fitting = self.vocab.fitting(parse.tokens)
+        return parse if fitting == len(parse) else first(parse, fitting)
+
     def sentence(self, parse: Parse) -> Sentence:
-        return Sentence(self.vocab.ids(parse.tokens), parse.heads)
+        return self.vocab.sentence(parse.tokens, parse.heads)
 
     async def logits(
         self, thread: SessionThread, *sides: Vectors

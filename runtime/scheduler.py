@@ -56,7 +56,7 @@ class Encoder:
         return CUDA_BUDGET if self.session.provider == CUDA else BUDGET
 
     def cost(self, length: int) -> int:
-        """What a sentence of so many tokens adds to a batch in which it is the longest."""
+        """What a sentence of so many ids adds to a batch in which it is the longest."""
         if self.card.cost == "linear":
             return length
         return max(length, math.ceil(length * length / QUADRATIC_FROM))
@@ -69,7 +69,9 @@ class Work:
 
     @property
     def cost(self) -> int:
-        return self.encoder.cost(len(self.sentence))
+        return self.encoder.cost(
+            len(self.sentence.ids)
+        )  # of pieces: the transformer's part is the dear one
 
     @property
     def share(self) -> float:

@@ -37,8 +37,8 @@ from runtime.session import STUCK_SECONDS, Device, SessionThread
 from runtime.workers import FAILURES, ParsePool
 from text.batch import Sentence
 from text.parse import Parse, ParseJob
-from text.trees import drop
-from text.vocab import UNKNOWN
+from text.pieces import Lexicon
+from text.trees import first
 
 __all__ = [
     "NoObserver",
@@ -346,10 +346,11 @@ class Service:
         jobs = [ParseJob(item, most, tree or card.tree) for item in items if isinstance(item, str)]
         parsed = iter(await self._parse(jobs))
         parses = [next(parsed) if isinstance(item, str) else _cut(item, most) for item in items]
+        parses = [model.fit(parse) for parse in parses]
         for parse, param in zip(parses, params, strict=True):
-            check_parse(parse, param, card, truncate=truncate)
+            check_parse(parse, param, card, model.vocab.limit, truncate=truncate)
         sentences = [model.sentence(parse) for parse in parses]
-        return _Read(card, parses, sentences, time.perf_counter() - started)
+        return _Read(card, model.vocab, parses, sentences, time.perf_counter() - started)
 
     async def _parse(self, jobs: Sequence[ParseJob]) -> list[Parse]:
         """One parse a job, in order; equal jobs are done once."""
@@ -392,7 +393,7 @@ class Service:
 
 def _cut(parse: Parse, most: int) -> Parse:
     """A given tree's first tokens."""
-    return parse if len(parse) <= most else drop(parse, range(most, len(parse)), cut=True)
+    return parse if len(parse) <= most else first(parse, most)
 
 
 def _weigh(job: _Job, parse: Parse) -> int:
@@ -405,13 +406,14 @@ class _Read:
     """A request's texts, parsed."""
 
     card: Card
+    vocab: Lexicon
     parses: list[Parse]
     sentences: list[Sentence]
     seconds: float
 
     def texts(self) -> list[TokenizedText]:
         return [
-            TokenizedText(parse, sentence.ids, sentence.ids != UNKNOWN)
+            TokenizedText(parse, self.vocab.word_ids(sentence), self.vocab.known(sentence))
             for parse, sentence in zip(self.parses, self.sentences, strict=True)
         ]
 
@@ -432,5 +434,5 @@ class _Read:
             inputs=len(cut),
             truncated=int(cut.any(axis=1).sum()),
             tokens=sum(map(len, self.sentences)),
-            unknown=sum(int((sentence.ids == UNKNOWN).sum()) for sentence in self.sentences),
+            unknown=sum(int((~self.vocab.known(sentence)).sum()) for sentence in self.sentences),
         )

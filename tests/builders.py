@@ -1,7 +1,8 @@
 """Real bundles and a real parser, made in a second or two without torch.
 
 The encoder is an embedding lookup that sees the tree: each token adds `alpha` times its governor's
-vector, then tanh, then the mean over the tokens. The heads are one linear layer. Weights are
+vector, then tanh, then the mean over the tokens. Of pieces, a token's vector is the mean of its pieces',
+each with a vector of its place. The heads are one linear layer. Weights are
 random, from a seed: the answers mean nothing, but they are right or wrong to the last digit.
 """
 
@@ -18,12 +19,14 @@ import spacy
 from onnx import TensorProto, helper, numpy_helper
 from spacy.training import Example
 from thinc.api import fix_random_seed
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from export.share import share_weights
-from runtime.bundle import ENCODER, EXPLAIN, HEAD, VOCAB, write
+from runtime.bundle import ENCODER, EXPLAIN, HEAD, TOKENIZER, VOCAB, write
 from runtime.card import Card, Kind
 from text.batch import Sentence
 from text.parse import fingerprint
+from text.pieces import Pieces
 from text.vocab import SPECIAL
 
 WORDS = (
@@ -86,18 +89,49 @@ def build_parser(folder: Path) -> BuiltParser:
     return BuiltParser(folder, "en_tiny", fingerprint(folder))
 
 
+def build_pieces(limit: int = 40) -> Pieces:
+    """A tokenizer of WORDS without "ballgame" and "unheard", of letters and of their continuations."""
+    letters = [chr(code) for code in range(ord("a"), ord("z") + 1)]
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", ".", ",", "ball", "##game", *letters]
+    pieces += [f"##{letter}" for letter in letters]
+    pieces += [word for word in WORDS if word not in pieces and word != "ballgame"]
+    ids = {piece: i for i, piece in enumerate(pieces)}
+    tokenizer = Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.add_special_tokens(pieces[:4])
+    return Pieces(tokenizer, limit)
+
+
 def word_table(words: Sequence[str] = WORDS, dimension: int = DIMENSION) -> npt.NDArray[np.float32]:
     """(V, D) vectors of the special tokens and of `words`."""
     shape = (len(SPECIAL) + len(words), dimension)
     return np.random.default_rng(1).normal(size=shape).astype(np.float32)
 
 
-def expected_embedding(sentence: Sentence, alpha: float = ALPHA) -> npt.NDArray[np.float32]:
+def piece_tables(pieces: Pieces) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Vectors of the pieces (V, D) and of their places (limit, D)."""
+    rng = np.random.default_rng(3)
+    sizes = (len(pieces), DIMENSION), (pieces.limit, DIMENSION)
+    table, places = (rng.normal(size=size).astype(np.float32) for size in sizes)
+    return table, places
+
+
+def expected_embedding(
+    sentence: Sentence, alpha: float = ALPHA, pieces: Pieces | None = None
+) -> npt.NDArray[np.float32]:
     """(D,) what the built encoder must give, token by token."""
-    table = word_table()
+    if sentence.pieces is None or pieces is None:
+        words = list(word_table()[sentence.ids])
+    else:
+        table, places = piece_tables(pieces)
+        hidden = [table[id] + places[place] for place, id in enumerate(sentence.ids)][1:]
+        words = []
+        for count in sentence.pieces:
+            words.append(np.mean(hidden[:count], axis=0))
+            hidden = hidden[count:]
     rows = [
-        np.tanh(table[sentence.ids[i]] + alpha * table[sentence.ids[head]])
-        for i, head in enumerate(sentence.heads)
+        np.tanh(words[i] + alpha * words[head]) for i, head in enumerate(sentence.heads.tolist())
     ]
     mean: npt.NDArray[np.float32] = np.mean(rows, axis=0, dtype=np.float32)
     return mean
@@ -112,18 +146,22 @@ def build_bundle(
     labels: tuple[str, ...] | None = None,
     max_tokens: int = 16,
     tree: bool = True,
+    pieces: Pieces | None = None,
     explain: bool = False,
     **card: Any,
 ) -> Card:
-    """Write the bundle `models/name`; `card` replaces fields of its card."""
+    """Write the bundle `models/name`, of words or of `pieces`; `card` replaces fields of its card."""
     labels = LABELS[kind] if labels is None else labels
-    encoder = encoder_graph(word_table(), tree=tree)
-    files: dict[str, Path | bytes] = {
-        ENCODER: encoder,
-        VOCAB: "".join(f"{word}\n" for word in (*SPECIAL, *WORDS)).encode(),
-    }
+    files: dict[str, Path | bytes] = {}
+    if pieces is None:
+        files[VOCAB] = "".join(f"{word}\n" for word in (*SPECIAL, *WORDS)).encode()
+        table, places = word_table(), None
+    else:
+        files[TOKENIZER] = pieces.text.encode()
+        table, places = piece_tables(pieces)
+    files[ENCODER] = encoder = encoder_graph(table, tree=tree, places=places)
     if explain:
-        files[EXPLAIN] = share_weights(explain_graph(word_table(), tree=tree), encoder)
+        files[EXPLAIN] = share_weights(explain_graph(table, tree=tree, places=places), encoder)
     if kind != "embedding":
         files[HEAD] = head_graph(kind, DIMENSION, len(labels) or 5)
     fields: dict[str, Any] = {
@@ -168,20 +206,33 @@ def build_models(models: Path) -> BuiltParser:
     return parser
 
 
-def encoder_graph(table: npt.NDArray[np.float32], *, tree: bool) -> bytes:
-    """encoder.onnx: mean over tokens of tanh(table[id] + alpha * table[id of the governor])."""
-    nodes, inputs, constants = _encoder_nodes(table, tree=tree)
+def encoder_graph(
+    table: npt.NDArray[np.float32],
+    *,
+    tree: bool,
+    places: npt.NDArray[np.float32] | None = None,
+) -> bytes:
+    """encoder.onnx: mean over tokens of tanh(table[id] + alpha * table[id of the governor]).
+
+    With `places` an id is a piece: a word is the mean of table[id] + places[position] of its own.
+    """
+    nodes, inputs, constants = _encoder_nodes(table, tree=tree, places=places)
     outputs = [_value("embedding", TensorProto.FLOAT, "B", table.shape[1])]
     return _model(nodes, inputs, outputs, constants)
 
 
-def explain_graph(table: npt.NDArray[np.float32], *, tree: bool) -> bytes:
+def explain_graph(
+    table: npt.NDArray[np.float32],
+    *,
+    tree: bool,
+    places: npt.NDArray[np.float32] | None = None,
+) -> bytes:
     """explain.onnx, whole: the same of sentences without padding, with one map, two poolings, a gate.
 
     The map is the softmax of the tokens' products, the first pooling that of their sums. The prior
     `dependency` is alpha.
     """
-    nodes, inputs, constants = _encoder_nodes(table, tree=tree)
+    nodes, inputs, constants = _encoder_nodes(table, tree=tree, places=places)
     if tree:
         inputs.append(_value("dependency", TensorProto.BOOL))
         nodes[:0] = [
@@ -216,7 +267,7 @@ def explain_graph(table: npt.NDArray[np.float32], *, tree: bool) -> bytes:
 
 
 def _encoder_nodes(
-    table: npt.NDArray[np.float32], *, tree: bool
+    table: npt.NDArray[np.float32], *, tree: bool, places: npt.NDArray[np.float32] | None
 ) -> tuple[list[Any], list[Any], dict[str, Any]]:
     """Nodes, inputs and constants."""
     constants = {
@@ -226,8 +277,13 @@ def _encoder_nodes(
         "last": np.array([-1]),
         "first": np.array([1]),
     }
-    inputs = [_value("ids", TensorProto.INT64, "B", "L"), _value("lengths", TensorProto.INT64, "B")]
+    inputs = [_value("ids", TensorProto.INT64, "B", "S"), _value("lengths", TensorProto.INT64, "B")]
     nodes = [helper.make_node("Gather", ["table", "ids"], ["words"])]
+    shaped = "ids"
+    if places is not None:
+        constants["places"] = places
+        inputs.append(_value("pieces", TensorProto.INT64, "B", "L"))
+        nodes, shaped = _words_of_pieces(), "pieces"
     summed = "words"
     if tree:
         inputs += [_value("heads", TensorProto.INT64, "B", "L"), _value("alpha", TensorProto.FLOAT)]
@@ -240,7 +296,7 @@ def _encoder_nodes(
         summed = "summed"
     nodes += [
         helper.make_node("Tanh", [summed], ["hidden"]),
-        helper.make_node("Shape", ["ids"], ["length"], start=1, end=2),
+        helper.make_node("Shape", [shaped], ["length"], start=1, end=2),
         helper.make_node("Squeeze", ["length"], ["L"]),
         helper.make_node("Range", ["zero", "L", "one"], ["positions"]),
         helper.make_node("Unsqueeze", ["lengths", "last"], ["column"]),
@@ -253,6 +309,32 @@ def _encoder_nodes(
         helper.make_node("Div", ["total", "count"], ["embedding"]),
     ]
     return nodes, inputs, constants
+
+
+def _words_of_pieces() -> list[Any]:
+    """(B, S) ids and (B, L) pieces of each word -> words (B, L, D)."""
+    return [
+        helper.make_node("Gather", ["table", "ids"], ["identities"]),
+        helper.make_node("Shape", ["ids"], ["width"], start=1, end=2),
+        helper.make_node("Squeeze", ["width"], ["S"]),
+        helper.make_node("Range", ["zero", "S", "one"], ["span"]),
+        helper.make_node("Gather", ["places", "span"], ["placed"]),
+        helper.make_node("Add", ["identities", "placed"], ["vectors"]),
+        helper.make_node("CumSum", ["pieces", "one"], ["summed_pieces"]),
+        helper.make_node("Add", ["summed_pieces", "one"], ["ends"]),
+        helper.make_node("Sub", ["ends", "pieces"], ["starts"]),
+        helper.make_node("Unsqueeze", ["ends", "last"], ["ends3"]),
+        helper.make_node("Unsqueeze", ["starts", "last"], ["starts3"]),
+        helper.make_node("GreaterOrEqual", ["span", "starts3"], ["behind"]),
+        helper.make_node("Less", ["span", "ends3"], ["before"]),
+        helper.make_node("And", ["behind", "before"], ["own"]),
+        helper.make_node("Cast", ["own"], ["own_float"], to=TensorProto.FLOAT),
+        helper.make_node("MatMul", ["own_float", "vectors"], ["word_sums"]),
+        helper.make_node("Max", ["pieces", "one"], ["counted"]),
+        helper.make_node("Unsqueeze", ["counted", "last"], ["counted3"]),
+        helper.make_node("Cast", ["counted3"], ["counts_float"], to=TensorProto.FLOAT),
+        helper.make_node("Div", ["word_sums", "counts_float"], ["words"]),
+    ]
 
 
 def head_graph(kind: Kind, dimension: int, classes: int) -> bytes:

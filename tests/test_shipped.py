@@ -13,7 +13,7 @@ from spacy import displacy
 from runtime.bundle import read
 from runtime.graphs import encoder_feeds
 from runtime.session import OrtSession
-from text.batch import Sentence, collate
+from text.batch import collate
 from text.parse import ParseJob, Parser
 from text.structure import tree_distance
 from training import tasks
@@ -82,10 +82,11 @@ def test_the_dependency_prior_counts(name: str) -> None:
     """Without the tree, every token a root, the same graph gives another vector."""
     bundle = read(BUNDLES / name)
     (parse,) = Parser.load(BUNDLES / "parser").parse([ParseJob(KIDS, 64, tree=True)])
-    ids = bundle.vocab.ids(parse.tokens)
     session = OrtSession(bundle.folder / "encoder.onnx", "cpu", 1)
     with_tree, without = (
-        session.run(encoder_feeds(bundle.card, collate([Sentence(ids, heads)])))
+        session.run(
+            encoder_feeds(bundle.card, collate([bundle.vocab.sentence(parse.tokens, heads)]))
+        )
         for heads in (parse.heads, np.arange(len(parse)))
     )
     assert np.abs(with_tree - without).max() > 1e-2

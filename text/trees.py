@@ -134,6 +134,11 @@ def drop(parse: Parse, gone: Sequence[int], *, cut: bool = False) -> Parse:
     )
 
 
+def first(parse: Parse, count: int) -> Parse:
+    """The first `count` tokens, marked as cut."""
+    return drop(parse, range(count, len(parse)), cut=True)
+
+
 def _sentences(heads: Heads) -> list[int]:
     """First tokens of the stretches that no arc leaves."""
     reach = 0

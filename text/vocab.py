@@ -7,12 +7,19 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-PAD, UNKNOWN = 0, 1
+from text.batch import PAD, Sentence
+
+__all__ = ["PAD", "SPECIAL", "UNKNOWN", "Vocab"]
+
+UNKNOWN = 1
 SPECIAL = ("<pad>", "<unk>")
 
 
 class Vocab:
     """Lower-cased words and their ids; id 0 pads, id 1 stands for every unknown word."""
+
+    limit: int | None = None
+    """No number of words is too many for it: see `text.pieces`."""
 
     def __init__(self, words: Iterable[str]) -> None:
         """`words` without the special two; ValueError on a doubled, empty or broken word."""
@@ -34,6 +41,22 @@ class Vocab:
         """(L,) ids, `UNKNOWN` where a word is not held. A literal "<pad>" is unknown too."""
         found = (self._ids.get(token.lower(), UNKNOWN) for token in tokens)
         return np.fromiter((i or UNKNOWN for i in found), np.int64, len(tokens))
+
+    def sentence(self, tokens: Sequence[str], heads: npt.NDArray[np.int64]) -> Sentence:
+        return Sentence(self.ids(tokens), heads)
+
+    def fitting(self, tokens: Sequence[str]) -> int:
+        """How many of the first words fit: all, an id is a word."""
+        return len(tokens)
+
+    def word_ids(self, sentence: Sentence) -> npt.NDArray[np.int64]:
+        """(L,)"""
+        return sentence.ids
+
+    def known(self, sentence: Sentence) -> npt.NDArray[np.bool_]:
+        """(L,) whether each word is held."""
+        known: npt.NDArray[np.bool_] = sentence.ids != UNKNOWN
+        return known
 
     @classmethod
     def load(cls, path: Path) -> Self:

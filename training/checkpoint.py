@@ -1,7 +1,7 @@
 """A run's folder: what training leaves and what export reads.
 
 runs/<name>/
-  vocab.txt
+  vocab.txt, or tokenizer.json of a model of pieces
   best.pt       weights of the best dev score so far (the averaged ones, where averaging is on)
   last.pt       everything a resumed run needs
   log.jsonl     a line an epoch
@@ -18,7 +18,8 @@ import torch
 
 from training.files import write_whole
 
-VOCAB, BEST, LAST, LOG = "vocab.txt", "best.pt", "last.pt", "log.jsonl"
+VOCAB, TOKENIZER = "vocab.txt", "tokenizer.json"
+BEST, LAST, LOG = "best.pt", "last.pt", "log.jsonl"
 RECORD, SCORES = "run.json", "scores.json"
 
 

@@ -35,6 +35,17 @@ class WordsConfig(Section):
     """Take words with a vector from the task's background texts too, if they stand there this often."""
 
 
+class TransformerConfig(Section):
+    """A Hugging Face BertModel in the place of the word table: of `words` nothing is read then."""
+
+    name: str = "minilm"
+    """`minilm`, or a folder with config.json, model.safetensors and tokenizer.json."""
+    dim: int = Field(default=384, gt=0)
+    frozen: bool = False
+    rate: float = Field(default=3e-5, gt=0)
+    """Rate of its weights, which are trained already."""
+
+
 class HeadConfig(Section):
     hidden: int = Field(default=300, gt=0)
     dropout: float = Field(default=0.0, ge=0, lt=1)
@@ -76,6 +87,7 @@ class RunConfig(Section):
     task: str
     encoder: EncoderConfig
     words: WordsConfig = WordsConfig()
+    transformer: TransformerConfig | None = None
     head: HeadConfig = HeadConfig()
     optimiser: OptimiserConfig = OptimiserConfig()
     distillation: DistillationConfig = DistillationConfig()
@@ -91,7 +103,8 @@ class RunConfig(Section):
 
     def encoder_keywords(self) -> dict[str, bool | int | float | str]:
         """What `models.registry.build` is called with, beside the encoder's name."""
-        return {"dim": self.words.dim, "max_tokens": self.max_tokens, **self.encoder.config}
+        dim = self.transformer.dim if self.transformer else self.words.dim
+        return {"dim": dim, "max_tokens": self.max_tokens, **self.encoder.config}
 
 
 def read(path: Path) -> RunConfig:

@@ -17,6 +17,7 @@ from rich.progress import track
 
 from text.batch import Batch, Sentence, collate
 from text.parse import ParseJob, Parser
+from text.pieces import Lexicon, Pieces
 from text.vocab import Vocab
 from training.files import write_whole
 from training.tasks.base import Example
@@ -35,8 +36,15 @@ class Parsed:
     heads: npt.NDArray[np.int16]
     bounds: Ints  # (N + 1,)
 
-    def rows(self, vocab: Vocab) -> "Rows":
-        return Rows(self.index, vocab.ids(self.tokens), self.heads, self.bounds)
+    def rows(self, vocab: Lexicon) -> "Rows":
+        """The texts as ids; one of more pieces than the model reads is left out."""
+        if isinstance(vocab, Vocab):
+            return Rows(self.index, vocab.ids(self.tokens), self.heads, self.bounds)
+        ids, counts = vocab.split(self.tokens)
+        stops = np.concatenate([[0], np.cumsum(counts)])[self.bounds]
+        sizes = np.diff(stops) + 2  # with [CLS] and [SEP]
+        index = {text: i for text, i in self.index.items() if sizes[i] <= vocab.limit}
+        return Rows(index, ids, self.heads, self.bounds, Framing(vocab, counts, stops))
 
     def sentences(self) -> list[list[str]]:
         """The lower-cased tokens of each distinct text."""
@@ -56,10 +64,25 @@ class Rows:
     ids: Ints
     heads: npt.NDArray[np.int16]
     bounds: Ints
+    framing: "Framing | None" = None  # None where an id is a word
 
     def sentence(self, i: int) -> Sentence:
         span = slice(self.bounds[i], self.bounds[i + 1])
-        return Sentence(self.ids[span], self.heads[span].astype(np.int64))
+        heads = self.heads[span].astype(np.int64)
+        if self.framing is None:
+            return Sentence(self.ids[span], heads)
+        stops = self.framing.stops
+        ids = self.ids[stops[i] : stops[i + 1]]
+        return self.framing.pieces.framed(ids, heads, self.framing.counts[span])
+
+
+@dataclass(frozen=True, slots=True)
+class Framing:
+    """What makes a sentence of pieces: `counts` of each word, and `stops` (N + 1,), bounds in pieces."""
+
+    pieces: Pieces
+    counts: Ints
+    stops: Ints
 
 
 @cache

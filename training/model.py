@@ -4,11 +4,13 @@ import torch
 from torch import Tensor, nn
 
 from models.heads import RelatednessHead
+from models.pieces import PieceEmbedding
 from models.registry import ENCODERS, build
 from models.sentence import SentenceEncoder, word_table
 from text.batch import Batch
 from training import teacher
 from training.config import RunConfig
+from training.errors import ConfigError
 from training.tasks.base import Kind
 
 
@@ -31,16 +33,27 @@ class Model(nn.Module):
         """A batch of B sentences -> (B, D)."""
         device = self.alpha.device
         arrays = (torch.from_numpy(a).to(device) for a in (side.ids, side.lengths, side.heads))
-        vectors: Tensor = self.sentence(*arrays, self.alpha)
+        pieces = None if side.pieces is None else torch.from_numpy(side.pieces).to(device)
+        vectors: Tensor = self.sentence(*arrays, self.alpha, pieces)
         return vectors
 
 
-def make_model(config: RunConfig, kind: Kind, classes: int, table: Tensor) -> Model:
-    """The model a configuration describes, over a (V, D) table of word vectors."""
+def make_model(config: RunConfig, kind: Kind, classes: int, words: Tensor | nn.Module) -> Model:
+    """The model a configuration describes, over a (V, D) table of word vectors or a transformer.
+
+    Raises ConfigError where the encoder reads [CLS] and there is no transformer.
+    """
     encoder = build(config.encoder.name, config.encoder_keywords())
-    embedding = word_table(table, frozen=config.words.frozen)
-    head = _head(config, kind, classes, encoder.dim)
-    return Model(SentenceEncoder(embedding, encoder), head, config.alpha)
+    if isinstance(words, nn.Module):
+        frozen = config.transformer is not None and config.transformer.frozen
+        embedding: nn.Module = PieceEmbedding(words, frozen=frozen)
+    else:
+        embedding = word_table(words, frozen=config.words.frozen)
+    try:
+        sentence = SentenceEncoder(embedding, encoder)
+    except ValueError as error:
+        raise ConfigError(f"encoder.name: {config.encoder.name}: {error}") from error
+    return Model(sentence, _head(config, kind, classes, encoder.dim), config.alpha)
 
 
 def _head(config: RunConfig, kind: Kind, classes: int, dim: int) -> nn.Module:

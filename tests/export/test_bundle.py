@@ -17,6 +17,7 @@ from models.heads import RelatednessHead
 from runtime.bundle import Bundle, read
 from runtime.errors import BundleError
 from tests.export.trained import DIM, LABELS, MAX_TOKENS, trained
+from text.vocab import Vocab
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
@@ -33,7 +34,10 @@ def test_the_card_says_what_was_exported(nli: Bundle) -> None:
     parameters = trained("nli").model.encoder.parameters()
     assert card.encoder.parameters == sum(parameter.numel() for parameter in parameters)
     assert card.parity.max_abs_error <= 1e-5 < card.parity.tolerance == TOLERANCE
-    assert nli.vocab.words == trained("nli").vocab.words
+    before = trained("nli").vocab
+    assert isinstance(nli.vocab, Vocab)
+    assert isinstance(before, Vocab)
+    assert nli.vocab.words == before.words
 
 
 def test_the_trained_model_is_left_as_it_was(tmp_path: Path) -> None:

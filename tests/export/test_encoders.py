@@ -22,6 +22,7 @@ from runtime.session import OrtSession
 from tests.export.trained import DIM, MAX_TOKENS, WORDS
 from tests.forests import forest
 from tests.models.test_encoders import SMALLER
+from tests.transformer import LIMIT, tiny_transformer
 from text.batch import Sentence, collate
 
 ALPHA = 0.8
@@ -31,7 +32,9 @@ def rounded(name: str, dim: int = DIM) -> tuple[SentenceEncoder, SentenceEncoder
     """The encoder over a word table, as trained and as it is stored."""
     torch.manual_seed(0)
     encoder = build(name, {"dim": dim, "max_tokens": MAX_TOKENS, **SMALLER.get(name, {})})
-    model = SentenceEncoder(word_table(torch.randn(WORDS, dim), frozen=False), encoder).eval()
+    over = "cls" in encoder.inputs  # a transformer
+    words = tiny_transformer(dim) if over else word_table(torch.randn(WORDS, dim), frozen=False)
+    model = SentenceEncoder(words, encoder).eval()
     stored = copy.deepcopy(model)
     round_weights(stored)
     return model, stored
@@ -41,7 +44,9 @@ def rounded(name: str, dim: int = DIM) -> tuple[SentenceEncoder, SentenceEncoder
 def test_the_graphs_are_the_encoder(name: str) -> None:
     model, stored = rounded(name)
     graphs = {"encoder": encoder_graph(stored)}
-    parity = check(graphs, Model(stored, None, ()), Model(model, None, ()), WORDS, MAX_TOKENS)
+    limit = LIMIT if "pieces" in model.inputs else None
+    same, exact = Model(stored, None, ()), Model(model, None, ())
+    parity = check(graphs, same, exact, WORDS, MAX_TOKENS, limit)
     assert parity.error <= TOLERANCE
     check_explanations(stored, graphs["encoder"], explain_graph(stored))
 
@@ -60,7 +65,7 @@ def check_explanations(model: SentenceEncoder, encoder: bytes, explain: bytes) -
     assert explainer.priors == model.encoder.priors
     rng = np.random.default_rng(0)
     for length in (1, 2, 9, MAX_TOKENS):
-        batch = collate([Sentence(rng.integers(1, WORDS, length), forest(rng, length))])
+        batch = collate([sentence(rng, length, pieces="pieces" in model.inputs)])
         for off in (None, *explainer.priors):
             feeds = explainer.feeds(batch, {off: False} if off else {})
             found = explainer.run(feeds)
@@ -76,6 +81,14 @@ def check_explanations(model: SentenceEncoder, encoder: bytes, explain: bytes) -
             if off is None:
                 vector = plain.run(encoder_feeds(card, batch))
                 np.testing.assert_allclose(found.embedding, vector, atol=1e-5, rtol=0)
+
+
+def sentence(rng: np.random.Generator, length: int, *, pieces: bool) -> Sentence:
+    """Of words, or of two pieces a word."""
+    if not pieces:
+        return Sentence(rng.integers(1, WORDS, length), forest(rng, length))
+    ids = rng.integers(1, WORDS, 2 * length + 2)
+    return Sentence(ids, forest(rng, length), np.full(length, 2))
 
 
 def left_behind(graph: bytes) -> list[str]:

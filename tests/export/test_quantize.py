@@ -7,7 +7,7 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
-from export.quantize import Int8Table, round_weights, store_half
+from export.quantize import LARGE, Int4Table, Int8Linear, Int8Table, round_weights, store_half
 from models.heads import NLIHead
 
 
@@ -44,6 +44,49 @@ def test_matrices_are_rounded_and_vectors_are_not() -> None:
     assert torch.equal(linear.weight, weight.half().float())
     assert not torch.equal(linear.weight, weight)
     assert torch.equal(linear.bias, bias)
+
+
+@pytest.mark.parametrize("width", [64, 24, 2])
+def test_int4_values_are_within_half_a_step_of_their_block(width: int) -> None:
+    weight = torch.randn(30, width, generator=torch.Generator().manual_seed(0)) + 1
+    weight *= torch.logspace(-2, 2, 30)[:, None]
+    table = Int4Table(weight)
+    blocks = weight.unflatten(1, (-1, table.block))
+    step = (blocks.amax(-1, keepdim=True) - blocks.amin(-1, keepdim=True)) / 15
+    found = table(torch.arange(30)[None])[0].unflatten(1, (-1, table.block))
+    half = blocks.abs().amax(-1, keepdim=True) * 2**-11  # the least value is float16
+    assert ((found - blocks).abs() <= step * 0.51 + 2 * half).all()
+    assert table.rows.numel() == weight.numel() // 2
+    assert torch.equal(
+        table(torch.tensor([[4, 2], [2, 9]]))[1, 0], table(torch.tensor([[2]]))[0, 0]
+    )
+
+
+def test_a_block_of_one_value_stays_that_value() -> None:
+    weight = torch.tensor([[0.5] * 32 + [0.0] * 32])
+    assert torch.equal(Int4Table(weight)(torch.tensor([[0]]))[0], weight)
+
+
+def test_an_odd_width_has_no_int4_form() -> None:
+    with pytest.raises(ValueError, match="a table of 5 features has no int4 form"):
+        Int4Table(torch.randn(3, 5))
+
+
+def test_an_int8_layer_computes_with_its_rounded_weight() -> None:
+    torch.manual_seed(0)
+    linear = nn.Linear(9, 4)
+    small = Int8Linear(linear)
+    x = torch.randn(2, 3, 9)
+    torch.testing.assert_close(small(x), x @ small.weight.T + linear.bias)
+    step = linear.weight.abs().amax(1, keepdim=True) / 127
+    assert ((small.weight - linear.weight).abs() <= step * 0.5001).all()
+
+
+def test_small_storage_reaches_every_matrix() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Embedding(LARGE // 2 + 1, 2), nn.Embedding(7, 2), nn.Linear(2, 3))
+    round_weights(model, "small")
+    assert [type(part) for part in model] == [Int4Table, Int8Table, Int8Linear]
 
 
 def test_a_weight_beyond_float16_is_refused() -> None:

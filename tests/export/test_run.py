@@ -3,6 +3,7 @@
 import asyncio
 import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from export.errors import ExportError
 from runtime.bundle import read
 from runtime.service import Options, Service
 from tests.builders import build_parser
-from text.batch import Sentence, collate
+from text.batch import collate
 from text.parse import ParseJob, Parser
 from training import checkpoint, loop
 from training.config import RunConfig
@@ -25,8 +26,11 @@ GOOD, BAD = ("good", "lovely", "fine"), ("bad", "awful", "dull")
 TEXTS = ["a movie is good", "a movie is dull", "an unheard movie is  lovely", "bad"]
 
 
-def train(folder: Path, parser: Path) -> Path:
-    """A run of two epochs on six sentences, its vectors from a GloVe text file."""
+def train(folder: Path, parser: Path, **changes: Any) -> Path:
+    """A run of two epochs on six sentences, its vectors from a GloVe text file.
+
+    `changes` replace sections of the configuration.
+    """
     lines = [f"({label} (2 (2 a) (2 movie)) ({label} (2 is) ({label} {word})))\n"
              for label, held in ((4, GOOD), (0, BAD)) for word in held]  # fmt: skip
     (folder / "trees").mkdir()
@@ -47,6 +51,7 @@ def train(folder: Path, parser: Path) -> Path:
             "words": {"vectors": str(glove), "dim": 12},
             "head": {"hidden": 8, "dropout": 0.1},
             "optimiser": {"batch": 4, "average": 0.5},
+            **changes,
         }
     )
     paths = Paths(
@@ -83,7 +88,7 @@ def test_a_run_becomes_a_bundle_that_answers_as_the_trained_model(tmp_path: Path
             await service.stop(grace=5)
 
     parses = Parser.load(parser.folder).parse([ParseJob(text, 30, True) for text in TEXTS])
-    batch = collate([Sentence(trained.vocab.ids(parse.tokens), parse.heads) for parse in parses])
+    batch = collate([trained.vocab.sentence(parse.tokens, parse.heads) for parse in parses])
     with torch.inference_mode():
         assert trained.head is not None
         vectors = trained.model.eval()(

@@ -12,6 +12,8 @@ from models.pooling import mean_pooling, mean_share
 from models.registry import ENCODERS, build
 from models.sentence import Encoder, Explanation, SentenceEncoder, word_table
 from runtime.card import Kind, ParserCard, TrainingCard
+from tests.builders import build_pieces
+from tests.transformer import LIMIT, tiny_transformer
 from text.vocab import Vocab
 
 DIM, WORDS, MAX_TOKENS = 24, 50, 40
@@ -40,7 +42,11 @@ def classifier(name: str, parser: ParserCard, **encoder: Any) -> Trained:
     """The encoder `name` of the registry under its paper's head, with random weights from a seed."""
     torch.manual_seed(0)
     config = {"dim": DIM, "max_tokens": MAX_TOKENS, **encoder}
-    model = SentenceEncoder(word_table(torch.randn(WORDS, DIM), frozen=False), build(name, config))
+    made = build(name, config)
+    over = "cls" in made.inputs  # a transformer
+    words = tiny_transformer(DIM) if over else word_table(torch.randn(WORDS, DIM), frozen=False)
+    model = SentenceEncoder(words, made)
+    card = _card(parser) | ({"vocab": build_pieces(LIMIT)} if over else {})
     labels = LABELS["classification"]
     head = ENCODERS[name].classification(model.encoder.dim, hidden=16, classes=len(labels))
     return Trained(
@@ -50,7 +56,7 @@ def classifier(name: str, parser: ParserCard, **encoder: Any) -> Trained:
         head=head,
         kind="classification",
         labels=labels,
-        **_card(parser),
+        **card,
     )
 
 

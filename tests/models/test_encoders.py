@@ -26,7 +26,7 @@ def sentence(rng: np.random.Generator, length: int) -> tuple[Tensor, Tensor]:
 
 
 def run(model: nn.Module, x: Tensor, lengths: list[int], heads: Tensor) -> Tensor:
-    structure = {"heads": heads, "alpha": torch.tensor(0.8)}
+    structure = {"heads": heads, "alpha": torch.tensor(0.8), "cls": x[:, 0] * 2}
     inputs: tuple[str, ...] = model.inputs  # type: ignore[assignment]  # nn.Module hides it
     vectors: Tensor = model(x, torch.tensor(lengths), **{key: structure[key] for key in inputs})
     return vectors
@@ -147,7 +147,7 @@ def test_evaluation_is_repeatable(name: str) -> None:
 
 
 def test_it_says_what_it_reads(name: str) -> None:
-    assert set(encoder(name).inputs) <= {"heads", "alpha"}  # type: ignore[arg-type]  # as above
+    assert set(encoder(name).inputs) <= {"heads", "alpha", "cls"}  # type: ignore[arg-type]  # as above
 
 
 def test_an_unknown_setting_is_refused_by_name(name: str) -> None:

@@ -18,7 +18,7 @@ PRIORS = ("direction", "word", "dependency")
 
 def explain(model: nn.Module, x: Tensor, heads: Tensor, **switches: Any) -> Explanation:
     """Of the one sentence x (L, D)."""
-    structure = {"heads": heads[None], "alpha": torch.tensor(0.8)}
+    structure = {"heads": heads[None], "alpha": torch.tensor(0.8), "cls": x[None, 0] * 2}
     read = {name: structure[name] for name in model.inputs}  # type: ignore[union-attr]
     explanation: Explanation = model.explain(  # type: ignore[operator]  # nn.Module hides both
         x[None],
@@ -73,6 +73,7 @@ def test_padding_changes_nothing_and_gets_nothing(name: str) -> None:
     structure = {
         "heads": torch.cat([heads, torch.arange(6, 9)])[None],
         "alpha": torch.tensor(0.8),
+        "cls": x[None, 0] * 2,  # as `run` has it
     }
     padded = model.explain(  # type: ignore[operator]  # nn.Module hides it
         torch.cat([x, torch.full((3, DIM), 7.0)])[None],

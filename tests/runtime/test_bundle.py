@@ -26,7 +26,7 @@ from tests.builders import (
     head_graph,
     word_table,
 )
-from text.vocab import SPECIAL
+from text.vocab import SPECIAL, Vocab
 
 NAME = "tiny-sst2"
 
@@ -72,6 +72,7 @@ def test_what_is_written_is_read_again(folder: Path) -> None:
     read = bundle.read(folder)
     assert read.card.name == NAME
     assert read.card.labels == LABELS["classification"]
+    assert isinstance(read.vocab, Vocab)
     assert read.vocab.words == (*SPECIAL, *WORDS)
     assert read.folder == folder
     assert sorted(path.name for path in folder.iterdir()) == [CARD, ENCODER, HEAD, VOCAB]

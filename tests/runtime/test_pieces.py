@@ -1,0 +1,162 @@
+"""A bundle of a model that reads pieces: loaded, refused, and served beside one of words."""
+
+import asyncio
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from runtime import bundle
+from runtime.bundle import TOKENIZER
+from runtime.errors import BadInput, BundleError
+from runtime.scheduler import BUDGET
+from runtime.service import Options, Service
+from tests.builders import (
+    ALPHA,
+    BuiltParser,
+    build_bundle,
+    build_pieces,
+    expected_embedding,
+)
+from tests.runtime.conftest import Running
+from text.parse import ParseJob, Parser
+from text.pieces import Pieces
+from text.trees import first
+
+NAME, MAX_TOKENS = "tiny-pieces", 16
+PIECES = build_pieces()
+TEXTS = ["Two kids at a ballgame wash their hands", "unheard", "The dog is not good .", "a"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, built_parser: BuiltParser) -> Path:
+    models = tmp_path_factory.mktemp("pieces")
+    shutil.copytree(built_parser.folder, models / "parser")
+    build_bundle(models, built_parser, name=NAME, pieces=PIECES, cost="quadratic")
+    build_bundle(models, built_parser, name="tiny-words")
+    return models
+
+
+@pytest.fixture(scope="module")
+def served(folder: Path) -> Iterator[Running]:
+    with asyncio.Runner() as runner:
+        service = Service(Options(folder, parse_workers=1, threads=1))
+        runner.run(service.start())
+        yield Running(service, runner)
+        runner.run(service.stop(grace=5))
+
+
+def reference(text: str, parser: Parser, words: int | None = None) -> np.ndarray:
+    (parse,) = parser.parse([ParseJob(text, MAX_TOKENS, True)])
+    parse = parse if words is None else first(parse, words)
+    sentence = PIECES.sentence(parse.tokens, parse.heads)
+    return expected_embedding(sentence, ALPHA, PIECES)
+
+
+def test_the_bundle_bears_the_first_format_that_knows_pieces(folder: Path) -> None:
+    read = bundle.read(folder / NAME)
+    assert isinstance(read.vocab, Pieces)
+    assert read.vocab.limit == PIECES.limit
+    assert set(read.card.files) == {"encoder.onnx", "head.onnx", TOKENIZER}
+    assert read.card.format == 2
+
+
+def test_embed_gives_the_encoder_s_vectors(served: Running, parser: Parser) -> None:
+    result = served.ask(served.service.embed(TEXTS, model=NAME))
+    expected = [reference(text, parser) for text in TEXTS]
+    np.testing.assert_allclose(result.value, expected, atol=1e-6)
+    assert (result.tokens, result.unknown, result.truncated) == (8 + 1 + 6 + 1, 0, 0)
+
+
+def test_a_text_has_one_vector_whatever_it_is_sent_with(served: Running) -> None:
+    rng = np.random.default_rng(0)
+    words = ["kids", "ballgame", "unheard", "bad", "wash", ".", "\u200dx"]
+    others = [" ".join(rng.choice(words, size=rng.integers(1, 6))) for _ in range(200)]
+    ask, embed = served.ask, served.service.embed
+    alone = ask(embed([TEXTS[0]], model=NAME)).value[0]
+    among = ask(embed([*others, TEXTS[0]], model=NAME)).value[-1]
+    np.testing.assert_allclose(among, alone, atol=1e-5)
+
+
+def test_tokens_are_words_with_the_id_of_their_first_piece(served: Running) -> None:
+    result = served.ask(served.service.tokenize(["the ballgame 中文 dog"], model=NAME))
+    (got,) = result.value
+    assert got.parse.tokens == ("the", "ballgame", "中文", "dog")
+    ids, _ = PIECES.split(["the", "ball", "dog"])
+    assert got.ids.tolist() == [ids[0], ids[1], 1, ids[2]]
+    assert got.known.tolist() == [True, True, False, True]
+    assert result.unknown == 1
+
+
+def test_a_text_of_too_many_pieces_is_refused_or_cut_behind_a_word(
+    served: Running, parser: Parser
+) -> None:
+    ask, service = served.ask, served.service
+    full = "unheard " * 5 + "a a a"  # 38 pieces
+    assert ask(service.embed([full], model=NAME)).truncated == 0
+    longer = "unheard " * 6 + "dog"
+    with pytest.raises(
+        BadInput, match=r"inputs\[1\] is longer .* \(16 tokens, 40 word pieces"
+    ) as caught:
+        ask(service.embed([full, longer], model=NAME))
+    assert caught.value.code == "input_too_long"
+    result = ask(service.embed([longer, full], model=NAME, truncate=True))
+    assert (result.truncated, result.tokens) == (1, 5 + 8)
+    np.testing.assert_allclose(result.value[0], reference(longer, parser, 5), atol=1e-6)
+    assert ask(service.embed([longer], model="tiny-words")).truncated == 0
+
+
+def test_a_word_as_long_as_the_parser_lets_one_be(served: Running) -> None:
+    result = served.ask(served.service.embed(["x" * 500, "中" * 500], model=NAME))
+    assert (result.tokens, result.unknown, result.truncated) == (2, 2, 0)
+    assert np.isfinite(result.value).all()
+
+
+def test_a_batch_is_planned_by_pieces(served: Running) -> None:
+    model = served.service._catalogue.models[NAME]
+    (parse,) = Parser.load(served.service.options.models / "parser").parse(
+        [ParseJob("unheard " * 5, MAX_TOKENS, True)]
+    )
+    sentence = model.sentence(parse)
+    assert len(sentence.ids) == 37
+    assert model.encoder.cost(len(sentence.ids)) == -(-37 * 37 // 16)
+    assert BUDGET // model.encoder.cost(37) < BUDGET // model.encoder.cost(len(sentence))
+
+
+def broken(folder: Path, tmp_path: Path, **card: object) -> BundleError:
+    copy = tmp_path / NAME
+    shutil.copytree(folder / NAME, copy)
+    fields = json.loads((copy / "card.json").read_text()) | card
+    (copy / "card.json").write_text(json.dumps(fields))
+    with pytest.raises(BundleError) as caught:
+        bundle.read(copy)
+    return caught.value
+
+
+def test_the_first_format_knows_no_pieces(folder: Path, tmp_path: Path) -> None:
+    message = "files must name exactly encoder.onnx, head.onnx, vocab.txt"
+    assert message in str(broken(folder, tmp_path, format=1))
+
+
+def test_a_changed_tokenizer_is_refused(folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / NAME
+    shutil.copytree(folder / NAME, copy)
+    (copy / TOKENIZER).write_text(build_pieces(41).text)
+    with pytest.raises(BundleError, match=r"not the file that card\.json names"):
+        bundle.read(copy)
+
+
+def test_a_limit_beyond_the_graph_s_is_refused(folder: Path, tmp_path: Path) -> None:
+    """The graph has places for 40 pieces."""
+    card = bundle.read(folder / NAME).card
+    files: dict[str, Path | bytes] = {name: folder / NAME / name for name in card.files}
+    fields = card.model_dump(exclude={"format", "name", "version", "files"})
+    for limit in (3, 40):
+        files[TOKENIZER] = build_pieces(limit).text.encode()
+        bundle.write(tmp_path / NAME, fields, files)
+    files[TOKENIZER] = build_pieces(41).text.encode()
+    with pytest.raises(BundleError, match=r"encoder\.onnx: does not run on ids \(1, 41\)"):
+        bundle.write(tmp_path / NAME, fields, files)

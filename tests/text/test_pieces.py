@@ -1,0 +1,127 @@
+"""Words -> pieces: each belongs to one word, nothing is lost without being told."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models
+
+from tests.builders import build_pieces
+from tests.forests import chain
+from text.pieces import PIECES_PER_WORD, Pieces
+
+CLS, SEP, UNK = 2, 3, 1
+PIECES = build_pieces()
+words = st.lists(st.text(st.characters(exclude_categories=["Z", "Cs"]), min_size=1), min_size=1)
+
+
+@given(words)
+def test_every_word_has_pieces_and_every_piece_a_word(tokens: list[str]) -> None:
+    ids, counts = PIECES.split(tokens)
+    assert counts.shape == (len(tokens),)
+    assert counts.min() >= 1
+    assert counts.sum() == len(ids)
+    alone = [PIECES.split([token])[0] for token in tokens]
+    np.testing.assert_array_equal(ids, np.concatenate(alone))
+
+
+def test_a_word_is_split_into_its_longest_pieces() -> None:
+    ids, counts = PIECES.split(["Two", "ballgame", "héd"])
+    assert counts.tolist() == [1, 2, 3]
+    by_word = [PIECES.split([word])[0].tolist() for word in ("two", "ball")]
+    assert ids[:2].tolist() == by_word[0] + by_word[1]
+    assert UNK not in ids  # accents are stripped
+
+
+@pytest.mark.parametrize(
+    ("word", "count"),
+    [("\u200d", 1), ("\x07", 1), ("中文", 2), ("a" * 101, 1), ("a." * 51, 1), ("," * 500, 1)],
+    ids=ascii,
+)
+def test_what_cannot_be_split_is_unknown(word: str, count: int) -> None:
+    long = build_pieces(512)
+    ids, counts = long.split(["a", word, "dog"])
+    assert counts.tolist() == [1, count, 1]
+    assert ids[1:-1].tolist() == [UNK] * count
+    sentence = long.sentence(["a", word, "dog"], np.array([0, 0, 0]))
+    assert long.known(sentence).tolist() == [True, False, True]
+
+
+def test_the_longest_word_that_is_split() -> None:
+    word = "," * PIECES_PER_WORD
+    assert build_pieces(512).split([word])[1].tolist() == [PIECES_PER_WORD]
+    assert build_pieces(PIECES_PER_WORD + 2).split([word])[1].tolist() == [PIECES_PER_WORD]
+    assert build_pieces(PIECES_PER_WORD + 1).split([word])[1].tolist() == [1]
+
+
+def test_special_pieces_in_a_text_are_text() -> None:
+    ids, counts = PIECES.split(["[SEP]", "[CLS]", "[UNK]"])
+    assert not set(ids.tolist()) & {CLS, SEP}
+    assert counts.min() == 5
+
+
+def test_a_sentence_stands_between_cls_and_sep() -> None:
+    heads = np.array([1, 2, 2])
+    sentence = PIECES.sentence(["the", "ballgame", "wash"], heads)
+    ids, counts = PIECES.split(["the", "ballgame", "wash"])
+    assert sentence.ids.tolist() == [CLS, *ids, SEP]
+    np.testing.assert_array_equal(sentence.heads, heads)
+    np.testing.assert_array_equal(sentence.pieces, counts)
+    assert len(sentence) == 3
+    assert PIECES.word_ids(sentence).tolist() == [ids[0], ids[1], ids[3]]
+
+
+@given(st.lists(st.sampled_from(["a", "hands", "unheard", "ballgame", "," * 38]), min_size=1))
+def test_as_many_words_fit_as_their_pieces_have_room(tokens: list[str]) -> None:
+    fitting = PIECES.fitting(tokens)
+    assert fitting >= 1
+    assert len(PIECES.sentence(tokens[:fitting], chain(fitting)).ids) <= PIECES.limit
+    if fitting < len(tokens):
+        more = PIECES.sentence(tokens[: fitting + 1], chain(fitting + 1))
+        assert len(more.ids) > PIECES.limit
+
+
+def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
+    file = tmp_path / "tokenizer.json"
+    PIECES.save(file)
+    again = Pieces.load(file)
+    assert (again.limit, len(again)) == (PIECES.limit, len(PIECES))
+    tokens = [
+        "Two",
+        "kids",
+        "[SEP]",
+        "unheard",
+        *["hands"] * 60,
+    ]  # more than the limit: none is cut
+    for before, after in zip(PIECES.split(tokens), again.split(tokens), strict=True):
+        np.testing.assert_array_equal(before, after)
+    second = tmp_path / "second.json"
+    again.save(second)
+    assert second.read_bytes() == file.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "is not a tokenizer: "),
+        (Tokenizer(models.WordPiece({"[UNK]": 0})).to_str(), "does not say how many pieces"),
+    ],
+)
+def test_a_file_that_is_no_tokenizer_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    file = tmp_path / "tokenizer.json"
+    file.write_text(content)
+    with pytest.raises(ValueError, match=message):
+        Pieces.load(file)
+
+
+def test_a_limit_has_room_for_a_word() -> None:
+    assert build_pieces(3).fitting(["a", "a"]) == 1
+    with pytest.raises(ValueError, match="2 pieces hold no word"):
+        build_pieces(2)
+
+
+def test_a_tokenizer_without_a_special_piece_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"the tokenizer has no \[SEP\]"):
+        Pieces(Tokenizer(models.WordPiece({"[UNK]": 0, "[CLS]": 1})), 8)

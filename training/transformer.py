@@ -1,0 +1,34 @@
+"""The transformer of a run, a Hugging Face BertModel, and its pieces."""
+
+from pathlib import Path
+
+from torch import nn
+
+from text.pieces import Pieces
+from training import minilm
+from training.config import TransformerConfig
+from training.errors import ConfigError
+
+
+def load(config: TransformerConfig) -> tuple[nn.Module, Pieces]:
+    """The pretrained model, without its pooling layer, and its tokenizer applied word by word.
+
+    Raises ConfigError where `name` holds none, or one of another size than `dim`.
+    """
+    from tokenizers import Tokenizer
+    from transformers import BertModel
+
+    folder = minilm.folder() if config.name == "minilm" else Path(config.name)
+    if not (folder / "tokenizer.json").is_file():
+        raise ConfigError(
+            f"transformer.name: {config.name!r} is neither minilm nor a folder of a Hugging Face "
+            "BertModel with its tokenizer.json"
+        )
+    model = BertModel.from_pretrained(folder, add_pooling_layer=False)
+    found = model.config
+    if found.hidden_size != config.dim:
+        raise ConfigError(
+            f"transformer.dim: {config.name} has {found.hidden_size} features, not {config.dim}"
+        )
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    return model, Pieces(tokenizer, found.max_position_embeddings)
