@@ -16,7 +16,7 @@ from tests.process import ROOT
 
 PAGE = (ROOT / "docs/adding-an-encoder.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"\n`([^`\n]+)`\n\n```\w+\n(.*?)```", PAGE, re.DOTALL))
-COPIED = tuple(sorted(path.parent.name for path in ROOT.glob("*/__init__.py"))) + ("configs",)
+COPIED = ("configs", *sorted(path.parent.name for path in ROOT.glob("*/__init__.py")))
 TREES = (
     "(3 (2 A) (3 (3 good) (2 film)))",
     "(1 (2 A) (1 (1 bad) (2 film)))",

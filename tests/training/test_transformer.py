@@ -60,7 +60,7 @@ def test_it_has_a_rate_of_its_own_unless_frozen(tmp_path: Path) -> None:
         run = config(name, frozen=frozen)
         assert run.transformer is not None
         module, _ = transformer.load(run.transformer)
-        model = make_model(run, get_task("sst2"), module)
+        model = make_model(run, "classification", 2, module)
         (adam,) = _optimisers(model, OptimiserConfig(rate=1e-3), run.transformer.rate)
         rates = {id(p): group["lr"] for group in adam.param_groups for p in group["params"]}
         inside = {id(p) for p in module.parameters()}
@@ -75,7 +75,7 @@ def test_it_has_a_rate_of_its_own_unless_frozen(tmp_path: Path) -> None:
 def test_an_encoder_that_reads_cls_needs_a_transformer(tmp_path: Path) -> None:
     run = config("minilm").model_copy(update={"transformer": None})
     with pytest.raises(ConfigError, match=r"encoder\.name: ms-san-bert: .* needs a transformer"):
-        make_model(run, get_task("sst2"), torch.zeros(5, 300))
+        make_model(run, "classification", 2, torch.zeros(5, 300))
 
 
 def test_rows_are_the_sentences_that_serving_makes(tmp_path: Path) -> None:
