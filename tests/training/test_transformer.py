@@ -14,7 +14,6 @@ from training.data import Examples, Parsed
 from training.errors import ConfigError, DataMissing
 from training.loop import _optimisers
 from training.model import make_model
-from training.tasks import get as get_task
 from training.tasks.base import Example
 
 DIM = 12
