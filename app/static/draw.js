@@ -136,7 +136,7 @@ export function bars(pairs) {
   for (const [label, share] of pairs) {
     const best = share === most ? "best" : "";
     const bar = element("i");
-    bar.style.width = percent(share);
+    bar.style.width = `${100 * share}%`;
     box.append(
       element("span", { textContent: label, className: best }),
       element("div", { className: "bar" }, bar),

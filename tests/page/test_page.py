@@ -85,6 +85,12 @@ def test_entailment_and_its_priors(page: Page) -> None:
     submit(page, "Entailment", "Judge")
     answer = page.locator("#answer-entailment")
     assert answer.locator(".scores > span").count() == 6
+    widths = answer.locator(".bar > i").evaluate_all(
+        "all => all.map(bar => bar.offsetWidth / bar.parentElement.clientWidth)"
+    )
+    shares = answer.locator(".scores > span:nth-child(3n)").all_inner_texts()
+    for width, share in zip(widths, shares, strict=True):
+        assert width == pytest.approx(float(share.removesuffix(" %")) / 100, abs=0.01)
     assert answer.locator(".picture figure[data-map]").count() == 13  # six heads a side, and across
 
     head = "forward, word distance"
