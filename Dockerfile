@@ -4,6 +4,7 @@ WORKDIR /src
 COPY pyproject.toml constraints.txt README.md LICENSE cli.py ./
 COPY app app
 COPY bulk bulk
+COPY commands commands
 COPY export export
 COPY models models
 COPY runtime runtime

@@ -11,6 +11,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Route
 
 from app import record
 from runtime.errors import (
@@ -151,7 +152,8 @@ def install(app: FastAPI) -> None:
 
     async def framework(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return respond(record.of(request.scope), _from_framework(request, error), error.headers)
+        headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers
+        return respond(record.of(request.scope), _from_framework(request, error), headers)
 
     app.add_exception_handler(RequestError, refused)
     app.add_exception_handler(RequestValidationError, invalid)
@@ -189,9 +191,15 @@ def _from_framework(request: Request, error: HTTPException) -> RequestError:
     if error.status_code == 404:
         return UnknownRoute("no such route; GET /docs lists them")
     if error.status_code == 405:
-        allowed = (error.headers or {}).get("Allow", "another method")
-        return WrongMethod(f"{request.method} is not answered here; use {allowed}")
+        return WrongMethod(f"{request.method} is not answered here; use {_allowed(request)}")
     return MalformedBody(str(error.detail))
+
+
+def _allowed(request: Request) -> str:
+    """Methods of every route at the path: the framework names those of the first alone."""
+    routes = (route for route in request.app.routes if isinstance(route, Route))
+    methods = (route.methods or () for route in routes if route.path == request.scope["path"])
+    return ", ".join(sorted({method for some in methods for method in some}))
 
 
 def _encodable(text: str) -> str:
