@@ -11,7 +11,6 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.routing import Route
 
 from app import record
 from runtime.errors import (
@@ -152,7 +151,11 @@ def install(app: FastAPI) -> None:
 
     async def framework(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers
+        headers = (
+            {"Allow": _allowed(request.url.path, error)}
+            if error.status_code == 405
+            else error.headers
+        )
         return respond(record.of(request.scope), _from_framework(request, error), headers)
 
     app.add_exception_handler(RequestError, refused)
@@ -191,15 +194,16 @@ def _from_framework(request: Request, error: HTTPException) -> RequestError:
     if error.status_code == 404:
         return UnknownRoute("no such route; GET /docs lists them")
     if error.status_code == 405:
-        return WrongMethod(f"{request.method} is not answered here; use {_allowed(request)}")
+        return WrongMethod(
+            f"{request.method} is not answered here; use {_allowed(request.url.path, error)}"
+        )
     return MalformedBody(str(error.detail))
 
 
-def _allowed(request: Request) -> str:
-    """Methods of every route at the path: the framework names those of the first alone."""
-    routes = (route for route in request.app.routes if isinstance(route, Route))
-    methods = (route.methods or () for route in routes if route.path == request.scope["path"])
-    return ", ".join(sorted({method for some in methods for method in some}))
+def _allowed(path: str, error: HTTPException) -> str:
+    """Methods of the path: the framework names those of its first route, and / has the page too."""
+    methods = set((error.headers or {}).get("Allow", "").split(", ")) - {""}
+    return ", ".join(sorted(methods | ({"GET", "HEAD", "POST"} if path == "/" else set())))
 
 
 def _encodable(text: str) -> str:

@@ -29,6 +29,7 @@ ROUTERS = (
     openai.router,
     status.router,
     control.router,
+    playground.router,
 )
 
 
@@ -96,11 +97,11 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.settings, app.state.service, app.state.metrics = settings, service, metrics
     app.state.created = int(time.time())
     app.state.reload, app.state.stop = reload, stop
-    app.router.routes.extend(playground.ROUTES)
     known = {"/docs", "/openapi.json", *playground.PATHS}
     for router in ROUTERS:
         app.include_router(router)
         known |= {route.path for route in router.routes if isinstance(route, APIRoute)}
+    app.router.routes.extend(playground.FILES)
     errors.install(app)
     # The last one added is the outermost.
     app.add_middleware(Head)

@@ -5,6 +5,7 @@ import mimetypes
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -27,23 +28,24 @@ def _answering(file: Path) -> Callable[[Request], Awaitable[Response]]:
     kind = mimetypes.guess_type(file.name)[0] or "text/plain"
     headers = {**HEADERS, "ETag": f'"{hashlib.sha256(content).hexdigest()[:16]}"'}
 
-    async def answer(request: Request) -> Response:
+    async def page(request: Request) -> Response:
+        """A page that asks the service, and draws what the models attended to."""
         if headers["ETag"] in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
         return Response(content, media_type=kind, headers=headers)
 
-    return answer
+    return page
 
 
-def _path(file: Path) -> str:
-    name = file.relative_to(STATIC).as_posix()
-    return "/" if name == "index.html" else f"/static/{name}"
-
-
-ROUTES = [
-    Route(_path(file), _answering(file), methods=["GET"])
+PAGE = STATIC / "index.html"
+router = APIRouter(tags=["page"])
+router.get("/", response_class=Response, responses={200: {"content": {"text/html": {}}}})(
+    _answering(PAGE)
+)
+FILES = [
+    Route(f"/static/{file.relative_to(STATIC).as_posix()}", _answering(file), methods=["GET"])
     for file in sorted(STATIC.rglob("*"))
-    if file.is_file()
+    if file.is_file() and file != PAGE
 ]
-"""One for the page and one for each of its files. They hold no data, and need no API key."""
-PATHS = frozenset(route.path for route in ROUTES)
+PATHS = frozenset({"/", *(route.path for route in FILES)})
+"""The page and its files hold no data, and need no API key."""
