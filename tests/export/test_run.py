@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -102,5 +103,8 @@ def test_a_run_becomes_a_bundle_that_answers_as_the_trained_model(tmp_path: Path
 def test_a_run_that_has_not_ended_is_refused(tmp_path: Path, missing: str) -> None:
     for name in {checkpoint.RECORD, checkpoint.BEST, checkpoint.VOCAB} - {missing}:
         (tmp_path / name).touch()
+    if missing != checkpoint.RECORD:
+        config = {"task": "sst2", "encoder": {"name": "ms-san"}, "licence": "none"}
+        (tmp_path / checkpoint.RECORD).write_text(json.dumps({"config": config}))
     with pytest.raises(ExportError, match=missing):
         run.read(tmp_path)

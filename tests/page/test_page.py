@@ -40,7 +40,8 @@ def page(browser: Browser, shipped: str) -> Iterator[Page]:
     expect(opened.locator("#model-similarity option").first).to_be_attached()
     yield opened
     assert {urlsplit(url).netloc for url in asked} == {urlsplit(shipped).netloc}
-    assert said == []
+    # Chromium notes every answer that is no 2xx; the one test that is refused expects it.
+    assert [line for line in said if "status of 422" not in line] == []
     context.close()
 
 
