@@ -8,7 +8,6 @@ Because the torch model is rounded first, the graph is held to it exactly; activ
 rounded, so that a sentence's vector does not depend on what it is batched with.
 """
 
-import math
 from typing import Literal
 
 import numpy as np
@@ -22,7 +21,7 @@ Storage = Literal["normal", "small"]
 """Normal: matrices float16, tables int8. Small: matrices int8, a table of more than LARGE values int4."""
 LARGE = 2**20
 BLOCK = 32
-"""Neighbouring values of an int4 row that share a scale."""
+"""Most neighbouring values of an int4 row that share a scale: as many of them as divide the row."""
 
 
 class Int8Linear(nn.Module):
@@ -90,7 +89,7 @@ class Int4Table(nn.Module):
             raise ValueError(
                 f"a table of {weight.shape[1]} features has no int4 form: an even number has"
             )
-        self.block = math.gcd(weight.shape[1], BLOCK)
+        self.block = max(n for n in range(1, BLOCK + 1) if weight.shape[1] % n == 0)
         blocks = weight.detach().unflatten(1, (-1, self.block))  # (V, D / block, block)
         least = blocks.amin(-1, keepdim=True).half()
         steps = ((blocks.amax(-1, keepdim=True) - least) / 15).half()

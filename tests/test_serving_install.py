@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-TEST_TOOLS = ("pytest", "httpx", "hypothesis", "onnx", "pyyaml")
+TEST_TOOLS = ("pytest", "httpx", "hypothesis", "onnx", "openai", "pyyaml", "schemathesis")
 """What the serving tests need beside the service; none of it asks for torch."""
 
 
