@@ -1,65 +1,128 @@
-"""Every encoder of the registry as graphs: a new one is tested by being registered."""
+"""Every encoder of the registry from torch to an answer: a new one is tested by being registered."""
 
+import asyncio
 import copy
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 import torch
+from torch import nn
 
+from export.bundle import Trained, export_bundle
 from export.onnx import encoder_graph, explain_graph
-from export.parity import TOLERANCE, Model, check
+from export.parity import TOLERANCE
 from export.quantize import round_weights
 from export.share import LEAST, share_weights
 from models.registry import ENCODERS, build
 from models.sentence import SentenceEncoder, word_table
 from runtime.bundle import ENCODER, EXPLAIN
-from runtime.card import Card
+from runtime.card import Card, ParserCard
 from runtime.explainer import Explainer
 from runtime.graphs import encoder_feeds
+from runtime.service import Options, Service
 from runtime.session import OrtSession
-from tests.export.trained import DIM, MAX_TOKENS, WORDS
+from tests.builders import build_parser
+from tests.export.trained import MAX_TOKENS, WORDS, classifier
 from tests.forests import forest
 from tests.models.test_encoders import SMALLER
-from tests.transformer import LIMIT, tiny_transformer
 from text.batch import Sentence, collate
+from text.parse import ParseJob, Parser
 
-ALPHA = 0.8
+TEXTS = ("word1", "word7 word2 unheard-of word2", " ".join(f"word{i}" for i in range(30)))
 
 
-def rounded(name: str, dim: int = DIM) -> tuple[SentenceEncoder, SentenceEncoder]:
-    """The encoder over a word table, as trained and as it is stored."""
-    torch.manual_seed(0)
-    encoder = build(name, {"dim": dim, "max_tokens": MAX_TOKENS, **SMALLER.get(name, {})})
-    over = "cls" in encoder.inputs  # a transformer
-    words = tiny_transformer(dim) if over else word_table(torch.randn(WORDS, dim), frozen=False)
-    model = SentenceEncoder(words, encoder).eval()
-    stored = copy.deepcopy(model)
+class Bundles:
+    """A bundle of each encoder, exported when it is first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.parser = build_parser(folder / "parser")
+        self._trained: dict[str, Trained] = {}
+
+    def export(self, name: str) -> Trained:
+        """What the bundle `name`-toy was made from."""
+        if name not in self._trained:
+            card = ParserCard(name=self.parser.name, fingerprint=self.parser.fingerprint)
+            trained = classifier(name, card, **SMALLER.get(name, {}))
+            made = export_bundle(trained, self.folder / f"{name}-toy")
+            assert made.parity.max_abs_error <= TOLERANCE
+            self._trained[name] = trained
+        return self._trained[name]
+
+
+@pytest.fixture(scope="module")
+def bundles(tmp_path_factory: pytest.TempPathFactory) -> Bundles:
+    return Bundles(tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture(scope="module")
+def served(bundles: Bundles) -> Iterator[tuple[Service, asyncio.Runner]]:
+    """A running service over all of them."""
+    for name in ENCODERS:
+        bundles.export(name)
+    with asyncio.Runner() as runner:
+        service = Service(Options(bundles.folder, parse_workers=1, threads=1))
+        runner.run(service.start())
+        yield service, runner
+        runner.run(service.stop(grace=5))
+
+
+def as_stored(module: nn.Module) -> Any:
+    stored = copy.deepcopy(module).eval()
     round_weights(stored)
-    return model, stored
+    return stored
 
 
 @pytest.mark.parametrize("name", sorted(ENCODERS))
-def test_the_graphs_are_the_encoder(name: str) -> None:
-    model, stored = rounded(name)
-    graphs = {"encoder": encoder_graph(stored)}
-    limit = LIMIT if "pieces" in model.inputs else None
-    same, exact = Model(stored, None, ()), Model(model, None, ())
-    parity = check(graphs, same, exact, WORDS, MAX_TOKENS, limit)
-    assert parity.error <= TOLERANCE
-    check_explanations(stored, graphs["encoder"], explain_graph(stored))
+def test_it_is_exported_as_it_is_in_torch(name: str, bundles: Bundles) -> None:
+    model = as_stored(bundles.export(name).model)
+    folder = bundles.folder / f"{name}-toy"
+    check_explanations(model, (folder / ENCODER).read_bytes(), (folder / EXPLAIN).read_bytes())
+
+
+@pytest.mark.parametrize("name", sorted(ENCODERS))
+def test_it_is_served_as_it_is_in_torch(
+    name: str, bundles: Bundles, served: tuple[Service, asyncio.Runner]
+) -> None:
+    service, runner = served
+    vectors = runner.run(service.embed(TEXTS, model=f"{name}-toy")).value
+    scores = runner.run(service.classify(TEXTS, model=f"{name}-toy")).value
+
+    trained = bundles.export(name)
+    model, head = as_stored(trained.model), as_stored(trained.head or nn.Identity())
+    parses = Parser.load(bundles.parser.folder).parse(
+        [ParseJob(text, trained.max_tokens, True) for text in TEXTS]
+    )
+    batch = collate([trained.vocab.sentence(parse.tokens, parse.heads) for parse in parses])
+    feeds = {"ids": batch.ids, "lengths": batch.lengths, "heads": batch.heads}
+    if "pieces" in model.inputs:
+        feeds["pieces"] = batch.pieces
+    with torch.inference_mode():
+        tensors = {key: torch.from_numpy(value) for key, value in feeds.items()}
+        expected = model(**tensors, alpha=torch.tensor(trained.alpha))
+        logits = head(expected)
+    np.testing.assert_allclose(vectors, expected, atol=1e-4)
+    np.testing.assert_allclose(scores, logits.double().softmax(-1), atol=1e-4)
+    for text, vector in zip(TEXTS, vectors, strict=True):
+        alone = runner.run(service.embed([text], model=f"{name}-toy")).value
+        np.testing.assert_allclose(alone[0], vector, atol=1e-5)
+
+
+ALPHA = 0.8
 
 
 @torch.inference_mode()
 def check_explanations(model: SentenceEncoder, encoder: bytes, explain: bytes) -> None:
     """Through the runtime, sentence by sentence: torch's, to 1e-5; and of the plain graph's vector."""
-    shared = share_weights(explain, encoder)
-    assert not left_behind(shared)
+    assert not left_behind(explain)
     alpha = ALPHA if "alpha" in model.inputs else None
     fields: dict[str, Any] = {"tree": "heads" in model.inputs, "alpha": alpha}
     card = Card.model_construct(**fields)  # of which nothing else is read
-    files = {ENCODER: encoder, EXPLAIN: shared}
+    files = {ENCODER: encoder, EXPLAIN: explain}
     explainer = Explainer(files, card)
     plain = OrtSession(encoder, "cpu", 1, explainer.shared)
     assert explainer.priors == model.encoder.priors
@@ -98,8 +161,10 @@ def left_behind(graph: bytes) -> list[str]:
 
 
 def test_matrices_too_large_to_be_turned_round_by_the_exporter_are_shared() -> None:
-    _, stored = rounded("disan", dim=120)
-    encoder, explain = encoder_graph(stored), explain_graph(stored)
-    shared = share_weights(explain, encoder)
+    torch.manual_seed(0)
+    encoder = build("disan", {"dim": 120})
+    model = as_stored(SentenceEncoder(word_table(torch.randn(WORDS, 120), frozen=False), encoder))
+    graph, explain = encoder_graph(model), explain_graph(model)
+    shared = share_weights(explain, graph)
     assert not left_behind(shared)
-    assert len(shared) < len(encoder) / 4
+    assert len(shared) < len(graph) / 4
