@@ -21,10 +21,11 @@ from training.evaluate import Server, measure
 
 BUNDLES = Path("bundles")
 NAMES = sorted(card.parent.name for card in BUNDLES.glob("*/card.json"))
-EXPLAINED = [name for name in NAMES if (BUNDLES / name / "explain.onnx").exists()]
+MS_SAN = [name for name in NAMES if name.startswith("ms-san-")]
 DATA = Path("../shared/data")
 KIDS = "Two kids at a ballgame wash their hands"
 FLOORS = {
+    ("disan-sst5", "sst5"): 0.49,
     ("ms-san-sst2", "sst2"): 0.84,
     ("ms-san-sst5", "sst5"): 0.46,
     ("ms-san-nli", "snli"): 0.77,
@@ -44,7 +45,7 @@ def embed(client: httpx.Client, inputs: list[str], model: str) -> npt.NDArray[np
 
 
 def test_what_is_shipped() -> None:
-    assert {"ms-san-nli", "ms-san-sst2", "ms-san-sst5"} <= set(NAMES)
+    assert {"ms-san-nli", "ms-san-sst2", "ms-san-sst5", "ms-san-embed", "disan-sst5"} <= set(NAMES)
     megabytes = sum(file.stat().st_size for file in BUNDLES.rglob("*")) / 1e6
     assert megabytes < 64
 
@@ -77,7 +78,7 @@ def test_the_papers_tree_distances(client: httpx.Client) -> None:
     }
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", MS_SAN)
 def test_the_dependency_prior_counts(name: str) -> None:
     """Without the tree, every token a root, the same graph gives another vector."""
     bundle = read(BUNDLES / name)
@@ -92,7 +93,18 @@ def test_the_dependency_prior_counts(name: str) -> None:
     assert np.abs(with_tree - without).max() > 1e-2
 
 
-@pytest.mark.parametrize("name", EXPLAINED)
+def test_disans_directions(client: httpx.Client) -> None:
+    """Forward looks at what stands before a token alone, backward at what stands behind it."""
+    answer = client.post("/explain", json={"inputs": KIDS, "model": "disan-sst5"})
+    (sentence,) = answer.json()["sentences"]
+    forward, backward = (np.array(one["weights"]) for one in sentence["maps"][:2])
+    assert (forward[np.triu_indices(8)] == 0).all()
+    assert (backward[np.tril_indices(8)] == 0).all()
+    np.testing.assert_allclose(forward.sum(1), [0, *[1] * 7], atol=1e-5)
+    np.testing.assert_allclose(backward.sum(1), [*[1] * 7, 0], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", MS_SAN)
 def test_the_papers_masks_and_each_heads_map(client: httpx.Client, name: str) -> None:
     """Figures 3 and 4 of MS-SAN, and the drawing of the tree by displaCy."""
     answer = client.post("/explain", json={"inputs": KIDS, "model": name, "ablation": True})
