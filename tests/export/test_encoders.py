@@ -99,7 +99,7 @@ def test_it_is_served_as_it_is_in_torch(
     )
     batch = collate([trained.vocab.sentence(parse.tokens, parse.heads) for parse in parses])
     feeds = {"ids": batch.ids, "lengths": batch.lengths, "heads": batch.heads}
-    if "pieces" in model.inputs:
+    if batch.pieces is not None:
         feeds["pieces"] = batch.pieces
     with torch.inference_mode():
         tensors = {key: torch.from_numpy(value) for key, value in feeds.items()}
