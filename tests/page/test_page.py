@@ -22,8 +22,10 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        # CI runs as root in a container, where Chromium's sandbox does not come up.
-        yield playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        # As root in a container the sandbox does not come up, and /dev/shm is small.
+        yield playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
 
 
 @pytest.fixture
