@@ -82,4 +82,4 @@ def _vectors(config: RunConfig) -> str:
     """What the card says of where the word vectors come from."""
     if not config.transformer:
         return config.words.vectors
-    return f"{config.transformer.name}, {'frozen' if config.transformer.frozen else 'fine-tuned'}"
+    return f"{config.transformer.name}, {'frozen' if config.transformer.trained == 'nothing' else 'fine-tuned'}"

@@ -21,7 +21,7 @@ class PieceEmbedding(nn.Module):
 
     def __init__(self, transformer: nn.Module, *, frozen: bool) -> None:
         super().__init__()
-        self.transformer = transformer.requires_grad_(not frozen)
+        self.transformer = transformer.requires_grad_(False) if frozen else transformer
         self.frozen = frozen
 
     def forward(self, ids: Tensor, pieces: Tensor) -> tuple[Tensor, Tensor]:

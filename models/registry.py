@@ -6,6 +6,7 @@ from functools import partial
 from inspect import signature
 from typing import Literal
 
+import torch
 from torch import nn
 
 from models.baselines import BiLSTMS2T, MultiHeadS2T, WordAdditive, WordS2T
@@ -131,6 +132,12 @@ def summary(name: str) -> Summary:
     entry = ENCODERS[name]
     own, head = (_parameters(module) for module in (encoder, entry.nli(encoder.dim)))
     return Summary(entry.paper, encoder.dim, own, own + head)
+
+
+def reads_trees(name: str, config: Mapping[str, object]) -> bool:
+    """Whether the encoder reads heads, so that its texts are to be parsed. Raises ValueError as `build` does."""
+    with torch.device("meta"):  # no weights, and no step of the random numbers
+        return "heads" in build(name, config).inputs
 
 
 def _parameters(module: nn.Module) -> int:

@@ -41,7 +41,9 @@ class TransformerConfig(Section):
     name: str = "minilm"
     """`minilm`, or a folder with config.json, model.safetensors and tokenizer.json."""
     dim: int = Field(default=384, gt=0)
-    frozen: bool = False
+    trained: Literal["whole", "layers", "nothing"] = "whole"
+    """`layers`: all but the table of its pieces, half of its weights, which costs the optimiser as much
+    as all the rest."""
     rate: float = Field(default=3e-5, gt=0)
     """Rate of its weights, which are trained already."""
 
@@ -70,6 +72,9 @@ class OptimiserConfig(Section):
     """Share of all steps."""
     clip: float = Field(default=5.0, gt=0)
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Of the layers' products while training (torch.autocast): processors with AMX multiply bfloat16 ten
+    times as fast. The weights, dev and the exported graphs are float32 in either case."""
     average: float = Field(default=0.0, ge=0, lt=1)
     """Decay of the moving average of the weights that dev and export see; 0: the weights themselves."""
 

@@ -19,6 +19,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from models.lama import LAMA
+from models.registry import reads_trees
 from models.sentence import Encoder
 from text.parse import Parser
 from text.pieces import Lexicon
@@ -194,7 +195,8 @@ def _arrays(
 
     train = [example for _, examples in parts for example in examples]
     dev = task.dev.read(paths.data)
-    train_texts, dev_texts = parsed(train, tree=True), parsed(dev, tree=True)
+    tree = reads_trees(config.encoder.name, config.encoder_keywords())
+    train_texts, dev_texts = parsed(train, tree=tree), parsed(dev, tree=tree)
     if config.transformer:
         module, pieces = transformer.load(config.transformer)
         train_set = Examples.of(train, train_texts.rows(pieces), goal.targets)
@@ -329,11 +331,12 @@ def _epoch(
     model.train()
     total = 0.0
     dense = [p for group in optimisers[0].param_groups for p in group["params"]]
-    size = config.optimiser.batch
+    size, half = config.optimiser.batch, config.optimiser.precision == "bfloat16"
     for step, (sides, targets) in enumerate(
         track(examples.batches(size, rng), title, examples.steps(size), transient=True)
     ):
-        loss = goal.loss(model, sides, torch.from_numpy(targets).to(config.device))
+        with torch.autocast(config.device, torch.bfloat16, enabled=half):
+            loss = goal.loss(model, sides, torch.from_numpy(targets).to(config.device))
         for optimiser in optimisers:
             optimiser.zero_grad()
         loss.backward()

@@ -45,7 +45,7 @@ def make_model(config: RunConfig, kind: Kind, classes: int, words: Tensor | nn.M
     """
     encoder = build(config.encoder.name, config.encoder_keywords())
     if isinstance(words, nn.Module):
-        frozen = config.transformer is not None and config.transformer.frozen
+        frozen = config.transformer is not None and config.transformer.trained == "nothing"
         embedding: nn.Module = PieceEmbedding(words, frozen=frozen)
     else:
         embedding = word_table(words, frozen=config.words.frozen)

@@ -24,11 +24,14 @@ def load(config: TransformerConfig) -> tuple[nn.Module, Pieces]:
             f"transformer.name: {config.name!r} is neither minilm nor a folder of a Hugging Face "
             "BertModel with its tokenizer.json"
         )
-    model = BertModel.from_pretrained(folder, add_pooling_layer=False)
+    # torch's fused attention takes as long as all the rest over sentences of 16 pieces, going back.
+    model = BertModel.from_pretrained(folder, add_pooling_layer=False, attn_implementation="eager")
     found = model.config
     if found.hidden_size != config.dim:
         raise ConfigError(
             f"transformer.dim: {config.name} has {found.hidden_size} features, not {config.dim}"
         )
+    if config.trained == "layers":
+        model.embeddings.word_embeddings.requires_grad_(False)
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     return model, Pieces(tokenizer, found.max_position_embeddings)

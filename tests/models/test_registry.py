@@ -1,7 +1,8 @@
 import pytest
+import torch
 
 from models.ms_san import MSSAN
-from models.registry import ENCODERS, build, summary
+from models.registry import ENCODERS, build, reads_trees, summary
 
 PAPERS = {
     # MODELS.md prints these in bold, with the NLI head of the paper:
@@ -53,3 +54,10 @@ def test_max_tokens_reaches_only_an_encoder_that_depends_on_it() -> None:
     assert isinstance(reader, MSSAN)
     assert reader.attention.rounds == 2
     assert build("dsa", {"dim": 12, "max_tokens": 4}).dim == 600
+
+
+def test_trees_are_read_by_those_that_take_heads_and_asking_draws_no_random_number() -> None:
+    state = torch.get_rng_state()
+    readers = {name for name in ENCODERS if reads_trees(name, {"dim": 300, "max_tokens": 64})}
+    assert torch.equal(torch.get_rng_state(), state)
+    assert readers == {"ms-san", "ms-san-bert", "ms-san-sep"}

@@ -1,6 +1,7 @@
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ from rich.console import Console
 
 from tests.builders import BuiltParser
 from training import checkpoint, loop
-from training.config import OptimiserConfig, RunConfig
+from training.config import EncoderConfig, OptimiserConfig, RunConfig
+from training.data import Parsed
 from training.errors import ConfigError
 from training.loop import Paths
 
@@ -54,6 +56,36 @@ def test_a_resumed_run_is_the_unbroken_run(
     for part in ("model", "average"):
         for name, value in whole[part].items():
             assert torch.equal(value, resumed[part][name]), name
+
+
+def test_learns_in_bfloat16_too(config: RunConfig, paths: Paths) -> None:
+    optimiser = config.optimiser.model_copy(update={"precision": "bfloat16"})
+    half = config.model_copy(update={"optimiser": optimiser, "epochs": 12, "patience": 12})
+    record = loop.train(half, paths, resume=False, console=quiet())
+    assert record["dev"]["value"] == 1.0
+    best = checkpoint.load(paths.run / checkpoint.BEST)
+    assert {value.dtype for value in best.values() if value.is_floating_point()} == {torch.float32}
+
+
+@pytest.mark.parametrize(("encoder", "tree"), [("ms-san", True), ("average", False)])
+def test_only_an_encoder_of_trees_has_its_texts_parsed(
+    config: RunConfig,
+    paths: Paths,
+    monkeypatch: pytest.MonkeyPatch,
+    encoder: str,
+    tree: bool,
+) -> None:
+    asked = []
+    parse = loop.parse
+
+    def listening(*args: Any, **options: Any) -> Parsed:
+        asked.append(options["tree"])
+        return parse(*args, **options)
+
+    monkeypatch.setattr(loop, "parse", listening)
+    short = config.model_copy(update={"epochs": 1, "encoder": EncoderConfig(name=encoder)})
+    loop.train(short, paths, resume=False, console=quiet())
+    assert asked[:2] == [tree, tree]
 
 
 def test_a_run_is_not_overwritten(config: RunConfig, paths: Paths) -> None:

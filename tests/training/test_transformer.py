@@ -19,13 +19,13 @@ from training.tasks.base import Example
 DIM = 12
 
 
-def config(name: str, *, encoder: str = "ms-san-bert", frozen: bool = False) -> RunConfig:
+def config(name: str, *, encoder: str = "ms-san-bert", trained: str = "whole") -> RunConfig:
     return RunConfig.model_validate(
         {
             "task": "sst2",
             "licence": "CC0-1.0",
             "encoder": {"name": encoder},
-            "transformer": {"name": name, "dim": DIM, "frozen": frozen, "rate": 2e-5},
+            "transformer": {"name": name, "dim": DIM, "trained": trained, "rate": 2e-5},
         }
     )
 
@@ -56,7 +56,7 @@ def test_minilm_that_is_not_installed_is_one_line(monkeypatch: pytest.MonkeyPatc
 def test_it_has_a_rate_of_its_own_unless_frozen(tmp_path: Path) -> None:
     name = str(tiny_folder(tmp_path, DIM))
     for frozen in (False, True):
-        run = config(name, frozen=frozen)
+        run = config(name, trained="nothing" if frozen else "whole")
         assert run.transformer is not None
         module, _ = transformer.load(run.transformer)
         model = make_model(run, "classification", 2, module)
@@ -69,6 +69,16 @@ def test_it_has_a_rate_of_its_own_unless_frozen(tmp_path: Path) -> None:
         assert {rate for key, rate in rates.items() if key not in inside} == {1e-3}
         trained = {id(p) for p in model.parameters() if p.requires_grad}
         assert set(rates) == trained
+
+
+def test_its_piece_vectors_can_stay_while_its_layers_move(tmp_path: Path) -> None:
+    run = config(str(tiny_folder(tmp_path, DIM)), trained="layers")
+    assert run.transformer is not None
+    module, _ = transformer.load(run.transformer)
+    model = make_model(run, "classification", 2, module).train()
+    fixed = {name for name, p in model.named_parameters() if not p.requires_grad}
+    assert fixed == {"sentence.embedding.transformer.embeddings.word_embeddings.weight"}
+    assert module.training  # it drops out as it did when it was trained
 
 
 def test_an_encoder_that_reads_cls_needs_a_transformer(tmp_path: Path) -> None:
