@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
+from models.attention import head_maps, multi_head
 from models.disan import glorot, source2token
 from models.masks import token_mask
 from models.pooling import AttentivePooling
@@ -13,56 +14,42 @@ from models.scan import scan
 from models.sentence import Encoder, Explanation
 
 
-class WordAdditive(Encoder):
+class PooledWords(Encoder):
+    """Word vectors under attention, and nothing else: one weight a token, or one a feature."""
+
+    inputs = ()
+
+    def __init__(self, dim: int, pooling: AttentivePooling, name: str) -> None:
+        """`name` is the pooling's in an explanation."""
+        super().__init__()
+        self.dim, self.pooling, self.name = dim, pooling, name
+        self.apply(glorot)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x (B, L, D) word vectors, lengths (B,) -> (B, D)."""
+        sentence: Tensor = self.pooling(x, token_mask(lengths, x.shape[1]))
+        return sentence
+
+    def explain(self, x: Tensor, lengths: Tensor) -> Explanation:
+        """The attention over the word vectors."""
+        return explain_pooling(self.pooling, x, token_mask(lengths, x.shape[1]), self.name)
+
+
+def word_additive(*, dim: int = 300, dropout: float = 0.0) -> PooledWords:
     """Word vectors under additive attention, eq. (5) without a query: w^T ELU(W x + b)."""
-
-    inputs = ()
-
-    def __init__(self, *, dim: int = 300, dropout: float = 0.0) -> None:
-        super().__init__()
-        self.dim = dim
-        self.pooling = AttentivePooling(
-            nn.Sequential(
-                nn.Dropout(dropout),
-                nn.Linear(dim, dim),
-                nn.ELU(),
-                nn.Dropout(dropout),
-                nn.Linear(dim, 1, bias=False),
-            )
-        )
-        self.apply(glorot)
-
-    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """x (B, L, D) word vectors, lengths (B,) -> (B, D)."""
-        sentence: Tensor = self.pooling(x, token_mask(lengths, x.shape[1]))
-        return sentence
-
-    def explain(self, x: Tensor, lengths: Tensor) -> Explanation:
-        """The attention over the word vectors."""
-        mask = token_mask(lengths, x.shape[1])
-        return explain_pooling(self.pooling, x, mask, "additive attention")
+    scores = nn.Sequential(
+        nn.Dropout(dropout),
+        nn.Linear(dim, dim),
+        nn.ELU(),
+        nn.Dropout(dropout),
+        nn.Linear(dim, 1, bias=False),
+    )
+    return PooledWords(dim, AttentivePooling(scores), "additive attention")
 
 
-class WordS2T(Encoder):
+def word_s2t(*, dim: int = 300, dropout: float = 0.0) -> PooledWords:
     """Word vectors under source2token self-attention: DiSAN without its blocks."""
-
-    inputs = ()
-
-    def __init__(self, *, dim: int = 300, dropout: float = 0.0) -> None:
-        super().__init__()
-        self.dim = dim
-        self.pooling = source2token(dim, dropout)
-        self.apply(glorot)
-
-    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """x (B, L, D) word vectors, lengths (B,) -> (B, D)."""
-        sentence: Tensor = self.pooling(x, token_mask(lengths, x.shape[1]))
-        return sentence
-
-    def explain(self, x: Tensor, lengths: Tensor) -> Explanation:
-        """The attention over the word vectors."""
-        mask = token_mask(lengths, x.shape[1])
-        return explain_pooling(self.pooling, x, mask, "source2token")
+    return PooledWords(dim, source2token(dim, dropout), "source2token")
 
 
 class MultiHeadS2T(Encoder):
@@ -79,7 +66,7 @@ class MultiHeadS2T(Encoder):
         if dim % 2 or 2 * dim % heads:
             raise ValueError(f"dim {dim} must be even, and {heads} heads must divide {2 * dim}")
         self.dim = 2 * dim
-        self.heads, self.size = heads, 2 * dim // heads
+        self.heads = heads
         self.query = nn.Linear(dim, self.dim, bias=False)
         self.key = nn.Linear(dim, self.dim, bias=False)
         self.value = nn.Linear(dim, self.dim, bias=False)
@@ -98,21 +85,12 @@ class MultiHeadS2T(Encoder):
         """The weights of each head, and of source2token."""
         mask = token_mask(lengths, x.shape[1])
         u, weights = self._attend(x, mask)
-        maps = {f"head {i + 1}": weights[:, i] for i in range(self.heads)}
-        return explain_pooling(self.pooling, u, mask, "source2token", maps)
+        return explain_pooling(self.pooling, u, mask, "source2token", head_maps(weights))
 
     def _attend(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """x (B, L, D), mask (B, L) -> the heads' sums (B, L, 2 D) and weights (B, H, L, L)."""
         x = self.dropout(add_positions(x))
-        q, k, v = (self._split(layer(x)) for layer in (self.query, self.key, self.value))
-        scores = q @ k.transpose(-1, -2) / self.size**0.5  # (B, H, L, L)
-        weights = scores.masked_fill(~mask[:, None, None, :], -torch.inf).softmax(-1)
-        return (weights @ v).transpose(1, 2).flatten(2), weights
-
-    def _split(self, x: Tensor) -> Tensor:
-        """(B, L, 2 D) -> (B, H, L, d)."""
-        per_head: Tensor = x.unflatten(-1, (self.heads, self.size))
-        return per_head.transpose(1, 2)
+        return multi_head(self.query(x), self.key(x), self.value(x), mask, self.heads)
 
 
 def lstm_step(

@@ -3,13 +3,13 @@
 The paper gives their sizes only; what else they take is said at each.
 """
 
-import math
 from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from models.attention import head_maps, multi_head
 from models.gru import BiGRU
 from models.masks import token_mask
 from models.pooling import max_pooling, max_share, mean_pooling, mean_share
@@ -139,7 +139,7 @@ class Transformer(Encoder):
             mean_pooling(words, mask),
             words,
             pooling={"mean": mean_share(mask)},
-            maps={f"head {i + 1}": weights[:, i] for i in range(self.heads)},
+            maps=head_maps(weights),
         )
 
     def _layer(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -152,10 +152,5 @@ class Transformer(Encoder):
 
     def _attend(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Multi-head attention, eq. (3.20): x (B, L, S), mask (B, L) -> (B, L, S), weights."""
-        q, k, v = (
-            each(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, H, L, d)
-            for each in (self.query, self.key, self.value)
-        )
-        scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
-        weights = scores.masked_fill(~mask[:, None, None, :], -torch.inf).softmax(-1)
-        return self.output((weights @ v).transpose(1, 2).flatten(2)), weights
+        attended, weights = multi_head(self.query(x), self.key(x), self.value(x), mask, self.heads)
+        return self.output(attended), weights

@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from models.baselines import BiLSTMS2T, MultiHeadS2T, WordAdditive, WordS2T
+from models.baselines import BiLSTMS2T, MultiHeadS2T, word_additive, word_s2t
 from models.disan import DiSAN
 from models.dsa import DSA, CNNSelfAttention
 from models.heads import (
@@ -93,8 +93,8 @@ ENCODERS: dict[str, Entry] = {
     "ms-san-direction-transformer-xl": _relative("transformer-xl", direction=True),
     "disan": _disan(DiSAN, "quadratic"),
     "disan-no-direction": _disan(partial(DiSAN, direction=False), "quadratic"),
-    "word-additive": _disan(WordAdditive, "linear"),
-    "word-s2t": _disan(WordS2T, "linear"),
+    "word-additive": _disan(word_additive, "linear"),
+    "word-s2t": _disan(word_s2t, "linear"),
     "multi-head-s2t": _disan(MultiHeadS2T, "quadratic"),
     "bi-lstm-s2t": _disan(BiLSTMS2T, "linear"),
     "dsa": _dsa(DSA),
