@@ -88,6 +88,14 @@ class DistillationConfig(Section):
     """Of the squared difference between the cosines of a batch's sentences, the model's and the teacher's."""
 
 
+class TeacherConfig(Section):
+    """A finished run of the same classes whose answers are learnt from, beside the labels."""
+
+    run: Path
+    weight: float = Field(default=0.5, gt=0, le=1)
+    """Of the teacher's probabilities; the label has the rest."""
+
+
 class RunConfig(Section):
     task: str
     encoder: EncoderConfig
@@ -96,6 +104,7 @@ class RunConfig(Section):
     head: HeadConfig = HeadConfig()
     optimiser: OptimiserConfig = OptimiserConfig()
     distillation: DistillationConfig = DistillationConfig()
+    teacher: TeacherConfig | None = None
     alpha: float = 1.0
     max_tokens: int = Field(default=256, gt=0)
     epochs: int = Field(default=10, gt=0)

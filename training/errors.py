@@ -15,3 +15,7 @@ class DataMissing(TrainingError):
 
 class DataError(TrainingError):
     """A file is there, and a line of it is not what it should be."""
+
+
+class RunMissing(TrainingError):
+    """A run's folder does not hold what a finished run leaves."""

@@ -80,7 +80,9 @@ def train(
         raise ConfigError(f"{paths.run} was begun with another configuration: name another --run")
 
     parts = [(source, source.read(paths.data)) for source in task.train]
-    goal = objective(task.kind, config, paths.cache)
+    goal = objective(
+        task.kind, config, classes=len(task.labels), pipeline=paths.parser, cache=paths.cache
+    )
     train_set, dev_set, vocab, words, parser = _arrays(config, task, goal, parts, paths)
     file = checkpoint.TOKENIZER if config.transformer else checkpoint.VOCAB
     write_whole(paths.run / file, vocab.save)
@@ -142,7 +144,7 @@ def train(
 
     metric, _ = dev_metric(task.kind)
     record = {
-        "config": config.model_dump(),
+        "config": config.model_dump(mode="json"),
         "file": paths.config.as_posix(),
         "task": task.name,
         "kind": task.kind,
@@ -289,7 +291,9 @@ def _average(model: Model, decay: float) -> AveragedModel | None:
 
 def _keep(path: Path, parts: Mapping[str, Stateful], progress: Progress, config: RunConfig) -> None:
     state = {name: part.state_dict() for name, part in parts.items()}
-    checkpoint.save(path, {**state, "progress": asdict(progress), "config": config.model_dump()})
+    checkpoint.save(
+        path, {**state, "progress": asdict(progress), "config": config.model_dump(mode="json")}
+    )
 
 
 def _restore(state: Mapping[str, Any], parts: Mapping[str, Stateful]) -> Progress:

@@ -13,8 +13,8 @@ from torch.nn import functional
 
 from models.heads import SCORES, expected_score
 from text.batch import Batch
-from training import teacher
-from training.config import DistillationConfig, RunConfig
+from training import teacher, teaching
+from training.config import DistillationConfig, RunConfig, TeacherConfig
 from training.data import Examples, labels
 from training.metrics import dev_metric
 from training.model import Model
@@ -49,6 +49,28 @@ class Classes:
     def answer(self, model: Model, sides: list[Batch]) -> Tensor:
         best: Tensor = model(sides).argmax(-1)
         return best
+
+
+@dataclass(frozen=True, slots=True)
+class Taught(Classes):
+    """Cross-entropy with a mixture of the label and a teacher's probabilities."""
+
+    teacher: TeacherConfig
+    classes: int
+    pipeline: str
+    cache: Path
+
+    def targets(self, examples: Sequence[Example]) -> npt.NDArray[Any]:
+        answers = teaching.probabilities(
+            self.teacher.run,
+            examples,
+            classes=self.classes,
+            pipeline=self.pipeline,
+            cache=self.cache,
+        )
+        truth = np.eye(self.classes, dtype=np.float32)[labels(examples).astype(np.int64)]
+        mixture: npt.NDArray[np.float32] = truth + self.teacher.weight * (answers - truth)
+        return mixture
 
 
 class Relatedness:
@@ -113,13 +135,18 @@ def relation_loss(vectors: Tensor, targets: Tensor) -> Tensor:
     return squares.sum() / pairs
 
 
-def objective(kind: Kind, config: RunConfig, cache: Path) -> Objective:
-    """The objective of a kind; `cache` keeps a teacher's vectors."""
+def objective(
+    kind: Kind, config: RunConfig, *, classes: int, pipeline: str, cache: Path
+) -> Objective:
+    """The objective of a kind; `cache` keeps what a teacher answers, `pipeline` parses what it reads."""
     if kind == "relatedness":
         return Relatedness()
     if kind == "embedding":
         return Distillation(config.distillation, cache, config.device)
-    return Classes(config.optimiser.label_smoothing)
+    smoothing = config.optimiser.label_smoothing
+    if config.teacher:
+        return Taught(smoothing, config.teacher, classes, pipeline, cache)
+    return Classes(smoothing)
 
 
 def dev_score(objective: Objective, kind: Kind, model: Model, examples: Examples) -> float:

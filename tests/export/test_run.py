@@ -13,7 +13,6 @@ from rich.console import Console
 
 from export import run
 from export.bundle import export_bundle
-from export.errors import ExportError
 from runtime.bundle import read
 from runtime.service import Options, Service
 from tests.builders import build_parser
@@ -21,6 +20,7 @@ from text.batch import collate
 from text.parse import ParseJob, Parser
 from training import checkpoint, loop
 from training.config import RunConfig
+from training.errors import RunMissing
 from training.loop import Paths
 
 GOOD, BAD = ("good", "lovely", "fine"), ("bad", "awful", "dull")
@@ -106,5 +106,5 @@ def test_a_run_that_has_not_ended_is_refused(tmp_path: Path, missing: str) -> No
     if missing != checkpoint.RECORD:
         config = {"task": "sst2", "encoder": {"name": "ms-san"}, "licence": "none"}
         (tmp_path / checkpoint.RECORD).write_text(json.dumps({"config": config}))
-    with pytest.raises(ExportError, match=missing):
+    with pytest.raises(RunMissing, match=missing):
         run.read(tmp_path)

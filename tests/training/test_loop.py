@@ -9,7 +9,7 @@ import torch
 from rich.console import Console
 
 from tests.builders import BuiltParser
-from training import checkpoint, loop
+from training import checkpoint, data, loop
 from training.config import EncoderConfig, OptimiserConfig, RunConfig
 from training.data import Parsed
 from training.errors import ConfigError
@@ -76,11 +76,10 @@ def test_only_an_encoder_of_trees_has_its_texts_parsed(
     tree: bool,
 ) -> None:
     asked = []
-    parse = loop.parse
 
     def listening(*args: Any, **options: Any) -> Parsed:
         asked.append(options["tree"])
-        return parse(*args, **options)
+        return data.parse(*args, **options)
 
     monkeypatch.setattr(loop, "parse", listening)
     short = config.model_copy(update={"epochs": 1, "encoder": EncoderConfig(name=encoder)})

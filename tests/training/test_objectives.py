@@ -30,7 +30,9 @@ def made(kind: Kind, config: RunConfig) -> tuple[Objective, Model]:
     torch.manual_seed(0)
     table = torch.from_numpy(word_table(dimension=config.words.dim))
     model = make_model(config, kind, len(LABELS.get(kind, ())), table).eval()
-    return objective(kind, config, Path("cache")), model
+    classes = len(LABELS.get(kind, ()))
+    made = objective(kind, config, classes=classes, pipeline="none", cache=Path("cache"))
+    return made, model
 
 
 def sides(count: int, rows: int = 5) -> list[Batch]:

@@ -1,0 +1,92 @@
+"""A run that learns from the answers of another."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+
+from text.parse import ParseJob, Parser
+from training import checkpoint, loop
+from training.config import RunConfig, TeacherConfig
+from training.errors import ConfigError, RunMissing
+from training.loop import Paths
+from training.objectives import objective
+from training.restore import restore
+from training.tasks import get
+from training.tasks.base import Example
+from training.teaching import probabilities
+
+
+@pytest.fixture
+def teacher(config: RunConfig, paths: Paths) -> Path:
+    longer = config.model_copy(update={"epochs": 12, "patience": 12})
+    loop.train(longer, paths, resume=False, console=Console(file=io.StringIO()))
+    return paths.run
+
+
+def test_targets_are_the_label_and_the_teacher_s_answer_mixed(
+    teacher: Path, config: RunConfig, paths: Paths, tmp_path: Path
+) -> None:
+    examples = [
+        Example(("a movie is good",), 1),
+        Example((" ",), 0),  # nothing to read: the teacher does not know
+        Example(("a movie is awful and long",), 0),
+    ]
+    run = restore(teacher)
+    parser = Parser.load(paths.parser)
+    answers = []
+    for text in ("a movie is good", "a movie is awful and long"):
+        (parse,) = parser.parse([ParseJob(text, config.max_tokens, True)])
+        ids = torch.from_numpy(run.lexicon.sentence(parse.tokens, parse.heads).ids)[None]
+        vectors = run.model.sentence(
+            ids, torch.tensor([len(parse)]), torch.from_numpy(parse.heads)[None], torch.tensor(1.0)
+        )
+        answers.append(run.model.head(vectors).softmax(-1)[0].detach().numpy())
+    taught = config.model_copy(update={"teacher": TeacherConfig(run=teacher, weight=0.75)})
+    goal = objective(
+        "classification", taught, classes=2, pipeline=paths.parser, cache=tmp_path / "cache"
+    )
+    expected = [
+        [0.75 * answers[0][0], 0.25 + 0.75 * answers[0][1]],
+        [0.25 + 0.375, 0.375],
+        [0.25 + 0.75 * answers[1][0], 0.75 * answers[1][1]],
+    ]
+    np.testing.assert_allclose(goal.targets(examples), expected, atol=1e-6)
+    (kept,) = (tmp_path / "cache").glob("taught-*.npy")
+    before = kept.stat().st_mtime_ns
+    np.testing.assert_allclose(goal.targets(examples), expected, atol=1e-6)
+    assert kept.stat().st_mtime_ns == before
+
+
+def test_a_pupil_learns_from_wrong_labels_what_its_teacher_knows(
+    teacher: Path, config: RunConfig, paths: Paths, tmp_path: Path
+) -> None:
+    """With all the weight on the teacher the labels say nothing."""
+    task = get(config.task)
+    right = task.train[0].read(paths.data)
+    answers = probabilities(
+        teacher, right, classes=2, pipeline=paths.parser, cache=tmp_path / "cache"
+    )
+    wrong = [Example(one.texts, 1 - one.label) for one in right]
+    taught = config.model_copy(
+        update={"teacher": TeacherConfig(run=teacher, weight=1), "epochs": 40, "patience": 40}
+    )
+    goal = objective(
+        "classification", taught, classes=2, pipeline=paths.parser, cache=tmp_path / "cache"
+    )
+    np.testing.assert_allclose(goal.targets(wrong), answers, atol=1e-6)
+    pupil = Paths(tmp_path / "pupil", paths.data, paths.parser, paths.cache, paths.config)
+    record = loop.train(taught, pupil, resume=False, console=Console(file=io.StringIO()))
+    assert record["dev"]["value"] == 1.0
+    assert record["config"]["teacher"] == {"run": str(teacher), "weight": 1.0}
+
+
+def test_a_teacher_that_cannot_teach_is_refused(teacher: Path, paths: Paths) -> None:
+    with pytest.raises(ConfigError, match=r"teacher\.run: .* knows 2 classes, not 3"):
+        probabilities(teacher, [], classes=3, pipeline=paths.parser, cache=paths.cache)
+    (teacher / checkpoint.RECORD).unlink()
+    with pytest.raises(RunMissing, match=r"holds no run\.json: train first"):
+        probabilities(teacher, [], classes=2, pipeline=paths.parser, cache=paths.cache)

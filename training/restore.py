@@ -1,0 +1,54 @@
+"""A run's folder -> the model with its best weights."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from text.pieces import Lexicon, Pieces
+from text.vocab import Vocab
+from training import checkpoint, transformer
+from training.config import RunConfig
+from training.errors import RunMissing
+from training.model import Model, make_model
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a finished run has left: its record, how it reads words, and its best model, in evaluation mode."""
+
+    config: RunConfig
+    record: dict[str, Any]
+    lexicon: Lexicon
+    model: Model
+
+
+def restore(folder: Path) -> Run:
+    """Raises RunMissing where the run has not ended."""
+    for name in (checkpoint.RECORD, checkpoint.BEST):
+        _check(folder, name)
+    record = json.loads((folder / checkpoint.RECORD).read_text(encoding="utf-8"))
+    config = RunConfig.model_validate(record["config"])
+    lexicon, words = _words(folder, config)
+    model = make_model(config, record["kind"], len(record["labels"]), words)
+    model.load_state_dict(checkpoint.load(folder / checkpoint.BEST))
+    return Run(config, record, lexicon, model.eval())
+
+
+def _check(folder: Path, name: str) -> None:
+    if not (folder / name).is_file():
+        raise RunMissing(f"{folder} holds no {name}: train first, or go on with --resume")
+
+
+def _words(folder: Path, config: RunConfig) -> tuple[Lexicon, torch.Tensor | nn.Module]:
+    """The run's vocabulary, and a table or a transformer whose weights are still to be loaded."""
+    if config.transformer:
+        _check(folder, checkpoint.TOKENIZER)
+        module, _ = transformer.load(config.transformer)
+        return Pieces.load(folder / checkpoint.TOKENIZER), module
+    _check(folder, checkpoint.VOCAB)
+    vocab = Vocab.load(folder / checkpoint.VOCAB)
+    return vocab, torch.zeros(len(vocab), config.words.dim)

@@ -1,0 +1,74 @@
+"""Distillation of a classifier (Hinton, Vinyals and Dean 2015): the answers of a finished run as targets."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from rich.progress import track
+
+from models.registry import reads_trees
+from text.parse import Parser
+from training import checkpoint
+from training.data import Examples, parse
+from training.errors import ConfigError
+from training.files import write_whole
+from training.restore import Run, restore
+from training.tasks.base import Example
+
+BATCH = 256
+
+
+def probabilities(
+    folder: Path, examples: Sequence[Example], *, classes: int, pipeline: str, cache: Path
+) -> npt.NDArray[np.float32]:
+    """(N, classes) what the run's best model answers; kept, so that a broken run goes on behind them.
+
+    A text that the teacher cannot read whole counts as equally likely in every class. Raises
+    RunMissing, and ConfigError where the teacher knows other classes.
+    """
+    run = restore(folder)
+    if len(run.record["labels"]) != classes:
+        raise ConfigError(
+            f"teacher.run: {folder} knows {len(run.record['labels'])} classes, not {classes}"
+        )
+    digest = hashlib.sha256((folder / checkpoint.BEST).read_bytes())
+    for example in examples:
+        digest.update("\0".join(example.texts).encode() + b"\0\0")
+    kept = cache / f"taught-{digest.hexdigest()[:24]}.npy"
+    if not kept.exists():
+        answers = _answer(run, examples, classes=classes, pipeline=pipeline, cache=cache)
+        write_whole(kept, lambda part: _save(part, answers))
+    loaded: npt.NDArray[np.float32] = np.load(kept)
+    return loaded
+
+
+def _answer(
+    run: Run, examples: Sequence[Example], *, classes: int, pipeline: str, cache: Path
+) -> npt.NDArray[np.float32]:
+    config = run.config
+    parsed = parse(
+        [text for example in examples for text in example.texts],
+        pipeline=pipeline,
+        fingerprint=Parser.load(pipeline).fingerprint,
+        max_tokens=config.max_tokens,
+        tree=reads_trees(config.encoder.name, config.encoder_keywords()),
+        cache_dir=cache,
+    )
+    rows = parsed.rows(run.lexicon)
+    places = [i for i, one in enumerate(examples) if all(text in rows.index for text in one.texts)]
+    readable = Examples.of([examples[i] for i in places], rows, lambda _: np.array(places))
+    answers = np.full((len(examples), classes), 1 / classes, np.float32)
+    half = config.optimiser.precision == "bfloat16"
+    batches = readable.batches(BATCH, None)
+    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=half):
+        for sides, group in track(batches, "teaching", -(-len(readable) // BATCH), transient=True):
+            answers[group] = run.model(sides).float().softmax(-1).numpy()
+    return answers
+
+
+def _save(path: Path, answers: npt.NDArray[np.float32]) -> None:
+    with path.open("wb") as out:  # given a name, numpy would append .npy to it
+        np.save(out, answers)
