@@ -10,7 +10,7 @@ from pathlib import Path
 
 from training.errors import DataError
 from training.tasks.base import Example, Source, Task, find, lines, records
-from training.tasks.nli import LABELS
+from training.tasks.nli import LABELS, SNLI_TRAIN
 
 LICENCE = "CC BY-NC-SA 3.0"
 SITE = "https://zenodo.org/records/2787612 (SICK.zip)"
@@ -58,6 +58,7 @@ TASKS = (
         train=(RELATEDNESS["train"],),
         dev=RELATEDNESS["dev"],
         test=RELATEDNESS["test"],
+        background=(SNLI_TRAIN,),
     ),
     Task(
         name="sick-entailment",
@@ -66,5 +67,6 @@ TASKS = (
         train=(ENTAILMENT["train"],),
         dev=ENTAILMENT["dev"],
         test=ENTAILMENT["test"],
+        background=(SNLI_TRAIN,),
     ),
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 from training.tasks.base import Example, Reader, Source, Task, find
 from training.tasks.division import held_out
 from training.tasks.labelled import UNSTATED, examples, json_lines, label_first
+from training.tasks.nli import MNLI_TRAIN, SNLI_TRAIN
 
 LABELS = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 
@@ -34,5 +35,6 @@ TASKS = (
         train=(Source("trec", UNSTATED, "whole, but for the tenth that is dev", TRAIN),),
         dev=Source("trec", UNSTATED, "a tenth of the official train split", DEV),
         test=Source("trec", UNSTATED, "whole; 11 of its 500 questions stand in train too", TEST),
+        background=(MNLI_TRAIN, SNLI_TRAIN),
     ),
 )
