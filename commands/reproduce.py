@@ -45,7 +45,7 @@ def _run(row: RowConfig, config: RunConfig, paths: Paths, console: Console) -> d
         scores = measure(tasks.get(config.task), "test", paths.data, predictor)
     return {
         "row": row.name,
-        "config": config.model_dump(),
+        "config": config.model_dump(mode="json"),
         "parameters": card.encoder.parameters,
         "epochs": trained["epochs"],
         "dev": trained["dev"],
