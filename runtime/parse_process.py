@@ -11,7 +11,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,7 @@ class Ready:
 
     name: str
     fingerprint: str
+    tokenizer: bytes = field(repr=False)  # see Parser.tokenizer
 
 
 class ParseProcess:
@@ -119,7 +120,7 @@ def _main(pipe: "Connection[Any, Any]", pipeline: str) -> None:
         pipe.send(str(error))
         return
     try:
-        pipe.send(Ready(parser.name, parser.fingerprint))
+        pipe.send(Ready(parser.name, parser.fingerprint, parser.tokenizer()))
         while True:
             pipe.send(_parse(parser, pipe.recv()))
     except (EOFError, BrokenPipeError, ConnectionResetError):

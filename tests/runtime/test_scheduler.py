@@ -16,7 +16,7 @@ from runtime.card import Card
 from runtime.errors import InferenceFailed, Unavailable
 from runtime.observer import NoObserver
 from runtime.scheduler import BUDGET, CUDA_BUDGET, WINDOW, Encoder, Scheduler
-from runtime.session import CPU, CUDA, SessionThread
+from runtime.session import CPU, CUDA, SessionThreads
 from text.batch import Sentence
 
 pytestmark = pytest.mark.anyio
@@ -89,7 +89,7 @@ def encoder(session: HeldSession, cost: str = "linear", name: str = "tiny") -> E
 
 @asynccontextmanager
 async def started(observer: NoObserver | None = None) -> AsyncIterator[Scheduler]:
-    thread = SessionThread()
+    thread = SessionThreads()
     scheduler = Scheduler(thread, observer or NoObserver())
     scheduler.start()
     try:
