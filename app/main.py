@@ -14,6 +14,7 @@ from app import compare, control, errors, explain, openai, playground, predict, 
 from app.cross_origin import CrossOrigin
 from app.metrics import Metrics
 from app.middleware import ApiKey, BodyLimit, Head, Recorded
+from app.requests import Work
 from app.settings import Settings
 from app.tracing import Tracing
 from runtime.cores import usable_cores
@@ -104,6 +105,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.router.routes.extend(playground.FILES)
     errors.install(app)
     # The last one added is the outermost.
+    app.add_middleware(Work, routers=ROUTERS)
     app.add_middleware(Head)
     app.add_middleware(BodyLimit, limit=settings.max_body_bytes)
     if settings.api_key is not None:

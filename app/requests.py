@@ -2,28 +2,63 @@
 
 import asyncio
 import contextlib
+import inspect
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from typing import Any, NoReturn
 
 import orjson
-from fastapi import Request
+from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
+from pydantic import TypeAdapter, ValidationError
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
-from starlette.types import Receive
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from app import errors, record
 from app.errors import MalformedBody
 from app.middleware import GONE
-from runtime.errors import TimedOut
+from runtime.errors import RequestError, TimedOut
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+WATCHED_FROM = 0.05
+"""Seconds a request has lasted when we begin to see whether its client is still there."""
+
+
+class Work:
+    """Calls the handler of a WorkRoute by its path. All other requests go on to FastAPI, whose own
+    way to a handler takes several times as long; its routes of work are there to be documented."""
+
+    def __init__(self, app: ASGIApp, *, routers: Iterable[APIRouter]) -> None:
+        self._app = app
+        self._handlers = {
+            route.path: route.get_route_handler()
+            for router in routers
+            for route in router.routes
+            if isinstance(route, WorkRoute)
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        handle = self._handlers.get(scope["path"]) if scope["type"] == "http" else None
+        if handle is None or scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        try:
+            response = await handle(Request(scope, receive))
+        except RequestError as error:
+            response = errors.respond(record.of(scope), error)
+        await response(scope, receive, send)
 
 
 class WorkRoute(APIRoute):
-    """Reads the body with orjson, gives up at the time limit, and drops the work of a client
-    that goes away: in both cases by cancelling the handler, which frees what it queued."""
+    """A route whose endpoint takes `body` and `request`. Reads the body with orjson, gives up at the
+    time limit, and drops the work of a client that goes away: in both cases by cancelling the
+    endpoint, which frees what it queued."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
+    def get_route_handler(self) -> Handler:
+        endpoint = self.endpoint
+        body = TypeAdapter(inspect.signature(endpoint).parameters["body"].annotation)
 
         async def handler(request: Request) -> Response:
             limit: float = request.app.state.settings.request_timeout
@@ -31,9 +66,10 @@ class WorkRoute(APIRoute):
             gone = asyncio.Event()
             try:
                 async with asyncio.timeout(limit) as deadline:
-                    await request.json()
-                    async with _watch(request.receive, gone, deadline):
-                        return await handle(request)
+                    fields = _validated(body, await request.json())
+                    with _watch(request.receive, gone, deadline):
+                        answer: Response = await endpoint(fields, request)
+                        return answer
             except ClientDisconnect:  # before the body's end
                 return Response(status_code=GONE)
             except TimeoutError:
@@ -46,6 +82,14 @@ class WorkRoute(APIRoute):
                 ) from None
 
         return handler
+
+
+def _validated(body: TypeAdapter[Any], value: object) -> Any:
+    """Raises BadInput in the words of the first complaint."""
+    try:
+        return body.validate_python(value)
+    except ValidationError as error:
+        raise errors.bad_input(error.errors(include_url=False)) from None
 
 
 class JSONRequest(Request):
@@ -93,20 +137,23 @@ def _finite(digits: str) -> float:
     return number
 
 
-@contextlib.asynccontextmanager
-async def _watch(
-    receive: Receive, gone: asyncio.Event, deadline: asyncio.Timeout
-) -> AsyncIterator[None]:
+@contextlib.contextmanager
+def _watch(receive: Receive, gone: asyncio.Event, deadline: asyncio.Timeout) -> Iterator[None]:
     """While inside, a client that goes away sets `gone` and moves the deadline to now."""
+    loop = asyncio.get_running_loop()
+    watchers: list[asyncio.Task[None]] = []
 
     async def wait() -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
         gone.set()
-        deadline.reschedule(asyncio.get_running_loop().time())
+        deadline.reschedule(loop.time())
 
-    watcher = asyncio.create_task(wait())
+    # Most requests have been answered before a watcher is worth its cost.
+    timer = loop.call_later(WATCHED_FROM, lambda: watchers.append(loop.create_task(wait())))
     try:
         yield
     finally:
-        watcher.cancel()
+        timer.cancel()
+        for watcher in watchers:
+            watcher.cancel()
