@@ -53,7 +53,9 @@ class Metrics:
         def gauge(name: str, help: str, *labels: str) -> Series[Gauge]:
             return Series(Gauge(f"heedful_{name}", help, labels, registry=registry))
 
-        def histogram(name: str, help: str, buckets: tuple[float, ...], *labels: str) -> Series[Histogram]:
+        def histogram(
+            name: str, help: str, buckets: tuple[float, ...], *labels: str
+        ) -> Series[Histogram]:
             return Series(
                 Histogram(f"heedful_{name}", help, labels, buckets=buckets, registry=registry)
             )

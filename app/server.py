@@ -94,6 +94,7 @@ def serve(settings: Settings) -> None:
         http=Protocol,
         log_config=None,
         access_log=False,
+        proxy_headers=False,  # nothing here asks who the client is
         ws="none",
         server_header=False,
         timeout_graceful_shutdown=LAST_WRITES,

@@ -214,8 +214,8 @@ class Scheduler:
         self.failures.pop(encoder.card.name, None)
         for call in calls:
             call.seconds += seconds
-        for group, vector in zip(groups, vectors, strict=True):
-            usable = np.isfinite(vector).all()
+        finite = np.isfinite(vectors).all(axis=1)
+        for group, vector, usable in zip(groups, vectors, finite, strict=True):
             for ticket in group:
                 if usable:
                     ticket.call.put(ticket.row, vector)

@@ -27,6 +27,7 @@ from runtime.cores import usable_cores
 from runtime.errors import Overloaded, StartupError, Unavailable
 from runtime.explain import Asked, Explained, check_length, check_priors, explain, explainer_of
 from runtime.loader import Loader, Reloaded
+from runtime.memory import give_back
 from runtime.model import Model
 from runtime.observer import NoObserver, Observer
 from runtime.parse_process import Ready
@@ -124,16 +125,20 @@ class Service:
         Raises StartupError, or one of its kinds; nothing is left running then.
         """
         async with self._changing:
+            parsers = asyncio.create_task(self._pool.start())
             try:
                 self._catalogue = await self._loader.load()
-                self._parser = await self._pool.start()
+                self._parser = await parsers
                 await self._parses.start(self._parser.tokenizer)
                 for model in self._catalogue.models.values():
                     check_parser(model.card, self._parser)
                 for model in self._catalogue.models.values():
                     await model.warm(self._encoders)
                 self._scheduler.start()
+                await asyncio.to_thread(give_back)
             except BaseException:
+                parsers.cancel()
+                await asyncio.gather(parsers, return_exceptions=True)
                 await self.stop(grace=0)
                 raise
             self._state = "started"
@@ -149,6 +154,7 @@ class Service:
                 raise Unavailable(f"the service is {self._state}: it loads no models")
             self._catalogue, done = await self._loader.reload(self._catalogue, self._parser)
             self.refused = done.refused
+            await asyncio.to_thread(give_back)
             return done
 
     async def stop(self, grace: float) -> None:
@@ -406,13 +412,18 @@ class _Read:
         texts_per_input: int = 1,
     ) -> Result[T]:
         queue, inference = (encoded.queue, encoded.inference) if encoded else (0.0, 0.0)
-        cut = np.array([parse.cut for parse in self.parses]).reshape(-1, texts_per_input)
+        cut = [parse.cut for parse in self.parses]
         return Result(
             value=value,
             card=self.card,
             timing=Timing(self.seconds, queue, inference + head_seconds),
-            inputs=len(cut),
-            truncated=int(cut.any(axis=1).sum()),
+            inputs=len(cut) // texts_per_input,
+            truncated=sum(
+                any(cut[i : i + texts_per_input]) for i in range(0, len(cut), texts_per_input)
+            ),
             tokens=sum(map(len, self.sentences)),
-            unknown=sum(int((~self.vocab.known(sentence)).sum()) for sentence in self.sentences),
+            unknown=sum(
+                len(sentence) - np.count_nonzero(self.vocab.known(sentence))
+                for sentence in self.sentences
+            ),
         )

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+import text.lean  # noqa: F401  # before spaCy  # isort: skip
+
 import numpy as np
 import numpy.typing as npt
 import spacy
@@ -129,13 +131,15 @@ def fingerprint(folder: Path) -> str:
 
 
 def _to_parse(job: ParseJob, reading: Reading, tree: Doc | None = None) -> Parse:
-    doc = reading.doc
+    spans = zip(reading.starts.tolist(), reading.stops.tolist(), strict=True)
     return Parse(
         text=job.text,
-        tokens=tuple([token.text for token in doc]),
+        tokens=tuple([job.text[start:stop] for start, stop in spans]),
         starts=reading.starts,
         stops=reading.stops,
-        heads=np.arange(len(doc)) if tree is None else _ints(token.head.i for token in tree),
+        heads=np.arange(len(reading.starts))
+        if tree is None
+        else _ints(token.head.i for token in tree),
         deps=() if tree is None else tuple([token.dep_ for token in tree]),
         cut=reading.cut,
     )
