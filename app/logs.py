@@ -14,7 +14,7 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 def configure(shape: Literal["text", "json"]) -> None:
     """Send every log line of this process to stderr in the one shape."""
     # What no line shows is not looked up: the caller, the thread, the process.
-    logging._srcfile = None  # type: ignore[attr-defined]  # as logging's documentation has it
+    logging._srcfile = None  # as logging's documentation has it
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging.config.dictConfig(
         {

@@ -1,6 +1,7 @@
-"""Memory that was needed once."""
+"""What a process that has loaded its models and parsers does before it serves."""
 
 import ctypes
+import gc
 
 
 def give_back() -> None:
@@ -8,3 +9,9 @@ def give_back() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc alone
     if trim:
         trim(0)
+
+
+def settle() -> None:
+    """Let the collector pass over what there is now: to look through it stops every thread, and it stays."""
+    gc.collect()
+    gc.freeze()

@@ -111,7 +111,7 @@ def _main(pipe: "Connection[Any, Any]", pipeline: str) -> None:
         signal.signal(number, signal.SIG_IGN)
     for variable in THREADS:  # read when numpy is loaded, which is why the import stands here
         os.environ[variable] = "1"
-    from runtime.memory import give_back
+    from runtime.memory import give_back, settle
     from text.errors import ParserError
     from text.parse import Parser
 
@@ -120,6 +120,7 @@ def _main(pipe: "Connection[Any, Any]", pipeline: str) -> None:
     except ParserError as error:
         pipe.send(str(error))
         return
+    settle()
     give_back()
     try:
         pipe.send(Ready(parser.name, parser.fingerprint, parser.tokenizer()))
