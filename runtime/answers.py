@@ -58,8 +58,9 @@ def normalise(
             raise BadInput(message, param="dimensions")
         vectors = vectors[:, :dimensions]
     wide = vectors.astype(np.float64)  # squares of the largest float32 values stay finite
-    norms = np.linalg.norm(wide, axis=1, keepdims=True)
-    return (wide / np.where(norms > 0, norms, 1.0)).astype(np.float32)
+    norms = np.sqrt(np.einsum("nd,nd->n", wide, wide))
+    norms[norms == 0] = 1.0
+    return (wide / norms[:, None]).astype(np.float32)
 
 
 def softmax(logits: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

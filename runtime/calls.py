@@ -80,10 +80,12 @@ class FairQueue(Generic[W, R]):
             self._calls[call] = None
             self._rows += len(call.work)
 
-    def take(self, budget: float, cost: Callable[[W], float]) -> list[Ticket[W, R]]:
-        """Rows that cost at most `budget` together; the first is taken whatever it costs."""
+    def take(
+        self, budget: float, cost: Callable[[W], float], most: int | None = None
+    ) -> list[Ticket[W, R]]:
+        """Rows, `most` at most, that cost at most `budget` together; the first whatever it costs."""
         tickets: list[Ticket[W, R]] = []
-        while self._calls:
+        while self._calls and len(tickets) != most:
             call = next(iter(self._calls))
             if call.over:
                 self.discard(call)

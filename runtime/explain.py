@@ -12,7 +12,7 @@ from runtime.errors import BadInput
 from runtime.explainer import Explainer, Explanation, Floats
 from runtime.graphs import head_inputs
 from runtime.model import Model
-from runtime.session import SessionThread
+from runtime.session import SessionThreads
 from text.batch import Sentence, collate
 from text.parse import Parse
 from text.trees import drop
@@ -108,7 +108,7 @@ def check_length(model: Model, parse: Parse, param: str) -> None:
 
 
 async def explain(
-    model: Model, thread: SessionThread, parses: Sequence[Parse], asked: Asked
+    model: Model, thread: SessionThreads, parses: Sequence[Parse], asked: Asked
 ) -> Explained:
     """Explain a sentence, or the two of a pair. Raises InferenceFailed."""
     asking = _Asking(model, thread, asked)
@@ -141,7 +141,7 @@ async def explain(
 class _Asking:
     """The model under the priors of one request."""
 
-    def __init__(self, model: Model, thread: SessionThread, asked: Asked) -> None:
+    def __init__(self, model: Model, thread: SessionThreads, asked: Asked) -> None:
         self.explainer = explainer_of(model)
         self.priors = {name: asked.priors.get(name, True) for name in self.explainer.priors}
         self.alpha = model.card.alpha if asked.alpha is None else asked.alpha

@@ -12,7 +12,7 @@ from runtime.catalogue import Catalogue, check_parser
 from runtime.errors import BundleError, InferenceFailed, ProviderError, StartupError
 from runtime.model import Model
 from runtime.parse_process import Ready
-from runtime.session import Device, SessionThread
+from runtime.session import Device, SessionThreads
 
 SWAP_SECONDS = 0.2
 """A bundle that is being replaced is nowhere between two renames: who misses one looks again."""
@@ -32,7 +32,7 @@ class Reloaded:
 class Loader:
     """Reads the bundles of one folder. Files are read and graphs optimised in threads."""
 
-    def __init__(self, folder: Path, device: Device, threads: int, warm_in: SessionThread) -> None:
+    def __init__(self, folder: Path, device: Device, threads: int, warm_in: SessionThreads) -> None:
         self._folder = folder
         self._device = device
         self._threads = threads

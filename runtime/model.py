@@ -8,7 +8,7 @@ from runtime.errors import InferenceFailed
 from runtime.explainer import Explainer
 from runtime.graphs import encoder_feeds, head_inputs
 from runtime.scheduler import Encoder, Vectors
-from runtime.session import Device, OrtSession, SessionThread
+from runtime.session import Device, OrtSession, SessionThreads
 from text.batch import Sentence, collate
 from text.parse import Parse
 from text.trees import first
@@ -32,7 +32,7 @@ class Model:
         if bundle.card.kind != "embedding":
             self._head = OrtSession(bundle.files[HEAD], device, threads)
 
-    async def warm(self, thread: SessionThread) -> None:
+    async def warm(self, thread: SessionThreads) -> None:
         """Run a ladder of shapes, so that no request is the first to meet a shape."""
         for length in sorted({min(length, self.card.max_tokens) for length in LADDER}):
             sentence = self.vocab.sentence(["a"] * length, np.arange(length))
@@ -51,7 +51,7 @@ class Model:
         return self.vocab.sentence(parse.tokens, parse.heads)
 
     async def logits(
-        self, thread: SessionThread, *sides: Vectors
+        self, thread: SessionThreads, *sides: Vectors
     ) -> tuple[npt.NDArray[np.float32], float]:
         """The head's (N, C) over (N, D) vectors, a sentence's or a pair's two, and its seconds.
 

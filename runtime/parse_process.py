@@ -11,7 +11,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,7 @@ class Ready:
 
     name: str
     fingerprint: str
+    tokenizer: bytes = field(repr=False)  # see Parser.tokenizer
 
 
 class ParseProcess:
@@ -110,6 +111,7 @@ def _main(pipe: "Connection[Any, Any]", pipeline: str) -> None:
         signal.signal(number, signal.SIG_IGN)
     for variable in THREADS:  # read when numpy is loaded, which is why the import stands here
         os.environ[variable] = "1"
+    from runtime.memory import give_back, settle
     from text.errors import ParserError
     from text.parse import Parser
 
@@ -118,8 +120,10 @@ def _main(pipe: "Connection[Any, Any]", pipeline: str) -> None:
     except ParserError as error:
         pipe.send(str(error))
         return
+    settle()
+    give_back()
     try:
-        pipe.send(Ready(parser.name, parser.fingerprint))
+        pipe.send(Ready(parser.name, parser.fingerprint, parser.tokenizer()))
         while True:
             pipe.send(_parse(parser, pipe.recv()))
     except (EOFError, BrokenPipeError, ConnectionResetError):

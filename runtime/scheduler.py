@@ -1,8 +1,9 @@
 """Sentences of many requests -> batches -> vectors.
 
-When the session thread is free everything that waits is taken at once (no timer adds latency to an
-idle server), up to WINDOW batches' worth, a sentence from each request in turn. Equal sentences are
-encoded once. The rest is grouped by model and by length, under a budget of what a batch costs.
+When a session thread is free everything that waits is taken at once (no timer adds latency to an
+idle server), or its share where several are free, up to WINDOW batches' worth, a sentence from each
+request in turn. Equal sentences are encoded once. The rest is grouped by model and by length, under
+a budget of what a batch costs.
 
 When a batch fails one token is tried: it tells an input that the model cannot take from a session
 that does not run any more.
@@ -25,7 +26,7 @@ from runtime.card import Card
 from runtime.errors import InferenceFailed, Unavailable
 from runtime.graphs import encoder_feeds
 from runtime.observer import Observer
-from runtime.session import CUDA, Session, SessionThread
+from runtime.session import CUDA, Session, SessionThreads
 from text.batch import Sentence, collate, plan
 from text.vocab import UNKNOWN
 
@@ -87,28 +88,32 @@ class Encoded:
 
 
 class Scheduler:
-    """Batches every model's sentences and runs one batch at a time. For the event loop's thread."""
+    """Batches every model's sentences, for as many batches at a time as there are session threads.
 
-    def __init__(self, thread: SessionThread, observer: Observer, cache_items: int = 0) -> None:
-        self._thread = thread
+    For the event loop's thread.
+    """
+
+    def __init__(self, threads: SessionThreads, observer: Observer, cache_items: int = 0) -> None:
+        self._threads = threads
+        self._free = threads.size
         self._observer = observer
         self._cache: Cache[Key, Vectors] = Cache("vector", cache_items, _weigh, observer)
         self._queue: FairQueue[Work, Vectors] = FairQueue()
         self._open: set[Call[Work, Vectors]] = set()
-        self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._started = self._waking = False
+        self._serving: set[asyncio.Task[None]] = set()
         self.failures: dict[str, int] = {}
         """By model: how often in a row its session did not even run one token."""
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self._dispatch(), name="scheduler")
+        self._started = True
 
     async def stop(self) -> None:
         """Take no more; what is not done fails with Unavailable."""
-        task, self._task = self._task, None
-        if task:
+        self._started = False
+        for task in self._serving:
             task.cancel()
-            await asyncio.wait([task])
+        await asyncio.gather(*self._serving, return_exceptions=True)
         for call in self._open:
             call.fail(Unavailable("the service is shutting down"))
 
@@ -118,7 +123,7 @@ class Scheduler:
         A cancelled call's sentences are dropped unless their batch runs already. Raises
         InferenceFailed where a batch that held one of them failed, Unavailable when stopped.
         """
-        if self._task is None:
+        if not self._started:
             raise Unavailable("the service is shutting down")
         started = time.perf_counter()
         inference = 0.0
@@ -145,7 +150,7 @@ class Scheduler:
         self._open.add(call)
         self._queue.put(call)
         self._observer.queue("inference", len(self._queue))
-        self._wake.set()
+        self._wake()
         try:
             return await call.done, call.seconds
         finally:
@@ -153,16 +158,32 @@ class Scheduler:
             self._queue.discard(call)
             self._observer.queue("inference", len(self._queue))
 
-    async def _dispatch(self) -> None:
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            while tickets := self._queue.take(1.0, lambda work: work.share):
-                self._observer.queue("inference", len(self._queue))
-                await self._serve_all(tickets)
+    def _wake(self) -> None:
+        """Dispatch, when those who came at the same time have put their sentences too."""
+        if self._free and not self._waking:
+            self._waking = True
+            asyncio.get_running_loop().call_soon(self._dispatch)
+
+    def _dispatch(self) -> None:
+        """Give each free thread its share of what waits."""
+        self._waking = False
+        while self._started and self._free:
+            fair = math.ceil(len(self._queue) / self._free)
+            tickets = self._queue.take(1.0, lambda work: work.share, fair)
+            if not tickets:
+                break
+            self._observer.queue("inference", len(self._queue))
+            self._free -= 1
+            task = asyncio.create_task(self._serve_all(tickets))
+            self._serving.add(task)
+            task.add_done_callback(self._served)
+
+    def _served(self, task: asyncio.Task[None]) -> None:
+        self._serving.discard(task)
+        self._free += 1
+        self._dispatch()
 
     async def _serve_all(self, tickets: list[Ticket[Work, Vectors]]) -> None:
-        # Apart from the loop, whose frame would keep the last model's session alive while it waits.
         try:
             for encoder, groups in _by_encoder(tickets).items():
                 costs = [group[0].work.cost for group in groups]
@@ -184,7 +205,7 @@ class Scheduler:
         batch = collate([group[0].work.sentence for group in groups])
         feeds = encoder_feeds(encoder.card, batch)
         try:
-            vectors, seconds = await self._thread.run(encoder.session, feeds)
+            vectors, seconds = await self._threads.run(encoder.session, feeds)
         except InferenceFailed as error:
             for call in calls:
                 call.fail(InferenceFailed(str(error)))
@@ -193,8 +214,8 @@ class Scheduler:
         self.failures.pop(encoder.card.name, None)
         for call in calls:
             call.seconds += seconds
-        for group, vector in zip(groups, vectors, strict=True):
-            usable = np.isfinite(vector).all()
+        finite = np.isfinite(vectors).all(axis=1)
+        for group, vector, usable in zip(groups, vectors, finite, strict=True):
             for ticket in group:
                 if usable:
                     ticket.call.put(ticket.row, vector)
@@ -208,7 +229,7 @@ class Scheduler:
         name = encoder.card.name
         one = collate([Sentence(np.array([UNKNOWN]), np.array([0]))])
         try:
-            await self._thread.run(encoder.session, encoder_feeds(encoder.card, one))
+            await self._threads.run(encoder.session, encoder_feeds(encoder.card, one))
         except InferenceFailed:
             self.failures[name] = self.failures.get(name, 0) + 1
         else:

@@ -1,7 +1,6 @@
 """The service: texts in, vectors and probabilities out. HTTP and the command line stand on it."""
 
 import asyncio
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -21,7 +20,6 @@ from runtime.answers import (
     normalise,
     softmax,
 )
-from runtime.cache import Cache
 from runtime.card import Card
 from runtime.catalogue import Catalogue, Task, check_parser
 from runtime.checks import check_count, check_parse, check_texts
@@ -29,11 +27,13 @@ from runtime.cores import usable_cores
 from runtime.errors import Overloaded, StartupError, Unavailable
 from runtime.explain import Asked, Explained, check_length, check_priors, explain, explainer_of
 from runtime.loader import Loader, Reloaded
+from runtime.memory import give_back
 from runtime.model import Model
 from runtime.observer import NoObserver, Observer
 from runtime.parse_process import Ready
+from runtime.parses import Parses
 from runtime.scheduler import Encoded, Scheduler
-from runtime.session import STUCK_SECONDS, Device, SessionThread
+from runtime.session import STUCK_SECONDS, Device, SessionThreads, division
 from runtime.workers import FAILURES, ParsePool
 from text.batch import Sentence
 from text.parse import Parse, ParseJob
@@ -53,7 +53,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-_Job = tuple[str, int, bool]  # a ParseJob's fields: a tuple is hashed ten times as fast
 Item = str | Parse
 """A text, or a tree that is given in its place and is read as it is."""
 
@@ -93,14 +92,13 @@ class Service:
         self._observer = observer or NoObserver()
         pipeline = options.parser or options.models / "parser"
         self._pool = ParsePool(pipeline, options.parse_workers, self._observer)
-        self._encoders = SessionThread()
-        self._heads = SessionThread()  # of its own: a head is small, and waits for no batch
-        self._explainers = SessionThread(NICENESS)
+        at_a_time, threads = division(options.device, options.threads)
+        self._encoders = SessionThreads(at_a_time)
+        self._heads = SessionThreads()  # of its own: a head is small, and waits for no batch
+        self._explainers = SessionThreads(niceness=NICENESS)
         self._scheduler = Scheduler(self._encoders, self._observer, options.cache_items)
-        self._parses: Cache[_Job, Parse] = Cache(
-            "parse", options.cache_items, _weigh, self._observer
-        )
-        self._loader = Loader(options.models, options.device, options.threads, self._encoders)
+        self._parses = Parses(self._pool, options.cache_items, self._observer)
+        self._loader = Loader(options.models, options.device, threads, self._encoders)
         self._catalogue = Catalogue({})
         self._parser: Ready
         self._changing = asyncio.Lock()  # held while models are loaded
@@ -127,15 +125,20 @@ class Service:
         Raises StartupError, or one of its kinds; nothing is left running then.
         """
         async with self._changing:
+            parsers = asyncio.create_task(self._pool.start())
             try:
                 self._catalogue = await self._loader.load()
-                self._parser = await self._pool.start()
+                self._parser = await parsers
+                await self._parses.start(self._parser.tokenizer)
                 for model in self._catalogue.models.values():
                     check_parser(model.card, self._parser)
                 for model in self._catalogue.models.values():
                     await model.warm(self._encoders)
                 self._scheduler.start()
+                await asyncio.to_thread(give_back)
             except BaseException:
+                parsers.cancel()
+                await asyncio.gather(parsers, return_exceptions=True)
                 await self.stop(grace=0)
                 raise
             self._state = "started"
@@ -151,6 +154,7 @@ class Service:
                 raise Unavailable(f"the service is {self._state}: it loads no models")
             self._catalogue, done = await self._loader.reload(self._catalogue, self._parser)
             self.refused = done.refused
+            await asyncio.to_thread(give_back)
             return done
 
     async def stop(self, grace: float) -> None:
@@ -344,26 +348,13 @@ class Service:
         started = time.perf_counter()
         most = min(card.max_tokens, most or card.max_tokens)
         jobs = [ParseJob(item, most, tree or card.tree) for item in items if isinstance(item, str)]
-        parsed = iter(await self._parse(jobs))
+        parsed = iter(await self._parses.get(jobs))
         parses = [next(parsed) if isinstance(item, str) else _cut(item, most) for item in items]
         parses = [model.fit(parse) for parse in parses]
         for parse, param in zip(parses, params, strict=True):
             check_parse(parse, param, card, model.vocab.limit, truncate=truncate)
         sentences = [model.sentence(parse) for parse in parses]
         return _Read(card, model.vocab, parses, sentences, time.perf_counter() - started)
-
-    async def _parse(self, jobs: Sequence[ParseJob]) -> list[Parse]:
-        """One parse a job, in order; equal jobs are done once."""
-
-        async def make(rows: list[int]) -> list[Parse]:
-            parses = await self._pool.parse([jobs[row] for row in rows])
-            for parse in parses:  # several requests may hold it
-                for array in (parse.starts, parse.stops, parse.heads):
-                    array.flags.writeable = False
-            return parses
-
-        keys = [(job.text, job.max_tokens, job.tree) for job in jobs]
-        return await self._parses.get(keys, make)
 
     def _check_inputs(self, texts: Sequence[Item]) -> list[str]:
         """Check them, and give the name of each one's field."""
@@ -396,11 +387,6 @@ def _cut(parse: Parse, most: int) -> Parse:
     return parse if len(parse) <= most else first(parse, most)
 
 
-def _weigh(job: _Job, parse: Parse) -> int:
-    """Bytes, about: key and parse each hold the text; what Python's objects need was measured."""
-    return 2 * sys.getsizeof(job[0]) + 700 + 130 * len(parse)
-
-
 @dataclass(frozen=True, slots=True)
 class _Read:
     """A request's texts, parsed."""
@@ -426,13 +412,18 @@ class _Read:
         texts_per_input: int = 1,
     ) -> Result[T]:
         queue, inference = (encoded.queue, encoded.inference) if encoded else (0.0, 0.0)
-        cut = np.array([parse.cut for parse in self.parses]).reshape(-1, texts_per_input)
+        cut = [parse.cut for parse in self.parses]
         return Result(
             value=value,
             card=self.card,
             timing=Timing(self.seconds, queue, inference + head_seconds),
-            inputs=len(cut),
-            truncated=int(cut.any(axis=1).sum()),
+            inputs=len(cut) // texts_per_input,
+            truncated=sum(
+                any(cut[i : i + texts_per_input]) for i in range(0, len(cut), texts_per_input)
+            ),
             tokens=sum(map(len, self.sentences)),
-            unknown=sum(int((~self.vocab.known(sentence)).sum()) for sentence in self.sentences),
+            unknown=sum(
+                len(sentence) - np.count_nonzero(self.vocab.known(sentence))
+                for sentence in self.sentences
+            ),
         )

@@ -83,23 +83,24 @@ class OrtSession:
         return output
 
 
-class SessionThread:
-    """One thread in which sessions run, one at a time.
+class SessionThreads:
+    """Threads in which sessions run, one batch in each at a time.
 
     The event loop stays free meanwhile: ONNX Runtime lets the interpreter's lock go.
     """
 
-    def __init__(self, niceness: int = 0) -> None:
-        """`niceness` lets the thread wait for others where processors are short."""
-        self._executor = ThreadPoolExecutor(1, "session", lambda: _be_nice(niceness))
+    def __init__(self, size: int = 1, niceness: int = 0) -> None:
+        """`niceness` lets the threads wait for others where processors are short."""
+        self.size = size
+        self._executor = ThreadPoolExecutor(size, "session", lambda: _be_nice(niceness))
         self._stopped = False
-        self._since: float | None = None  # when the run in progress began
+        self._since: dict[int, float] = {}  # by thread, when the run in progress began
 
     @property
     def stuck(self) -> bool:
         """Whether a run takes longer than any batch can."""
-        since = self._since
-        return since is not None and time.monotonic() - since > STUCK_SECONDS
+        now = time.monotonic()
+        return any(now - since > STUCK_SECONDS for since in list(self._since.values()))
 
     async def run(
         self, session: Session[T], feeds: Mapping[str, npt.NDArray[Any]]
@@ -115,21 +116,31 @@ class SessionThread:
             raise InferenceFailed("the model failed on this input") from error
 
     async def stop(self) -> None:
-        """Take no more, wait for what was taken unless it is stuck, and end the thread."""
+        """Take no more, wait for what was taken unless it is stuck, and end the threads."""
         self._stopped = True
         await asyncio.to_thread(self._executor.shutdown, wait=not self.stuck)
 
     def _timed(self, session: Session[T], feeds: Mapping[str, npt.NDArray[Any]]) -> tuple[T, float]:
-        self._since = started = time.monotonic()
+        thread = threading.get_ident()
+        self._since[thread] = started = time.monotonic()
         try:
             return session.run(feeds), time.monotonic() - started
         finally:
-            self._since = None
+            del self._since[thread]
 
 
 def _be_nice(niceness: int) -> None:
     if niceness:  # on Linux it is each thread's own
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
+
+
+def division(device: Device, threads: int) -> tuple[int, int]:
+    """`threads` of processors -> batches that run at a time, and the threads of each.
+
+    Batches side by side do twice the work of one batch on two processors, which is too small to be
+    divided well. A GPU takes one batch at a time, and large ones.
+    """
+    return (1, threads) if device != "cpu" and gpus() else (threads, 1)
 
 
 def session_options(threads: int) -> onnxruntime.SessionOptions:

@@ -1,29 +1,36 @@
 """Text -> Parse: tokens with character offsets and, where asked for, the tree (spaCy)."""
 
 import hashlib
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Self
+
+import text.lean  # noqa: F401  # before spaCy  # isort: skip
 
 import numpy as np
 import numpy.typing as npt
 import spacy
 from spacy.language import Language
+from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc
+from spacy.vocab import Vocab
 
 from text.errors import ParserError
+from text.reading import LONGEST_RUN, WINDOW, Reader, Reading
+
+__all__ = [
+    "LONGEST_RUN",
+    "WINDOW",
+    "Parse",
+    "ParseJob",
+    "Parser",
+    "Tokens",
+    "fingerprint",
+]
 
 Ints = npt.NDArray[np.int64]
-
-LONGEST_RUN = 500
-"""Characters without white space read as one piece: spaCy's tokenizer is quadratic in them."""
-WINDOW = 1024
-"""Characters tokenized at first; a longer text is read on only while it may still fit."""
-_RUN = re.compile(r"\S+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,7 @@ class Parser:
     def __init__(self, nlp: Language, name: str, fingerprint: str) -> None:
         self._nlp = nlp
         nlp.max_length = sys.maxsize  # spaCy counts characters, `parse` cuts behind tokens
+        self._reader = Reader(nlp.make_doc, nlp.vocab, nlp.memory_zone)
         self.name = name
         self.fingerprint = fingerprint
 
@@ -82,55 +90,35 @@ class Parser:
 
     def parse(self, jobs: Sequence[ParseJob]) -> list[Parse]:
         """One Parse a job, in order. A text that holds no token gives an empty one."""
-        with self._nlp.memory_zone():  # else the vocabulary keeps every new word for good
-            read = [self._read(job) for job in jobs]
+        with self._reader.zone():
+            read = [self._reader.read(job.text, job.max_tokens) for job in jobs]
             trees = self._nlp.pipe(
-                [doc for job, (doc, *_) in zip(jobs, read, strict=True) if job.tree]
+                [reading.doc for job, reading in zip(jobs, read, strict=True) if job.tree]
             )
             return [
-                _to_parse(job, next(trees) if job.tree else doc, runs, cut)
-                for job, (doc, runs, cut) in zip(jobs, read, strict=True)
+                _to_parse(job, reading, next(trees) if job.tree else None)
+                for job, reading in zip(jobs, read, strict=True)
             ]
 
-    def _read(self, job: ParseJob) -> tuple[Doc, "_Runs", bool]:
-        """At most `max_tokens` tokens of the text's beginning, and whether that is not all of it.
-
-        White space of any length becomes one blank, which spaCy makes no token of, as in the
-        treebanks that parsers are trained on. A run between white space holds a token or more, so
-        that no text is looked at further than the run behind `max_tokens` of them.
-        """
-        found = list(islice(_RUN.finditer(job.text), job.max_tokens + 1))
-        too_long = [i for i, run in enumerate(found) if run.end() - run.start() > LONGEST_RUN]
-        found = found[: too_long[0] + 1] if too_long else found
-        runs = _Runs([run.group()[:LONGEST_RUN] for run in found], [run.start() for run in found])
-        width = WINDOW
-        while True:
-            beginning = runs.within(width)
-            doc = self._nlp.make_doc(" ".join(beginning))
-            if len(doc) > job.max_tokens:
-                return doc[: job.max_tokens].as_doc(), runs, True
-            if len(beginning) == len(runs.texts):
-                return doc, runs, bool(too_long)
-            width *= 4
+    def tokenizer(self) -> bytes:
+        """What `Tokens` is made of."""
+        content: bytes = self._nlp.tokenizer.to_bytes(exclude=["vocab"])
+        return content
 
 
-class _Runs:
-    """What stands between white space, and where: in the text, and joined by single blanks."""
+class Tokens:
+    """The tokenizer of a Parser alone: the same tokens, and no tree."""
 
-    def __init__(self, texts: list[str], starts: list[int]) -> None:
-        self.texts = texts
-        self._joined = np.cumsum([0, *(len(text) + 1 for text in texts)])
-        self._shifts = np.array(starts, np.int64) - self._joined[:-1]
+    def __init__(self, content: bytes) -> None:
+        """`content` is what `Parser.tokenizer` gave."""
+        vocab = Vocab()  # without a language's attributes of words, which nothing here asks for
+        tokenizer = Tokenizer(vocab).from_bytes(content)
+        self._reader = Reader(tokenizer, vocab, vocab.memory_zone)
 
-    def within(self, width: int) -> list[str]:
-        """The first runs, one at least, that fit into `width` characters once joined."""
-        return self.texts[: max(1, int(np.searchsorted(self._joined[1:], width)))]
-
-    def offsets(self, joined: Ints) -> Ints:
-        """Offsets in the text of offsets in the joined runs."""
-        run = np.searchsorted(self._joined, joined, side="right") - 1
-        offsets: Ints = joined + self._shifts[run]
-        return offsets
+    def parse(self, jobs: Sequence[ParseJob]) -> list[Parse]:
+        """One Parse a job, in order: as Parser's, of jobs without a tree."""
+        with self._reader.zone():
+            return [_to_parse(job, self._reader.read(job.text, job.max_tokens)) for job in jobs]
 
 
 def fingerprint(folder: Path) -> str:
@@ -142,16 +130,18 @@ def fingerprint(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def _to_parse(job: ParseJob, doc: Doc, runs: _Runs, cut: bool) -> Parse:
-    starts = runs.offsets(_ints(token.idx for token in doc))
+def _to_parse(job: ParseJob, reading: Reading, tree: Doc | None = None) -> Parse:
+    spans = zip(reading.starts.tolist(), reading.stops.tolist(), strict=True)
     return Parse(
         text=job.text,
-        tokens=tuple(token.text for token in doc),
-        starts=starts,
-        stops=starts + _ints(map(len, doc)),
-        heads=_ints(token.head.i for token in doc) if job.tree else np.arange(len(doc)),
-        deps=tuple(token.dep_ for token in doc) if job.tree else (),
-        cut=cut,
+        tokens=tuple([job.text[start:stop] for start, stop in spans]),
+        starts=reading.starts,
+        stops=reading.stops,
+        heads=np.arange(len(reading.starts))
+        if tree is None
+        else _ints(token.head.i for token in tree),
+        deps=() if tree is None else tuple([token.dep_ for token in tree]),
+        cut=reading.cut,
     )
 
 

@@ -82,7 +82,9 @@ def test_openai_meets_a_full_queue(process: Process, client: openai.OpenAI) -> N
     connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=PATIENCE)
     with process.stalled():
         texts = [f"kid {number}" for number in range(64)]
-        connection.request("POST", "/embed", json.dumps({"inputs": texts}), headers)
+        connection.request(
+            "POST", "/embed", json.dumps({"inputs": texts, "model": "tiny-nli"}), headers
+        )
 
         def waiting() -> bool | None:
             page = httpx.get(f"{url}/metrics", timeout=PATIENCE).text

@@ -15,7 +15,8 @@ from runtime import cache as caches
 from runtime.cache import Cache
 from runtime.errors import Unavailable
 from runtime.observer import NoObserver
-from runtime.service import Options, Service, _weigh
+from runtime.parses import _weigh
+from runtime.service import Options, Service
 from text.parse import Parse, ParseJob, Parser
 
 pytestmark = pytest.mark.anyio

@@ -44,6 +44,20 @@ def test_every_row_is_taken_once_in_order_and_within_the_budget(
     on_a_loop(scenario)
 
 
+def test_no_more_rows_are_taken_than_asked_for() -> None:
+    def scenario(loop: asyncio.AbstractEventLoop) -> None:
+        queue: FairQueue[int, str] = FairQueue()
+        queue.put(Call([1] * 7, loop))
+        assert [len(queue.take(100, lambda cost: cost, most)) for most in (0, 3, 3, 3)] == [
+            0,
+            3,
+            3,
+            1,
+        ]
+
+    on_a_loop(scenario)
+
+
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=8), st.integers(1, 50))
 def test_a_call_waits_for_one_row_of_each_other_call_not_for_all_of_them(
     sizes: list[int], budget: int

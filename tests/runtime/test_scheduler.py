@@ -16,7 +16,7 @@ from runtime.card import Card
 from runtime.errors import InferenceFailed, Unavailable
 from runtime.observer import NoObserver
 from runtime.scheduler import BUDGET, CUDA_BUDGET, WINDOW, Encoder, Scheduler
-from runtime.session import CPU, CUDA, SessionThread
+from runtime.session import CPU, CUDA, SessionThreads
 from text.batch import Sentence
 
 pytestmark = pytest.mark.anyio
@@ -88,8 +88,10 @@ def encoder(session: HeldSession, cost: str = "linear", name: str = "tiny") -> E
 
 
 @asynccontextmanager
-async def started(observer: NoObserver | None = None) -> AsyncIterator[Scheduler]:
-    thread = SessionThread()
+async def started(
+    observer: NoObserver | None = None, *, threads: int = 1
+) -> AsyncIterator[Scheduler]:
+    thread = SessionThreads(threads)
     scheduler = Scheduler(thread, observer or NoObserver())
     scheduler.start()
     try:
@@ -143,6 +145,27 @@ async def test_what_waits_while_the_session_runs_goes_into_one_batch_and_equal_o
     assert [answer.vectors[1].tolist() for answer in answers] == [[40, 1], [41, 1], [42, 1]]
     assert watcher.batches == [("tiny", 1, 1, 0.0), ("tiny", 4, 5, pytest.approx(3 / 8))]
     assert watcher.waiting[-1] == 0
+
+
+async def test_threads_run_their_shares_of_what_waits_side_by_side() -> None:
+    session = HeldSession()
+    session.go.clear()
+    async with started(threads=2) as scheduler:
+        used = encoder(session)
+        calls = [
+            asyncio.create_task(scheduler.encode(used, [sentence(20 + i), sentence(30 + i)]))
+            for i in range(5)
+        ]
+        for _ in range(2):  # neither run has ended yet
+            assert await asyncio.to_thread(session.entered.acquire, timeout=PATIENCE)
+        assert sorted(len(batch) for batch in session.batches) == [5, 5]
+        later = asyncio.create_task(scheduler.encode(used, [sentence(50)]))
+        await asyncio.sleep(0.05)
+        assert len(session.batches) == 2  # no third at a time
+        session.go.set()
+        answers = await asyncio.gather(*calls, later)
+    expected = [[[20 + i, 1], [30 + i, 1]] for i in range(5)] + [[[50, 1]]]
+    assert [answer.vectors.tolist() for answer in answers] == expected
 
 
 async def test_models_are_not_mixed() -> None:

@@ -278,7 +278,7 @@ def test_a_dead_parse_process_is_told_and_replaced(models: Path) -> None:
         process.kill()
         process.join()
         assert service.ready() == "0 of 1 parse processes are up"
-        assert (await service.embed([TEXT])).value.shape == (1, DIMENSION)
+        assert (await service.embed([TEXT], model="tiny-nli")).value.shape == (1, DIMENSION)
         assert service.ready() is None
         await service.stop(grace=1)
 

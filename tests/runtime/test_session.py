@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from runtime.errors import InferenceFailed, ProviderError, Unavailable
-from runtime.session import CPU, Device, OrtSession, SessionThread, gpus
+from runtime.session import CPU, Device, OrtSession, SessionThreads, gpus
 from tests.builders import encoder_graph, expected_embedding, word_table
 from text.batch import Sentence, collate
 
@@ -83,7 +83,7 @@ def test_the_memory_of_a_large_batch_is_given_back(tmp_path: Path) -> None:
 
 
 async def test_the_thread_gives_the_output_and_the_seconds(graph: Path) -> None:
-    thread = SessionThread()
+    thread = SessionThreads()
     session = OrtSession(graph, "cpu", 1)
     output, seconds = await thread.run(session, feeds([Sentence(np.array([4]), np.array([0]))]))
     assert output.shape == (1, 8)
@@ -96,7 +96,7 @@ async def test_the_thread_gives_the_output_and_the_seconds(graph: Path) -> None:
 async def test_a_failing_run_is_one_error_without_the_cause_in_its_message(
     graph: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    thread = SessionThread()
+    thread = SessionThreads()
     broken = feeds([Sentence(np.array([10_000]), np.array([0]))])  # an id beyond the word table
     with pytest.raises(InferenceFailed, match=r"^the model failed on this input$"):
         await thread.run(OrtSession(graph, "cpu", 1), broken)
@@ -107,7 +107,7 @@ async def test_a_failing_run_is_one_error_without_the_cause_in_its_message(
 async def test_a_run_that_never_ends_is_told_and_not_waited_for(
     graph: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    thread = SessionThread()
+    thread = SessionThreads()
     session = OrtSession(graph, "cpu", 1)
     began, end = threading.Event(), threading.Event()
 

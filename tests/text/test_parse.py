@@ -12,7 +12,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from tests.builders import BuiltParser
-from text.parse import LONGEST_RUN, WINDOW, Parse, ParseJob, Parser
+from text.parse import LONGEST_RUN, WINDOW, Parse, ParseJob, Parser, Tokens
 from text.structure import check_heads
 
 EVERYTHING = 100_000
@@ -194,15 +194,52 @@ def test_a_text_is_parsed_the_same_alone_and_among_others(parser: Parser) -> Non
         assert alone.deps == parse.deps
 
 
-def test_nothing_is_kept_of_what_was_read(pipeline: BuiltParser) -> None:
+@pytest.mark.parametrize("tree", [True, False])
+def test_only_so_many_words_are_kept(
+    pipeline: BuiltParser, tree: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("text.reading.KEPT_WORDS", 30)
     nlp = spacy.load(pipeline.folder)
     parser = Parser(nlp, "en_tiny", pipeline.fingerprint)
-    parser.parse([ParseJob("Two kids wash their hands.", 256, True)])
+    # The first text that goes over the bound is still kept, whole.
+    parser.parse([ParseJob(" ".join(words(40, seed=9)), 256, tree)])
     strings, lexemes = len(nlp.vocab.strings), list(nlp.vocab)  # len(vocab) never goes down
     for seed in range(5):
-        parser.parse([ParseJob(" ".join(words(40, seed)), 256, True) for _ in range(10)])
+        parser.parse([ParseJob(" ".join(words(40, seed)), 256, tree) for _ in range(10)])
     assert len(nlp.vocab.strings) == strings
     assert len(list(nlp.vocab)) == len(lexemes)
+
+
+@settings(max_examples=300, deadline=None)
+@given(texts, st.integers(1, 12))
+def test_the_tokenizer_alone_gives_the_same_tokens(
+    parser: Parser, tokens: Tokens, text: str, max_tokens: int
+) -> None:
+    for most in (max_tokens, EVERYTHING):
+        job = ParseJob(text, most, tree=False)
+        (alone,), (parse,) = tokens.parse([job]), parser.parse([job])
+        assert (alone.text, alone.tokens, alone.cut) == (parse.text, parse.tokens, parse.cut)
+        assert alone.deps == parse.deps == ()
+        for name in ("starts", "stops", "heads"):
+            np.testing.assert_array_equal(getattr(alone, name), getattr(parse, name))
+
+
+@pytest.fixture(scope="module")
+def tokens(parser: Parser) -> Tokens:
+    return Tokens(parser.tokenizer())
+
+
+def test_the_tokenizer_alone_keeps_only_so_many_words(
+    parser: Parser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("text.reading.KEPT_WORDS", 30)
+    tokens = Tokens(parser.tokenizer())
+    vocab = tokens._reader._vocab
+    tokens.parse([ParseJob(" ".join(words(40, seed=9)), 256, tree=False)])
+    kept = len(vocab.strings)
+    for seed in range(5):
+        tokens.parse([ParseJob(" ".join(words(40, seed)), 256, tree=False)])
+    assert len(vocab.strings) == kept
 
 
 def test_a_text_that_cannot_be_read_does_not_harm_the_next(parser: Parser) -> None:

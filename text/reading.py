@@ -1,0 +1,119 @@
+"""Text -> tokens, by spaCy's tokenizer: any Unicode, of any length."""
+
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import text.lean  # noqa: F401  # before spaCy  # isort: skip
+
+import numpy as np
+import numpy.typing as npt
+from spacy.attrs import IDX, LENGTH
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
+
+Ints = npt.NDArray[np.int64]
+
+LONGEST_RUN = 500
+"""Characters without white space read as one piece: spaCy's tokenizer is quadratic in them."""
+WINDOW = 1024
+"""Characters tokenized at first; a longer text is read on only while it may still fit."""
+KEPT_WORDS = 10_000
+"""Words that a vocabulary learns for good. spaCy takes ten times as long over words it does not know,
+and its cache of runs, which knows how each was split, holds as many. About 4 MB."""
+_RUN = re.compile(r"\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A text's first tokens, and where they stand in it."""
+
+    doc: Doc
+    starts: Ints  # (L,) character offsets
+    stops: Ints  # (L,)
+    cut: bool  # whether tokens behind the last one were left out
+
+
+class Reader:
+    """A tokenizer. Use it inside `with reader.zone():`, which bounds what is kept of the texts."""
+
+    def __init__(
+        self,
+        tokenize: Callable[[str], Doc],
+        vocab: Vocab,
+        zone: Callable[[], AbstractContextManager[Any]],
+    ) -> None:
+        self._tokenize = tokenize
+        self._vocab = vocab
+        self._zone = zone
+        self._most = len(vocab) + KEPT_WORDS
+
+    def zone(self) -> AbstractContextManager[Any]:
+        """While inside, documents may be used. Once KEPT_WORDS are known nothing more is kept.
+
+        A language's frequent words are soon among them; the rest is forgotten with each zone.
+        """
+        return self._zone() if len(self._vocab) >= self._most else nullcontext()
+
+    def read(self, text: str, max_tokens: int) -> Reading:
+        """At most `max_tokens` tokens of the text's beginning.
+
+        White space of any length becomes one blank, which spaCy makes no token of, as in the
+        treebanks that parsers are trained on. A run between white space holds a token or more, so
+        that no text is looked at further than the run behind `max_tokens` of them.
+        """
+        if len(text) <= LONGEST_RUN and " ".join(text.split()) == text:
+            doc, cut = self._first(text, max_tokens)
+            starts, stops = _offsets(doc)
+            return Reading(doc, starts, stops, cut)
+        found = list(islice(_RUN.finditer(text), max_tokens + 1))
+        too_long = [i for i, run in enumerate(found) if run.end() - run.start() > LONGEST_RUN]
+        found = found[: too_long[0] + 1] if too_long else found
+        runs = _Runs([run.group()[:LONGEST_RUN] for run in found], [run.start() for run in found])
+        width = WINDOW
+        while True:
+            beginning = runs.within(width)
+            doc, cut = self._first(" ".join(beginning), max_tokens)
+            if cut or len(beginning) == len(runs.texts):
+                starts, stops = _offsets(doc)
+                starts, stops = runs.offsets(starts), runs.offsets(starts) + (stops - starts)
+                return Reading(doc, starts, stops, cut or bool(too_long))
+            width *= 4
+
+    def _first(self, text: str, max_tokens: int) -> tuple[Doc, bool]:
+        """The first tokens of a text, and whether there are more."""
+        doc = self._tokenize(text)
+        return (doc[:max_tokens].as_doc(), True) if len(doc) > max_tokens else (doc, False)
+
+
+class _Runs:
+    """What stands between white space, and where: in the text, and joined by single blanks."""
+
+    def __init__(self, texts: list[str], starts: list[int]) -> None:
+        self.texts = texts
+        self._joined = np.cumsum([0, *(len(text) + 1 for text in texts)])
+        self._shifts = np.array(starts, np.int64) - self._joined[:-1]
+
+    def within(self, width: int) -> list[str]:
+        """The first runs, one at least, that fit into `width` characters once joined."""
+        return self.texts[: max(1, int(np.searchsorted(self._joined[1:], width)))]
+
+    def offsets(self, joined: Ints) -> Ints:
+        """Offsets in the text of offsets in the joined runs."""
+        run = np.searchsorted(self._joined, joined, side="right") - 1
+        offsets: Ints = joined + self._shifts[run]
+        return offsets
+
+
+def effort(text: str) -> int:
+    """What tokenizing a text takes at most, in squared characters: some 0.5 µs each."""
+    return sum(len(run) ** 2 for run in text.split())
+
+
+def _offsets(doc: Doc) -> tuple[Ints, Ints]:
+    """Where the tokens start and stop."""
+    columns: Ints = doc.to_array([IDX, LENGTH]).astype(np.int64).T  # (2, L)
+    return columns[0], columns[0] + columns[1]
