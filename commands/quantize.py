@@ -38,7 +38,8 @@ class _Measured:
 def quantize(bundle: Path, task: str | None, *, data: Path, parser: str, console: Console) -> Card:
     """Put int8 graphs into the bundle, in place; its card says what that changed.
 
-    `task` is by default the card's. Raises ExportError, and leaves the bundle as it was, where it has
+    `task` is by default the card's; scores on the test split are measured anew where the card has
+    some. Raises ExportError, and leaves the bundle as it was, where it has
     such graphs, where no product can be taken, or where score or vectors change too much; ConfigError
     for a task of another kind, BundleError, DataMissing.
     """
@@ -57,11 +58,17 @@ def quantize(bundle: Path, task: str | None, *, data: Path, parser: str, console
     with tempfile.TemporaryDirectory() as folder:
         new = Path(folder) / bundle.name
         _write(new, before, made, _about(made, was, was), before.card.scores)  # for the measurement
-        now = _measure(new, chosen, sentences, data, parser, test=True)
+        now = _measure(new, chosen, sentences, data, parser, test=_tested(before, chosen))
     about = _about(made, was, now)
     _check(bundle.name, about)
     measured = [score.as_dict() for score in (*now.dev, *now.test)]
     return _write(bundle, before, made, about, _merge(before, measured))
+
+
+def _tested(bundle: Bundle, task: Task) -> bool:
+    """Whether the card has a score on the task's test split: then that is measured anew, once."""
+    tested = {score.dataset for score in bundle.card.scores if score.split == "test"}
+    return task.test.name in tested
 
 
 def _sentences(task: Task, data: Path) -> list[str]:
