@@ -221,6 +221,31 @@ def export(
 
 
 @app.command()
+def quantize(
+    bundles: Annotated[list[Path], typer.Argument(help="Bundles' folders.")],
+    task: Annotated[
+        str | None, typer.Option(help="Task to score them on; default: each card's own.")
+    ] = None,
+    data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = Path("../shared/data"),
+    parser: Annotated[
+        str, typer.Option(help="spaCy pipeline, a folder or a package.")
+    ] = "bundles/parser",
+) -> None:
+    """Add int8 graphs to bundles, for the CPU, unless score or vectors change too much."""
+    from rich.console import Console
+
+    from commands.quantize import quantize
+
+    for bundle in bundles:
+        card = quantize(bundle, task, data=data, parser=parser, console=Console())
+        assert card.int8 is not None
+        typer.echo(
+            f"{bundle}: version {card.version}, {card.int8.metric} on {card.int8.dataset} dev "
+            f"{card.int8.float32:.4f} -> {card.int8.int8:.4f}, cosine {card.int8.cosine:.5f} at least"
+        )
+
+
+@app.command()
 def fit(
     file: Annotated[Path, typer.Argument(help="Labelled texts: a .csv, .tsv or .jsonl file.")],
     label_column: Annotated[str, typer.Option(help="Column of the labels.")],

@@ -276,6 +276,9 @@ class Info(BaseModel):
     provider: str = Field(description="Execution provider in use, asked of the session.")
     limits: dict[str, float]
     models: list[str]
+    precision: dict[str, Literal["int8", "float32"]] = Field(
+        description="Of each model's products, as they are computed here."
+    )
     parser: Parser
 
 

@@ -51,6 +51,7 @@ async def info(request: Request) -> Response:
                 "request_timeout": settings.request_timeout,
             },
             "models": list(service.cards),
+            "precision": service.precisions,
             # A bundle refuses every parser but its own: they all name the one in use.
             "parser": next(card.parser.model_dump() for card in service.cards.values()),
         }

@@ -6,6 +6,7 @@ which a later copy over it would change, or reads it a second time.
 """
 
 import json
+import math
 
 import onnx
 from onnx import TensorProto, helper
@@ -14,8 +15,11 @@ LEAST = 64
 """Bytes from which a tensor is looked for."""
 
 
-def share_weights(graph: bytes, encoder: bytes) -> bytes:
+def share_weights(graph: bytes, encoder: bytes, *, vectors: bool = True) -> bytes:
     """`graph` with an input in the place of each tensor that stands in `encoder`, a graph as well.
+
+    Without `vectors` those of one axis stay in the graph. ONNX Runtime computes some of what it knows to
+    be constant otherwise, and a last bit is too much where `export.int8` rounds.
 
     A tensor is found by its bytes: the exporter makes names up anew. The metadata holds JSON:
     `weights`, for each such input the offset in `encoder`; `shared`, for each tensor of `encoder`
@@ -31,7 +35,8 @@ def share_weights(graph: bytes, encoder: bytes) -> bytes:
     own, weights, shared = [], {}, {}
     for tensor in model.graph.initializer:
         content = tensor.raw_data
-        if len(content) < LEAST or (offset := encoder.find(content)) < 0:
+        small = len(content) < LEAST or (len(tensor.dims) < 2 and not vectors)
+        if small or (offset := encoder.find(content)) < 0:
             own.append(tensor)
             continue
         weights[tensor.name] = offset
@@ -47,3 +52,27 @@ def share_weights(graph: bytes, encoder: bytes) -> bytes:
     onnx.checker.check_model(model, full_check=True)
     serialised: bytes = model.SerializeToString(deterministic=True)
     return serialised
+
+
+def whole(graph: bytes, encoder: bytes) -> onnx.ModelProto:
+    """What `share_weights` was given: its inputs that are weights are tensors of the graph again."""
+    model = onnx.load_from_string(graph)
+    metadata = {entry.key: entry.value for entry in model.metadata_props}
+    offsets = json.loads(metadata.pop("weights"))
+    del metadata["shared"]
+    inputs = []
+    for value in model.graph.input:
+        if value.name not in offsets:
+            inputs.append(value)
+            continue
+        kind = value.type.tensor_type.elem_type
+        dims = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        size = math.prod(dims) * helper.tensor_dtype_to_np_dtype(kind).itemsize
+        start = offsets[value.name]
+        model.graph.initializer.append(
+            helper.make_tensor(value.name, kind, dims, encoder[start : start + size], raw=True)
+        )
+    del model.graph.input[:]
+    model.graph.input.extend(inputs)
+    helper.set_model_props(model, metadata)
+    return model

@@ -7,6 +7,9 @@ bundles/ms-san-sst2/
                     -> embedding (B, D)
     explain.onnx    as encoder.onnx, and a () boolean a prior -> what the encoder computes on its way;
                     it reads its weights from encoder.onnx (runtime.explainer); may be absent
+    encoder.int8.onnx, explain.int8.onnx
+                    the same with integer products, for the CPU; they read their weights from
+                    encoder.onnx as well; may be absent
     head.onnx       embeddings of the sentences -> logits (B, C); absent where the kind has none
     vocab.txt       one word a line (text.vocab): an id is a word, S = L
     tokenizer.json  in its place: Hugging Face's format with the limit as its truncation (text.pieces)
@@ -26,7 +29,9 @@ from pydantic import ValidationError
 from runtime.card import (
     CARD,
     ENCODER,
+    ENCODER_INT8,
     EXPLAIN,
+    EXPLAIN_INT8,
     FORMAT,
     HEAD,
     TOKENIZER,
@@ -44,7 +49,9 @@ from text.vocab import Vocab
 __all__ = [
     "CARD",
     "ENCODER",
+    "ENCODER_INT8",
     "EXPLAIN",
+    "EXPLAIN_INT8",
     "FORMAT",
     "HEAD",
     "TOKENIZER",
@@ -81,8 +88,9 @@ def read(folder: Path) -> Bundle:
     except ValueError as error:
         raise BundleError(card.name, file, str(error)) from error
     check_graphs(files, card, vocab)
-    if EXPLAIN in files:
-        check_explainer(files, card, vocab)
+    for name in (EXPLAIN, EXPLAIN_INT8):
+        if name in files:
+            check_explainer(files, card, vocab, name)
     return Bundle(folder.resolve(), card, files, vocab)
 
 

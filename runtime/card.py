@@ -6,11 +6,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-FORMAT = 2
+FORMAT = 3
 """In format 1 a card's version is that of the files alone, the card itself was not covered, and a model
-reads words, never pieces."""
+reads words, never pieces. From 3 on there may be graphs in int8."""
 CARD, ENCODER, HEAD = "card.json", "encoder.onnx", "head.onnx"
 EXPLAIN = "explain.onnx"
+ENCODER_INT8, EXPLAIN_INT8 = "encoder.int8.onnx", "explain.int8.onnx"
 VOCAB, TOKENIZER = "vocab.txt", "tokenizer.json"
 
 Kind = Literal["nli", "classification", "relatedness", "embedding"]
@@ -54,6 +55,20 @@ class ScoreCard(_Frozen):
     rows: int
 
 
+class Int8Card(_Frozen):
+    """What the int8 graphs were taken for: the score of both on dev, and how near the vectors are."""
+
+    products: int = Field(ge=1)  # computed in integers
+    left: int = Field(ge=0)  # and in float32: what they read differs in its last bit by the batch
+    dataset: str
+    metric: str
+    float32: float  # score on dev
+    int8: float
+    cosine: float  # the least of a sentence's two vectors
+    sentences: int  # of dev, that were compared
+    company: float  # most that a value of a vector differs between alone and in a batch
+
+
 class DataCard(_Frozen):
     name: str
     rows: int
@@ -88,6 +103,7 @@ class CardContent(_Frozen):
     parser: ParserCard
     files: dict[str, Sha256]
     parity: ParityCard
+    int8: Int8Card | None = None  # where the bundle holds graphs of integer products
     scores: tuple[ScoreCard, ...]
     training: TrainingCard
     licence: str
@@ -101,8 +117,14 @@ class CardContent(_Frozen):
         if self.kind in ("relatedness", "embedding") and self.labels:
             raise ValueError(f"a model of kind {self.kind} has no labels")
         expected = file_names(self.kind, pieces=self.pieces)
-        if set(self.files) - {EXPLAIN} != set(expected):
+        if set(self.files) - {EXPLAIN, ENCODER_INT8, EXPLAIN_INT8} != set(expected):
             raise ValueError(f"files must name exactly {', '.join(expected)}")
+        if (ENCODER_INT8 in self.files) != (self.int8 is not None):
+            raise ValueError(f"int8 and {ENCODER_INT8} belong together")
+        if (EXPLAIN_INT8 in self.files) != (self.int8 is not None and EXPLAIN in self.files):
+            raise ValueError(
+                f"{EXPLAIN_INT8} stands beside {EXPLAIN} and {ENCODER_INT8}, or not at all"
+            )
         return self
 
     @property
@@ -138,7 +160,7 @@ class Card(CardContent):
 def file_names(kind: Kind, *, pieces: bool = False) -> tuple[str, ...]:
     """The files beside the card of a bundle of this kind, of a model of pieces or of words.
 
-    explain.onnx may stand there too.
+    explain.onnx may stand there too, and the int8 graphs.
     """
     lexicon = TOKENIZER if pieces else VOCAB
     return (ENCODER, lexicon) if kind == "embedding" else (ENCODER, HEAD, lexicon)

@@ -2,7 +2,8 @@
 
 It holds no weights. They are inputs of the graph, and what is fed is stretches of encoder.onnx as it
 was read; the encoder's session uses the word table there as well (`shared`), so that it is in memory
-once. The session runs on the CPU whatever the encoder runs on.
+once. The session runs on the CPU whatever the encoder runs on. explain.int8.onnx is the same beside
+encoder.int8.onnx: its matrices are inputs, its vectors its own.
 """
 
 import json
@@ -60,11 +61,11 @@ class Explainer:
 
     provider = CPU
 
-    def __init__(self, files: Mapping[str, bytes], card: Card) -> None:
-        """Open the session. Raises what ONNX Runtime raises, ValueError, KeyError for wrong metadata."""
+    def __init__(self, files: Mapping[str, bytes], card: Card, file: str = EXPLAIN) -> None:
+        """Open the session of `file`. Raises what ONNX Runtime raises, ValueError, KeyError for wrong metadata."""
         self._card = card
         self._session = onnxruntime.InferenceSession(
-            files[EXPLAIN], session_options(threads=1), providers=[CPU]
+            files[file], session_options(threads=1), providers=[CPU]
         )
         inputs = {node.name: node for node in self._session.get_inputs()}
         self.priors = tuple(name for name in PRIORS if name in inputs)
@@ -83,7 +84,7 @@ class Explainer:
         self.shared: Mapping[str, onnxruntime.OrtValue] = {
             tensor: self._weights[name] for tensor, name in about["shared"].items()
         }
-        """Tensors of encoder.onnx, by their names there."""
+        """Tensors of the encoder's graph, by their names there."""
 
     @property
     def most_tokens(self) -> int:
@@ -121,13 +122,15 @@ class Explainer:
         )
 
 
-def check_explainer(files: Mapping[str, bytes], card: Card, vocab: Lexicon) -> None:
-    """Raise BundleError unless explain.onnx opens, has its outputs, and gives the vector's shape."""
+def check_explainer(
+    files: Mapping[str, bytes], card: Card, vocab: Lexicon, file: str = EXPLAIN
+) -> None:
+    """Raise BundleError unless `file` opens, has its outputs, and gives the vector's shape."""
     try:
-        explainer = Explainer(files, card)
+        explainer = Explainer(files, card, file)
         batch = collate([vocab.sentence(["a"], np.arange(1))])
         found = explainer.run(explainer.feeds(batch))
     except Exception as error:  # ONNX Runtime's errors have no narrower common class
-        raise BundleError(card.name, EXPLAIN, "it does not open, or does not run") from error
+        raise BundleError(card.name, file, "it does not open, or does not run") from error
     if not found.pooling or found.embedding.shape != (1, card.dimension):
-        raise BundleError(card.name, EXPLAIN, "gives no pooling, or not the card's dimension")
+        raise BundleError(card.name, file, "gives no pooling, or not the card's dimension")

@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from runtime.card import ENCODER, HEAD, SCORES, Card
+from runtime.card import ENCODER, ENCODER_INT8, HEAD, SCORES, Card
 from runtime.errors import BundleError
+from runtime.session import lend
 from text.batch import Batch, Sentence, collate
 from text.pieces import Lexicon
 from text.vocab import Vocab
@@ -51,10 +52,13 @@ def check_graphs(files: Mapping[str, bytes], card: Card, vocab: Lexicon) -> None
     The last id and, of pieces, the longest sentence are among what is run: a table that is too small
     fails here.
     """
-    encoder = _open(files, card, ENCODER, encoder_inputs(card), "embedding")
-    for B, L in ((1, 1), (2, 3)):
-        feeds = encoder_feeds(card, collate([_last_ids(vocab, L)] * B))
-        _check_run(encoder, card, ENCODER, feeds, (B, card.dimension))
+    for file in (ENCODER, ENCODER_INT8):
+        if file not in files:
+            continue
+        encoder = _open(files, card, file, encoder_inputs(card), "embedding")
+        for B, L in ((1, 1), (2, 3)):
+            feeds = encoder_feeds(card, collate([_last_ids(vocab, L)] * B))
+            _check_run(encoder, card, file, feeds, (B, card.dimension))
     if card.kind != "embedding":
         inputs = head_inputs(card)
         head = _open(files, card, HEAD, dict.fromkeys(inputs, ("tensor(float)", 2)), "logits")
@@ -80,6 +84,7 @@ def _open(
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = 1
     options.log_severity_level = 4  # what is wrong is raised, not printed
+    lend(options, {ENCODER: files[ENCODER]})
     try:
         session = onnxruntime.InferenceSession(
             files[file], options, providers=["CPUExecutionProvider"]

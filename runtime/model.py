@@ -1,14 +1,16 @@
 """A bundle with its sessions: loaded, warm and ready to answer."""
 
+from typing import Literal
+
 import numpy as np
 import numpy.typing as npt
 
-from runtime.bundle import ENCODER, EXPLAIN, HEAD, Bundle
+from runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, HEAD, Bundle
 from runtime.errors import InferenceFailed
 from runtime.explainer import Explainer
 from runtime.graphs import encoder_feeds, head_inputs
 from runtime.scheduler import Encoder, Vectors
-from runtime.session import Device, OrtSession, SessionThreads
+from runtime.session import Device, OrtSession, SessionThreads, takes_cuda
 from text.batch import Sentence, collate
 from text.parse import Parse
 from text.trees import first
@@ -24,13 +26,17 @@ class Model:
         """Open the sessions. Raises ProviderError. Blocks while the graphs are optimised."""
         self.card = bundle.card
         self.vocab = bundle.vocab
-        self.explainer = Explainer(bundle.files, bundle.card) if EXPLAIN in bundle.files else None
+        files = bundle.files
+        int8 = ENCODER_INT8 in files and not takes_cuda(device)
+        self.precision: Literal["int8", "float32"] = "int8" if int8 else "float32"
+        encoder, explain = (ENCODER_INT8, EXPLAIN_INT8) if int8 else (ENCODER, EXPLAIN)
+        self.explainer = Explainer(files, bundle.card, explain) if explain in files else None
         shared = self.explainer.shared if self.explainer else {}
-        session = OrtSession(bundle.files[ENCODER], device, threads, shared)
+        session = OrtSession(files[encoder], device, threads, shared, {ENCODER: files[ENCODER]})
         self.encoder = Encoder(bundle.card, session)
         self._head: OrtSession | None = None
         if bundle.card.kind != "embedding":
-            self._head = OrtSession(bundle.files[HEAD], device, threads)
+            self._head = OrtSession(files[HEAD], device, threads)
 
     async def warm(self, thread: SessionThreads) -> None:
         """Run a ladder of shapes, so that no request is the first to meet a shape."""

@@ -119,6 +119,11 @@ class Service:
         """The execution provider in use, asked of a session; "" before the start."""
         return self._catalogue.provider
 
+    @property
+    def precisions(self) -> Mapping[str, str]:
+        """What each loaded model computes its products in, "int8" or "float32", by name."""
+        return {name: model.precision for name, model in self._catalogue.models.items()}
+
     async def start(self) -> None:
         """Load every bundle and the parsers, and run each model once at several shapes.
 

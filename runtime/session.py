@@ -41,7 +41,8 @@ class OrtSession:
 
     `device` "cuda" raises ProviderError where CUDA does not come up; "auto" takes CUDA where there
     is a GPU and it comes up, else the CPU. `threads` is the number that one operator may use.
-    `shared` are tensors by name to use on the CPU in the place of copies of the graph's own.
+    `shared` are tensors by name to use on the CPU in the place of copies of the graph's own, and
+    `files` what the graph may name as places of its tensors.
     Raises ProviderError too where the graph cannot be opened there, for want of memory say.
     """
 
@@ -51,11 +52,13 @@ class OrtSession:
         device: Device,
         threads: int,
         shared: Mapping[str, onnxruntime.OrtValue] = {},
+        files: Mapping[str, bytes] = {},
     ) -> None:
-        wants_cuda = device == "cuda" or (device == "auto" and gpus() > 0)
+        wants_cuda = takes_cuda(device)
         if wants_cuda:
             onnxruntime.preload_dlls()  # from the nvidia wheels, where they are installed
         options = session_options(threads)
+        lend(options, files)
         if not wants_cuda:  # there the weights are copied to the GPU
             for name, tensor in shared.items():
                 options.add_initializer(name, tensor)
@@ -154,6 +157,18 @@ def session_options(threads: int) -> onnxruntime.SessionOptions:
     options.enable_cpu_mem_arena = False
     options.log_severity_level = 4  # what fails is raised, and logged once in our own shape
     return options
+
+
+def lend(options: onnxruntime.SessionOptions, files: Mapping[str, bytes]) -> None:
+    """Let a graph find the tensors that it says are in other files in what was read of these."""
+    options.add_external_initializers_from_files_in_memory(
+        list(files), list(files.values()), [len(content) for content in files.values()]
+    )
+
+
+def takes_cuda(device: Device) -> bool:
+    """Whether CUDA is asked for: "auto" does where there is a GPU."""
+    return device == "cuda" or (device == "auto" and gpus() > 0)
 
 
 def gpus() -> int:

@@ -21,8 +21,18 @@ from spacy.training import Example
 from thinc.api import fix_random_seed
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
+from export.int8 import outside
 from export.share import share_weights
-from runtime.bundle import ENCODER, EXPLAIN, HEAD, TOKENIZER, VOCAB, write
+from runtime.bundle import (
+    ENCODER,
+    ENCODER_INT8,
+    EXPLAIN,
+    EXPLAIN_INT8,
+    HEAD,
+    TOKENIZER,
+    VOCAB,
+    write,
+)
 from runtime.card import Card, Kind
 from text.batch import Sentence
 from text.parse import fingerprint
@@ -148,9 +158,13 @@ def build_bundle(
     tree: bool = True,
     pieces: Pieces | None = None,
     explain: bool = False,
+    int8: bool = False,
     **card: Any,
 ) -> Card:
-    """Write the bundle `models/name`, of words or of `pieces`; `card` replaces fields of its card."""
+    """Write the bundle `models/name`, of words or of `pieces`; `card` replaces fields of its card.
+
+    Its int8 graphs compute twice the vector, so that one sees which graph has answered.
+    """
     labels = LABELS[kind] if labels is None else labels
     files: dict[str, Path | bytes] = {}
     if pieces is None:
@@ -162,6 +176,15 @@ def build_bundle(
     files[ENCODER] = encoder = encoder_graph(table, tree=tree, places=places)
     if explain:
         files[EXPLAIN] = share_weights(explain_graph(table, tree=tree, places=places), encoder)
+    if int8:
+        files[ENCODER_INT8] = outside(_doubled(encoder), encoder, ENCODER)
+        if explain:
+            doubled = _doubled(explain_graph(table, tree=tree, places=places))
+            files[EXPLAIN_INT8] = share_weights(doubled.SerializeToString(), encoder)
+        card["int8"] = {
+            **{"products": 1, "left": 0, "dataset": "toy", "metric": "accuracy"},
+            **{"float32": 0.5, "int8": 0.5, "cosine": 1.0, "sentences": 2, "company": 0.0},
+        }
     if kind != "embedding":
         files[HEAD] = head_graph(kind, DIMENSION, len(labels) or 5)
     fields: dict[str, Any] = {
@@ -335,6 +358,16 @@ def _words_of_pieces() -> list[Any]:
         helper.make_node("Cast", ["counted3"], ["counts_float"], to=TensorProto.FLOAT),
         helper.make_node("Div", ["word_sums", "counts_float"], ["words"]),
     ]
+
+
+def _doubled(graph: bytes) -> onnx.ModelProto:
+    """The same graph, but that its embedding is added to itself."""
+    model = onnx.load_from_string(graph)
+    for node in model.graph.node:
+        if "embedding" in node.output:
+            node.output[0] = "half"
+    model.graph.node.append(helper.make_node("Add", ["half", "half"], ["embedding"]))
+    return model
 
 
 def head_graph(kind: Kind, dimension: int, classes: int) -> bytes:

@@ -200,6 +200,7 @@ async def test_info_says_what_is_in_use(client: httpx.AsyncClient) -> None:
     assert answer["device"] == "cpu"
     assert answer["limits"]["max_batch_inputs"] == 64
     assert answer["models"] == list(MODELS)
+    assert answer["precision"] == dict.fromkeys(MODELS, "float32")
     assert answer["parser"]["name"] == "en_tiny"
     assert answer["version"]
 

@@ -13,13 +13,15 @@ import torch
 from torch import nn
 
 from export.bundle import Trained, export_bundle
+from export.errors import ExportError
+from export.int8_bundle import int8_files
 from export.onnx import encoder_graph, explain_graph
 from export.parity import TOLERANCE
 from export.quantize import round_weights
 from export.share import LEAST, share_weights
 from models.registry import ENCODERS, build
 from models.sentence import SentenceEncoder, word_table
-from runtime.bundle import ENCODER, EXPLAIN
+from runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, read
 from runtime.card import Card, ParserCard
 from runtime.explainer import Explainer
 from runtime.graphs import encoder_feeds
@@ -110,6 +112,34 @@ def test_it_is_served_as_it_is_in_torch(
     for text, vector in zip(TEXTS, vectors, strict=True):
         alone = runner.run(service.embed([text], model=f"{name}-toy")).value
         np.testing.assert_allclose(alone[0], vector, atol=1e-5)
+
+
+INT8 = ("ms-san", "disan", "dsa", "lama", "bi-lstm-s2t")
+
+
+@pytest.mark.parametrize("name", INT8)
+def test_in_int8_it_is_near_and_blind_to_company(name: str, bundles: Bundles) -> None:
+    bundles.export(name)
+    bundle = read(bundles.folder / f"{name}-toy")
+    made = int8_files(bundle)
+    assert made.products > 0
+    plain = OrtSession(bundle.files[ENCODER], "cpu", 2)
+    int8 = OrtSession(made.files[ENCODER_INT8], "cpu", 2, files=made.files)
+    rng = np.random.default_rng(1)
+    chosen = [sentence(rng, length, pieces=False) for length in rng.integers(1, MAX_TOKENS, 40)]
+    feeds = encoder_feeds(bundle.card, collate(chosen))
+    exact, near = plain.run(feeds), int8.run(feeds)
+    norms = np.linalg.norm(exact, axis=1) * np.linalg.norm(near, axis=1)
+    assert ((exact * near).sum(axis=1) / norms).min() >= 0.999
+    for one, together in zip(chosen, near, strict=True):
+        alone = int8.run(encoder_feeds(bundle.card, collate([one])))
+        np.testing.assert_allclose(alone[0], together, atol=1e-5, rtol=0)
+
+
+def test_an_encoder_without_products_has_no_int8_form(bundles: Bundles) -> None:
+    bundles.export("average")
+    with pytest.raises(ExportError, match="no product"):
+        int8_files(read(bundles.folder / "average-toy"))
 
 
 ALPHA = 0.8

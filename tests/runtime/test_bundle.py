@@ -173,7 +173,7 @@ def test_a_file_that_the_card_does_not_know_is_left_alone(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"format": 3}, "format 3 is later than 2, the latest known: upgrade heedful"),
+        ({"format": 4}, "format 4 is later than 3, the latest known: upgrade heedful"),
         ({"format": 0}, "format: "),
         ({"name": "other"}, "names the model 'other': the folder must have that name"),
         ({"name": "Tiny SST2"}, "name: "),

@@ -1,0 +1,257 @@
+"""A graph's products with constant matrices in integers, so that a row's result depends on that row alone.
+
+Each row of what a product reads is divided by its largest value / 127 and rounded to a byte; each
+column of the matrix is a byte as well, with a scale. Sums of integers are exact, in any order. One
+scale for a whole tensor, as ONNX's DynamicQuantizeLinear has it, would let a sentence's vector depend
+on its neighbours.
+
+Rounding turns a difference in the last bit of what a product reads, rarely, into one of a whole step:
+1e-3 in the sentence vector. So a product may be taken only where what it reads has the same bits
+whatever the batch and the padding: `export.steady` finds out.
+"""
+
+import hashlib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnxruntime
+from onnx import AttributeProto, TensorProto, helper, numpy_helper
+from onnxscript import optimizer
+
+from export.share import LEAST
+
+LARGEST = 63
+"""Of a matrix's bytes, 7 bits: two products of 8 bits overflow the 16 in which processors without
+VNNI add them."""
+ZERO = 128
+"""What stands for 0 in the unsigned bytes of a row: only those times signed ones are fast."""
+SMALLEST = 1e-30
+"""A row of zeros is divided by this, not by 0."""
+
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A MatMul of something computed with a constant matrix."""
+
+    output: str
+    read: str
+    matrix: str
+    key: str
+    """Of the matrix's values: the same in encoder.onnx and in explain.onnx, whose names differ."""
+
+
+def products(model: onnx.ModelProto) -> list[Product]:
+    """All of them outside the bodies of loops, which have few rows at a time."""
+    return _products(model, _constants(model))
+
+
+def float_graph(model: onnx.ModelProto, keys: Collection[str]) -> onnx.ModelProto:
+    """The same graph with the products' matrices stored as bytes; it computes in float32."""
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    stored = _store(made, keys)
+    restored = {}
+    nodes = []
+    for name in stored.values():
+        restored[name] = f"{name}_float"
+        nodes += [
+            helper.make_node("Cast", [f"{name}_bytes"], [f"{name}_cast"], to=TensorProto.FLOAT),
+            helper.make_node("Mul", [f"{name}_cast", f"{name}_scales"], [restored[name]]),
+        ]
+    for node in made.graph.node:
+        if node.output[0] in stored:
+            node.input[1] = restored[stored[node.output[0]]]
+        nodes.append(node)
+    return _finish(made, nodes)
+
+
+def int8_graph(model: onnx.ModelProto, keys: Collection[str]) -> onnx.ModelProto:
+    """The same graph with the products in integers; tensors have the names of `float_graph`."""
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    stored = _store(made, keys)
+    for name, value in {
+        "int8_last": np.array([-1]),
+        "int8_step": np.float32(1 / 127),
+        "int8_one": np.float32(1),
+        "int8_none": np.float32(0),
+        "int8_smallest": np.float32(SMALLEST),
+        "int8_zero": np.uint8(ZERO),
+        "int8_first": np.array([0]),
+        "int8_second": np.array([1]),
+    }.items():
+        made.graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
+    nodes: list[onnx.NodeProto] = []
+    rounded: set[str] = set()
+    for node in made.graph.node:
+        if node.output[0] not in stored:
+            for attribute in node.attribute:
+                if attribute.type == AttributeProto.GRAPH:
+                    _double_rows(attribute.g)
+            nodes += _exact_elu(node) if node.op_type == "Elu" else [node]
+            continue
+        read, output, matrix = node.input[0], node.output[0], stored[node.output[0]]
+        if read not in rounded:  # once for all that read it
+            rounded.add(read)
+            nodes += _round_rows(read)
+        sums, exact, rows = (f"{output}_{part}" for part in ("sums", "exact", "rows"))
+        nodes += [
+            helper.make_node(
+                "MatMulInteger", [f"{read}_bytes", f"{matrix}_bytes", "int8_zero"], [sums]
+            ),
+            helper.make_node("Cast", [sums], [exact], to=TensorProto.FLOAT),
+            helper.make_node("Mul", [exact, f"{read}_scales"], [rows]),
+            helper.make_node("Mul", [rows, f"{matrix}_scales"], [output]),
+        ]
+    return _finish(made, nodes)
+
+
+def outside(model: onnx.ModelProto, weights: bytes, file: str) -> bytes:
+    """The graph without the tensors that stand in the file of the bytes `weights`, which it names instead."""
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    for tensor in made.graph.initializer:
+        content = tensor.raw_data
+        if len(content) >= LEAST and (offset := weights.find(content)) >= 0:
+            onnx.external_data_helper.set_external_data(tensor, file, offset, len(content))
+            tensor.ClearField("raw_data")
+    serialised: bytes = made.SerializeToString(deterministic=True)
+    return serialised
+
+
+def _products(model: onnx.ModelProto, known: Mapping[str, Floats]) -> list[Product]:
+    found = []
+    for node in model.graph.node:
+        if node.op_type != "MatMul" or node.input[0] in known:
+            continue
+        matrix = known.get(node.input[1])
+        if matrix is not None and matrix.ndim == 2 and matrix.dtype == np.float32:
+            key = hashlib.sha256(np.ascontiguousarray(matrix).tobytes()).hexdigest()
+            found.append(Product(node.output[0], node.input[0], node.input[1], key))
+    return found
+
+
+def _constants(model: onnx.ModelProto) -> dict[str, Floats]:
+    """Initializers and all that is computed from them alone, by name."""
+    tensors = {tensor.name: tensor for tensor in model.graph.initializer}
+    names, nodes = set(tensors), []
+    for node in model.graph.node:
+        loops = any(attribute.type == AttributeProto.GRAPH for attribute in node.attribute)
+        if node.input and not loops and names.issuperset(node.input):
+            nodes.append(node)
+            names.update(node.output)
+    values = {name: numpy_helper.to_array(tensor) for name, tensor in tensors.items()}
+    if not nodes:
+        return values
+    outputs = [name for node in nodes for name in node.output]
+    read = {name for node in nodes for name in node.input}
+    graph = helper.make_graph(
+        nodes,
+        "constants",
+        [],
+        [helper.make_empty_tensor_value_info(name) for name in outputs],
+        [tensor for name, tensor in tensors.items() if name in read],
+    )
+    folded = helper.make_model(
+        graph, opset_imports=model.opset_import, ir_version=model.ir_version
+    ).SerializeToString()
+    session = onnxruntime.InferenceSession(folded, providers=["CPUExecutionProvider"])
+    return values | dict(zip(outputs, session.run(None, {}), strict=True))
+
+
+def _store(model: onnx.ModelProto, keys: Collection[str]) -> dict[str, str]:
+    """Add the products' matrices as bytes and scales; the matrix's name by the product's output."""
+    known = _constants(model)
+    chosen = [product for product in _products(model, known) if product.key in keys]
+    for name in sorted({product.matrix for product in chosen}):
+        columns, scales = int8_columns(known[name])
+        for part, value in (("bytes", columns), ("scales", scales)):
+            model.graph.initializer.append(numpy_helper.from_array(value, f"{name}_{part}"))
+    return {product.output: product.matrix for product in chosen}
+
+
+def int8_columns(matrix: Floats) -> tuple[npt.NDArray[np.int8], Floats]:
+    """(K, N) -> bytes and the scales (N,) that make each column's largest value LARGEST."""
+    scales = np.abs(matrix).max(axis=0) / np.float32(LARGEST)
+    scales[scales == 0] = 1  # an empty column stays empty
+    return np.round(matrix / scales).astype(np.int8), scales.astype(np.float32)
+
+
+def _round_rows(read: str) -> list[onnx.NodeProto]:
+    """(.., K) -> `read`_bytes, and `read`_scales (.., 1)."""
+    most, least, turned, largest = (
+        f"{read}_{part}" for part in ("most", "least", "turned", "range")
+    )
+    return [
+        helper.make_node("ReduceMax", [read, "int8_last"], [most], keepdims=1),
+        helper.make_node("ReduceMin", [read, "int8_last"], [least], keepdims=1),
+        helper.make_node("Neg", [least], [turned]),
+        helper.make_node("Max", [most, turned, "int8_smallest"], [largest]),
+        helper.make_node("Mul", [largest, "int8_step"], [f"{read}_scales"]),
+        helper.make_node("Div", [read, f"{read}_scales"], [f"{read}_divided"]),
+        helper.make_node(
+            "QuantizeLinear", [f"{read}_divided", "int8_one", "int8_zero"], [f"{read}_bytes"]
+        ),
+    ]
+
+
+def _double_rows(body: onnx.GraphProto) -> None:
+    """Compute products of one row in a loop's body, (B, 1, L) with (B, L, D), as of two equal rows.
+
+    ONNX Runtime adds four terms at a time where there is one row: how many zeros stand behind a
+    sentence then changes the last bit of its sum. With more rows it adds one after the other.
+    """
+    one_row = {value.name for value in body.input if _is_row(value)}
+    nodes = []
+    for node in body.node:
+        if node.op_type != "MatMul" or node.input[0] not in one_row:
+            nodes.append(node)
+            continue
+        name = node.output[0]
+        twice, both = f"{name}_twice", f"{name}_both"
+        nodes += [
+            helper.make_node("Concat", [node.input[0]] * 2, [twice], axis=1),
+            helper.make_node("MatMul", [twice, node.input[1]], [both]),
+            helper.make_node("Slice", [both, "int8_first", "int8_second", "int8_second"], [name]),
+        ]
+    del body.node[:]
+    body.node.extend(nodes)
+
+
+def _exact_elu(node: onnx.NodeProto) -> list[onnx.NodeProto]:
+    """Elu as max(x, 0) + alpha (exp(min(x, 0)) - 1), alpha being 1.
+
+    ONNX Runtime's Elu has one exponential for whole registers and another for what is left over at
+    the end of a thread's share: which values those are depends on the batch. Its Exp has but one.
+    """
+    if any(attribute.name == "alpha" and attribute.f != 1 for attribute in node.attribute):
+        return [node]
+    (x,), (y,) = node.input, node.output
+    above, below, power, less = (f"{y}_elu_{part}" for part in ("above", "below", "power", "less"))
+    return [
+        helper.make_node("Max", [x, "int8_none"], [above]),
+        helper.make_node("Min", [x, "int8_none"], [below]),
+        helper.make_node("Exp", [below], [power]),
+        helper.make_node("Sub", [power, "int8_one"], [less]),
+        helper.make_node("Add", [above, less], [y]),
+    ]
+
+
+def _is_row(value: onnx.ValueInfoProto) -> bool:
+    """Whether its shape is declared as (B, 1, L)."""
+    dims = value.type.tensor_type.shape.dim
+    return len(dims) == 3 and dims[1].dim_value == 1
+
+
+def _finish(model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> onnx.ModelProto:
+    """The model with these nodes, in place, less what nothing reads any more."""
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    optimizer.remove_unused_nodes(model)
+    onnx.checker.check_model(model, full_check=True)
+    return model

@@ -1,0 +1,234 @@
+"""Graphs of integer products: near the float ones, and blind to a sentence's company."""
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnxruntime
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+
+from export import steady
+from export.errors import ExportError
+from export.int8 import LARGEST, float_graph, int8_columns, int8_graph, outside, products
+from export.int8_bundle import Int8Files, int8_files
+from export.share import share_weights, whole
+from runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, Bundle, read
+from runtime.explainer import Explainer
+from runtime.graphs import encoder_feeds
+from runtime.session import OrtSession
+from tests.builders import BuiltParser, build_bundle
+from tests.export.trained import MAX_TOKENS, WORDS
+from tests.forests import forest
+from text.batch import Sentence, collate
+
+Floats = npt.NDArray[np.float32]
+
+
+def graph(nodes: list[onnx.NodeProto], shape: tuple[str | int, ...], **tensors: Floats) -> bytes:
+    """From x, of that shape, to y."""
+    made = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", "M"])],
+        [numpy_helper.from_array(value, name) for name, value in tensors.items()],
+    )
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    content: bytes = model.SerializeToString()
+    return content
+
+
+def run(model: onnx.ModelProto, **feeds: npt.NDArray[np.generic]) -> Floats:
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    (output,) = session.run(None, feeds)
+    return np.asarray(output, np.float32)
+
+
+def test_columns_are_within_half_a_step() -> None:
+    rng = np.random.default_rng(0)
+    matrix = (rng.normal(size=(9, 30)) * np.logspace(-6, 3, 30)).astype(np.float32)
+    matrix[:, 3] = 0
+    columns, scales = int8_columns(matrix)
+    assert (np.abs(columns * scales - matrix) <= np.abs(matrix).max(0) / LARGEST * 0.5001).all()
+    assert np.abs(np.delete(columns, 3, 1)).max(0).tolist() == [LARGEST] * 29
+    assert not columns[:, 3].any()
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(1, 9), st.integers(1, 40), st.integers(0, 2**32 - 1))
+def test_a_product_is_that_of_rounded_rows_and_columns(rows: int, width: int, seed: int) -> None:
+    """To the last digit the sum of integers, times both scales; a row of zeros gives zeros."""
+    rng = np.random.default_rng(seed)
+    matrix = rng.normal(size=(width, 5)).astype(np.float32)
+    x = (rng.normal(size=(rows, width)) * 10.0 ** rng.integers(-6, 6, (rows, 1))).astype(np.float32)
+    x[0] = 0
+    model = onnx.load_from_string(
+        graph([helper.make_node("MatMul", ["x", "w"], ["y"])], ("N", width), w=matrix)
+    )
+    keys = {product.key for product in products(model)}
+    found = run(int8_graph(model, keys), x=x)
+
+    largest = np.maximum(np.abs(x).max(1, keepdims=True), np.float32(1e-30))
+    steps = largest * np.float32(1 / 127)
+    columns, scales = int8_columns(matrix)
+    sums = np.round(x / steps).astype(np.int64) @ columns.astype(np.int64)
+    np.testing.assert_array_equal(found, sums.astype(np.float32) * steps * scales)
+    np.testing.assert_allclose(
+        run(float_graph(model, keys), x=x), x @ (columns * scales), rtol=1e-4, atol=1e-3 * steps
+    )
+
+
+def test_stored_matrices_are_seen_through() -> None:
+    """Float16, or int8 rows with scales and turned round: a key is that of the values."""
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=(6, 4)).astype(np.float16)
+    plain = graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])], ("N", 6), w=matrix.astype(np.float32)
+    )
+    stored = graph(
+        [
+            helper.make_node("Cast", ["half"], ["float"], to=TensorProto.FLOAT),
+            helper.make_node("Transpose", ["float"], ["turned"], perm=[1, 0]),
+            helper.make_node("MatMul", ["x", "turned"], ["y"]),
+        ],
+        ("N", 6),
+        half=np.ascontiguousarray(matrix.T),
+    )
+    (one,), (other,) = (products(onnx.load_from_string(content)) for content in (plain, stored))
+    assert one.key == other.key
+    small = float_graph(onnx.load_from_string(stored), {other.key})
+    kinds = {tensor.name: tensor.data_type for tensor in small.graph.initializer}
+    assert kinds == {"turned_bytes": TensorProto.INT8, "turned_scales": TensorProto.FLOAT}
+
+
+def test_elu_is_elu_with_the_same_bits_anywhere() -> None:
+    rng = np.random.default_rng(0)
+    content = graph(
+        [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Elu", ["m"], ["y"])],
+        ("N", 3),
+        w=np.eye(3, dtype=np.float32),
+    )
+    made = int8_graph(onnx.load_from_string(content), set())
+    assert "Elu" not in {node.op_type for node in made.graph.node}
+    x = (rng.normal(size=(701, 3)) * 3).astype(np.float32)
+    found = run(made, x=x)
+    np.testing.assert_allclose(found, np.where(x > 0, x, np.expm1(x)), atol=1e-6)
+    alone = np.concatenate([run(made, x=x[i : i + 1]) for i in range(0, 701, 50)])
+    np.testing.assert_array_equal(alone, found[::50])
+
+
+def test_weights_outside_are_read_from_the_files_bytes() -> None:
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=(30, 7)).astype(np.float32)
+    model = onnx.load_from_string(
+        graph([helper.make_node("MatMul", ["x", "w"], ["y"])], ("N", 30), w=matrix)
+    )
+    keys = {product.key for product in products(model)}
+    int8 = int8_graph(model, keys)
+    weights: bytes = float_graph(model, keys).SerializeToString()
+    small = outside(int8, weights, ENCODER)
+    assert len(small) < len(int8.SerializeToString())
+    x = rng.normal(size=(4, 30)).astype(np.float32)
+    found = OrtSession(small, "cpu", 1, files={ENCODER: weights}).run({"x": x})
+    np.testing.assert_array_equal(found, run(int8, x=x))
+
+
+def test_a_graph_that_shares_its_weights_is_made_whole(plain: Bundle) -> None:
+    explain, encoder = plain.files[EXPLAIN], plain.files[ENCODER]
+    again = whole(explain, encoder)
+    assert {value.name for value in again.graph.input} >= {"ids", "lengths"}
+    assert share_weights(again.SerializeToString(), encoder) == explain
+
+
+@pytest.fixture(scope="module")
+def made(nli: Bundle) -> Int8Files:
+    return int8_files(nli)
+
+
+def vectors(bundle: Bundle, files: dict[str, bytes], *sentences: Sentence) -> Floats:
+    session = OrtSession(files[ENCODER_INT8], "cpu", 2, files={ENCODER: files[ENCODER]})
+    return session.run(encoder_feeds(bundle.card, collate(sentences)))
+
+
+def random_sentence(rng: np.random.Generator, length: int) -> Sentence:
+    return Sentence(rng.integers(1, WORDS, length), forest(rng, length))
+
+
+def test_every_product_of_ms_san_is_taken_and_its_weights_stand_once(
+    nli: Bundle, made: Int8Files
+) -> None:
+    assert (made.products, made.left) == (12, 0)
+    assert made.company <= 1e-5
+    before = sum(map(len, (nli.files[ENCODER], nli.files[EXPLAIN])))
+    matrices = sum(
+        len(tensor.raw_data)
+        for name in (ENCODER_INT8, EXPLAIN_INT8)
+        for tensor in onnx.load_from_string(made.files[name]).graph.initializer
+        if len(tensor.dims) > 1
+    )
+    assert matrices < before / 100
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(1, MAX_TOKENS),
+    st.lists(st.integers(1, MAX_TOKENS), min_size=1, max_size=20),
+    st.data(),
+)
+def test_a_vector_is_the_same_in_any_company(
+    nli: Bundle,
+    made: Int8Files,
+    seed: int,
+    length: int,
+    others: list[int],
+    data: st.DataObject,
+) -> None:
+    rng = np.random.default_rng(seed)
+    sentence = random_sentence(rng, length)
+    company = [random_sentence(rng, n) for n in others]
+    place = data.draw(st.integers(0, len(company)))
+    together = vectors(nli, made.files, *company[:place], sentence, *company[place:])
+    alone = vectors(nli, made.files, sentence)
+    np.testing.assert_allclose(together[place], alone[0], atol=1e-5, rtol=0)
+
+
+def test_the_explanations_vector_is_the_plain_ones(nli: Bundle, made: Int8Files) -> None:
+    rng = np.random.default_rng(0)
+    explainer = Explainer(made.files, nli.card, EXPLAIN_INT8)
+    for length in (1, 2, 7, 23, MAX_TOKENS):
+        sentence = random_sentence(rng, length)
+        found = explainer.run(explainer.feeds(collate([sentence])))
+        np.testing.assert_allclose(
+            found.embedding, vectors(nli, made.files, sentence), atol=1e-5, rtol=0
+        )
+        for weights in found.maps.values():
+            np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-5)
+
+
+def test_a_value_that_depends_on_the_batch_is_unsteady(nli: Bundle) -> None:
+    """One scale for the whole tensor, as in dynamic quantisation."""
+    model = onnx.load_from_string(nli.files[ENCODER])
+    every = products(model)
+    read = every[0].read
+    model.graph.node.extend(
+        [
+            helper.make_node("Abs", [read], ["absolute"]),
+            helper.make_node("ReduceMax", ["absolute"], ["largest"], keepdims=0),
+            helper.make_node("Div", [read, "largest"], ["rounded"]),
+        ]
+    )
+    found = steady.compare(model, {read, "rounded"}, nli.card, nli.vocab)
+    assert found.unsteady == {"rounded"}
+
+
+def test_a_bundle_without_products_stays_as_it_is(tmp_path: Path) -> None:
+    build_bundle(tmp_path, BuiltParser(tmp_path, "en_tiny", "0" * 64))
+    with pytest.raises(ExportError, match="no product reads the same bits in every batch"):
+        int8_files(read(tmp_path / "tiny-sst2"))
