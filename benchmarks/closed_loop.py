@@ -1,0 +1,64 @@
+"""Closed loop: so many connections, each of which sends its next request when it has its last answer (wrk)."""
+
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+SCRIPT = Path(__file__).with_name("wrk.lua")
+
+
+class LoadFailed(Exception):
+    """The load could not be made, or was not answered; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What came of a closed loop; latencies in ms."""
+
+    concurrency: int
+    requests_per_second: float
+    p50: float
+    p90: float
+    p99: float
+
+
+class Closed:
+    """Requests to one path of a server, each with the next of the bodies."""
+
+    def __init__(self, url: str, path: str, bodies: Sequence[Any]) -> None:
+        """Raises LoadFailed where wrk is not installed."""
+        if shutil.which("wrk") is None:
+            raise LoadFailed("wrk is missing: apt-get install wrk")
+        self._url, self._path = url, path
+        self._lines = b"\n".join(map(orjson.dumps, bodies))
+
+    def run(self, concurrency: int, seconds: float) -> Load:
+        """Raises LoadFailed where a request is not answered 200."""
+        with tempfile.NamedTemporaryFile() as bodies:
+            bodies.write(self._lines)
+            bodies.flush()
+            loop = ["--threads", "1", "--connections", str(concurrency), "--timeout", "300s"]
+            script = ["--duration", f"{max(1, round(seconds))}s", "--script", str(SCRIPT)]
+            arguments = [self._url, "--", self._path, bodies.name]
+            done = subprocess.run(
+                ["wrk", *loop, *script, *arguments], capture_output=True, text=True, check=False
+            )
+        line = next((s for s in done.stdout.splitlines() if s.startswith("RESULT ")), None)
+        if line is None:
+            raise LoadFailed(f"wrk on {self._url}: {done.stdout}{done.stderr}")
+        found = json.loads(line.removeprefix("RESULT "))
+        if found["failed"]:
+            raise LoadFailed(
+                f"{found['failed']} of {found['requests']} requests to {self._url} failed"
+            )
+        if not found["requests"]:
+            raise LoadFailed(f"no answer from {self._url} in {seconds:.0f} s: measure longer")
+        rate = found["requests"] / found["seconds"]
+        return Load(concurrency, rate, found["p50"], found["p90"], found["p99"])
