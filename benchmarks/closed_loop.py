@@ -12,6 +12,8 @@ from typing import Any
 import orjson
 
 SCRIPT = Path(__file__).with_name("wrk.lua")
+PATIENCE = 200.0
+"""Seconds; a measurement is not made as long as that."""
 
 
 class LoadFailed(Exception):
@@ -22,7 +24,6 @@ class LoadFailed(Exception):
 class Load:
     """What came of a closed loop; latencies in ms."""
 
-    concurrency: int
     requests_per_second: float
     p50: float
     p90: float
@@ -39,26 +40,36 @@ class Closed:
         self._url, self._path = url, path
         self._lines = b"\n".join(map(orjson.dumps, bodies))
 
-    def run(self, concurrency: int, seconds: float) -> Load:
-        """Raises LoadFailed where a request is not answered 200."""
+    def run(self, connections: int, seconds: float) -> Load:
+        """For so long; twice as long again and again where a connection had no two answers on average.
+
+        Raises LoadFailed where a request is not answered 200.
+        """
+        while seconds < PATIENCE:
+            found = self._measure(connections, max(1, round(seconds)))
+            if found["failed"]:
+                raise LoadFailed(
+                    f"{found['failed']} of {found['requests']} requests to {self._url} failed"
+                )
+            if found["requests"] >= 2 * connections:
+                rate = found["requests"] / found["seconds"]
+                return Load(rate, found["p50"], found["p90"], found["p99"])
+            seconds *= 2
+        raise LoadFailed(f"{self._url} does not answer {connections} connections")
+
+    def _measure(self, connections: int, seconds: int) -> dict[str, float]:
+        """What wrk.lua prints."""
         with tempfile.NamedTemporaryFile() as bodies:
             bodies.write(self._lines)
             bodies.flush()
-            loop = ["--threads", "1", "--connections", str(concurrency), "--timeout", "300s"]
-            script = ["--duration", f"{max(1, round(seconds))}s", "--script", str(SCRIPT)]
+            loop = ["--threads", "1", "--connections", str(connections), "--timeout", "300s"]
+            script = ["--duration", f"{seconds}s", "--script", str(SCRIPT)]
             arguments = [self._url, "--", self._path, bodies.name]
             done = subprocess.run(
                 ["wrk", *loop, *script, *arguments], capture_output=True, text=True, check=False
             )
-        line = next((s for s in done.stdout.splitlines() if s.startswith("RESULT ")), None)
-        if line is None:
+        results = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
+        if not results:
             raise LoadFailed(f"wrk on {self._url}: {done.stdout}{done.stderr}")
-        found = json.loads(line.removeprefix("RESULT "))
-        if found["failed"]:
-            raise LoadFailed(
-                f"{found['failed']} of {found['requests']} requests to {self._url} failed"
-            )
-        if not found["requests"]:
-            raise LoadFailed(f"no answer from {self._url} in {seconds:.0f} s: measure longer")
-        rate = found["requests"] / found["seconds"]
-        return Load(concurrency, rate, found["p50"], found["p90"], found["p99"])
+        found: dict[str, float] = json.loads(results[0].removeprefix("RESULT "))
+        return found

@@ -6,7 +6,6 @@ Without a URL it serves the shipped bundles itself, caches off, and writes resul
 Sentences are distinct; the load shares the cores with the server.
 """
 
-import math
 import statistics
 import time
 from collections.abc import Iterator
@@ -91,19 +90,16 @@ def _closed(
     seconds: float,
 ) -> Iterator[dict[str, Any]]:
     """A closed loop at each concurrency; where the server is ours also what it costs."""
-    load, rate = requests(url, model, texts, size), math.inf
-    for connections in sorted(concurrency):
-        # Long enough for three answers on each connection, as far as the last rate can tell.
-        lasting = max(seconds, math.ceil(3 * connections / rate))
+    load = requests(url, model, texts, size)
+    for connections in concurrency:
         before, started = server.processor_seconds() if server else 0.0, time.perf_counter()
-        found = load.run(connections, lasting)
-        rate = found.requests_per_second
+        found = load.run(connections, seconds)
         row = {
             "model": model,
             "batch": size,
             "c": connections,
-            "requests/s": rate,
-            "sentences/s": size * rate,
+            "requests/s": found.requests_per_second,
+            "sentences/s": size * found.requests_per_second,
             "p50 ms": found.p50,
             "p90 ms": found.p90,
             "p99 ms": found.p99,

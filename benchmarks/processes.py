@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 
 ROOT = Path(__file__).parents[1]
-PATIENCE = 180.0
+PATIENCE = 300.0
 """Seconds until a server that does not answer is given up."""
 POLL = 0.01
 
@@ -89,11 +89,11 @@ def serving(
 
 
 def heedful(
-    models: Path, *, cache_items: int = 0, **settings: object
+    models: Path, *, caches: bool = False, **settings: object
 ) -> AbstractContextManager[Server]:
-    """`heedful serve` on a free port, ready, caches off unless told otherwise; settings by name."""
+    """`heedful serve` on a free port, with these settings; without its caches unless asked for."""
     port = free_port()
-    flags = {"models": models, "port": port, "cache_items": cache_items, **settings}
+    flags = {"models": models, "port": port, **({} if caches else {"cache_items": 0}), **settings}
     arguments = [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]
     command = [sys.executable, "-m", "cli", "serve", *arguments]
     return serving(command, f"http://127.0.0.1:{port}", "/ready")
@@ -105,11 +105,17 @@ def free_port() -> int:
         return port
 
 
+def shipped(source: Path) -> list[str]:
+    """Names of the bundles in a folder."""
+    return sorted(card.parent.name for card in source.glob("*/card.json"))
+
+
 @contextmanager
 def bundles(names: Sequence[str], source: Path) -> Iterator[Path]:
-    """A folder with these bundles of `source` alone, and its parser."""
+    """A folder with these bundles of `source`, and all that is no bundle there: its parsers."""
     with tempfile.TemporaryDirectory() as folder:
-        for name in (*names, "parser"):
+        others = {path.name for path in source.iterdir()} - set(shipped(source))
+        for name in (*names, *others):
             (Path(folder) / name).symlink_to((source / name).resolve())
         yield Path(folder)
 
