@@ -32,5 +32,6 @@ class Embedder:
 if __name__ == "__main__":
     ray.init(include_dashboard=False)
     serve.start(http_options={"host": "127.0.0.1", "port": PORT})
-    serve.run(Embedder.bind(), route_prefix="/embed")
+    app = Embedder.bind()  # type: ignore[attr-defined]  # the decorator gives it
+    serve.run(app, route_prefix="/embed")
     signal.pause()
