@@ -17,7 +17,7 @@ import httpx
 ROOT = Path(__file__).parents[1]
 PATIENCE = 300.0
 """Seconds until a server that does not answer is given up."""
-POLL = 0.01
+POLL = 0.02
 
 
 class ServerFailed(Exception):
@@ -76,13 +76,16 @@ def serving(
         )
         server = Server(url, process.pid, 0.0)
         try:
-            while not _answers(url + ready):
-                seconds = time.perf_counter() - started
-                if process.poll() is not None or seconds > PATIENCE:
-                    log.seek(0)
-                    last = log.read().decode(errors="replace")[-2000:]
-                    raise ServerFailed(f"{command[0]} gave no answer in {seconds:.0f} s: {last}")
-                time.sleep(POLL)
+            with httpx.Client(timeout=5) as client:
+                while not _answers(client, url + ready):
+                    seconds = time.perf_counter() - started
+                    if process.poll() is not None or seconds > PATIENCE:
+                        log.seek(0)
+                        last = log.read().decode(errors="replace")[-2000:]
+                        raise ServerFailed(
+                            f"{command[0]} gave no answer in {seconds:.0f} s: {last}"
+                        )
+                    time.sleep(POLL)
             yield Server(url, process.pid, time.perf_counter() - started)
         finally:
             _end(process, server.tree())
@@ -120,9 +123,9 @@ def bundles(names: Sequence[str], source: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
-def _answers(url: str) -> bool:
+def _answers(client: httpx.Client, url: str) -> bool:
     try:
-        return httpx.get(url, timeout=5).status_code == httpx.codes.OK
+        return client.get(url).status_code == httpx.codes.OK
     except httpx.TransportError:
         return False
 

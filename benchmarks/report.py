@@ -19,7 +19,8 @@ HEAD = """# Performance
 Written by `python -m benchmarks.report` from `results/performance/`; not edited by hand. `make bench` measures
 anew. The load generator shares the cores with what it measures, sentences are distinct (SNLI's) and the caches
 are off. Absolute figures move with the machine by 10 to 20 %: compare within a table, whose rows were measured
-in one run.
+in one run. Two programs stand beside it, on their own: `benchmarks.disan_cost` (time and memory of DiSAN's graph over
+the length) and `benchmarks.explain_cost` (what an explanation costs).
 """
 
 

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from benchmarks import environments, records
-from benchmarks.closed_loop import Closed, Load
+from benchmarks.closed_loop import Closed, Load, LoadFailed
 from benchmarks.environments import NotInstalled
 from benchmarks.processes import ServerFailed, bundles, free_port, heedful, serving
 from benchmarks.texts import DATA, sentences
@@ -122,7 +122,7 @@ def main(
                 for row in _beside(peer, models, graph, texts, rounds, seconds):
                     typer.echo(row)
                     served.append(row)
-            except (NotInstalled, ServerFailed) as error:
+            except (NotInstalled, ServerFailed, LoadFailed) as error:
                 absent.append({"peer": peer.name, "not measured because": str(error)[-300:]})
                 typer.echo(absent[-1])
     for engine in ENGINES:
@@ -130,7 +130,7 @@ def main(
             try:
                 embedded.append(_in_process(engine, models, texts, rounds))
                 typer.echo(embedded[-1])
-            except (NotInstalled, ServerFailed) as error:
+            except (NotInstalled, ServerFailed, LoadFailed) as error:
                 absent.append({"peer": engine, "not measured because": str(error)[-300:]})
                 typer.echo(absent[-1])
     judged = [row for row in served if row["c"] == JUDGED]
