@@ -30,7 +30,8 @@ def main(
 ) -> None:
     """Measure, print, and write the record."""
     lasting, rounds = (0.01, 1) if quick else (lasting, rounds)
-    rows, cases = [], []
+    rows: list[dict[str, str | float | bool]] = []
+    cases = []
     for name in shipped(models):
         bundle = read(models / name)
         computed = precision(bundle.files[ENCODER])

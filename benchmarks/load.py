@@ -9,7 +9,7 @@ Sentences are distinct; the load shares the cores with the server.
 import statistics
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,9 +52,11 @@ def main(
     """Measure, print, and write the record."""
     seconds, rounds = (1, 1) if quick else (seconds, rounds)
     texts = sentences(SENTENCES, data)
-    settings = {"max_queue": MAX_QUEUE, "request_timeout": 300}
-    with nullcontext() if url else heedful(bundles, **settings) as server:
-        place = url or server.url
+    own: AbstractContextManager[Server | None] = (
+        nullcontext() if url else heedful(bundles, max_queue=MAX_QUEUE, request_timeout=300)
+    )
+    with own as server:
+        place = server.url if server else str(url)
         closed, opened = [], []
         for name in model:
             for size in batch:

@@ -24,7 +24,7 @@ class Worker:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise ServerFailed(f"{self._process.args} has ended")
+            raise ServerFailed(f"{self._process.args!r} has ended")
         return float(line)
 
 

@@ -156,7 +156,7 @@ def _beside(
         "WORKERS": str(usable_cores()),
         **ENVIRONMENT,
     }
-    command = [python, "-m", *(part.format(port=port) for part in peer.command)]
+    command: list[str | Path] = [python, "-m", *(part.format(port=port) for part in peer.command)]
     found: dict[int, list[tuple[Load, Load]]] = {c: [] for c in CONCURRENCY}
     with ExitStack() as stack:
         folder = stack.enter_context(bundles([peer.ours], models))
