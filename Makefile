@@ -3,7 +3,7 @@ PYTHON ?= python3
 PIP_INSTALL = pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SOURCES = pyproject.toml constraints.txt cli.py $(wildcard app/*.py app/static/* app/static/vendor/* bulk/*.py export/*.py models/*.py runtime/*.py text/*.py training/*.py training/tasks/*.py)
 
-.PHONY: serve dev test check openapi vendor soak lint types imports tools clean
+.PHONY: serve dev test check openapi vendor soak bench lint types imports tools clean
 
 serve: .serve-venv/installed  ## serve the shipped bundles on HEEDFUL_PORT (8000)
 	.serve-venv/bin/heedful serve
@@ -20,6 +20,12 @@ vendor:  ## fetch what the page uses, as scripts/page/package-lock.json has it
 
 soak: .venv/installed  ## faults and load at length: three quarters of an hour; writes docs/reliability.md
 	.venv/bin/python -m tests.faults
+
+BENCHMARKS = encode growth overhead startup load peers
+bench: .venv/installed  ## measure speed and memory, for about 20 minutes; writes docs/performance.md
+	@scripts/install-wrk
+	for program in $(BENCHMARKS); do .venv/bin/python -m benchmarks.$$program || exit 1; done
+	.venv/bin/python -m benchmarks.report
 
 check: lint types imports test  ## what CI runs
 

@@ -1,0 +1,40 @@
+"""The most that a process can do: parse and session in a bare loop. Speaks as benchmarks.workers says.
+
+    python -m benchmarks.bare BUNDLES MODEL COST
+
+A batch costs at most COST tokens once padded; sentences of like lengths go together.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from runtime.bundle import ENCODER, read
+from runtime.graphs import encoder_feeds
+from runtime.session import OrtSession
+from text.batch import collate, plan
+from text.parse import ParseJob, Parser
+
+
+def run(bundles: Path, model: str, cost: int) -> None:
+    bundle = read(bundles / model)
+    card, vocab = bundle.card, bundle.vocab
+    parser = Parser.load(bundles / "parser")
+    session = OrtSession(bundle.files[ENCODER], "cpu", 1)
+    for line in sys.stdin:
+        texts = json.loads(line)
+        started = time.perf_counter()
+        parses = parser.parse([ParseJob(text, card.max_tokens, card.tree) for text in texts])
+        sentences = [vocab.sentence(parse.tokens, parse.heads) for parse in parses]
+        for batch in plan([len(one) for one in sentences], cost):
+            vectors = session.run(encoder_feeds(card, collate([sentences[i] for i in batch])))
+            vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        sys.stdout.write(f"{time.perf_counter() - started}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    run(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,75 @@
+"""Closed loop: so many connections, each of which sends its next request when it has its last answer (wrk)."""
+
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+SCRIPT = Path(__file__).with_name("wrk.lua")
+PATIENCE = 200.0
+"""Seconds; a measurement is not made as long as that."""
+
+
+class LoadFailed(Exception):
+    """The load could not be made, or was not answered; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What came of a closed loop; latencies in ms."""
+
+    requests_per_second: float
+    p50: float
+    p90: float
+    p99: float
+
+
+class Closed:
+    """Requests to one path of a server, each with the next of the bodies."""
+
+    def __init__(self, url: str, path: str, bodies: Sequence[Any]) -> None:
+        """Raises LoadFailed where wrk is not installed."""
+        if shutil.which("wrk") is None:
+            raise LoadFailed("wrk is missing: apt-get install wrk")
+        self._url, self._path = url, path
+        self._lines = b"\n".join(map(orjson.dumps, bodies))
+
+    def run(self, connections: int, seconds: float) -> Load:
+        """For so long; twice as long again and again where a connection had no two answers on average.
+
+        Raises LoadFailed where a request is not answered 200.
+        """
+        while seconds < PATIENCE:
+            found = self._measure(connections, max(1, round(seconds)))
+            if found["failed"]:
+                raise LoadFailed(
+                    f"{found['failed']} of {found['requests']} requests to {self._url} failed"
+                )
+            if found["requests"] >= 2 * connections:
+                rate = found["requests"] / found["seconds"]
+                return Load(rate, found["p50"], found["p90"], found["p99"])
+            seconds *= 2
+        raise LoadFailed(f"{self._url} does not answer {connections} connections")
+
+    def _measure(self, connections: int, seconds: int) -> dict[str, float]:
+        """What wrk.lua prints."""
+        with tempfile.NamedTemporaryFile() as bodies:
+            bodies.write(self._lines)
+            bodies.flush()
+            loop = ["--threads", "1", "--connections", str(connections), "--timeout", "300s"]
+            script = ["--duration", f"{seconds}s", "--script", str(SCRIPT)]
+            arguments = [self._url, "--", self._path, bodies.name]
+            done = subprocess.run(
+                ["wrk", *loop, *script, *arguments], capture_output=True, text=True, check=False
+            )
+        results = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
+        if not results:
+            raise LoadFailed(f"wrk on {self._url}: {done.stdout}{done.stderr}")
+        found: dict[str, float] = json.loads(results[0].removeprefix("RESULT "))
+        return found

@@ -1,0 +1,55 @@
+"""Sentences a second of the shipped encoders in this process: by length, batch, threads and precision.
+
+    python -m benchmarks.encode [--quick]
+
+Writes results/performance/encode.json.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchmarks import records
+from benchmarks.graphs import precision, runner, seconds
+from benchmarks.processes import shipped
+from runtime.bundle import ENCODER, read
+from runtime.cores import usable_cores
+
+LENGTHS = (12, 24, 48)
+BATCHES = (1, 8, 32, 128)
+ENCODED = """Sentences a second of `encoder.onnx` in ONNX Runtime, no parse, by the sentences in a batch, all of one
+length. Medians of rounds in which all cells take turns."""
+
+
+def main(
+    lasting: Annotated[float, typer.Option(help="Seconds of a cell in a round.")] = 0.15,
+    rounds: Annotated[int, typer.Option()] = 3,
+    quick: Annotated[bool, typer.Option(help="One round of 10 ms a cell: a trial.")] = False,
+    models: Annotated[Path, typer.Option(help="Folder of the bundles.")] = Path("bundles"),
+) -> None:
+    """Measure, print, and write the record."""
+    lasting, rounds = (0.01, 1) if quick else (lasting, rounds)
+    rows: list[dict[str, str | float | bool]] = []
+    cases = []
+    for name in shipped(models):
+        bundle = read(models / name)
+        computed = precision(bundle.files[ENCODER])
+        for threads in sorted({1, usable_cores()}):
+            case = runner(bundle, threads)
+            for length in LENGTHS:
+                cases += [case(batch, length) for batch in BATCHES]
+                rows.append(
+                    {"model": name, "computes in": computed, "threads": threads, "L": length}
+                )
+    times = seconds(cases, rounds, lasting)
+    table: list[records.Row] = []
+    for number, row in enumerate(rows):
+        cells = zip(BATCHES, times[number * len(BATCHES) :], strict=False)
+        table.append({**row, **{f"batch {batch}": batch / each for batch, each in cells}})
+        typer.echo(table[-1])
+    records.write("encode", "The encoders alone", records.table(ENCODED, table))
+
+
+if __name__ == "__main__":
+    typer.run(main)

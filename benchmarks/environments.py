@@ -1,0 +1,45 @@
+"""An environment of its own for each peer, made once and kept: ~/.cache/heedful/peers/<name>."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+HOME = Path("~/.cache/heedful/peers").expanduser()
+REQUIREMENTS = Path(__file__).with_name("peers")
+INSTALLED = "installed.txt"
+
+
+class NotInstalled(Exception):
+    """An environment could not be made; the message is pip's last line."""
+
+
+def python(name: str) -> Path:
+    """The interpreter of the environment that holds peers/<name>.txt. Raises NotInstalled."""
+    folder, wanted = HOME / name, REQUIREMENTS / f"{name}.txt"
+    interpreter, installed = folder / "bin" / "python", folder / INSTALLED
+    if installed.exists() and installed.read_text() == wanted.read_text():
+        return interpreter
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _run(sys.executable, "-m", "venv", "--clear", folder)
+    pip = (interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    # torch by itself: pip then takes the index's build for the CPU, and no other is downloaded.
+    for line in wanted.read_text().splitlines():
+        if line.startswith("torch=="):
+            _run(*pip, line)
+    _run(*pip, "--requirement", wanted)
+    installed.write_text(wanted.read_text())
+    return interpreter
+
+
+def version(name: str, package: str) -> str:
+    """Of a package in an environment that is there."""
+    code = f"import importlib.metadata as m; print(m.version({package!r}))"
+    return _run(python(name), "-c", code).strip()
+
+
+def _run(*command: str | Path) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        last = done.stderr.strip().splitlines()[-1:] or ["no message"]
+        raise NotInstalled(last[0])
+    return done.stdout

@@ -1,0 +1,136 @@
+"""How the cost grows: with the length, the batch, the number of models and the depth of the queue.
+
+    python -m benchmarks.growth [--quick]
+
+Writes results/performance/growth.json.
+"""
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from benchmarks import records
+from benchmarks.closed_loop import Closed
+from benchmarks.graphs import runner, seconds
+from benchmarks.operations import count
+from benchmarks.processes import bundles, heedful, shipped
+from benchmarks.texts import DATA, sentences
+from models.registry import build
+from runtime.bundle import read
+
+MODELS = ("disan-sst5", "ms-san-sst5")
+LENGTHS = (12, 24, 48)
+TOKENS = 480
+"""In a batch of the lengths."""
+BATCHES = (1, 4, 16, 64, 256)
+DEPTHS = (16, 64, 256, 1024)
+"""Requests in hand at once."""
+SENTENCES, SATURATED = 12_800, 64
+LENGTH = f"""With the length: processor time of one thread, batches of {TOKENS} tokens. "Operations" are those of a
+sentence in millions (`benchmarks/operations.py` says what counts), the next columns what a sentence costs in time
+and in operations over one of {LENGTHS[0]} tokens, the last one the first over the second."""
+BATCH = f"""With the batch: microseconds of the processor for a sentence of {LENGTHS[0]} tokens, one thread."""
+NUMBER = f"""With the number of models that are loaded and asked in turn: single sentences at c = {SATURATED}."""
+DEPTH = (
+    f"""With the depth of the queue: single sentences to `{MODELS[0]}`, so many in hand at once."""
+)
+
+
+def main(
+    wall: Annotated[float, typer.Option(help="Seconds of each load.")] = 5,
+    rounds: Annotated[int, typer.Option(help="Of the graphs, in turn.")] = 7,
+    quick: Annotated[bool, typer.Option(help="One round of a second each: a trial.")] = False,
+    models: Annotated[Path, typer.Option(help="Folder of the bundles.")] = Path("bundles"),
+    data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = DATA,
+) -> None:
+    """Measure, print, and write the record."""
+    wall, rounds = (1, 1) if quick else (wall, rounds)
+    texts = sentences(SENTENCES, data)
+    by_length = [row for model in MODELS for row in _lengths(models / model, rounds)]
+    by_batch = [_batches(models / model, rounds) for model in MODELS]
+    by_number = _numbers(models, texts, wall)
+    by_depth = _depths(models, texts, wall)
+    for row in (*by_length, *by_batch, *by_number, *by_depth):
+        typer.echo(row)
+    records.write(
+        "growth",
+        "How the cost grows",
+        records.table(LENGTH, by_length),
+        records.table(BATCH, by_batch),
+        records.table(NUMBER, by_number),
+        records.table(DEPTH, by_depth),
+        goals={"growth": max(row["time / operations"] for row in by_length)},
+    )
+
+
+def _lengths(folder: Path, rounds: int) -> list[dict[str, Any]]:
+    bundle = read(folder)
+    encoder, config = bundle.card.encoder, bundle.card.encoder.config
+    module, case = build(encoder.name, config), runner(bundle, 1)
+    operations = [count(module, length, int(config["dim"])) for length in LENGTHS]
+    cases = [case(TOKENS // length, length) for length in LENGTHS]
+    times = seconds(cases, rounds, 0.3, time.process_time)
+    each = [spent * length / TOKENS for spent, length in zip(times, LENGTHS, strict=True)]
+    return [
+        {
+            "model": bundle.card.name,
+            "L": length,
+            "sentences/s": 1 / spent,
+            "operations": number / 1e6,
+            "time": spent / each[0],
+            "operations over the first": number / operations[0],
+            "time / operations": (spent / each[0]) / (number / operations[0]),
+        }
+        for length, spent, number in zip(LENGTHS, each, operations, strict=True)
+    ]
+
+
+def _batches(folder: Path, rounds: int) -> dict[str, Any]:
+    bundle = read(folder)
+    case = runner(bundle, 1)
+    cases = [case(batch, LENGTHS[0]) for batch in BATCHES]
+    times = seconds(cases, rounds, 0.2, time.process_time)
+    cells = {f"batch {b}": 1e6 * t / b for b, t in zip(BATCHES, times, strict=True)}
+    return {"model": bundle.card.name, **cells}
+
+
+def _numbers(models: Path, texts: list[str], wall: float) -> list[dict[str, Any]]:
+    every, rows = shipped(models), []
+    for number in sorted({1, (1 + len(every)) // 2, len(every)}):
+        chosen = every[-number:]
+        with bundles(chosen, models) as folder, heedful(folder) as server:
+            bodies = [{"inputs": text, "model": chosen[i % number]} for i, text in enumerate(texts)]
+            found = Closed(server.url, "/embed", bodies).run(SATURATED, wall)
+            rows.append(
+                {
+                    "models": number,
+                    "requests/s": found.requests_per_second,
+                    "p50 ms": found.p50,
+                    "p99 ms": found.p99,
+                    "ready s": server.ready_seconds,
+                    "PSS MB": server.memory(),
+                }
+            )
+    return rows
+
+
+def _depths(models: Path, texts: list[str], wall: float) -> list[dict[str, Any]]:
+    with bundles([MODELS[0]], models) as folder, heedful(folder) as server:
+        load = Closed(server.url, "/embed", [{"inputs": text} for text in texts])
+        found = [(depth, load.run(depth, wall)) for depth in DEPTHS]
+    return [
+        {
+            "in hand": depth,
+            "requests/s": each.requests_per_second,
+            "p50 ms": each.p50,
+            "p99 ms": each.p99,
+            "p50 / in hand, ms": each.p50 / depth,
+        }
+        for depth, each in found
+    ]
+
+
+if __name__ == "__main__":
+    typer.run(main)

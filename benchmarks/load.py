@@ -1,0 +1,144 @@
+"""The service over HTTP: closed loops of single sentences and of batches, then an open loop.
+
+    python -m benchmarks.load [--url URL] [--model disan-sst5] [--quick]
+
+Without a URL it serves the shipped bundles itself, caches off, and writes results/performance/load.json.
+Sentences are distinct; the load shares the cores with the server.
+"""
+
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from benchmarks import records
+from benchmarks.closed_loop import Closed
+from benchmarks.open_loop import at_rate
+from benchmarks.processes import Server, heedful
+from benchmarks.texts import DATA, groups, sentences
+
+MODELS = ("disan-sst5", "ms-san-embed")
+"""One that needs no parse, one that does."""
+CONCURRENCY = (1, 16, 64, 256)
+BATCHES = (1, 64)
+SENTENCES = 12_800
+MAX_QUEUE = 32_768
+"""256 batches of 64 are in hand at once, and half as many wait behind them."""
+SHARE = 0.7
+"""Of the saturation rate, for the open loop."""
+SATURATED = 64
+"""Connections at which the rate counts as saturation."""
+CLOSED = """Closed loop (wrk): each connection sends its next request when it has its last answer. Memory is that of the
+server's whole tree, with every shipped bundle loaded; the cores used are its own, without the load generator's."""
+OPEN = f"""Open loop at {100 * SHARE:.0f} % of the rate at c = {SATURATED}, single sentences: requests leave at fixed
+times, latency counts from the moment a request was due. Medians of rounds of saturation and open loop in turn."""
+
+
+def main(
+    url: Annotated[str | None, typer.Option(help="A running server, in place of its own.")] = None,
+    model: Annotated[list[str], typer.Option(help="Bundles to ask.")] = list(MODELS),  # noqa: B006
+    concurrency: Annotated[list[int], typer.Option()] = list(CONCURRENCY),  # noqa: B006
+    batch: Annotated[list[int], typer.Option(help="Sentences in a request.")] = list(BATCHES),  # noqa: B006
+    seconds: Annotated[float, typer.Option(help="Of each measurement.")] = 5,
+    rounds: Annotated[int, typer.Option(help="Of saturation and open loop in turn.")] = 3,
+    quick: Annotated[bool, typer.Option(help="One round of a second each: a trial.")] = False,
+    bundles: Annotated[Path, typer.Option(help="Folder of the bundles.")] = Path("bundles"),
+    data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = DATA,
+) -> None:
+    """Measure, print, and write the record."""
+    seconds, rounds = (1, 1) if quick else (seconds, rounds)
+    texts = sentences(SENTENCES, data)
+    own: AbstractContextManager[Server | None] = (
+        nullcontext() if url else heedful(bundles, max_queue=MAX_QUEUE, request_timeout=300)
+    )
+    with own as server:
+        place = server.url if server else str(url)
+        closed, opened = [], []
+        for name in model:
+            for size in batch:
+                for row in _closed(place, server, name, texts, size, concurrency, seconds):
+                    typer.echo(_line(row))
+                    closed.append(row)
+            opened.append(_open(place, name, texts, seconds, rounds))
+            typer.echo(_line(opened[-1]))
+    if not url:
+        tail = max(row["p99 / p50"] for row in opened)
+        records.write(
+            "load",
+            "Over HTTP",
+            records.table(CLOSED, closed),
+            records.table(OPEN, opened),
+            goals={"tail": tail},
+        )
+
+
+def requests(url: str, model: str, texts: list[str], size: int) -> Closed:
+    """A closed loop of single sentences (`size` 1, a bare string), or of lists of `size`."""
+    bodies: list[Any] = list(texts) if size == 1 else groups(texts, size)
+    return Closed(url, "/embed", [{"inputs": inputs, "model": model} for inputs in bodies])
+
+
+def _closed(
+    url: str,
+    server: Server | None,
+    model: str,
+    texts: list[str],
+    size: int,
+    concurrency: list[int],
+    seconds: float,
+) -> Iterator[dict[str, Any]]:
+    """A closed loop at each concurrency; where the server is ours also what it costs."""
+    load = requests(url, model, texts, size)
+    for connections in concurrency:
+        before, started = server.processor_seconds() if server else 0.0, time.perf_counter()
+        found = load.run(connections, seconds)
+        row = {
+            "model": model,
+            "batch": size,
+            "c": connections,
+            "requests/s": found.requests_per_second,
+            "sentences/s": size * found.requests_per_second,
+            "p50 ms": found.p50,
+            "p90 ms": found.p90,
+            "p99 ms": found.p99,
+        }
+        if server:
+            used = server.processor_seconds() - before
+            row["cores used"] = used / (time.perf_counter() - started)
+            row["PSS MB"] = server.memory()
+        yield row
+
+
+def _open(url: str, model: str, texts: list[str], seconds: float, rounds: int) -> dict[str, Any]:
+    """Saturation, then an open loop at its `SHARE`, in turn; the medians of the rounds."""
+    bodies = [{"inputs": text, "model": model} for text in texts]
+    found = []
+    for _ in range(rounds):
+        saturation = requests(url, model, texts, 1).run(SATURATED, seconds).requests_per_second
+        arrivals = at_rate(url, "/embed", bodies, SHARE * saturation, seconds)
+        found.append(
+            {
+                "saturation/s": saturation,
+                "sent/s": arrivals.rate,
+                "p50 ms": arrivals.p50,
+                "p90 ms": arrivals.p90,
+                "p99 ms": arrivals.p99,
+                "p99 / p50": arrivals.p99 / arrivals.p50,
+            }
+        )
+    medians = {key: statistics.median(each[key] for each in found) for key in found[0]}
+    return {"model": model, "rounds": rounds, **medians}
+
+
+def _line(row: dict[str, Any]) -> str:
+    return "  ".join(
+        f"{k} {v:,.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items()
+    )
+
+
+if __name__ == "__main__":
+    typer.run(main)

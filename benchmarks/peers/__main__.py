@@ -1,0 +1,219 @@
+"""Heedful beside other servers of the same graph, and beside all-MiniLM-L6-v2. Writes results/performance/peers.json.
+
+    python -m benchmarks.peers [--only ray] [--quick]
+
+Each peer has an environment of its own, made on the first run. Two servers are up at a time, and take turns:
+Heedful, the peer, Heedful, the peer; a ratio is the median of those of the rounds.
+"""
+
+import statistics
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from benchmarks import environments, records
+from benchmarks.closed_loop import Closed, Load, LoadFailed
+from benchmarks.environments import NotInstalled
+from benchmarks.processes import ServerFailed, bundles, free_port, heedful, serving
+from benchmarks.texts import DATA, sentences
+from benchmarks.workers import rate, worker
+from runtime.cores import usable_cores
+
+CONCURRENCY = (1, 16, 64)
+JUDGED = 64
+"""Connections at which the goals are judged."""
+PLAIN, PARSED = "disan-sst5", "ms-san-embed"
+"""Bundles: without a parse, and with one."""
+SENTENCES, ROUND_SENTENCES = 12_800, 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A server: what it is started with, where it says that it is ready, and the body of a sentence."""
+
+    name: str
+    package: str
+    command: tuple[str, ...]
+    """Of its environment's python -m."""
+    ready: str
+    body: Callable[[str], Any] = lambda text: {"inputs": text}
+    path: str = "/embed"
+    ours: str = PLAIN
+    """The bundle that it is measured beside."""
+
+
+def _own(name: str) -> tuple[str, ...]:
+    return (f"benchmarks.peers.{name}",)
+
+
+PEERS = (
+    Peer("fastapi", "fastapi", _own("fastapi"), "/docs"),
+    Peer("litserve", "litserve", _own("litserve"), "/health"),
+    Peer(
+        "bentoml",
+        "bentoml",
+        (
+            "bentoml",
+            "serve",
+            "benchmarks.peers.bentoml:Embedder",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            "{port}",
+        ),
+        "/readyz",
+        body=lambda text: {"inputs": [text]},
+    ),
+    Peer("ray", "ray", _own("ray"), "/-/healthz"),
+    Peer(
+        "infinity",
+        "infinity-emb",
+        _own("infinity"),
+        "/health",
+        body=lambda text: {"input": text, "model": "all-MiniLM-L6-v2"},
+        path="/embeddings",
+        ours=PARSED,
+    ),
+)
+"""The first four run the same graph; the last one all-MiniLM-L6-v2."""
+ENGINES = ("sentence-transformers", "onnxruntime")
+GOALS = {"single sentences": PLAIN, "single sentences with a parse": PARSED}
+WARM_SECONDS = 2
+ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "BENTOML_DO_NOT_TRACK": "1",
+    "DO_NOT_TRACK": "1",
+    "HF_HUB_OFFLINE": "1",
+}
+SERVED = f"""Single sentences over HTTP (wrk). FastAPI, LitServe, BentoML and Ray Serve run the encoder.onnx of
+`{PLAIN}` in fp32, one thread in each of as many workers as cores, on words between white space, and answer by
+orjson; they check nothing. Infinity runs all-MiniLM-L6-v2 (torch) and stands beside `{PARSED}` with its parse.
+Heedful is the service as shipped. The ratio is that of requests a second."""
+EMBEDDED = f"""In one process, no HTTP, batches of 64, as many threads as cores: `{PARSED}` through `Service`, parse
+included, beside all-MiniLM-L6-v2."""
+
+
+def main(
+    only: Annotated[list[str] | None, typer.Option(help="These peers; default all.")] = None,
+    seconds: Annotated[float, typer.Option(help="Of each measurement.")] = 4,
+    rounds: Annotated[int, typer.Option(help="In which the two take turns.")] = 3,
+    quick: Annotated[bool, typer.Option(help="One round of a second each: a trial.")] = False,
+    models: Annotated[Path, typer.Option(help="Folder of the bundles.")] = Path("bundles"),
+    graph: Annotated[
+        Path | None, typer.Option(help="The peers' bundle in fp32, if ours is not.")
+    ] = None,
+    data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = DATA,
+) -> None:
+    """Measure, print, and write the record."""
+    seconds, rounds = (1, 1) if quick else (seconds, rounds)
+    texts = sentences(SENTENCES, data)
+    graph = (graph or models / PLAIN).resolve()
+    served: list[dict[str, Any]] = []
+    embedded: list[dict[str, Any]] = []
+    absent = []
+    for peer in PEERS:
+        if not only or peer.name in only:
+            try:
+                for row in _beside(peer, models, graph, texts, rounds, seconds):
+                    typer.echo(row)
+                    served.append(row)
+            except (NotInstalled, ServerFailed, LoadFailed) as error:
+                absent.append({"peer": peer.name, "not measured because": str(error)[-300:]})
+                typer.echo(absent[-1])
+    for engine in ENGINES:
+        if not only or engine in only:
+            try:
+                embedded.append(_in_process(engine, models, texts, rounds))
+                typer.echo(embedded[-1])
+            except (NotInstalled, ServerFailed, LoadFailed) as error:
+                absent.append({"peer": engine, "not measured because": str(error)[-300:]})
+                typer.echo(absent[-1])
+    judged = [row for row in served if row["c"] == JUDGED]
+    goals = {
+        goal: min(row["ratio"] for row in judged if row["ours"] == model)
+        for goal, model in GOALS.items()
+        if any(row["ours"] == model for row in judged)
+    }
+    tables = [records.table(SERVED, served), records.table(EMBEDDED, embedded)]
+    if absent:
+        tables.append(records.table("What could not be measured here:", absent))
+    records.write("peers", "Beside others", *tables, goals=goals)
+
+
+def _beside(
+    peer: Peer, models: Path, graph: Path, texts: Sequence[str], rounds: int, seconds: float
+) -> Sequence[dict[str, Any]]:
+    """A row for each concurrency. Raises NotInstalled, ServerFailed."""
+    python, port = environments.python(peer.name), free_port()
+    settings = {
+        "BUNDLE": str(graph),
+        "PORT": str(port),
+        "WORKERS": str(usable_cores()),
+        **ENVIRONMENT,
+    }
+    command: list[str | Path] = [python, "-m", *(part.format(port=port) for part in peer.command)]
+    found: dict[int, list[tuple[Load, Load]]] = {c: [] for c in CONCURRENCY}
+    with ExitStack() as stack:
+        folder = stack.enter_context(bundles([peer.ours], models))
+        ours = stack.enter_context(heedful(folder))
+        url = f"http://127.0.0.1:{port}"
+        theirs = stack.enter_context(serving(command, url, peer.ready, env=settings))
+        bodies = [{"inputs": text, "model": peer.ours} for text in texts]
+        loads = (
+            Closed(ours.url, "/embed", bodies),
+            Closed(theirs.url, peer.path, [peer.body(text) for text in texts]),
+        )
+        for load in loads:
+            load.run(JUDGED, WARM_SECONDS)
+        for _ in range(rounds):
+            for c, pairs in found.items():
+                pairs.append((loads[0].run(c, seconds), loads[1].run(c, seconds)))
+    name = f"{peer.name} {environments.version(peer.name, peer.package)}"
+    return [_row(name, peer.ours, c, pairs) for c, pairs in found.items()]
+
+
+def _row(name: str, ours: str, c: int, pairs: Sequence[tuple[Load, Load]]) -> dict[str, Any]:
+    row: dict[str, Any] = {"peer": name, "ours": ours, "c": c}
+    for side, heading in enumerate(("ours ", "peer ")):
+        for column, value in (
+            ("requests/s", "requests_per_second"),
+            ("p50 ms", "p50"),
+            ("p99 ms", "p99"),
+        ):
+            values = [getattr(pair[side], value) for pair in pairs]
+            row[heading + column] = statistics.median(values)
+    rates = [(mine.requests_per_second, other.requests_per_second) for mine, other in pairs]
+    return {**row, "ratio": statistics.median(mine / other for mine, other in rates)}
+
+
+def _in_process(engine: str, models: Path, texts: Sequence[str], rounds: int) -> dict[str, Any]:
+    """Sentences a second of the service and of all-MiniLM-L6-v2, without HTTP. Raises NotInstalled, ServerFailed."""
+    python, threads = environments.python("minilm"), str(usable_cores())
+    with (
+        bundles([PARSED], models) as folder,
+        worker(sys.executable, "-m", "benchmarks.service", folder, PARSED) as ours,
+        worker(python, "-m", "benchmarks.peers.minilm", engine, threads) as theirs,
+    ):
+        pairs = []
+        for number in range(rounds + 1):
+            start = number * ROUND_SENTENCES
+            group = texts[start : start + ROUND_SENTENCES]
+            pairs.append((rate([ours], group), rate([theirs], group)))
+    pairs = pairs[1:]  # the first round warms
+    mine, other = (statistics.median(side) for side in zip(*pairs, strict=True))
+    return {
+        "peer": f"all-MiniLM-L6-v2, {engine} {environments.version('minilm', engine)}",
+        "ours": PARSED,
+        "ours sentences/s": mine,
+        "peer sentences/s": other,
+        "ratio": statistics.median(mine / other for mine, other in pairs),
+    }
+
+
+if __name__ == "__main__":
+    typer.run(main)

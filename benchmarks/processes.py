@@ -1,0 +1,152 @@
+"""Servers as processes of their own, and what the tree of one costs: processor time and memory."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+ROOT = Path(__file__).parents[1]
+PATIENCE = 300.0
+"""Seconds until a server that does not answer is given up."""
+POLL = 0.02
+
+
+class ServerFailed(Exception):
+    """A server ended, or did not answer in time; the message ends with its last lines of log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    url: str
+    pid: int
+    ready_seconds: float
+    """From its start to its first good answer."""
+
+    def tree(self) -> list[int]:
+        """Its process id and those of all that descend from it."""
+        parents = {int(p.name): _parent(p) for p in Path("/proc").iterdir() if p.name.isdigit()}
+        found = [self.pid]
+        for pid in found:  # grows while it is read
+            found += [child for child, parent in parents.items() if parent == pid]
+        return found
+
+    def memory(self) -> float:
+        """MB that the tree holds, what is shared counted once (PSS)."""
+        lines = [line for pid in self.tree() for line in _read(pid, "smaps_rollup").splitlines()]
+        return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+
+    def processor_seconds(self) -> float:
+        """Processor time that the tree has used, in user and system mode."""
+        fields = [_read(pid, "stat").rpartition(")")[2].split() for pid in self.tree()]
+        ticks = sum(int(each[11]) + int(each[12]) for each in fields if each)
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def serving(
+    command: Sequence[str | Path],
+    url: str,
+    ready: str,
+    *,
+    env: Mapping[str, str] = {},
+    cwd: Path = ROOT,
+) -> Iterator[Server]:
+    """Start a server, wait until `url` + `ready` answers 200, and end all of it on leaving.
+
+    Raises ServerFailed.
+    """
+    with tempfile.TemporaryFile() as log:
+        started = time.perf_counter()
+        process = subprocess.Popen(
+            command,
+            cwd=cwd,
+            env={**os.environ, **env},
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        server = Server(url, process.pid, 0.0)
+        try:
+            with httpx.Client(timeout=5) as client:
+                while not _answers(client, url + ready):
+                    seconds = time.perf_counter() - started
+                    if process.poll() is not None or seconds > PATIENCE:
+                        log.seek(0)
+                        last = log.read().decode(errors="replace")[-2000:]
+                        raise ServerFailed(
+                            f"{command[0]} gave no answer in {seconds:.0f} s: {last}"
+                        )
+                    time.sleep(POLL)
+            yield Server(url, process.pid, time.perf_counter() - started)
+        finally:
+            _end(process, server.tree())
+
+
+def heedful(
+    models: Path, *, caches: bool = False, **settings: object
+) -> AbstractContextManager[Server]:
+    """`heedful serve` on a free port, with these settings; without its caches unless asked for."""
+    port = free_port()
+    flags = {"models": models, "port": port, **({} if caches else {"cache_items": 0}), **settings}
+    arguments = [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]
+    command = [sys.executable, "-m", "cli", "serve", *arguments]
+    return serving(command, f"http://127.0.0.1:{port}", "/ready")
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def shipped(source: Path) -> list[str]:
+    """Names of the bundles in a folder."""
+    return sorted(card.parent.name for card in source.glob("*/card.json"))
+
+
+@contextmanager
+def bundles(names: Sequence[str], source: Path) -> Iterator[Path]:
+    """A folder with these bundles of `source`, and all that is no bundle there: its parsers."""
+    with tempfile.TemporaryDirectory() as folder:
+        others = {path.name for path in source.iterdir()} - set(shipped(source))
+        for name in (*names, *others):
+            (Path(folder) / name).symlink_to((source / name).resolve())
+        yield Path(folder)
+
+
+def _answers(client: httpx.Client, url: str) -> bool:
+    try:
+        return client.get(url).status_code == httpx.codes.OK
+    except httpx.TransportError:
+        return False
+
+
+def _end(process: "subprocess.Popen[bytes]", tree: Sequence[int]) -> None:
+    process.terminate()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(20)
+    for pid in tree:  # what has made a session of its own, or does not heed the signal
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.wait()
+
+
+def _parent(process: Path) -> int:
+    fields = _read(int(process.name), "stat").rpartition(")")[2].split()
+    return int(fields[1]) if fields else 0
+
+
+def _read(pid: int, name: str) -> str:
+    """A file of /proc; empty where the process has ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/{name}").read_text()
+    return ""

@@ -1,0 +1,86 @@
+"""A record: what a program measured, with the command, the commit and the machine.
+
+Each is results/performance/<program>.json; `python -m benchmarks.report` writes them up.
+"""
+
+import os
+import platform
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.processes import ROOT
+from runtime.cores import usable_cores
+from training.files import write_json
+
+RESULTS = Path("results/performance")
+LOAD_AVERAGE = os.getloadavg()[0]
+"""Of the minute before the program began: what else the machine did."""
+
+Row = Mapping[str, str | float | bool]
+"""Column -> value."""
+
+
+def table(caption: str, rows: Sequence[Row]) -> dict[str, Any]:
+    """Rows of the same columns, in order."""
+    return {"caption": caption, "rows": rows}
+
+
+def write(
+    name: str,
+    title: str,
+    *tables: dict[str, Any],
+    goals: Mapping[str, float] = {},
+    folder: Path = RESULTS,
+) -> None:
+    """Write `folder`/`name`.json whole; `goals` are figures by the names of goals.toml."""
+    folder.mkdir(parents=True, exist_ok=True)
+    record = {
+        "title": title,
+        "command": shlex.join(["python", "-m", f"benchmarks.{name}", *sys.argv[1:]]),
+        "commit": _commit(),
+        "when": time.strftime("%Y-%m-%d"),
+        "machine": {
+            "processor": _processor(),
+            "cores": usable_cores(),
+            "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9),
+            "python": platform.python_version(),
+        },
+        "load_average": LOAD_AVERAGE,
+        "goals": dict(goals),
+        "tables": tables,
+    }
+    write_json(folder / f"{name}.json", _rounded(record))
+
+
+def _rounded(value: Any) -> Any:
+    """Floats at four digits: the rest is noise."""
+    if isinstance(value, float):
+        return float(f"{value:.4g}")
+    if isinstance(value, Mapping):
+        return {key: _rounded(each) for key, each in value.items()}
+    return [_rounded(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _processor() -> str:
+    """Its name, and the instructions that matter to matrix products."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = {line.split(": ", 1)[1] for line in lines if line.startswith("model name")}
+    flags = next((line.split() for line in lines if line.startswith("flags")), [])
+    wide = [flag for flag in ("avx2", "avx512f", "avx512_vnni", "amx_int8") if flag in flags]
+    return ", ".join([*sorted(names), *wide])
+
+
+def _commit() -> str:
+    def git(*arguments: str) -> str:
+        command = ["git", *arguments]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        return done.stdout.strip()
+
+    head = git("rev-parse", "--short=12", "HEAD") or "unknown"
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", "*.py")
+    return f"{head}, changed" if changed else head

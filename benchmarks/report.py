@@ -1,0 +1,102 @@
+"""docs/performance.md, written from results/performance alone: the goals, the records, the notes beside them.
+
+python -m benchmarks.report [--out docs/performance.md]
+"""
+
+import json
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from benchmarks.records import RESULTS
+from training.files import write_whole
+
+HEAD = """# Performance
+
+Written by `python -m benchmarks.report` from `results/performance/`; not edited by hand. `make bench` measures
+anew. The load generator shares the cores with what it measures, sentences are distinct (SNLI's) and the caches
+are off. Absolute figures move with the machine by 10 to 20 %: compare within a table, whose rows were measured
+in one run. Two programs stand beside it, on their own: `benchmarks.disan_cost` (time and memory of DiSAN's graph over
+the length) and `benchmarks.explain_cost` (what an explanation costs).
+"""
+
+
+def page(results: Path) -> str:
+    """The page of a folder of records (*.json), goals.toml and notes (*.md), each in order of its name."""
+    records = [json.loads(file.read_text("utf-8")) for file in sorted(results.glob("*.json"))]
+    goals = tomllib.loads((results / "goals.toml").read_text("utf-8"))["goals"]
+    parts = [HEAD, *_goals(goals, records)]
+    for record in records:
+        parts += _record(record)
+    parts += [file.read_text("utf-8").strip() + "\n" for file in sorted(results.glob("*.md"))]
+    return "\n".join(parts)
+
+
+def verdict(goal: dict[str, Any], figure: float | None) -> str:
+    """Whether a figure reaches the goal, its floor, or neither."""
+    if figure is None:
+        return "not measured"
+    sign = 1 if goal["better"] == "more" else -1
+    if sign * figure >= sign * goal["goal"]:
+        return "held"
+    return "floor" if sign * figure >= sign * goal["floor"] else "**missed**"
+
+
+def _goals(goals: Sequence[dict[str, Any]], records: Sequence[dict[str, Any]]) -> Iterator[str]:
+    figures = {name: value for record in records for name, value in record["goals"].items()}
+    yield "## Goals\n"
+    yield "| | goal | floor | figure | |"
+    yield "|---|---|---|---|---|"
+    for goal in goals:
+        figure = figures.get(goal["name"])
+        values = (_with_unit(each, goal["unit"]) for each in (goal["goal"], goal["floor"], figure))
+        yield _line((goal["what"], *values, verdict(goal, figure)))
+    yield ""
+
+
+def _record(record: dict[str, Any]) -> Iterator[str]:
+    machine = record["machine"]
+    yield f"## {record['title']}\n"
+    yield (
+        f"`{record['command']}`, {record['when']}, commit {record['commit']}; {machine['cores']} cores "
+        f"({machine['processor']}), {machine['memory_gb']} GB, Python {machine['python']}; load average of the "
+        f"minute before: {_value(record['load_average'])}.\n"
+    )
+    for table in record["tables"]:
+        yield f"{table['caption']}\n"
+        if table["rows"]:
+            yield _line(table["rows"][0])
+            yield "|" + "---|" * len(table["rows"][0])
+            yield from (_line(map(_value, row.values())) for row in table["rows"])
+            yield ""
+
+
+def _with_unit(value: float | None, unit: str) -> str:
+    return "" if value is None else f"{_value(value)} {unit}"
+
+
+def _value(value: object) -> str:
+    """Three digits of a float."""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _line(cells: Iterable[object]) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def main(
+    out: Annotated[Path, typer.Option(help="The page.")] = Path("docs/performance.md"),
+    results: Annotated[Path, typer.Option(help="Folder of the records.")] = RESULTS,
+) -> None:
+    """Write the page."""
+    text = page(results)
+    write_whole(out, lambda part: part.write_text(text, encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,32 @@
+"""The service in this process, without HTTP: speaks as benchmarks.workers says.
+
+python -m benchmarks.service BUNDLES MODEL
+"""
+
+import asyncio
+import json
+import sys
+import time
+from pathlib import Path
+
+from runtime.service import Options, Service
+
+BATCH = 64
+
+
+async def run(bundles: Path, model: str) -> None:
+    service = Service(Options(models=bundles))
+    await service.start()
+    for line in sys.stdin:  # it has nothing else to do meanwhile
+        texts = json.loads(line)
+        started = time.perf_counter()
+        async with asyncio.TaskGroup() as group:
+            for start in range(0, len(texts), BATCH):
+                group.create_task(service.embed(texts[start : start + BATCH], model=model))
+        sys.stdout.write(f"{time.perf_counter() - started}\n")
+        sys.stdout.flush()
+    await service.stop(0)
+
+
+if __name__ == "__main__":
+    asyncio.run(run(Path(sys.argv[1]), sys.argv[2]))

@@ -1,0 +1,64 @@
+"""From the start to ready, and the memory of the whole tree of processes then and after load.
+
+    python -m benchmarks.startup [--quick]
+
+Writes results/performance/startup.json. The service is as shipped, its caches too.
+"""
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from benchmarks import records
+from benchmarks.load import requests
+from benchmarks.processes import bundles, heedful, shipped
+from benchmarks.texts import DATA, sentences
+
+MS_SAN = "ms-san-nli"
+"""The largest of them."""
+SENTENCES, CONCURRENCY = 12_800, 16
+STARTED = """From the start of the process to the first 200 of `/ready`, memory (PSS) of all its processes then
+and after single sentences at c = 16, caches as shipped. Medians of the starts, which take turns."""
+
+
+def main(
+    seconds: Annotated[float, typer.Option(help="Of load after each start.")] = 5,
+    rounds: Annotated[int, typer.Option(help="Starts of each.")] = 3,
+    quick: Annotated[bool, typer.Option(help="One round of a second each: a trial.")] = False,
+    models: Annotated[Path, typer.Option(help="Folder of the bundles.")] = Path("bundles"),
+    data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = DATA,
+) -> None:
+    """Measure, print, and write the record."""
+    seconds, rounds = (1, 1) if quick else (seconds, rounds)
+    texts = sentences(SENTENCES, data)
+    every = shipped(models)
+    choices: dict[str, Sequence[str]] = {MS_SAN: [MS_SAN], f"all {len(every)}": every}
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in choices}
+    for _ in range(rounds):
+        for name, chosen in choices.items():
+            with bundles(chosen, models) as folder, heedful(folder, caches=True) as server:
+                row = {
+                    "ready s": server.ready_seconds,
+                    "processes": len(server.tree()),
+                    "PSS MB at ready": server.memory(),
+                }
+                requests(server.url, MS_SAN, texts, 1).run(CONCURRENCY, seconds)
+                found[name].append({**row, "PSS MB after load": server.memory()})
+    rows: list[dict[str, Any]] = []
+    for name, starts in found.items():
+        medians = {column: statistics.median(one[column] for one in starts) for column in starts[0]}
+        rows.append({"bundles": name, **medians})
+        typer.echo(rows[-1])
+    records.write(
+        "startup",
+        "Start and memory",
+        records.table(STARTED, rows),
+        goals={"ready": rows[1]["ready s"], "memory": rows[0]["PSS MB after load"]},
+    )
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,24 @@
+"""Distinct sentences to measure with: SNLI's, in a fixed random order."""
+
+import random
+from pathlib import Path
+
+from training.tasks.nli import SNLI_TRAIN
+
+DATA = Path("../shared/data")
+SEED = 1
+
+
+def sentences(number: int, data: Path = DATA) -> list[str]:
+    """So many sentences, no two the same. Raises DataMissing, ValueError where there are not so many."""
+    found = sorted({text for pair in SNLI_TRAIN.read(data) for text in pair.texts})
+    if number > len(found):
+        raise ValueError(
+            f"{number} sentences are asked for and SNLI's train split has {len(found)}"
+        )
+    return random.Random(SEED).sample(found, number)
+
+
+def groups(texts: list[str], size: int) -> list[list[str]]:
+    """The texts in whole groups of `size`."""
+    return [texts[start : start + size] for start in range(0, len(texts) - size + 1, size)]

@@ -1,0 +1,48 @@
+"""Processes that compute vectors without HTTP: a list of texts a line in, the seconds that it took out."""
+
+import json
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.processes import ROOT, ServerFailed
+
+
+class Worker:
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+
+    def ask(self, texts: Sequence[str]) -> None:
+        """Let it compute; `seconds` waits for it."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(list(texts)) + "\n")
+        self._process.stdin.flush()
+
+    def seconds(self) -> float:
+        """Of what was asked last. Raises ServerFailed where the process has ended."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise ServerFailed(f"{self._process.args!r} has ended")
+        return float(line)
+
+
+@contextmanager
+def worker(*command: str | Path) -> Iterator[Worker]:
+    """A process that speaks as this module says, until it is left."""
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        yield Worker(process)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def rate(workers: Sequence[Worker], texts: Sequence[str]) -> float:
+    """Texts a second of workers that share the texts and work at the same time."""
+    for number, each in enumerate(workers):
+        each.ask(texts[number :: len(workers)])
+    return len(texts) / max([each.seconds() for each in workers])

@@ -1,0 +1,39 @@
+"""The count of operations, against counts by hand from the papers' equations."""
+
+import pytest
+import torch
+from torch import nn
+
+from benchmarks.operations import FUNCTION, count, counted
+from models.disan import DiSAN
+from models.ms_san import MSSAN
+
+
+def test_a_linear_layer() -> None:
+    """For each of 3 x 5 values four products and four sums; torch folds the bias into the product."""
+    assert counted(nn.Linear(4, 5), torch.zeros(3, 4)) == 3 * 5 * (4 + 4)
+
+
+def test_functions_and_single_operations() -> None:
+    assert counted(nn.Tanh(), torch.zeros(3, 4)) == 12 * FUNCTION
+    assert counted(nn.Softmax(-1), torch.zeros(3, 4)) == 12 * FUNCTION
+    assert counted(nn.ReLU(), torch.zeros(3, 4)) == 12
+
+
+@pytest.mark.parametrize("length", [12, 48])
+def test_ms_san(length: int) -> None:
+    """Nearly all are in eq. (1)-(10) and (12)'s D x D products, and the two products of attention."""
+    D = 300
+    products = 2 * length * D * D * (4 + 4 + 2 + 2) + 2 * 2 * length * length * D
+    found = count(MSSAN(), length, D)
+    assert products < found < 1.05 * products
+
+
+@pytest.mark.parametrize("length", [12, 48])
+def test_disan(length: int) -> None:
+    """Eq. (14)-(20) twice, eq. (12) over 2 D; for each pair and feature a tanh, an exp and nine single ones."""
+    D = 300
+    products = 2 * length * (2 * 5 * D * D + 2 * (2 * D) ** 2)
+    pairs = 2 * length * length * D * (2 * FUNCTION + 2 * 2)
+    found = count(DiSAN(), length, D)
+    assert products + pairs < found < 1.05 * (products + pairs)
