@@ -15,6 +15,7 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
+import text.head_scorer  # noqa: F401  # a pipeline may name this component
 from text.errors import ParserError
 
 Ints = npt.NDArray[np.int64]

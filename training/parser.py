@@ -121,12 +121,13 @@ def _silver(
         teacher = tree_teacher.load_or_train(
             tree_teacher.aligned(nlp, gold), teacher_file, seed=seed
         )
-        _write(tree_teacher.annotate(teacher, nlp, _texts(data, seed)), file)
+        _write(tree_teacher.annotate(teacher, nlp, silver_texts(data, seed)), file)
     console.print(f"the teacher's trees: {file}")
     return list(DocBin().from_disk(file).get_docs(nlp.vocab))
 
 
-def _texts(data: Path, seed: int) -> list[str]:
+def silver_texts(data: Path, seed: int) -> list[str]:
+    """The texts of `TEXTS`."""
     rng = random.Random(seed)
     drawn: list[str] = []
     for name, count in TEXTS.items():
