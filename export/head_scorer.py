@@ -1,12 +1,10 @@
-"""A trained head scorer -> a spaCy pipeline that holds no torch: rounded, exported, compared, written whole."""
+"""A trained head scorer -> a spaCy pipeline that holds no torch: rounded, exported, compared with torch."""
 
 import copy
-import io
 import json
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -27,14 +25,13 @@ TOLERANCE = 1e-3
 """Of scores, whose size is about ten."""
 
 
-def pipeline(trained: Trained, meta: Mapping[str, Any]) -> Language:
-    """Tokenizer and head scorer; `meta` is what its meta.json says beside that. Raises ParityError."""
+def pipeline(trained: Trained) -> Language:
+    """Tokenizer and head scorer, ready to be used or written. Raises ParityError."""
     with tempfile.TemporaryDirectory() as folder:
         for name, content in files(trained).items():
             (Path(folder) / name).write_bytes(content)
         nlp = spacy.blank("en")
         nlp.add_pipe("head_scorer", name="parser").from_disk(Path(folder))  # type: ignore[attr-defined]
-    nlp.meta.update(meta)
     return nlp
 
 
@@ -59,10 +56,12 @@ def files(trained: Trained) -> dict[str, bytes]:
         ),
     }
     _check(graphs, model, trained.words)
-    hashes = io.BytesIO()
-    np.save(hashes, trained.words.hashes)
     config = {"labels": trained.labels, "tables": trained.words.tables}
-    return {**graphs, WORDS: hashes.getvalue(), CONFIG: json.dumps(config, indent=1).encode()}
+    return {
+        **graphs,
+        WORDS: trained.words.hashes.astype("<u8").tobytes(),
+        CONFIG: json.dumps(config, indent=1).encode(),
+    }
 
 
 class _Relations(nn.Module):

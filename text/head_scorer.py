@@ -4,14 +4,14 @@ It stands in the place of spaCy's transition parser, under the name `parser`. It
 
     scores.onnx     features (B, L, F) -> arc scores (B, L, 1 + L), dependents and governors (B, L, E)
     relations.onnx  dependents, governors, heads (B, L) -> relation of each word to its head (B, L)
-    words.npy       (V,) uint64, spaCy's hashes of the words that the word table has, in its order
+    words.bin       (V,) little-endian uint64: spaCy's hashes of the words that the word table has, in its order
     config.json     names of the relations (a root's is spaCy's ROOT), and how words are hashed
 """
 
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import onnxruntime
@@ -25,7 +25,7 @@ from text.arborescence import best_heads
 from text.batch import plan
 from text.word_features import WordFeatures, pad
 
-SCORES, RELATIONS, WORDS, CONFIG = "scores.onnx", "relations.onnx", "words.npy", "config.json"
+SCORES, RELATIONS, WORDS, CONFIG = "scores.onnx", "relations.onnx", "words.bin", "config.json"
 CELLS = 4096
 """Tokens of one run of the graph, padding counted."""
 ROOT = "ROOT"
@@ -47,15 +47,15 @@ class HeadScorer:
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int) -> Iterator[Doc]:
         for docs in minibatch(stream, batch_size):
-            self._annotate([doc for doc in docs if len(doc)])
+            self._annotate(docs)
             yield from docs
 
-    def to_disk(self, path: Path, *, exclude: Iterable[str] = ()) -> None:
+    def to_disk(self, path: Path, *, exclude: Iterable[str] = ()) -> None:  # noqa: ARG002  # spaCy gives it
         path.mkdir(exist_ok=True)
         for name, content in self._files.items():
             (path / name).write_bytes(content)
 
-    def from_disk(self, path: Path, *, exclude: Iterable[str] = ()) -> "HeadScorer":
+    def from_disk(self, path: Path, *, exclude: Iterable[str] = ()) -> Self:  # noqa: ARG002
         """Raises OSError or ValueError, as spaCy's components do, for files that are not there or not these."""
         self._files = {
             name: (path / name).read_bytes() for name in (SCORES, RELATIONS, WORDS, CONFIG)
@@ -65,14 +65,15 @@ class HeadScorer:
         self._label_hashes = np.array(
             [self._vocab.strings.add(label) for label in self.labels], np.uint64
         )
-        self._words = WordFeatures(np.load(path / WORDS), config["tables"])
+        self._words = WordFeatures(np.frombuffer(self._files[WORDS], "<u8"), config["tables"])
         self._scores, self._relations = (
             _session(self._files[name], self._device, self._threads) for name in (SCORES, RELATIONS)
         )
         return self
 
     def _annotate(self, docs: list[Doc]) -> None:
-        """Set the heads and the relations of documents that hold a token each."""
+        """Set heads and relations; a document without a token has none."""
+        docs = [doc for doc in docs if len(doc)]
         lengths = np.array([len(doc) for doc in docs])
         for group in plan(lengths.tolist(), CELLS):
             self._annotate_group([docs[i] for i in group], lengths[group])
@@ -92,7 +93,7 @@ class HeadScorer:
 
 
 @Language.factory("head_scorer", default_config={"device": "cpu", "threads": 1})
-def make_head_scorer(nlp: Language, name: str, device: Device, threads: int) -> HeadScorer:
+def make_head_scorer(nlp: Language, name: str, device: Device, threads: int) -> HeadScorer:  # noqa: ARG001
     """`device` "cuda" takes a GPU; `threads` is what one operator may use on the CPU."""
     return HeadScorer(nlp.vocab, device=device, threads=threads)
 

@@ -31,7 +31,10 @@ class WordFeatures:
     def __init__(self, hashes: Hashes, tables: Sequence[tuple[int, int]]) -> None:
         """`hashes` (V,): spaCy's of the words with a static vector, in the order of their table, all
         different. `tables`: of each attribute's the number of rows and the seed of the hashes.
+        Raises ValueError for no word.
         """
+        if not len(hashes):
+            raise ValueError("the table of words is empty")
         self.hashes, self.tables = hashes, tuple(tables)
         self._order = np.argsort(hashes)
         self._sorted = hashes[self._order]

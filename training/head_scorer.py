@@ -133,9 +133,7 @@ def train(
     for stage, (weights, rate, count) in enumerate(stages, 1):
         optimiser = torch.optim.AdamW(weights, lr=rate, betas=(0.9, 0.98), weight_decay=0.01)
         steps = count * len(plan([len(one) for one in learned], TOKENS_A_BATCH))
-        schedule = torch.optim.lr_scheduler.LambdaLR(
-            optimiser, _factor(steps)
-        )
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, _factor(steps))
         for epoch in range(1, count + 1):
             model.train()
             losses = []
@@ -166,7 +164,7 @@ def encode(model: HeadScorer, texts: Sequence[Example]) -> list[Tensor]:
     encoded: list[Tensor] = [torch.empty(0)] * len(texts)
     with torch.no_grad():
         for batch in plan([len(one) for one in texts], 4 * TOKENS_A_BATCH):
-            features, heads, _ = collate([texts[i] for i in batch])
+            features, _, _ = collate([texts[i] for i in batch])
             x = model.encode(features, features[..., 0] > 0)
             for i, row in zip(batch, x, strict=True):
                 encoded[i] = row[: len(texts[i])].clone()
