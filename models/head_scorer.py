@@ -137,8 +137,8 @@ class HeadScorer(nn.Module):
         scores = dependent @ governor.transpose(1, 2) + self.arc_prior(governor).transpose(1, 2)
         itself = torch.eye(scores.shape[-1], dtype=torch.bool, device=scores.device)
         scores = scores.masked_fill(~mask[:, None, :] | itself, FAR)
-        root = dependent @ self.arc_root
-        scores = torch.cat([root[..., None], scores], -1)
+        root = (dependent * self.arc_root).sum(-1, keepdim=True)
+        scores = torch.cat([root, scores], -1)
         return scores, self.relation_dependent(x), self.relation_governor(x)
 
     def relations(self, dependents: Tensor, governors: Tensor, heads: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ It stands in the place of spaCy's transition parser, under the name `parser`. It
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -28,6 +28,8 @@ from text.word_features import WordFeatures, pad
 SCORES, RELATIONS, WORDS, CONFIG = "scores.onnx", "relations.onnx", "words.bin", "config.json"
 CELLS = 4096
 """Tokens of one run of the graph, padding counted."""
+LONGER = 1.4
+"""How many times the shortest text of a run the longest may be."""
 ROOT = "ROOT"
 
 Device = Literal["cpu", "cuda"]
@@ -75,7 +77,7 @@ class HeadScorer:
         """Set heads and relations; a document without a token has none."""
         docs = [doc for doc in docs if len(doc)]
         lengths = np.array([len(doc) for doc in docs])
-        for group in plan(lengths.tolist(), CELLS):
+        for group in alike(lengths.tolist()):
             self._annotate_group([docs[i] for i in group], lengths[group])
 
     def _annotate_group(self, docs: list[Doc], lengths: "np.ndarray[Any, Any]") -> None:
@@ -90,6 +92,22 @@ class HeadScorer:
         values = np.stack([steps.astype(np.uint64), self._label_hashes[relations]], -1)
         for doc, length, rows in zip(docs, lengths, values, strict=True):
             doc.from_array([HEAD, DEP], rows[:length])
+
+
+def alike(lengths: Sequence[int]) -> list[list[int]]:
+    """Indices in groups of at most `CELLS` once padded, none of whose texts is much longer than another.
+
+    Padding costs what words cost, and a group costs a run of the graphs, which is a few words' time.
+    """
+    groups: list[list[int]] = []
+    for part in plan(lengths, CELLS):
+        shortest = 0
+        for index in part:  # sorted by length
+            if index == part[0] or lengths[index] > shortest * LONGER + 1:
+                groups.append([])
+                shortest = lengths[index]
+            groups[-1].append(index)
+    return groups
 
 
 @Language.factory("head_scorer", default_config={"device": "cpu", "threads": 1})

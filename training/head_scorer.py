@@ -1,7 +1,7 @@
 """Train the head scorer (models.head_scorer) on a treebank and on trees of the transition parser.
 
 Its words and windows begin as those of that parser. At first they stay as they are, so that they are
-computed once and an epoch costs little; in the last epochs they learn with the rest.
+computed once and an epoch costs little; then all learns but the tables of words.
 """
 
 import random
@@ -28,8 +28,8 @@ from training import checkpoint, parser, tok2vec, tree_teacher, treebank
 Ints = npt.NDArray[np.int64]
 IGNORED = tree_teacher.UNKNOWN
 TOKENS_A_BATCH = 1536
-EPOCHS, FINE_TUNING = 6, 2
-RATE, FINE_TUNING_RATE, WARM_UP = 3e-3, 5e-4, 100
+EPOCHS, FINE_TUNING = 1, 8
+RATE, FINE_TUNING_RATE, WARM_UP = 3e-3, 1.5e-3, 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +122,17 @@ def train(
     epochs: tuple[int, int] = (EPOCHS, FINE_TUNING),
 ) -> None:
     """AdamW in two stages, each with warm-up and a rate that falls in a line to 0: the first on words and
-    windows as they are, the second on everything.
+    windows as they are, the second on everything but the tables of words.
     """
     torch.manual_seed(seed)
     rng = random.Random(seed)
     encoded = encode(model, learned)
-    fixed = {id(p) for part in (model.words, model.windows) for p in part.parameters()}
-    scorers = [p for p in model.parameters() if id(p) not in fixed]
-    stages = ((scorers, RATE, epochs[0]), ([*model.parameters()], FINE_TUNING_RATE, epochs[1]))
+    for part in (model.words.vectors, model.words.tables):
+        part.requires_grad_(False)
+    everything = [p for p in model.parameters() if p.requires_grad]
+    encoder = {id(p) for part in (model.words, model.windows) for p in part.parameters()}
+    scorers = [p for p in everything if id(p) not in encoder]
+    stages = ((scorers, RATE, epochs[0]), (everything, FINE_TUNING_RATE, epochs[1]))
     for stage, (weights, rate, count) in enumerate(stages, 1):
         optimiser = torch.optim.AdamW(weights, lr=rate, betas=(0.9, 0.98), weight_decay=0.01)
         steps = count * len(plan([len(one) for one in learned], TOKENS_A_BATCH))

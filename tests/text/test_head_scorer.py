@@ -12,6 +12,7 @@ from spacy.language import Language
 
 from tests.head_scorer import KNOWN, LABELS, build_head_scorer
 from text.errors import ParserError
+from text.head_scorer import CELLS, LONGER, alike
 from text.parse import ParseJob, Parser
 from text.structure import check_heads
 from text.word_features import FEATURES, PAD, UNKNOWN, WordFeatures, pad
@@ -55,6 +56,16 @@ def test_every_text_gets_a_tree_with_its_labels(nlp: Language, text: list[str]) 
         assert (token.dep_ == "ROOT") == (token.head.i == token.i)
         assert token.dep_ in (*LABELS, "ROOT")
     assert not len(doc) or doc.has_annotation("DEP")
+
+
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=60))
+def test_texts_run_beside_texts_of_like_length(lengths: list[int]) -> None:
+    groups = alike(lengths)
+    assert sorted(i for group in groups for i in group) == list(range(len(lengths)))
+    for group in groups:
+        sizes = [lengths[i] for i in group]
+        assert max(sizes) <= LONGER * min(sizes) + 1
+        assert len(group) == 1 or len(group) * max(sizes) <= CELLS
 
 
 def test_several_batches_and_an_empty_text(nlp: Language) -> None:
