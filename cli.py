@@ -176,25 +176,37 @@ def train(
     ] = "bundles/parser",
     resume: Annotated[bool, typer.Option(help="Go on from the run's last epoch.")] = False,
     threads: Annotated[int, typer.Option(min=1, help="Threads of torch.")] = 1,
+    kind: Annotated[
+        Literal["transition", "head-scorer"],
+        typer.Option(help="Of a parser: spaCy's own, or the fast one that learns from it."),
+    ] = "transition",
+    teacher: Annotated[
+        Path, typer.Option(help="For a head scorer: the transition parser to learn from.")
+    ] = Path("bundles/parser"),
 ) -> None:
-    """Train an encoder for a task, or the dependency parser."""
+    """Train an encoder for a task, or a dependency parser."""
+    import torch
     from rich.console import Console
 
+    torch.set_num_threads(threads)
     if target == "parser":
+        from commands.train_parser import write_head_scorer
         from training.parser import train_parser
 
-        scores = train_parser(
-            data, Path(parser), seed=1, cache=Path(".cache/parser"), console=Console()
-        )
-        Console().print(f"EWT test, gold sentences: {scores}")
+        cache, console = Path(".cache/parser"), Console()
+        if kind == "transition":
+            scores = train_parser(data, Path(parser), seed=1, cache=cache, console=console)
+        else:
+            scores = write_head_scorer(
+                data, Path(parser), teacher=teacher, seed=1, cache=cache, console=console
+            )
+        console.print(f"EWT test, gold sentences: {scores}")
         return
-    import torch
 
     from training import config
     from training.loop import Paths
     from training.loop import train as train_run
 
-    torch.set_num_threads(threads)
     file = Path(target)
     paths = Paths(run or Path("runs") / file.stem, data, parser, Path(".cache/parses"), file)
     train_run(config.read(file), paths, resume=resume, console=Console())

@@ -19,7 +19,7 @@ OPSET = 20
 def encoder_graph(model: SentenceEncoder) -> bytes:
     """encoder.onnx: ids (B, S), lengths (B,) and what the encoder reads besides -> embedding (B, D)."""
     inputs = ("ids", "lengths", *model.inputs)
-    return _graph(model, *_example(inputs), ["embedding"])
+    return graph(model, *_example(inputs), ["embedding"])
 
 
 def explain_graph(model: SentenceEncoder) -> bytes:
@@ -33,7 +33,7 @@ def explain_graph(model: SentenceEncoder) -> bytes:
     with torch.no_grad():
         explanation = model.eval().explain(**example)
     names = {kind: list(tensors) for kind, tensors in _named(explanation).items()}
-    return _graph(_Explained(model), example, shapes, ["embedding", "states", *names], names)
+    return graph(_Explained(model), example, shapes, ["embedding", "states", *names], names)
 
 
 class _Explained(nn.Module):
@@ -93,10 +93,10 @@ def _example(inputs: Sequence[str]) -> tuple[dict[str, Tensor], dict[str, dict[i
 def head_graph(head: nn.Module, dimension: int, inputs: tuple[str, ...]) -> bytes:
     """head.onnx: `inputs`, each a sentence vector (B, dimension) -> logits (B, C)."""
     example = {name: torch.ones(3, dimension) for name in inputs}
-    return _graph(head, example, {name: {0: "B"} for name in inputs}, ["logits"])
+    return graph(head, example, {name: {0: "B"} for name in inputs}, ["logits"])
 
 
-def _graph(
+def graph(
     module: nn.Module,
     example: dict[str, Tensor],
     shapes: dict[str, dict[int, str]],

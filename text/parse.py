@@ -17,6 +17,7 @@ from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
+import text.head_scorer  # noqa: F401  # a pipeline may name this component
 from text.errors import ParserError
 from text.reading import LONGEST_RUN, WINDOW, Reader, Reading
 

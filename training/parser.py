@@ -24,7 +24,6 @@ from training.tasks.base import find, records
 from training.vectors import main_axes
 
 CONFIG = Path(__file__).with_name("parser.cfg")
-NAME = "heedful_ewt"
 ATTRIBUTES = ("ORTH", "SPACY", "HEAD", "DEP", "SENT_START")
 TEXTS = {
     "snli/train_subset.jsonl": 14_000,
@@ -47,10 +46,7 @@ def train_parser(
     Returns UAS and LAS, 0..1 (spaCy's scorer: punctuation left out). Raises DataMissing; ParserError where
     `out` holds something that is not a pipeline.
     """
-    if out.exists() and not (out / "meta.json").is_file():
-        raise ParserError(
-            f"{out} exists and is no spaCy pipeline: name another folder or remove it"
-        )
+    check_out(out)
     cache.mkdir(parents=True, exist_ok=True)
     blank = spacy.blank("en")
     gold = {split: treebank.sentences(data, split) for split in ("train", "dev", "test")}
@@ -86,13 +82,27 @@ def train_parser(
         )
         nlp = spacy.load(folder / "trained" / "model-best")
         scores = evaluate(nlp, gold["test"])
-        nlp.meta.update(_meta(scores, seed))
+        nlp.meta.update(meta("ewt", "tokenizer, tok2vec and parser", scores, seed))
         nlp.config["paths"] = dict.fromkeys(nlp.config["paths"])  # they were this machine's
-        nlp.to_disk(folder / "final")
-        if out.exists():
-            out.rename(folder / "replaced")
-        (folder / "final").rename(out)
+        write_pipeline(nlp, out)
     return scores
+
+
+def check_out(out: Path) -> None:
+    """Raise ParserError where `out` holds something that is not a pipeline."""
+    if out.exists() and not (out / "meta.json").is_file():
+        raise ParserError(
+            f"{out} exists and is no spaCy pipeline: name another folder or remove it"
+        )
+
+
+def write_pipeline(nlp: Language, out: Path) -> None:
+    """Write `out` so that it appears whole, in the place of a pipeline that stands there."""
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as folder:
+        nlp.to_disk(Path(folder) / "new")
+        if out.exists():
+            out.rename(Path(folder) / "replaced")
+        (Path(folder) / "new").rename(out)
 
 
 def evaluate(nlp: Language, gold: Sequence[Doc]) -> dict[str, float]:
@@ -121,12 +131,13 @@ def _silver(
         teacher = tree_teacher.load_or_train(
             tree_teacher.aligned(nlp, gold), teacher_file, seed=seed
         )
-        _write(tree_teacher.annotate(teacher, nlp, _texts(data, seed)), file)
+        _write(tree_teacher.annotate(teacher, nlp, silver_texts(data, seed)), file)
     console.print(f"the teacher's trees: {file}")
     return list(DocBin().from_disk(file).get_docs(nlp.vocab))
 
 
-def _texts(data: Path, seed: int) -> list[str]:
+def silver_texts(data: Path, seed: int) -> list[str]:
+    """The texts of `TEXTS`."""
     rng = random.Random(seed)
     drawn: list[str] = []
     for name, count in TEXTS.items():
@@ -164,11 +175,12 @@ def _write(docs: Iterable[Doc], file: Path) -> None:
     write_whole(file, DocBin(attrs=ATTRIBUTES, docs=docs).to_disk)
 
 
-def _meta(scores: dict[str, float], seed: int) -> dict[str, object]:
+def meta(name: str, parts: str, scores: dict[str, float], seed: int) -> dict[str, object]:
+    """What meta.json says of a pipeline of `parts`: where it comes from, and how good it is."""
     return {
-        "name": NAME,
+        "name": f"heedful_{name}",
         "version": "1.0.0",
-        "description": "Dependency parser of Heedful: tokenizer, tok2vec and parser for English, UD relations",
+        "description": f"Dependency parser of Heedful: {parts} for English, UD relations",
         "author": "Heedful",
         "license": treebank.EWT_LICENCE,
         "sources": [

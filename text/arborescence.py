@@ -1,0 +1,72 @@
+"""Scores of governors -> the best tree: Chu and Liu 1965, Edmonds 1967.
+
+Node 0 is a virtual root, node i > 0 the word i. An arborescence gives every word one governor, so that
+every walk upwards ends at the root. Several words may hang under the root: a text has a tree a sentence.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.floating]
+Ints = npt.NDArray[np.int64]
+
+
+def best_heads(scores: Floats, lengths: Ints) -> Ints:
+    """Scores (B, L, 1 + L) [word, governor], lengths (B,) -> governors (B, L), 0 for the root.
+
+    The governors of a sentence have the greatest sum that an arborescence can have. Each word's own
+    best governor is that wherever no cycle comes of it, which is nearly always. Behind a sentence's
+    end governors are 0.
+    """
+    B, L, _ = scores.shape
+    words = np.arange(L) < lengths[:, None]
+    heads = np.where(words, scores.argmax(-1), 0)
+    above = np.concatenate([np.zeros((B, 1), np.int64), heads], axis=1)  # (B, 1 + L)
+    for _ in range(L.bit_length()):  # pointer doubling: 2^k steps up after k rounds
+        above = np.take_along_axis(above, above, axis=1)
+    for row in np.flatnonzero(above.any(axis=1)):
+        n = int(lengths[row]) + 1
+        nodes = np.full((n, n), -np.inf)
+        nodes[1:] = scores[row, : n - 1, :n]
+        heads[row, : n - 1] = maximum_arborescence(nodes)[1:]
+    return heads
+
+
+def maximum_arborescence(scores: Floats) -> Ints:
+    """Scores (n, n) [node, governor] -> governors (n,) of greatest sum; node 0, the root, governs itself.
+
+    Takes every node's best governor and, while that leaves a cycle, contracts the cycle to one node.
+    """
+    scores = scores.copy()
+    np.fill_diagonal(scores, -np.inf)
+    heads: Ints = scores.argmax(axis=1)
+    heads[0] = 0
+    cycle = _cycle(heads)
+    if not len(cycle):
+        return heads
+    rest = np.setdiff1d(np.arange(len(scores)), cycle)  # the root first
+    # An arc into the cycle is worth what it adds to the one that it takes the place of.
+    into = scores[np.ix_(cycle, rest)] - scores[cycle, heads[cycle]][:, None]
+    out_of = scores[np.ix_(rest, cycle)]
+    contracted = np.full((len(rest) + 1, len(rest) + 1), -np.inf)
+    contracted[:-1, :-1] = scores[np.ix_(rest, rest)]
+    contracted[-1, :-1], contracted[:-1, -1] = into.max(axis=0), out_of.max(axis=1)
+    found = maximum_arborescence(contracted)
+    governors = np.append(rest, -1)[found]
+    heads[rest] = np.where(found[:-1] == len(rest), cycle[out_of.argmax(axis=1)], governors[:-1])
+    heads[cycle[into[:, found[-1]].argmax()]] = governors[-1]
+    return heads
+
+
+def _cycle(heads: Ints) -> Ints:
+    """The nodes of one cycle that does not hold the root; none where there is none."""
+    node = heads
+    for _ in range(len(heads).bit_length()):
+        node = node[node]
+    if not node.any():
+        return np.empty(0, np.int64)
+    start = int(node[node > 0][0])  # so many steps up, every walk is at the root or in a cycle
+    cycle = [start]
+    while (following := int(heads[cycle[-1]])) != start:
+        cycle.append(following)
+    return np.array(cycle)
