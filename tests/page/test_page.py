@@ -1,31 +1,17 @@
 """The page at /, in a real Chromium against the running service with the shipped bundles."""
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
-CHROMIUM = shutil.which("chromium")
+from tests.page.accessible import accessible
+
 SHOTS = os.environ.get("HEEDFUL_SCREENSHOTS")
 """A folder to keep screenshots in; those of docs/ are made so."""
-
-pytestmark = pytest.mark.skipif(
-    not CHROMIUM and "CI" not in os.environ, reason="Chromium is not installed"
-)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        # As root in a container the sandbox does not come up, and /dev/shm is small.
-        yield playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
-        )
 
 
 @pytest.fixture
@@ -63,13 +49,6 @@ def values(page: Page, figure: str) -> list[float]:
 def keep(page: Page, name: str) -> None:
     if SHOTS:
         page.screenshot(path=str(Path(SHOTS) / f"{name}.png"), full_page=True)
-
-
-def accessible(page: Page) -> None:
-    """axe finds nothing serious or critical."""
-    found = Axe().run(page).response["violations"]
-    bad = [(one["id"], one["impact"]) for one in found if one["impact"] in ("serious", "critical")]
-    assert bad == []
 
 
 def test_similarity(page: Page) -> None:
