@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -91,7 +92,7 @@ async def _draw(out: Path, options: Options, data: Path, console: Console) -> li
                 continue
             content = figures.png(figure)
             file = out / one.file
-            write_whole(file, lambda part, content=content: part.write_bytes(content))
+            write_whole(file, partial(Path.write_bytes, data=content))
             console.print(f"{file}: {len(content):,} bytes")
             written.append(file)
     return written

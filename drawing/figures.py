@@ -104,9 +104,12 @@ def dynamic_weights(vectors: Floats, lengths: Sequence[int]) -> Figure:
     points, shares = principal(vectors)
     figure = Figure(figsize=(4.8, 4.2), layout="constrained")
     axes = figure.subplots()
-    drawn = axes.scatter(*points.T, c=lengths, s=5, cmap="viridis", linewidths=0)
-    for label, share, place in zip("12", shares, (axes.set_xlabel, axes.set_ylabel), strict=True):
-        place(f"component {label}: {100 * share:.0f} % of the variance", fontsize=SMALL + 1)
+    drawn = axes.scatter(points[:, 0], points[:, 1], c=lengths, s=5, cmap="viridis", linewidths=0)
+    first, second = (
+        f"component {i}: {100 * share:.0f} % of the variance" for i, share in enumerate(shares, 1)
+    )
+    axes.set_xlabel(first, fontsize=SMALL + 1)
+    axes.set_ylabel(second, fontsize=SMALL + 1)
     figure.colorbar(drawn, label="tokens")
     return figure
 
@@ -220,7 +223,7 @@ def _bars(axes: Axes, words: Sequence[str], series: Mapping[str, Sequence[float]
     if len(series) > 1:
         axes.legend(fontsize=SMALL)
     else:
-        axes.set_title(*series, fontsize=SMALL + 1)
+        axes.set_title(next(iter(series)), fontsize=SMALL + 1)
 
 
 def _words(sentence: Mapping[str, Any]) -> list[str]:

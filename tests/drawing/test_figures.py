@@ -28,6 +28,11 @@ def shown(axes: Any) -> np.ndarray:
     return np.asarray(image.get_array())
 
 
+def heights(axes: Any) -> list[float]:
+    """Of the bars."""
+    return [bar.get_height() for bar in axes.patches]
+
+
 def test_a_map_shows_the_weights_under_their_words() -> None:
     found = answer("maps", "forward", "backward")
     axes = figures.disan_attention([found, found]).axes
@@ -60,10 +65,9 @@ def test_gates_and_pooling_are_bars() -> None:
         {"name": "backward", "weights": [0.6, 0.5, 0.4]},
     ]}]}  # fmt: skip
     (axes,) = figures.disan_gates([found]).axes
-    heights = [bar.get_height() for bar in axes.patches]
-    assert heights == [0.1, 0.2, 0.3, 0.6, 0.5, 0.4]
+    assert heights(axes) == [0.1, 0.2, 0.3, 0.6, 0.5, 0.4]
     (axes, _) = figures.disan_pooling([found, found]).axes
-    assert [bar.get_height() for bar in axes.patches] == [0.1, 0.7, 0.2]
+    assert heights(axes) == [0.1, 0.7, 0.2]
 
 
 def test_principal_components_are_scikit_learns() -> None:
@@ -83,9 +87,9 @@ def test_accuracy_is_counted_by_length() -> None:
     axes, behind = figures.accuracy_by_length({"one": (lengths, right)}).axes
     (line, *_) = axes.get_lines()
     x, y = line.get_data()
-    assert list(x) == [0, 1, 7]  # bins without a sentence have no point
-    assert list(y) == [0.5, 1, 0]
-    assert [bar.get_height() for bar in behind.patches] == [2, 2, 0, 0, 0, 0, 0, 2]
+    np.testing.assert_array_equal(x, [0, 1, 7])  # bins without a sentence have no point
+    np.testing.assert_array_equal(y, [0.5, 1, 0])
+    assert heights(behind) == [2, 2, 0, 0, 0, 0, 0, 2]
     assert axes.get_legend_handles_labels()[1] == ["one, 0.500 in all"]
 
 
