@@ -137,6 +137,40 @@ def embed(
 
 
 @app.command()
+def explain(
+    text: Annotated[str, typer.Argument(help="A sentence; of a pair the first one.")],
+    hypothesis: Annotated[
+        str | None, typer.Option(help="The second sentence, for a model of pairs.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Name of a bundle; default as /explain.")
+    ] = None,
+    priors: Annotated[
+        str, typer.Option(help="Other than as trained: dependency=false,alpha=0.5, for example.")
+    ] = "",
+    to: Annotated[Path, typer.Option(help="The file: .html or .svg.")] = Path("explain.html"),
+    models: Annotated[
+        Path,
+        typer.Option(envvar=service_settings.environment_name("models"), help="Bundle folder."),
+    ] = Path("bundles"),
+    parser: Annotated[
+        str | None,
+        typer.Option(
+            envvar=service_settings.environment_name("parser"),
+            help="spaCy pipeline; default <models>/parser.",
+        ),
+    ] = None,
+) -> None:
+    """Write what a model attends to as one HTML page or SVG, without a server."""
+    from commands.explain import Question, write
+    from runtime.service import Options
+
+    question = Question(text, hypothesis, model, priors)
+    write(question, to, Options(models, parser, "cpu", parse_workers=1))
+    typer.echo(f"{to}", err=True)
+
+
+@app.command()
 def models(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
@@ -403,6 +437,24 @@ def report(
 
     page = report(bundles, results)
     write_whole(out, lambda part: part.write_text(page, encoding="utf-8"))
+
+
+@app.command()
+def figures(
+    out: Annotated[Path, typer.Option(help="Folder of the figures.")] = Path("docs/figures"),
+    bundles: Annotated[Path, typer.Option(help="Folder of the bundles.")] = Path("bundles"),
+    parser: Annotated[
+        str | None, typer.Option(help="spaCy pipeline; default <bundles>/parser.")
+    ] = None,
+    data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = Path("../shared/data"),
+) -> None:
+    """Draw the papers' figures from the bundles: attention, gates, accuracy by length."""
+    from rich.console import Console
+
+    from commands.figures import draw
+    from runtime.service import Options
+
+    draw(out, Options(bundles, parser, "cpu", parse_workers=1), data, Console())
 
 
 def main() -> None:

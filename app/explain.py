@@ -24,12 +24,13 @@ router = APIRouter(route_class=WorkRoute, responses=answers.ERRORS, tags=["model
 @router.post("/explain", responses=answers.documented(explain_schemas.ExplainAnswer))
 async def explain(body: ExplainRequest, request: Request) -> Response:
     """What the model attends to in a text or a pair, under the priors that are asked for."""
-    task: Task
+    task: Task = "explain"
     sides: dict[str, trees.Given]
-    if isinstance(body.inputs, schemas.Pair):
-        task, sides = "nli", {f"inputs.{side}": item for side, item in body.inputs}
+    if isinstance(body.inputs, schemas.Pair | explain_schemas.Related):
+        task = "nli" if isinstance(body.inputs, schemas.Pair) else "relatedness"
+        sides = {f"inputs.{side}": item for side, item in body.inputs}
     else:
-        task, sides = "explain", {"inputs": body.inputs}
+        sides = {"inputs": body.inputs}
     service, card = work.model(request, task, body.model)
     items = [trees.read(item, param) for param, item in sides.items()]
     given = body.priors.model_dump(exclude_none=True)
@@ -41,20 +42,21 @@ async def explain(body: ExplainRequest, request: Request) -> Response:
         k=body.k,
     )
     result = await service.explain(
-        items, list(sides), asked, model=card.name, truncate=bool(body.truncate)
+        items, list(sides), asked, task=task, model=card.name, truncate=bool(body.truncate)
     )
     work.done(request, result)
     texts, explained = result.value
-    return answers.json(_answer(result.card, texts, explained, body))
+    return answers.json(answer(result.card, texts, explained, asked.k))
 
 
-def _answer(
-    card: Card, texts: list[TokenizedText], explained: Explained, body: ExplainRequest
+def answer(
+    card: Card, texts: list[TokenizedText], explained: Explained, k: int = 1
 ) -> dict[str, Any]:
+    """As `explain_schemas.ExplainAnswer` says, with numpy's arrays for lists."""
     priors: dict[str, Any] = dict(explained.priors)
     if explained.alpha is not None:
         priors["alpha"] = explained.alpha
-    answer: dict[str, Any] = {
+    found: dict[str, Any] = {
         "model": card.name,
         "priors": priors,
         "sentences": [
@@ -62,11 +64,11 @@ def _answer(
         ],
     }
     if explained.scores is not None:
-        answer["prediction"] = _prediction(explained.scores, card)
+        found |= _said(explained.scores, card)
     if explained.similarity is not None:
-        answer["similarity"] = explained.similarity
+        found["similarity"] = explained.similarity
     if explained.ablation is not None:
-        answer["ablation"] = [
+        found["ablation"] = [
             {
                 "prior": one.prior,
                 "cosine": one.cosine,
@@ -75,12 +77,12 @@ def _answer(
             for one in explained.ablation
         ]
     if explained.faithfulness is not None:
-        answer["faithfulness"] = {
-            "k": body.k,
+        found["faithfulness"] = {
+            "k": k,
             "draws": DRAWS,
             "sentences": explained.faithfulness,  # orjson writes dataclasses
         }
-    return answer
+    return found
 
 
 def _sentence(text: TokenizedText, explanation: Explanation) -> dict[str, Any]:
@@ -96,11 +98,12 @@ def _sentence(text: TokenizedText, explanation: Explanation) -> dict[str, Any]:
     }
 
 
-def _prediction(scores: npt.NDArray[np.float64], card: Card) -> dict[str, Any]:
-    return {
-        "label": card.labels[int(scores.argmax())],
-        "scores": dict(zip(card.labels, scores.tolist(), strict=True)),
-    }
+def _said(scores: npt.NDArray[np.float64], card: Card) -> dict[str, Any]:
+    """What the model says: a label and its scores, or of a pair how related the two are."""
+    if not card.labels:
+        return {"relatedness": scores.item()}
+    named = dict(zip(card.labels, scores.tolist(), strict=True))
+    return {"prediction": {"label": card.labels[int(scores.argmax())], "scores": named}}
 
 
 def _change(
@@ -108,8 +111,7 @@ def _change(
 ) -> dict[str, Any]:
     if before is None or after is None:
         return {}
-    return {
-        "prediction": _prediction(after, card),
-        "change": dict(zip(card.labels, (after - before).tolist(), strict=True)),
-        "flips": bool(after.argmax() != before.argmax()),
-    }
+    names = card.labels or ("relatedness",)
+    change = dict(zip(names, (after - before).tolist(), strict=True))
+    flips = {"flips": bool(after.argmax() != before.argmax())} if card.labels else {}
+    return {**_said(after, card), "change": change, **flips}

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import BaseModel, Discriminator, Field, Tag
 
 from app.schemas import Closed, Cutting, Pair, Token
-from app.trees import ConlluTree, DisplacyTree, Trees, shape
+from app.trees import ConlluTree, DisplacyTree, Item, Trees, shape
 
 
 class Priors(Closed):
@@ -17,9 +17,18 @@ class Priors(Closed):
     alpha: float | None = Field(None, ge=0, le=100, description="Weight of every distance.")
 
 
+class Related(Closed):
+    """A pair for a relatedness model."""
+
+    a: Item
+    b: Item
+
+
 def _item_or_pair(value: object) -> str | None:
-    pair = isinstance(value, dict) and "premise" in value
-    return "<pair>" if pair or isinstance(value, Pair) else shape(value)
+    for tag, kind, first in (("<pair>", Pair, "premise"), ("<related>", Related, "a")):
+        if isinstance(value, kind) or (isinstance(value, dict) and first in value):
+            return tag
+    return shape(value)
 
 
 class ExplainRequest(Cutting):
@@ -27,11 +36,14 @@ class ExplainRequest(Cutting):
         Annotated[str, Tag("<text>")]
         | Annotated[DisplacyTree, Tag("<displacy>")]
         | Annotated[ConlluTree, Tag("<conllu>")]
-        | Annotated[Pair, Tag("<pair>")],
+        | Annotated[Pair, Tag("<pair>")]
+        | Annotated[Related, Tag("<related>")],
         Discriminator(
             _item_or_pair,
             custom_error_type="inputs_type",
-            custom_error_message="must be a string, a tree, or an object with premise and hypothesis",
+            custom_error_message=(
+                "must be a string, a tree, or an object with premise and hypothesis, or a and b"
+            ),
         ),
         Field(description="A text, or a pair for a model that compares two. No list."),
     ]
@@ -82,12 +94,15 @@ class Ablation(BaseModel):
     prior: str
     cosine: float = Field(description="Of the sentence vectors, with it and without (mean of two).")
     prediction: Prediction | None = None
-    change: dict[str, float] | None = Field(None, description="Scores without it minus with it.")
+    relatedness: float | None = None
+    change: dict[str, float] | None = Field(
+        None, description="Scores, or the relatedness, without it minus with it."
+    )
     flips: bool | None = Field(None, description="Whether the label is another one.")
 
 
 class Deletion(BaseModel):
-    """Drops in the predicted label's score; of a model without one in the cosine to the vector."""
+    """Drops in the predicted label's score; of a model without labels in the cosine to the vector."""
 
     attended: list[int] = Field(description="The k tokens, the most attended first.")
     drop: float = Field(description="When they are taken away.")
@@ -108,10 +123,13 @@ class Faithfulness(BaseModel):
 class ExplainAnswer(BaseModel):
     model: str
     priors: Priors = Field(description="The priors that the model has, as they were used.")
-    sentences: list[Sentence] = Field(description="One, or premise and hypothesis.")
+    sentences: list[Sentence] = Field(description="One, or the two of a pair.")
     prediction: Prediction | None = Field(None, description="Of a model with labels.")
+    relatedness: float | None = Field(
+        None, description="From 1 to 5, of a pair for a relatedness model."
+    )
     similarity: list[list[float]] | None = Field(
-        None, description="Cosine of each premise token (row) with each hypothesis token."
+        None, description="Cosine of each token of the first (row) with each of the second."
     )
     ablation: list[Ablation] | None = Field(None, description="Where asked for.")
     faithfulness: Faithfulness | None = Field(None, description="Where asked for.")

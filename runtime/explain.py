@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from runtime.answers import normalise, softmax
+from runtime.answers import expected_score, normalise, softmax
 from runtime.errors import BadInput
 from runtime.explainer import Explainer, Explanation, Floats
 from runtime.graphs import head_inputs
@@ -37,7 +37,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Ablation:
-    """The answer without `prior`: its scores (C,), and the cosine of its vector to the full one."""
+    """The answer without `prior`: its scores as in `Explained`, the cosine of its vector to the full one."""
 
     prior: str
     scores: Scores | None
@@ -46,7 +46,7 @@ class Ablation:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """Drops of the predicted score, or 1 - cosine of the vectors where there is none."""
+    """Drops of the predicted label's score, or 1 - cosine of the vectors where there is no label."""
 
     attended: list[int]  # the k tokens, the most attended first
     drop: float  # without them
@@ -59,7 +59,7 @@ class Explained:
     sentences: list[Explanation]  # of one sentence each
     priors: Mapping[str, bool]  # all that the model has
     alpha: float | None
-    scores: Scores | None  # (C,) in the order of the card's labels
+    scores: Scores | None  # (C,) in the order of the card's labels; (1,) of a pair, from 1 to 5
     similarity: Floats | None  # (L, L') cosines of a pair's tokens
     ablation: list[Ablation] | None
     faithfulness: (
@@ -158,13 +158,16 @@ class _Asking:
         return found
 
     async def scores(self, sides: Sequence[Floats]) -> Scores | None:
-        """(N, C) probabilities of (N, D) vectors a side; None where the model gives none of these."""
+        """(N, C) probabilities, or (N, 1) relatedness, of (N, D) vectors a side.
+
+        None where the model says nothing of so many sides.
+        """
         card = self.model.card
-        if not card.labels or len(sides) != len(head_inputs(card)):
+        if card.kind == "embedding" or len(sides) != len(head_inputs(card)):
             return None
         logits, seconds = await self.model.logits(self._thread, *sides)
         self.seconds += seconds
-        return softmax(logits)
+        return expected_score(logits)[:, None] if card.kind == "relatedness" else softmax(logits)
 
 
 async def _ablate(
@@ -200,7 +203,7 @@ async def _delete(
     sides = [np.repeat(one.embedding, len(choices), axis=0) for one in found]
     sides[i] = shorter.embedding
     changed = await asking.scores(sides)
-    if scores is None or changed is None:
+    if scores is None or changed is None or not asking.model.card.labels:
         drops = 1.0 - _cosine(found[i].embedding, shorter.embedding)[0].astype(np.float64)
     else:
         label = int(scores[0].argmax())

@@ -292,11 +292,15 @@ class Service:
         params: Sequence[str],
         asked: Asked,
         *,
+        task: Task = "explain",
         model: str | None = None,
         truncate: bool = False,
     ) -> Result[tuple[list[TokenizedText], Explained]]:
-        """What the model attends to in a sentence, or in the two of a pair."""
-        chosen = self._choose("explain" if len(items) == 1 else "nli", model)
+        """What the model attends to in a sentence, or in the two of a pair.
+
+        `task` says who answers where no `model` does: explain, or of a pair nli or relatedness.
+        """
+        chosen = self._choose(task, model)
         check_priors(chosen, asked)
         check_texts(items, params)
         most = explainer_of(chosen).most_tokens

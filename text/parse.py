@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-import text.lean  # noqa: F401  # before spaCy  # isort: skip
+import text.lean  # before spaCy  # isort: skip
 
 import numpy as np
 import numpy.typing as npt

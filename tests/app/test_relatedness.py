@@ -9,6 +9,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
+from app.explain_schemas import ExplainAnswer
 from tests.app.conftest import Serve
 from tests.builders import build_bundle, build_parser
 
@@ -25,7 +26,7 @@ PAIRS = [
 def related(tmp_path_factory: pytest.TempPathFactory) -> Path:
     models = tmp_path_factory.mktemp("related")
     parser = build_parser(models / "parser")
-    build_bundle(models, parser, name="tiny-related", kind="relatedness")
+    build_bundle(models, parser, name="tiny-related", kind="relatedness", explain=True)
     build_bundle(models, parser, name="tiny-sst2")
     return models
 
@@ -92,3 +93,45 @@ async def test_the_other_routes_do_not_take_the_model(client: httpx.AsyncClient)
     assert (await client.post("/nli", json=pair)).status_code == 422
     body = {"inputs": "x", "model": "tiny-related"}
     assert (await client.post("/classify", json=body)).status_code == 422
+
+
+async def test_a_pair_is_explained(client: httpx.AsyncClient) -> None:
+    pair = PAIRS[1]
+    (score,) = (await client.post("/relatedness", json={"pairs": [pair]})).json()["scores"]
+    body = {"inputs": pair, "ablation": True, "faithfulness": True}
+    answer = await client.post("/explain", json=body)
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    ExplainAnswer.model_validate(found)
+    assert found["model"] == "tiny-related"
+    assert found["relatedness"] == pytest.approx(score, abs=1e-5)
+    assert "prediction" not in found
+    assert [one["text"] for one in found["sentences"]] == [pair["a"], pair["b"]]
+    assert [len(found["similarity"]), len(found["similarity"][0])] == [1, 8]
+    (ablation,) = found["ablation"]
+    off = {"inputs": pair, "priors": {"dependency": False}}
+    without = (await client.post("/explain", json=off)).json()["relatedness"]
+    assert ablation["relatedness"] == pytest.approx(without, abs=1e-5)
+    assert ablation["change"] == {"relatedness": pytest.approx(without - score, abs=1e-5)}
+    assert {"flips", "prediction"}.isdisjoint(ablation)
+    nothing, second = found["faithfulness"]["sentences"]
+    assert nothing is None  # "bad" is all it has
+    assert 0 < second["drop"] < 2
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"inputs": {"a": "x"}}, "inputs.b"),
+        ({"inputs": {"a": "x", "b": " "}}, "inputs.b"),
+        ({"inputs": {"a": "x", "b": {"conllu": ""}}}, "inputs.b.conllu"),
+        ({"inputs": {"a": "x", "b": "y", "premise": "z", "hypothesis": "w"}}, "inputs.a"),
+        ({"inputs": {"a": "x", "b": "y"}, "model": "tiny-sst2"}, "model"),
+        ({"inputs": {"premise": "x", "hypothesis": "y"}, "model": "tiny-related"}, "model"),
+    ],
+)
+async def test_an_explanations_pair_that_does_not_fit_is_refused(
+    client: httpx.AsyncClient, body: dict[str, Any], param: str
+) -> None:
+    answer = await client.post("/explain", json=body)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (422, param)

@@ -23,6 +23,7 @@ from models.registry import ENCODERS, build
 from models.sentence import SentenceEncoder, word_table
 from runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, read
 from runtime.card import Card, ParserCard
+from runtime.explain import Asked
 from runtime.explainer import Explainer
 from runtime.graphs import encoder_feeds
 from runtime.service import Options, Service
@@ -140,6 +141,53 @@ def test_an_encoder_without_products_has_no_int8_form(bundles: Bundles) -> None:
     bundles.export("average")
     with pytest.raises(ExportError, match="no product"):
         int8_files(read(bundles.folder / "average-toy"))
+
+
+@pytest.mark.parametrize("name", sorted(ENCODERS))
+def test_it_is_explained_by_the_service_as_the_plain_route_answers(
+    name: str, bundles: Bundles, served: tuple[Service, asyncio.Runner]
+) -> None:
+    """Vector, probabilities and what is said of the tokens; without each prior what torch gives then."""
+    service, runner = served
+    trained = bundles.export(name)
+    model, head = as_stored(trained.model), as_stored(trained.head or nn.Identity())
+    for text in TEXTS:
+        plain = runner.run(service.classify([text], model=f"{name}-toy")).value[0]
+        (vector,) = runner.run(service.embed([text], model=f"{name}-toy")).value
+        asking = service.explain([text], ["inputs"], Asked(), model=f"{name}-toy")
+        (tokens,), found = runner.run(asking).value
+        (one,) = found.sentences
+        assert found.scores is not None
+        np.testing.assert_allclose(np.log(found.scores), np.log(plain), atol=1e-5, rtol=0)
+        np.testing.assert_allclose(one.embedding[0], vector, atol=1e-5, rtol=0)
+        length = len(tokens.parse)  # words, of however many pieces
+        assert len(tokens.ids) == length
+        for weights in one.maps.values():
+            assert weights.shape in ((1, length, length), (1, 1, length))
+            sees = (weights != 0).any(-1) if name.startswith("disan") else 1
+            np.testing.assert_allclose(weights.sum(-1), sees, atol=1e-5, rtol=0)
+        for weights in one.pooling.values():
+            np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-5, rtol=0)
+        assert all(w.min() > 0 and w.max() < 1 for w in one.gate.values())
+
+        feeds = collate([trained.vocab.sentence(tokens.parse.tokens, tokens.parse.heads)])
+        fields = {"ids": feeds.ids, "lengths": feeds.lengths, "heads": feeds.heads}
+        if feeds.pieces is not None:
+            fields["pieces"] = feeds.pieces
+        tensors = {key: torch.from_numpy(value) for key, value in fields.items()}
+        for prior in model.encoder.priors:
+            asking = service.explain(
+                [text], ["inputs"], Asked(priors={prior: False}), model=f"{name}-toy"
+            )
+            _, off = runner.run(asking).value
+            with torch.inference_mode():
+                known = model.explain(
+                    **tensors, alpha=torch.tensor(trained.alpha), **{prior: torch.tensor(False)}
+                )
+                logits = head(known.sentence)
+            np.testing.assert_allclose(off.sentences[0].embedding, known.sentence, atol=1e-4)
+            assert off.scores is not None
+            np.testing.assert_allclose(off.scores, logits.double().softmax(-1)[0], atol=1e-4)
 
 
 ALPHA = 0.8

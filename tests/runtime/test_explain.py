@@ -10,6 +10,7 @@ import pytest
 from runtime.answers import TokenizedText
 from runtime.bundle import ENCODER, EXPLAIN, read
 from runtime.card import EXPLAIN as FILE
+from runtime.catalogue import Task
 from runtime.errors import BadInput, BundleError, WrongTask
 from runtime.explain import DRAWS, Asked, Explained
 from runtime.explainer import MOST_TOKENS, Explainer
@@ -27,9 +28,11 @@ KIDS = "Two kids at a ballgame wash their hands"
 def ask(
     running: Running, *items: object, model: str | None = "tiny-sst2", **asked: object
 ) -> tuple[list[TokenizedText], Explained]:
-    params = ["inputs"] if len(items) == 1 else ["inputs.premise", "inputs.hypothesis"]
+    alone = len(items) == 1
+    params = ["inputs"] if alone else ["inputs.premise", "inputs.hypothesis"]
+    task: Task = "explain" if alone else "nli"
     result = running.ask(
-        running.service.explain(items, params, Asked(**asked), model=model)  # type: ignore[arg-type]  # of tests
+        running.service.explain(items, params, Asked(**asked), task=task, model=model)  # type: ignore[arg-type]  # of tests
     )
     return result.value
 

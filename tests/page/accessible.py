@@ -1,0 +1,11 @@
+"""axe, over a page that is open."""
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page
+
+
+def accessible(page: Page) -> None:
+    """axe finds nothing serious or critical."""
+    found = Axe().run(page).response["violations"]
+    bad = [(one["id"], one["impact"]) for one in found if one["impact"] in ("serious", "critical")]
+    assert bad == []
