@@ -6,6 +6,7 @@ Writes results/performance/growth.json.
 """
 
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -48,12 +49,10 @@ def main(
     """Measure, print, and write the record."""
     wall, rounds = (1, 1) if quick else (wall, rounds)
     texts = sentences(SENTENCES, data)
-    by_length = [row for model in MODELS for row in _lengths(models / model, rounds)]
-    by_batch = [_batches(models / model, rounds) for model in MODELS]
-    by_number = _numbers(models, texts, wall)
-    by_depth = _depths(models, texts, wall)
-    for row in (*by_length, *by_batch, *by_number, *by_depth):
-        typer.echo(row)
+    by_length = _shown(row for model in MODELS for row in _lengths(models / model, rounds))
+    by_batch = _shown(_batches(models / model, rounds) for model in MODELS)
+    by_number = _shown(_numbers(models, texts, wall))
+    by_depth = _shown(_depths(models, texts, wall))
     records.write(
         "growth",
         "How the cost grows",
@@ -63,6 +62,15 @@ def main(
         records.table(DEPTH, by_depth),
         goals={"growth": max(row["time / operations"] for row in by_length)},
     )
+
+
+def _shown(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows, each printed as it is there."""
+    kept = []
+    for row in rows:
+        typer.echo(row)
+        kept.append(row)
+    return kept
 
 
 def _lengths(folder: Path, rounds: int) -> list[dict[str, Any]]:
@@ -96,40 +104,35 @@ def _batches(folder: Path, rounds: int) -> dict[str, Any]:
     return {"model": bundle.card.name, **cells}
 
 
-def _numbers(models: Path, texts: list[str], wall: float) -> list[dict[str, Any]]:
-    every, rows = shipped(models), []
+def _numbers(models: Path, texts: list[str], wall: float) -> Iterator[dict[str, Any]]:
+    every = shipped(models)
     for number in sorted({1, (1 + len(every)) // 2, len(every)}):
         chosen = every[-number:]
         with bundles(chosen, models) as folder, heedful(folder) as server:
             bodies = [{"inputs": text, "model": chosen[i % number]} for i, text in enumerate(texts)]
             found = Closed(server.url, "/embed", bodies).run(SATURATED, wall)
-            rows.append(
-                {
-                    "models": number,
-                    "requests/s": found.requests_per_second,
-                    "p50 ms": found.p50,
-                    "p99 ms": found.p99,
-                    "ready s": server.ready_seconds,
-                    "PSS MB": server.memory(),
-                }
-            )
-    return rows
+            yield {
+                "models": number,
+                "requests/s": found.requests_per_second,
+                "p50 ms": found.p50,
+                "p99 ms": found.p99,
+                "ready s": server.ready_seconds,
+                "PSS MB": server.memory(),
+            }
 
 
-def _depths(models: Path, texts: list[str], wall: float) -> list[dict[str, Any]]:
+def _depths(models: Path, texts: list[str], wall: float) -> Iterator[dict[str, Any]]:
     with bundles([MODELS[0]], models) as folder, heedful(folder) as server:
         load = Closed(server.url, "/embed", [{"inputs": text} for text in texts])
-        found = [(depth, load.run(depth, wall)) for depth in DEPTHS]
-    return [
-        {
-            "in hand": depth,
-            "requests/s": each.requests_per_second,
-            "p50 ms": each.p50,
-            "p99 ms": each.p99,
-            "p50 / in hand, ms": each.p50 / depth,
-        }
-        for depth, each in found
-    ]
+        for depth in DEPTHS:
+            found = load.run(depth, wall)
+            yield {
+                "in hand": depth,
+                "requests/s": found.requests_per_second,
+                "p50 ms": found.p50,
+                "p99 ms": found.p99,
+                "p50 / in hand, ms": found.p50 / depth,
+            }
 
 
 if __name__ == "__main__":
