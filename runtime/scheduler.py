@@ -214,7 +214,7 @@ class Scheduler:
         self.failures.pop(encoder.card.name, None)
         for call in calls:
             call.seconds += seconds
-        finite = np.isfinite(vectors).all(axis=1)
+        finite: npt.NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(vectors), axis=1)
         for group, vector, usable in zip(groups, vectors, finite, strict=True):
             for ticket in group:
                 if usable:
