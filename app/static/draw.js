@@ -2,6 +2,7 @@
 // Whatever shows token i of a sentence lights up together: `hover` links them.
 
 const SIZE = 22; // of a heat map's cell
+const NEAR = 0.02; // cosines that are so close to the highest count as much
 
 export function element(tag, properties = {}, ...children) {
   const made = Object.assign(document.createElement(tag), properties);
@@ -11,6 +12,16 @@ export function element(tag, properties = {}, ...children) {
 
 export function percent(value) {
   return `${(100 * value).toFixed(1)} %`;
+}
+
+// Calls `light` with the token (its index, as text) under the pointer or the focus, null where there is none.
+function watch(root, light) {
+  const token = (event) => {
+    const part = event.target.closest?.("[data-token], [data-row]");
+    return part ? (part.dataset.token ?? part.dataset.row) : null;
+  };
+  for (const type of ["pointerover", "focusin"]) root.addEventListener(type, (event) => light(token(event)));
+  for (const type of ["pointerleave", "focusout"]) root.addEventListener(type, () => light(null));
 }
 
 // Links everything under `root` that carries data-token (a token's index), or data-row and data-column.
@@ -23,12 +34,34 @@ export function hover(root) {
       cell.classList.toggle("lit", token !== null && (cell.dataset.row === token || cell.dataset.column === token));
     }
   };
-  const token = (event) => {
-    const part = event.target.closest?.("[data-token], [data-row]");
-    return part ? (part.dataset.token ?? part.dataset.row) : null;
+  watch(root, light);
+}
+
+// Links the pictures of a pair: a token of one lights up what is most like it in the other, and its line of
+// the map; a cell of the map its two tokens. `cosines` has a row for each token of the first sentence.
+export function across(pictures, map, cosines) {
+  const lines = [cosines, d3.transpose(cosines)];
+  const cells = [...map.querySelectorAll(".cell")];
+  const place = (cell) => [Math.floor(cells.indexOf(cell) / cosines[0].length), cells.indexOf(cell) % cosines[0].length];
+  const mark = (picture, near) => {
+    for (const part of picture.querySelectorAll("button[data-token], .word[data-token]")) {
+      part.classList.toggle("near", near(Number(part.dataset.token)));
+    }
   };
-  for (const type of ["pointerover", "focusin"]) root.addEventListener(type, (event) => light(token(event)));
-  for (const type of ["pointerleave", "focusout"]) root.addEventListener(type, () => light(null));
+  for (const [side, picture] of pictures.entries()) {
+    watch(picture, (token) => {
+      const line = token === null ? [] : lines[side][token];
+      const most = d3.max(line);
+      mark(pictures[1 - side], (i) => line[i] >= most - NEAR);
+      for (const cell of cells) cell.classList.toggle("lit", String(place(cell)[side]) === token);
+    });
+  }
+  const point = (cell) => {
+    for (const [side, picture] of pictures.entries()) mark(picture, (i) => cell !== null && place(cell)[side] === i);
+    for (const one of cells) one.classList.toggle("lit", one === cell);
+  };
+  map.addEventListener("pointerover", (event) => point(event.target.closest(".cell")));
+  map.addEventListener("pointerleave", () => point(null));
 }
 
 // The dependency tree as displaCy draws it, from its `manual` structure.

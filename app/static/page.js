@@ -1,11 +1,12 @@
 // The page: three tabs that ask the service, and under each answer the picture of what was attended to.
 
-import { arcs, bars, element, heatMap, hover, percent, tokens } from "./draw.js";
+import { across, arcs, bars, element, heatMap, hover, percent, tokens } from "./draw.js";
 import { asCurl, asPython, ask, Refused, useKey } from "./requests.js";
 
 const KINDS = {
   similarity: () => true,
   entailment: (card) => card.kind === "nli",
+  relatedness: (card) => card.kind === "relatedness",
   classification: (card) => card.kind === "classification",
 };
 const WAIT = 120; // milliseconds that a slider rests before it asks again
@@ -30,11 +31,12 @@ function choose(tab) {
   tab.focus();
 }
 
-for (const [i, tab] of tabs.entries()) {
+for (const tab of tabs) {
   tab.addEventListener("click", () => choose(tab));
   tab.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (step) choose(tabs[(i + step + tabs.length) % tabs.length]);
+    const shown = tabs.filter((other) => !other.hidden);
+    if (step) choose(shown[(shown.indexOf(tab) + step + shown.length) % shown.length]);
   });
 }
 
@@ -76,6 +78,7 @@ async function start(signal) {
   const { answer } = await ask("models", null, signal);
   cards = answer.models;
   for (const [tab, fits] of Object.entries(KINDS)) picker(tab, cards.filter(fits));
+  byId("tab-relatedness").hidden = !cards.some(KINDS.relatedness);
 }
 
 function picker(tab, able) {
@@ -150,10 +153,15 @@ function explanation(place, body, top = () => []) {
     if (!place.querySelector(".priors")) {
       place.replaceChildren(controls(answer.priors, (changed) => { priors = changed; attempt(redraw); }), element("div"));
     }
-    const drawn = [...top(answer), ...answer.sentences.map(sentence)];
-    if (answer.similarity) drawn.push(across(answer));
+    const pictures = answer.sentences.map(sentence);
+    const drawn = [...top(answer), ...pictures];
+    for (const one of pictures) hover(one);
+    if (answer.similarity) {
+      const map = between(answer);
+      across(pictures, map, answer.similarity);
+      drawn.push(map);
+    }
     place.lastChild.replaceChildren(...drawn, took(timing), requests("/explain", asked));
-    for (const one of place.querySelectorAll(".picture")) hover(one);
   };
   return redraw;
 }
@@ -204,7 +212,7 @@ function sentence(one) {
   return picture;
 }
 
-function across({ sentences: [first, second], similarity: cosines }) {
+function between({ sentences: [first, second], similarity: cosines }) {
   const [rows, columns] = [first, second].map((one) => one.tokens.map((token) => token.text));
   const map = heatMap({
     rows, columns, weights: cosines, name: "Similarity of their tokens", domain: [-1, 1], link: false,
@@ -217,6 +225,13 @@ const predicted = ({ prediction }) => [
   element("h2", { textContent: prediction.label }),
   bars(Object.entries(prediction.scores).sort(([, a], [, b]) => b - a)),
 ];
+
+const related = ({ relatedness }) => {
+  const said = `${relatedness.toFixed(2)} of 1 to 5`;
+  const meter = element("meter", { min: 1, max: 5, value: relatedness });
+  meter.setAttribute("aria-label", `Relatedness: ${said}`);
+  return [element("h2", { textContent: `Relatedness: ${said}` }), meter];
+};
 
 function took(timing) {
   const text = timing.map(([stage, time]) => `${stage} ${time.toFixed(1)} ms`).join(" · ");
@@ -242,6 +257,10 @@ const ASKED = {
   entailment: (signal) => {
     const inputs = { premise: byId("premise").value, hypothesis: byId("hypothesis").value };
     return explanation(byId("answer-entailment"), { inputs, model: chosen("entailment") }, predicted)(signal);
+  },
+  relatedness: (signal) => {
+    const inputs = { a: byId("first").value, b: byId("second").value };
+    return explanation(byId("answer-relatedness"), { inputs, model: chosen("relatedness") }, related)(signal);
   },
   classification: (signal) => {
     const body = { inputs: byId("text").value, model: chosen("classification") };

@@ -2,20 +2,24 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.builders import build_bundle, build_models
 from tests.page.accessible import accessible
+from tests.process import Process
 
 SHOTS = os.environ.get("HEEDFUL_SCREENSHOTS")
 """A folder to keep screenshots in; those of docs/ are made so."""
 
 
-@pytest.fixture
-def page(browser: Browser, shipped: str) -> Iterator[Page]:
+@contextmanager
+def visit(browser: Browser, service: str) -> Iterator[Page]:
     """The page, opened; at its end nothing was said on the console and no other host was asked."""
     context = browser.new_context(viewport={"width": 1200, "height": 900})
     opened = context.new_page()
@@ -24,13 +28,34 @@ def page(browser: Browser, shipped: str) -> Iterator[Page]:
     opened.on("console", lambda message: said.append(message.text))
     opened.on("pageerror", lambda error: said.append(str(error)))
     opened.on("request", lambda request: asked.append(request.url))
-    opened.goto(shipped)
+    opened.goto(service)
     expect(opened.locator("#model-similarity option").first).to_be_attached()
     yield opened
-    assert {urlsplit(url).netloc for url in asked} == {urlsplit(shipped).netloc}
+    assert {urlsplit(url).netloc for url in asked} == {urlsplit(service).netloc}
     # Chromium notes every answer that is no 2xx; the one test that is refused expects it.
     assert [line for line in said if "status of 422" not in line] == []
     context.close()
+
+
+@pytest.fixture
+def page(browser: Browser, shipped: str) -> Iterator[Page]:
+    with visit(browser, shipped) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def relating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """URL of a service with a tiny relatedness model."""
+    folder = tmp_path_factory.mktemp("relating")
+    models = folder / "bundles"
+    models.mkdir()
+    build_bundle(models, build_models(models), name="tiny-r", kind="relatedness", explain=True)
+    flags = {"port": "0", "models": str(models), "parse-workers": "1", "threads": "1"}
+    process = Process(folder / "log", flags, {})
+    try:
+        yield process.ready()
+    finally:
+        process.close()
 
 
 def submit(page: Page, tab: str, button: str) -> None:
@@ -53,6 +78,9 @@ def keep(page: Page, name: str) -> None:
 
 def test_similarity(page: Page) -> None:
     submit(page, "Similarity", "Compare")
+    served = page.request.get(f"{page.url}models").json()["models"]
+    related = any(card["kind"] == "relatedness" for card in served)
+    expect(page.get_by_role("tab", name="Relatedness")).to_have_count(int(related))
     cosines = values(page, "Cosine of each two sentences")
     assert len(cosines) == 25
     assert cosines[0] == pytest.approx(1, abs=1e-5)
@@ -99,6 +127,56 @@ def test_entailment_and_its_priors(page: Page) -> None:
     assert answered.value.json()["priors"]["direction"] is False
     keep(page, "entailment")
     accessible(page)
+
+
+def test_a_token_lights_up_what_is_like_it_in_the_other_sentence(page: Page) -> None:
+    page.get_by_role("tab", name="Entailment").click()
+    with page.expect_response("**/explain") as answered:
+        submit(page, "Entailment", "Judge")
+    cosines = np.array(answered.value.json()["similarity"])
+    pictures = page.locator("#answer-entailment .picture")
+    tokens = [pictures.nth(side).locator(".tokens button") for side in (0, 1)]
+    near = [pictures.nth(side).locator(".tokens .near") for side in (0, 1)]
+    map_ = page.locator("figure[data-map='Similarity of their tokens']")
+    for side, lines in enumerate((cosines, cosines.T)):
+        for i, line in enumerate(lines):
+            tokens[side].nth(i).hover()
+            expected = [int(k) for k in np.flatnonzero(line >= line.max() - 0.02)]
+            lit = near[1 - side].evaluate_all("all => all.map(b => Number(b.dataset.token))")
+            assert lit == expected
+            expect(near[side]).to_have_count(0)
+            expect(map_.locator(".cell.lit")).to_have_count(len(line))
+    keep(page, "pair")
+    map_.locator(".cell").nth(cosines.shape[1] * 5 + 2).hover()
+    expect(near[0]).to_have_text([tokens[0].nth(5).inner_text()])
+    expect(near[1]).to_have_text([tokens[1].nth(2).inner_text()])
+    page.mouse.move(0, 0)
+    expect(page.locator("#answer-entailment .near")).to_have_count(0)
+    tokens[1].nth(3).focus()  # the keyboard does it as well
+    expect(near[0]).not_to_have_count(0)
+    page.locator("#premise").focus()
+    expect(page.locator("#answer-entailment .near")).to_have_count(0)
+    accessible(page)
+
+
+def test_relatedness_has_a_tab_where_a_model_does_it(relating: str, browser: Browser) -> None:
+    with visit(browser, relating) as other:
+        expect(other.get_by_role("tab")).to_have_count(4)
+        with other.expect_response("**/explain") as answered:
+            submit(other, "Relatedness", "Relate")
+        found = answered.value.json()["relatedness"]
+        answer = other.locator("#answer-relatedness")
+        assert float(answer.locator("meter").get_attribute("value") or 0) == pytest.approx(found)
+        expect(answer.locator("h2").first).to_have_text(f"Relatedness: {found:.2f} of 1 to 5")
+        with other.expect_response("**/explain") as answered:
+            answer.locator("input[data-prior=dependency]").uncheck()
+        assert answered.value.json()["relatedness"] != found
+        other.get_by_role("tab", name="Relatedness").focus()
+        other.keyboard.press("ArrowRight")
+        selected = other.get_by_role("tab", name="Classification")
+        expect(selected).to_have_attribute("aria-selected", "true")
+        other.get_by_role("tab", name="Relatedness").click()
+        accessible(other)
 
 
 def test_classification_with_the_keyboard_alone(page: Page) -> None:
