@@ -5,6 +5,7 @@ COPY pyproject.toml constraints.txt README.md LICENSE cli.py ./
 COPY app app
 COPY bulk bulk
 COPY commands commands
+COPY drawing drawing
 COPY export export
 COPY models models
 COPY runtime runtime

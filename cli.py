@@ -402,6 +402,24 @@ def report(
     write_whole(out, lambda part: part.write_text(page, encoding="utf-8"))
 
 
+@app.command()
+def figures(
+    out: Annotated[Path, typer.Option(help="Folder of the figures.")] = Path("docs/figures"),
+    bundles: Annotated[Path, typer.Option(help="Folder of the bundles.")] = Path("bundles"),
+    parser: Annotated[
+        str | None, typer.Option(help="spaCy pipeline; default <bundles>/parser.")
+    ] = None,
+    data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = Path("../shared/data"),
+) -> None:
+    """Draw the papers' figures from the bundles: attention, gates, accuracy by length."""
+    from rich.console import Console
+
+    from commands.figures import draw
+    from runtime.service import Options
+
+    draw(out, Options(bundles, parser, "cpu", parse_workers=1), data, Console())
+
+
 def main() -> None:
     """The console's entry: an error that is meant for the user is one line on stderr, and exit status 1."""
     try:
