@@ -67,7 +67,8 @@ class Work:
 
 
 def _body_of(endpoint: Callable[..., Any]) -> TypeAdapter[Any]:
-    return TypeAdapter(inspect.signature(endpoint).parameters["body"].annotation)
+    annotation: Any = inspect.signature(endpoint).parameters["body"].annotation
+    return TypeAdapter(annotation)
 
 
 async def _read(scope: Scope, receive: Receive) -> bytes:

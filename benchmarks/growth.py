@@ -77,7 +77,9 @@ def _lengths(folder: Path, rounds: int) -> list[dict[str, Any]]:
     bundle = read(folder)
     encoder, config = bundle.card.encoder, bundle.card.encoder.config
     module, case = build(encoder.name, config), runner(bundle, 1)
-    operations = [count(module, length, int(config["dim"])) for length in LENGTHS]
+    dim = config["dim"]
+    assert isinstance(dim, int), "every card names the size of a word vector"
+    operations = [count(module, length, dim) for length in LENGTHS]
     cases = [case(TOKENS // length, length) for length in LENGTHS]
     times = seconds(cases, rounds, 0.3, time.process_time)
     each = [spent * length / TOKENS for spent, length in zip(times, LENGTHS, strict=True)]

@@ -25,8 +25,8 @@ class Counter(TorchDispatchMode):
     """Counts inside `with`."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.operations = 0
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's own
+        self.operations: int = 0
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -58,4 +58,5 @@ def counted(module: nn.Module, *inputs: Tensor, **keywords: Tensor) -> int:
     """Of one call of a module."""
     with torch.no_grad(), Counter() as counter:
         module.eval()(*inputs, **keywords)
-    return counter.operations
+    total: int = counter.operations
+    return total

@@ -138,7 +138,8 @@ async def _added(
 
 async def _call(service: Service, model: str, texts: Sequence[str], seconds: float) -> float:
     """p50 in ms of calls one after the other."""
-    times, until = [], time.perf_counter() + seconds
+    times: list[float] = []
+    until = time.perf_counter() + seconds
     while (started := time.perf_counter()) < until:
         await service.embed([texts[len(times) % len(texts)]], model=model)
         times.append(1000 * (time.perf_counter() - started))

@@ -60,7 +60,8 @@ def normalise(
     wide = vectors.astype(np.float64)  # squares of the largest float32 values stay finite
     norms = np.sqrt(np.einsum("nd,nd->n", wide, wide))
     norms[norms == 0] = 1.0
-    return (wide / norms[:, None]).astype(np.float32)
+    scaled: npt.NDArray[np.float32] = (wide / norms[:, None]).astype(np.float32)
+    return scaled
 
 
 def softmax(logits: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

@@ -432,7 +432,7 @@ class _Read:
             ),
             tokens=sum(map(len, self.sentences)),
             unknown=sum(
-                len(sentence) - np.count_nonzero(self.vocab.known(sentence))
+                len(sentence) - int(np.count_nonzero(self.vocab.known(sentence)))
                 for sentence in self.sentences
             ),
         )

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import text.lean  # before spaCy  # isort: skip
 
@@ -103,7 +103,8 @@ class Parser:
 
     def tokenizer(self) -> bytes:
         """What `Tokens` is made of."""
-        content: bytes = self._nlp.tokenizer.to_bytes(exclude=["vocab"])
+        tokenizer: Any = self._nlp.tokenizer  # spaCy types it as any function of a text
+        content: bytes = tokenizer.to_bytes(exclude=["vocab"])
         return content
 
 

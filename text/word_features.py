@@ -42,7 +42,7 @@ class WordFeatures:
 
     def __call__(self, docs: Sequence[Doc]) -> Ints:
         """The words of all `docs`, one behind the other."""
-        found = np.concatenate([doc.to_array((ORTH, *ATTRIBUTES)) for doc in docs])  # (N, 5) uint64
+        found = np.concatenate([doc.to_array([ORTH, *ATTRIBUTES]) for doc in docs])  # (N, 5) uint64
         place = np.searchsorted(self._sorted, found[:, 0]).clip(max=len(self._sorted) - 1)
         known = self._sorted[place] == found[:, 0]
         rows = np.empty((len(found), FEATURES), np.int64)

@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 from runtime import bundle
-from runtime.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, Card
+from runtime.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, Card, CardContent
 from runtime.errors import BundleError
 from runtime.explain import Asked
 from runtime.service import Options, Service
@@ -82,6 +82,6 @@ def test_a_card_without_them_keeps_its_version(tmp_path: Path, built_parser: Bui
     """Cards of format 2, as the first int8 bundles met them."""
     card = build_bundle(tmp_path, built_parser)
     fields = card.model_dump(exclude={"version", "int8"}) | {"format": 2}
-    old = bundle.CardContent.model_validate(fields).identity()
+    old = CardContent.model_validate(fields).identity()
     change_card(tmp_path / "tiny-sst2", format=2, version=old)
     assert isinstance(bundle.read(tmp_path / "tiny-sst2").card, Card)
