@@ -30,11 +30,11 @@ class Series(dict[str | tuple[str, ...], M], Generic[M]):
 
     def __init__(self, metric: M) -> None:
         super().__init__()
-        self._metric = metric
+        self.metric = metric
 
     def __missing__(self, labels: str | tuple[str, ...]) -> M:
         values = (labels,) if isinstance(labels, str) else labels
-        series: M = self._metric.labels(*values)
+        series: M = self.metric.labels(*values)
         self[labels] = series
         return series
 

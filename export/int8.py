@@ -21,8 +21,6 @@ import onnxruntime
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 from onnxscript import optimizer
 
-from export.share import LEAST
-
 LARGEST = 63
 """Of a matrix's bytes, 7 bits: two products of 8 bits overflow the 16 in which processors without
 VNNI add them."""
@@ -109,19 +107,6 @@ def int8_graph(model: onnx.ModelProto, keys: Collection[str]) -> onnx.ModelProto
             helper.make_node("Mul", [rows, f"{matrix}_scales"], [output]),
         ]
     return _finish(made, nodes)
-
-
-def outside(model: onnx.ModelProto, weights: bytes, file: str) -> bytes:
-    """The graph without the tensors that stand in the file of the bytes `weights`, which it names instead."""
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
-    for tensor in made.graph.initializer:
-        content = tensor.raw_data
-        if len(content) >= LEAST and (offset := weights.find(content)) >= 0:
-            onnx.external_data_helper.set_external_data(tensor, file, offset, len(content))
-            tensor.ClearField("raw_data")
-    serialised: bytes = made.SerializeToString(deterministic=True)
-    return serialised
 
 
 def _products(model: onnx.ModelProto, known: Mapping[str, Floats]) -> list[Product]:

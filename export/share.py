@@ -76,3 +76,16 @@ def whole(graph: bytes, encoder: bytes) -> onnx.ModelProto:
     model.graph.input.extend(inputs)
     helper.set_model_props(model, metadata)
     return model
+
+
+def outside(model: onnx.ModelProto, weights: bytes, file: str) -> bytes:
+    """The graph without the tensors that stand in the file of the bytes `weights`, which it names instead."""
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    for tensor in made.graph.initializer:
+        content = tensor.raw_data
+        if len(content) >= LEAST and (offset := weights.find(content)) >= 0:
+            onnx.external_data_helper.set_external_data(tensor, file, offset, len(content))
+            tensor.ClearField("raw_data")
+    serialised: bytes = made.SerializeToString(deterministic=True)
+    return serialised

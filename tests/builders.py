@@ -21,8 +21,7 @@ from spacy.training import Example
 from thinc.api import fix_random_seed
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from export.int8 import outside
-from export.share import share_weights
+from export.share import outside, share_weights
 from runtime.bundle import (
     ENCODER,
     ENCODER_INT8,

@@ -11,10 +11,9 @@ It stands in the place of spaCy's transition parser, under the name `parser`. It
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-import onnxruntime
 from spacy.attrs import DEP, HEAD
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -24,6 +23,9 @@ from spacy.vocab import Vocab
 from text.arborescence import best_heads
 from text.batch import plan
 from text.word_features import WordFeatures, pad
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
 
 SCORES, RELATIONS, WORDS, CONFIG = "scores.onnx", "relations.onnx", "words.bin", "config.json"
 CELLS = 4096
@@ -116,7 +118,9 @@ def make_head_scorer(nlp: Language, name: str, device: Device, threads: int) -> 
     return HeadScorer(nlp.vocab, device=device, threads=threads)
 
 
-def _session(graph: bytes, device: Device, threads: int) -> onnxruntime.InferenceSession:
+def _session(graph: bytes, device: Device, threads: int) -> "InferenceSession":
+    import onnxruntime  # 60 MB, which a pipeline without this component does not need
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1

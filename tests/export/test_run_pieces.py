@@ -26,7 +26,12 @@ def configuration(folder: Path, *, frozen: bool = False) -> dict[str, object]:
     tiny = str(tiny_folder(folder / "tiny", DIM))
     return {
         "encoder": {"name": "ms-san-bert", "config": {"hidden": 12, "dropout": 0.1}},
-        "transformer": {"name": tiny, "dim": DIM, "frozen": frozen, "rate": 1e-2},
+        "transformer": {
+            "name": tiny,
+            "dim": DIM,
+            "trained": "nothing" if frozen else "whole",
+            "rate": 1e-2,
+        },
     }
 
 
