@@ -7,7 +7,7 @@ import onnx
 from export import steady
 from export.errors import ExportError
 from export.int8 import float_graph, int8_graph, products
-from export.share import share_weights, whole
+from export.share import outside, share_weights, whole
 from runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, Bundle
 
 COMPANY = 1e-5
