@@ -13,9 +13,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from export import steady
 from export.errors import ExportError
-from export.int8 import LARGEST, float_graph, int8_columns, int8_graph, outside, products
+from export.int8 import LARGEST, float_graph, int8_columns, int8_graph, products
 from export.int8_bundle import Int8Files, int8_files
-from export.share import share_weights, whole
+from export.share import outside, share_weights, whole
 from runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, Bundle, read
 from runtime.explainer import Explainer
 from runtime.graphs import encoder_feeds
