@@ -19,6 +19,19 @@ from training.errors import TrainingError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
+Models = Annotated[
+    Path, typer.Option(envvar=service_settings.environment_name("models"), help="Bundle folder.")
+]
+ServedParser = Annotated[
+    str | None,
+    typer.Option(
+        envvar=service_settings.environment_name("parser"),
+        help="spaCy pipeline; default <models>/parser.",
+    ),
+]
+Parser = Annotated[str, typer.Option(help="spaCy pipeline, a folder or a package.")]
+Data = Annotated[Path, typer.Option(help="Folder of the datasets.")]
+
 
 @app.callback()
 def heedful() -> None:
@@ -93,17 +106,8 @@ def embed(
         bool, typer.Option(help="Cut texts that the model cannot read whole.")
     ] = False,
     resume: Annotated[bool, typer.Option(help="Go on with what an earlier run has left.")] = False,
-    models: Annotated[
-        Path,
-        typer.Option(envvar=service_settings.environment_name("models"), help="Bundle folder."),
-    ] = Path("bundles"),
-    parser: Annotated[
-        str | None,
-        typer.Option(
-            envvar=service_settings.environment_name("parser"),
-            help="spaCy pipeline; default <models>/parser.",
-        ),
-    ] = None,
+    models: Models = Path("bundles"),
+    parser: ServedParser = None,
     device: Annotated[
         Literal["auto", "cpu", "cuda"],
         typer.Option(envvar=service_settings.environment_name("device"), help="Where models run."),
@@ -149,17 +153,8 @@ def explain(
         str, typer.Option(help="Other than as trained: dependency=false,alpha=0.5, for example.")
     ] = "",
     to: Annotated[Path, typer.Option(help="The file: .html or .svg.")] = Path("explain.html"),
-    models: Annotated[
-        Path,
-        typer.Option(envvar=service_settings.environment_name("models"), help="Bundle folder."),
-    ] = Path("bundles"),
-    parser: Annotated[
-        str | None,
-        typer.Option(
-            envvar=service_settings.environment_name("parser"),
-            help="spaCy pipeline; default <models>/parser.",
-        ),
-    ] = None,
+    models: Models = Path("bundles"),
+    parser: ServedParser = None,
 ) -> None:
     """Write what a model attends to as one HTML page or SVG, without a server."""
     from commands.explain import Question, write
@@ -204,10 +199,8 @@ def train(
     run: Annotated[
         Path | None, typer.Option(help="Folder of the run; default: runs/ and the file's name.")
     ] = None,
-    data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = Path("../shared/data"),
-    parser: Annotated[
-        str, typer.Option(help="spaCy pipeline, a folder or a package.")
-    ] = "bundles/parser",
+    data: Data = Path("../shared/data"),
+    parser: Parser = "bundles/parser",
     resume: Annotated[bool, typer.Option(help="Go on from the run's last epoch.")] = False,
     threads: Annotated[int, typer.Option(min=1, help="Threads of torch.")] = 1,
     kind: Annotated[
@@ -272,10 +265,8 @@ def quantize(
     task: Annotated[
         str | None, typer.Option(help="Task to score them on; default: each card's own.")
     ] = None,
-    data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = Path("../shared/data"),
-    parser: Annotated[
-        str, typer.Option(help="spaCy pipeline, a folder or a package.")
-    ] = "bundles/parser",
+    data: Data = Path("../shared/data"),
+    parser: Parser = "bundles/parser",
 ) -> None:
     """Add int8 graphs to bundles, for the CPU, unless score or vectors change too much."""
     from rich.console import Console
@@ -306,9 +297,7 @@ def fit(
     vectors: Annotated[
         str, typer.Option(help="Word vectors: a bundle's folder, or a GloVe text file.")
     ] = "bundles/ms-san-nli",
-    parser: Annotated[
-        str, typer.Option(help="spaCy pipeline, a folder or a package.")
-    ] = "bundles/parser",
+    parser: Parser = "bundles/parser",
     seed: Annotated[int, typer.Option(help="Of the division and of the training.")] = 1,
     threads: Annotated[int, typer.Option(min=1, help="Threads of torch.")] = 1,
 ) -> None:
@@ -358,7 +347,7 @@ def evaluate(
     parser: Annotated[
         str, typer.Option(help="For a folder: the spaCy pipeline to serve it with.")
     ] = "bundles/parser",
-    data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = Path("../shared/data"),
+    data: Data = Path("../shared/data"),
 ) -> None:
     """Score a model on a task's split: one of a running service, or a bundle's folder."""
     from commands.serving import server
@@ -385,7 +374,7 @@ def transfer(
         str, typer.Option(help="For a folder: the spaCy pipeline to serve it with.")
     ] = "bundles/parser",
     results: Annotated[Path, typer.Option(help="Folder of the records.")] = Path("results"),
-    data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = Path("../shared/data"),
+    data: Data = Path("../shared/data"),
     threads: Annotated[int, typer.Option(min=1, help="Threads of torch, for MiniLM.")] = 1,
 ) -> None:
     """Measure frozen embeddings: logistic regression on five tasks, cosines on two, speed beside MiniLM."""
@@ -408,10 +397,8 @@ def reproduce(
     table: Annotated[str, typer.Argument(help="A table of results/tables, such as lama-r8.")],
     results: Annotated[Path, typer.Option(help="Folder of tables and records.")] = Path("results"),
     runs: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path("runs/reproduce"),
-    data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = Path("../shared/data"),
-    parser: Annotated[
-        str, typer.Option(help="spaCy pipeline, a folder or a package.")
-    ] = "bundles/parser",
+    data: Data = Path("../shared/data"),
+    parser: Parser = "bundles/parser",
     threads: Annotated[int, typer.Option(min=1, help="Threads of torch.")] = 1,
 ) -> None:
     """Train and measure every run of a paper's table that has no record yet."""
@@ -446,7 +433,7 @@ def figures(
     parser: Annotated[
         str | None, typer.Option(help="spaCy pipeline; default <bundles>/parser.")
     ] = None,
-    data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = Path("../shared/data"),
+    data: Data = Path("../shared/data"),
 ) -> None:
     """Draw the papers' figures from the bundles: attention, gates, accuracy by length."""
     from rich.console import Console

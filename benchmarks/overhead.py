@@ -23,7 +23,7 @@ from benchmarks.processes import bundles, heedful
 from benchmarks.texts import DATA, sentences
 from benchmarks.workers import rate, worker
 from runtime.cores import usable_cores
-from runtime.service import Options, Service
+from runtime.service import Options, Service, running
 
 MODELS = ("disan-sst5", "ms-san-embed")
 BATCH = 64
@@ -111,9 +111,7 @@ async def _added(
     folder: Path, model: str, texts: Sequence[str], rounds: int, seconds: float
 ) -> dict[str, Any]:
     """p50 in ms of a call in this process, and of a request."""
-    service = Service(Options(models=folder))
-    await service.start()
-    try:
+    async with running(Options(models=folder)) as service:
         with heedful(folder) as server:
             load = Closed(
                 server.url, "/embed", [{"inputs": text, "model": model} for text in texts]
@@ -125,8 +123,6 @@ async def _added(
                 pairs.append((called, asked.p50))
                 if number == 0:
                     pairs.clear()  # it has warmed both
-    finally:
-        await service.stop(0)
     called_ms, asked_ms = (statistics.median(side) for side in zip(*pairs, strict=True))
     return {
         "model": model,

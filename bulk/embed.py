@@ -19,7 +19,7 @@ from bulk.texts import Format, Row, Texts, format_of
 from bulk.vectors import VectorFile, check_free
 from runtime.card import Card
 from runtime.errors import BadInput
-from runtime.service import Options, Service, normalise
+from runtime.service import Options, Service, normalise, running
 
 CHUNK, CHUNK_CHARACTERS = 512, 4 * 1024 * 1024
 """Texts in hand at once, one chunk after the other: the same chunks give the same bits, whether or
@@ -53,11 +53,9 @@ async def embed_file(
     """
     format = format or format_of(source)
     check_free(out)
-    service = Service(options)
     with _open(source) as file:
         texts = Texts(file, "stdin" if source == "-" else source, format, field)
-        await service.start()
-        try:
+        async with running(options) as service:
             card = service.card("embed", choice.model)
             _check_dimensions(choice, card)
             made_from = {
@@ -75,8 +73,6 @@ async def embed_file(
                     await _embed(service, chunk, texts, choice, vectors)
                     bar.update(task, completed=texts.bytes, rows=vectors.rows)
                 vectors.finish()
-        finally:
-            await service.stop(grace=0)
     return vectors.rows
 
 

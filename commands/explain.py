@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ from drawing import page
 from runtime.catalogue import Task
 from runtime.errors import BadInput
 from runtime.explain import Asked
-from runtime.service import Options, Service
+from runtime.service import Options, Service, running
 from training.files import write_whole
 
 FORMATS = {".html": page.html, ".svg": page.standalone_svg}
@@ -67,17 +65,6 @@ def read_priors(typed: str) -> Asked:
         message = f"--priors: {'.'.join(map(str, first['loc']))}: {first['msg']}"
         raise BadInput(message, param="priors") from error
     return Asked(alpha=priors.pop("alpha", None), priors=priors)
-
-
-@asynccontextmanager
-async def running(options: Options) -> AsyncIterator[Service]:
-    """A service for the while."""
-    service = Service(options)
-    await service.start()
-    try:
-        yield service
-    finally:
-        await service.stop(grace=0)
 
 
 async def _ask(question: Question, asked: Asked, options: Options) -> page.Answer:

@@ -13,13 +13,13 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from torch import nn
 
-from commands.explain import explained, running
+from commands.explain import explained
 from drawing import figures
 from drawing.page import Answer
 from models.registry import build
 from runtime.card import Card
 from runtime.explain import Asked
-from runtime.service import Options, Service
+from runtime.service import Options, Service, running
 from text.structure import tree_distance
 from training import tasks
 from training.errors import DataMissing

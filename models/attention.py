@@ -1,4 +1,4 @@
-"""Multi-head attention as Vaswani et al. (2017) have it: what two papers compare with."""
+"""Multi-head attention as Vaswani et al. (2017) have it: what two papers compare with; the head scorer has it too."""
 
 import math
 

@@ -14,6 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from models.attention import multi_head
+
 FAR = -1e4
 """Score of a governor that is none: a word itself, or padding."""
 PIECES = 3
@@ -76,11 +78,8 @@ class Attention(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        read = self.read(self.norm(x)).unflatten(-1, (3, self.heads, -1))  # (B, L, 3, H, d)
-        query, key, value = read.permute(2, 0, 3, 1, 4)  # (B, H, L, d) each
-        scores = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
-        weights = scores.masked_fill(~mask[:, None, None, :], FAR).softmax(-1)
-        attended = (weights @ value).transpose(1, 2).flatten(-2)
+        query, key, value = self.read(self.norm(x)).chunk(3, dim=-1)  # (B, L, D) each
+        attended, _ = multi_head(query, key, value, mask, self.heads)
         wider: Tensor = x + self.dropout(self.write(attended))
         return wider
 

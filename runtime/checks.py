@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from runtime.card import Card
 from runtime.errors import BadInput, TooManyInputs
-from text.parse import LONGEST_RUN, Parse
+from text.parse import Parse
+from text.reading import LONGEST_RUN
 
 
 def check_count(count: int, param: str, most: int) -> None:

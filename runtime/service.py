@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -50,6 +50,7 @@ __all__ = [
     "Timing",
     "TokenizedText",
     "normalise",
+    "running",
 ]
 
 T = TypeVar("T")
@@ -389,6 +390,17 @@ class Service:
             self._in_hand -= inputs
             if not self._in_hand:
                 self._empty.set()
+
+
+@asynccontextmanager
+async def running(options: Options) -> AsyncIterator[Service]:
+    """A started service for the while. Raises what its start raises."""
+    service = Service(options)
+    await service.start()
+    try:
+        yield service
+    finally:
+        await service.stop(grace=0)
 
 
 def _cut(parse: Parse, most: int) -> Parse:

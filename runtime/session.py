@@ -143,7 +143,7 @@ def division(device: Device, threads: int) -> tuple[int, int]:
     Batches side by side do twice the work of one batch on two processors, which is too small to be
     divided well. A GPU takes one batch at a time, and large ones.
     """
-    return (1, threads) if device != "cpu" and gpus() else (threads, 1)
+    return (1, threads) if takes_cuda(device) else (threads, 1)
 
 
 def session_options(threads: int) -> onnxruntime.SessionOptions:

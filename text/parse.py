@@ -19,17 +19,7 @@ from spacy.vocab import Vocab
 
 import text.head_scorer  # noqa: F401  # a pipeline may name this component
 from text.errors import ParserError
-from text.reading import LONGEST_RUN, WINDOW, Reader, Reading
-
-__all__ = [
-    "LONGEST_RUN",
-    "WINDOW",
-    "Parse",
-    "ParseJob",
-    "Parser",
-    "Tokens",
-    "fingerprint",
-]
+from text.reading import Reader, Reading
 
 Ints = npt.NDArray[np.int64]
 

@@ -19,7 +19,7 @@ from text.batch import Batch, Sentence, collate
 from text.parse import ParseJob, Parser
 from text.pieces import Lexicon, Pieces
 from text.vocab import Vocab
-from training.files import write_whole
+from training.files import write_arrays
 from training.tasks.base import Example
 
 Ints = npt.NDArray[np.int64]
@@ -133,19 +133,13 @@ def parse(
 
 def _keep(file: Path, parsed: list[tuple[tuple[str, ...], list[int]]]) -> None:
     """No token holds white space, so lines keep them apart."""
-    file.parent.mkdir(parents=True, exist_ok=True)
     joined = "\n".join(token for tokens, _ in parsed for token in tokens).encode()
-
-    def write(part: Path) -> None:
-        with part.open("wb") as out:  # given a name, numpy would append .npz to it
-            np.savez(
-                out,
-                tokens=np.frombuffer(joined, np.uint8),
-                lengths=np.array([len(tokens) for tokens, _ in parsed], np.int64),
-                heads=np.array([head for _, heads in parsed for head in heads], np.int16),
-            )
-
-    write_whole(file, write)
+    write_arrays(
+        file,
+        tokens=np.frombuffer(joined, np.uint8),
+        lengths=np.array([len(tokens) for tokens, _ in parsed], np.int64),
+        heads=np.array([head for _, heads in parsed for head in heads], np.int16),
+    )
 
 
 def vocabulary(

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 
 from training import minilm
-from training.files import write_whole
+from training.files import write_arrays
 
 SIZE = 384
 
@@ -20,9 +20,7 @@ def vectors(texts: Sequence[str], cache: Path, device: str) -> npt.NDArray[np.fl
     index = {text: i for i, text in enumerate(dict.fromkeys(texts))}
     kept = file(list(index), cache)
     if not kept.exists():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        table = _encode(list(index), device).astype(np.float16)
-        write_whole(kept, lambda part: save(part, table))
+        write_arrays(kept, vectors=_encode(list(index), device).astype(np.float16))
     with np.load(kept) as archive:
         loaded: npt.NDArray[np.float16] = archive["vectors"]
     return loaded[[index[text] for text in texts]]
@@ -34,11 +32,6 @@ def file(distinct: Sequence[str], cache: Path) -> Path:
     for text in distinct:
         digest.update(text.encode() + b"\0")
     return cache / f"teacher-{digest.hexdigest()[:24]}.npz"
-
-
-def save(path: Path, table: npt.NDArray[np.float16]) -> None:
-    with path.open("wb") as out:  # given a name, numpy would append .npz to it
-        np.savez(out, vectors=table)
 
 
 def _encode(texts: list[str], device: str) -> npt.NDArray[np.float32]:

@@ -14,7 +14,7 @@ from text.parse import Parser
 from training import checkpoint
 from training.data import Examples, parse
 from training.errors import ConfigError
-from training.files import write_whole
+from training.files import write_arrays
 from training.restore import Run, restore
 from training.tasks.base import Example
 
@@ -37,11 +37,12 @@ def probabilities(
     digest = hashlib.sha256((folder / checkpoint.BEST).read_bytes())
     for example in examples:
         digest.update("\0".join(example.texts).encode() + b"\0\0")
-    kept = cache / f"taught-{digest.hexdigest()[:24]}.npy"
+    kept = cache / f"taught-{digest.hexdigest()[:24]}.npz"
     if not kept.exists():
         answers = _answer(run, examples, classes=classes, pipeline=pipeline, cache=cache)
-        write_whole(kept, lambda part: _save(part, answers))
-    loaded: npt.NDArray[np.float32] = np.load(kept)
+        write_arrays(kept, answers=answers)
+    with np.load(kept) as archive:
+        loaded: npt.NDArray[np.float32] = archive["answers"]
     return loaded
 
 
@@ -67,8 +68,3 @@ def _answer(
         for sides, group in track(batches, "teaching", -(-len(readable) // BATCH), transient=True):
             answers[group] = run.model(sides).float().softmax(-1).numpy()
     return answers
-
-
-def _save(path: Path, answers: npt.NDArray[np.float32]) -> None:
-    with path.open("wb") as out:  # given a name, numpy would append .npy to it
-        np.save(out, answers)

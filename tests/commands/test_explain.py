@@ -9,11 +9,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from commands.explain import Question, explained, read_priors, running, write
+from commands.explain import Question, explained, read_priors, write
 from drawing.page import html
 from runtime.errors import BadInput, UnknownModel, WrongTask
 from runtime.explain import Asked
-from runtime.service import Options
+from runtime.service import Options, running
 from tests.builders import build_bundle, build_models
 from tests.test_cli import heedful
 

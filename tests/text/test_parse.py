@@ -12,7 +12,8 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from tests.builders import BuiltParser
-from text.parse import LONGEST_RUN, WINDOW, Parse, ParseJob, Parser, Tokens
+from text.parse import Parse, ParseJob, Parser, Tokens
+from text.reading import LONGEST_RUN, WINDOW
 from text.structure import check_heads
 
 EVERYTHING = 100_000

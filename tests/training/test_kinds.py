@@ -13,7 +13,7 @@ from export import run
 from tests.training.conftest import BAD, GOOD
 from training import checkpoint, loop, tasks, teacher
 from training.config import RunConfig
-from training.files import write_whole
+from training.files import write_arrays
 from training.loop import Paths
 from training.tasks.base import Example, Source, Task
 
@@ -60,7 +60,7 @@ def test_embeddings_follow_their_teacher(
     texts = [f"is {word}" for word in (*GOOD, *BAD)]
     table = np.eye(teacher.SIZE, dtype=np.float16)[[0] * len(GOOD) + [1] * len(BAD)]
     file = teacher.file(texts, paths.cache)
-    write_whole(file, lambda part: teacher.save(part, table))
+    write_arrays(file, vectors=table)
     pairs = [Example((a, b), float(x @ y)) for a, x in zip(texts, table, strict=True)
              for b, y in zip(texts, table, strict=True) if a != b]  # fmt: skip
     task = Task(

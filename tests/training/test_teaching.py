@@ -55,7 +55,7 @@ def test_targets_are_the_label_and_the_teacher_s_answer_mixed(
         [0.25 + 0.75 * answers[1][0], 0.75 * answers[1][1]],
     ]
     np.testing.assert_allclose(goal.targets(examples), expected, atol=1e-6)
-    (kept,) = (tmp_path / "cache").glob("taught-*.npy")
+    (kept,) = (tmp_path / "cache").glob("taught-*.npz")
     before = kept.stat().st_mtime_ns
     np.testing.assert_allclose(goal.targets(examples), expected, atol=1e-6)
     assert kept.stat().st_mtime_ns == before
