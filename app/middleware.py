@@ -2,7 +2,7 @@
 
 import hmac
 import logging
-import os
+import random
 import re
 import time
 from collections.abc import Collection
@@ -157,7 +157,8 @@ class Head:
 
 def _request_id(scope: Scope) -> str:
     sent = record.header(scope, b"x-request-id")
-    return sent if sent and _SANE_ID.fullmatch(sent) else os.urandom(16).hex()
+    # Not os.urandom, which lets go of the interpreter's lock: a session's thread then takes it.
+    return sent if sent and _SANE_ID.fullmatch(sent) else f"{random.getrandbits(128):032x}"
 
 
 def _headers(kept: record.Record) -> list[tuple[bytes, bytes]]:

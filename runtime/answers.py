@@ -58,9 +58,9 @@ def normalise(
             raise BadInput(message, param="dimensions")
         vectors = vectors[:, :dimensions]
     wide = vectors.astype(np.float64)  # squares of the largest float32 values stay finite
-    norms = np.sqrt(np.einsum("nd,nd->n", wide, wide))
-    norms[norms == 0] = 1.0
-    scaled: npt.NDArray[np.float32] = (wide / norms[:, None]).astype(np.float32)
+    norms = np.sqrt(np.vecdot(wide, wide))
+    wide /= np.maximum(norms, np.finfo(np.float64).tiny)[:, None]
+    scaled: npt.NDArray[np.float32] = wide.astype(np.float32)
     return scaled
 
 

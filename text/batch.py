@@ -4,8 +4,10 @@ A sentence of L words has S ids: for a model of words S = L, for one of pieces (
 number, [CLS] and [SEP] among them.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
@@ -77,3 +79,40 @@ def plan(lengths: Sequence[int], budget: int) -> list[list[int]]:
         else:
             groups.append([index])
     return groups
+
+
+def cheapest(lengths: Sequence[int], budget: int, overhead: int) -> list[list[int]]:
+    """Indices grouped into batches of at most `budget` cells once padded, as `plan` does, at the least cost.
+
+    A batch costs `overhead` and its cells: padding is paid for, and so is each batch more.
+    """
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    runs: list[
+        tuple[int, int]
+    ] = []  # a length, and how many of it: sentences that nothing is gained by parting
+    for length, equal in groupby(order, lengths.__getitem__):
+        left, most = len(list(equal)), max(1, budget // length)
+        runs += [(length, most)] * (left // most) + [(length, left % most)] * (left % most > 0)
+    costs, begins = (
+        [0],
+        [0],
+    )  # of the first runs: their least cost, and where the last of their batches begins
+    for end, (length, _) in enumerate(runs):
+        best, begin, size = math.inf, end, 0
+        for first in range(end, -1, -1):
+            size += runs[first][1]
+            if first < end and size * length > budget:
+                break
+            cost = costs[first] + overhead + size * length
+            if cost < best:
+                best, begin = cost, first
+        costs.append(int(best))
+        begins.append(begin)
+    groups: list[list[int]] = []
+    end, stop = len(runs), len(order)
+    while end:
+        begin = begins[end]
+        start = stop - sum(count for _, count in runs[begin:end])
+        groups.append(order[start:stop])
+        end, stop = begin, start
+    return groups[::-1]

@@ -23,6 +23,9 @@ from text.reading import Reader, Reading
 
 Ints = npt.NDArray[np.int64]
 
+_OWN: Ints = np.arange(1024)
+_OWN.flags.writeable = False
+
 
 @dataclass(frozen=True, slots=True)
 class Parse:
@@ -129,12 +132,17 @@ def _to_parse(job: ParseJob, reading: Reading, tree: Doc | None = None) -> Parse
         tokens=tuple([job.text[start:stop] for start, stop in spans]),
         starts=reading.starts,
         stops=reading.stops,
-        heads=np.arange(len(reading.starts))
+        heads=no_heads(len(reading.starts))
         if tree is None
         else _ints(token.head.i for token in tree),
         deps=() if tree is None else tuple([token.dep_ for token in tree]),
         cut=reading.cut,
     )
+
+
+def no_heads(length: int) -> Ints:
+    """Each token its own governor. To be read only."""
+    return _OWN[:length] if length <= len(_OWN) else np.arange(length)
 
 
 def _ints(values: Iterable[int]) -> Ints:

@@ -1,4 +1,5 @@
 import itertools
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -6,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.forests import forest
-from text.batch import Sentence, collate, plan
+from text.batch import Sentence, cheapest, collate, plan
 from text.vocab import PAD
 
 lengths = st.lists(st.integers(1, 60), min_size=1, max_size=40)
@@ -58,8 +59,42 @@ def test_a_plan_puts_like_lengths_together_and_fills_its_groups(
         assert (len(group) + 1) * sizes[following[0]] > budget  # one more would not have fitted
 
 
+def divisions(ordered: list[int]) -> Iterator[list[list[int]]]:
+    """Every way to cut a list into parts."""
+    for cuts in itertools.product([False, True], repeat=len(ordered) - 1):
+        parts = [[ordered[0]]]
+        for value, cut in zip(ordered[1:], cuts, strict=True):
+            parts.append([value]) if cut else parts[-1].append(value)
+        yield parts
+
+
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=9), st.integers(1, 90), st.integers(0, 30))
+def test_the_cheapest_plan_is_the_cheapest_of_all(
+    sizes: list[int], budget: int, overhead: int
+) -> None:
+    def cost(parts: list[list[int]]) -> int:
+        return sum(overhead + len(part) * max(part) for part in parts)
+
+    groups = cheapest(sizes, budget, overhead)
+    assert sorted(index for group in groups for index in group) == list(range(len(sizes)))
+    found = [[sizes[index] for index in group] for group in groups]
+    assert [size for part in found for size in part] == sorted(sizes)
+    for part in found:
+        assert len(part) * max(part) <= budget or len(part) == 1
+    allowed = [
+        parts
+        for parts in divisions(sorted(sizes))
+        if all(len(part) * max(part) <= budget or len(part) == 1 for part in parts)
+    ]
+    # Sentences of one length are parted only where the budget asks for it, and into full parts.
+    assert cost(found) <= min(map(cost, allowed)) + overhead
+    if sum(sizes) * len(sizes) <= budget:
+        assert cost(found) == min(map(cost, allowed))
+
+
 def test_no_sentence_makes_no_group() -> None:
     assert plan([], 10) == []
+    assert cheapest([], 10, 3) == []
 
 
 def test_the_key_tells_words_and_trees_apart() -> None:
