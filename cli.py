@@ -67,7 +67,7 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
 def serve(**flags: Any) -> None:
     """Serve the bundles over HTTP. Each flag is also a variable of the environment."""
     settings = service_settings.load(**{k: v for k, v in flags.items() if v is not None})
-    from app.server import serve
+    from app.serving import serve
 
     serve(settings)
 
@@ -280,6 +280,23 @@ def quantize(
             f"{bundle}: version {card.version}, {card.int8.metric} on {card.int8.dataset} dev "
             f"{card.int8.float32:.4f} -> {card.int8.int8:.4f}, cosine {card.int8.cosine:.5f} at least"
         )
+
+
+@app.command()
+def reparse(
+    bundles: Annotated[list[Path], typer.Argument(help="Bundles' folders.")],
+    parser: Annotated[str, typer.Option(help="spaCy pipeline to read from now on.")],
+    instead_of: Annotated[str, typer.Option(help="The one that they read now.")] = "bundles/parser",
+    data: Data = Path("../shared/data"),
+) -> None:
+    """Let bundles read another parser's trees, unless their scores fall too much."""
+    from rich.console import Console
+
+    from commands.reparse import reparse
+
+    for bundle in bundles:
+        card = reparse(bundle, parser, instead_of=instead_of, data=data, console=Console())
+        typer.echo(f"{bundle}: version {card.version}, reads {card.parser.name}")
 
 
 @app.command()

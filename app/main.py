@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from app import compare, control, errors, explain, openai, playground, predict, routes, status
+from app.crew import Crew
 from app.cross_origin import CrossOrigin
 from app.metrics import Metrics
 from app.middleware import ApiKey, BodyLimit, Head, Recorded
@@ -34,22 +35,25 @@ ROUTERS = (
 )
 
 
-def create_app(settings: Settings) -> FastAPI:
-    """The application. It answers while the models load, with 503 for all that needs them.
+def create_app(settings: Settings, crew: Crew | None = None) -> FastAPI:
+    """The application, alone or in one process of a crew. It answers while the models load, with
+    503 for all that needs them.
 
     `app.state.starting` is the task that loads them, and holds the StartupError where they do not
-    load. `app.state.reload()` reads the bundles anew. `app.state.stop()` refuses new work and
-    answers what is in hand; the lifespan ends with it.
+    load. `app.state.reload()` reads the bundles anew, counts that and logs it; `reload_here` and
+    `tell` are the parts of it. `app.state.company()` says what is wrong with the rest of the crew.
+    `app.state.stop()` refuses new work and answers what is in hand; the lifespan ends with it.
     """
-    metrics = Metrics()
+    metrics = Metrics(crew.metrics if crew else None)
+    share = max(1, usable_cores() // (crew.size if crew else 1))
     tracing = Tracing.from_environment()
     service = Service(
         Options(
             models=settings.models,
             parser=settings.parser,
             device=settings.device,
-            threads=settings.threads or usable_cores(),
-            parse_workers=settings.parse_workers or usable_cores(),
+            threads=settings.threads or share,
+            parse_workers=settings.parse_workers or share,
             max_queue=settings.max_queue,
             max_batch_inputs=settings.max_batch_inputs,
             cache_items=settings.cache_items,
@@ -65,10 +69,17 @@ def create_app(settings: Settings) -> FastAPI:
     async def reload() -> Reloaded:
         done = await service.reload()
         metrics.models(service.cards.values(), service.provider)
+        return done
+
+    def tell(done: Reloaded) -> None:
         metrics.reload(refused=bool(done.refused))
         for reason in done.refused:
             log.error("refused, what was served stays: %s", reason)
         log.info("reloaded: %s new, %s removed", _list(done.loaded), _list(done.removed))
+
+    async def reload_and_tell() -> Reloaded:
+        done = await reload()
+        tell(done)
         return done
 
     async def stop() -> None:
@@ -98,8 +109,10 @@ def create_app(settings: Settings) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.state.settings, app.state.service, app.state.metrics = settings, service, metrics
-    app.state.created = int(time.time())
-    app.state.reload, app.state.stop = reload, stop
+    app.state.created = crew.started if crew else int(time.time())
+    app.state.reload, app.state.reload_here, app.state.tell = reload_and_tell, reload, tell
+    app.state.stop = stop
+    app.state.company = lambda: None
     known = {"/docs", "/openapi.json", *playground.PATHS}
     for router in ROUTERS:
         app.include_router(router)

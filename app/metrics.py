@@ -1,6 +1,9 @@
 """Metrics: what Prometheus reads. No label holds a value that a client can choose freely."""
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import Generic, TypeVar
 
 from prometheus_client import (
@@ -10,9 +13,13 @@ from prometheus_client import (
     Histogram,
     ProcessCollector,
     disable_created_metrics,
+    values,
 )
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics import MetricWrapperBase
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
 
 from app.record import Record
 from runtime.card import Card
@@ -22,6 +29,9 @@ M = TypeVar("M", bound=MetricWrapperBase)
 DURATIONS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)  # seconds
 INPUTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 TOKENS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
+OF_A_MODEL = ("model", "encoder", "task", "version", "provider")
+OF_EACH = ("process_start_time_seconds", "process_max_fds")
+"""Metrics of a process that mean nothing summed."""
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
@@ -39,19 +49,71 @@ class Series(dict[str | tuple[str, ...], M], Generic[M]):
         return series
 
 
+class Models(Collector):
+    """heedful_model_info: no metric of the library's, which would remember the models that are gone."""
+
+    def __init__(self) -> None:
+        self.served: list[tuple[str, ...]] = []
+
+    def collect(self) -> Iterator[Metric]:
+        info = GaugeMetricFamily(
+            "heedful_model_info",
+            "Always 1.",
+            labels=OF_A_MODEL,
+        )
+        for labels in self.served:
+            info.add_metric(labels, 1)
+        yield info
+
+
+class Processes(Collector):
+    """The library's metrics of a process, summed over those that count in `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def collect(self) -> Iterator[Metric]:
+        summed: dict[str, Metric] = {}
+        for file in self._folder.glob("gauge_livesum_*.db"):
+            pid = int(file.stem.rpartition("_")[2])
+            for family in ProcessCollector(pid=partial(int, pid), registry=None).collect():
+                into = summed.setdefault(family.name, family)
+                if into is not family and family.name not in OF_EACH:
+                    into.samples = [
+                        mine._replace(value=mine.value + other.value)
+                        for mine, other in zip(into.samples, family.samples, strict=True)
+                    ]
+        yield from summed.values()
+
+
 class Metrics:
     """The service's metrics in a registry of their own. Is the runtime's Observer."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path | None = None) -> None:
+        """`folder` is where the processes of a crew count together; the page is that of all of them."""
         disable_created_metrics()  # they double the page, and say nothing that a rate needs
-        self.registry = registry = CollectorRegistry()
-        ProcessCollector(registry=registry)
+        registry = CollectorRegistry()
+        self._page = registry
+        if folder is None:
+            ProcessCollector(registry=registry)
+        else:
+            os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
+            values.ValueClass = values.MultiProcessValue()
+            self._page = CollectorRegistry()
+            self._page.register(MultiProcessCollector(None, str(folder)))
+            self._page.register(Processes(folder))
+        self._models = Models()
+        self._page.register(self._models)
 
         def counter(name: str, help: str, *labels: str) -> Series[Counter]:
             return Series(Counter(f"heedful_{name}", help, labels, registry=registry))
 
         def gauge(name: str, help: str, *labels: str) -> Series[Gauge]:
-            return Series(Gauge(f"heedful_{name}", help, labels, registry=registry))
+            return Series(
+                Gauge(
+                    f"heedful_{name}", help, labels, registry=registry, multiprocess_mode="livesum"
+                )
+            )
 
         def histogram(
             name: str, help: str, buckets: tuple[float, ...], *labels: str
@@ -87,12 +149,6 @@ class Metrics:
         self._reloads = counter("reloads_total", "Times the bundles were read anew.", "result")
         for result in ("ok", "refused"):  # from 0 on: an increase is seen from the first
             self._reloads[result].inc(0)
-        self._models = Gauge(  # no Series: it forgets the models that are gone
-            "heedful_model_info",
-            "Always 1.",
-            ("model", "encoder", "task", "version", "provider"),
-            registry=registry,
-        )
 
     def batch(self, model: str, inputs: int, tokens: int, padding: float) -> None:
         """A batch was run; `padding` is the share of its cells without a token."""
@@ -115,11 +171,9 @@ class Metrics:
 
     def models(self, cards: Iterable[Card], provider: str) -> None:
         """The models that are served from now on."""
-        self._models.clear()
-        for card in cards:
-            self._models.labels(
-                card.name, card.encoder.name, card.task, card.version, provider
-            ).set(1)
+        self._models.served = [
+            (card.name, card.encoder.name, card.task, card.version, provider) for card in cards
+        ]
 
     def reload(self, *, refused: bool) -> None:
         """The folder of bundles was read anew, and a bundle of it refused or not."""
@@ -143,7 +197,11 @@ class Metrics:
         self._stages["inference", model].observe(timing.inference)
         self._stages["respond", model].observe(ended - record.answered)
 
+    def collect(self) -> Iterable[Metric]:
+        """Every metric with its samples."""
+        return self._page.collect()
+
     def page(self, accept: str) -> tuple[bytes, str]:
         """The page in the format that the `accept` header asks for, and its content type."""
         encode, content_type = choose_encoder(accept)
-        return encode(self.registry), content_type
+        return encode(self._page), content_type

@@ -1,25 +1,17 @@
-"""serve: settings -> a listening process, from the socket to the last answer after SIGTERM."""
+"""A process that serves, from its start to the last answer after SIGTERM."""
 
 import asyncio
 import contextlib
-import logging
-import os
 import signal
 import socket
-import sys
-from typing import NoReturn
 
 import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from app import errors, logs
-from app.main import create_app
-from app.settings import Settings, environment_name
-from runtime.errors import ServiceFault, StartupError, Unavailable
+from app import errors
+from runtime.errors import ServiceFault, Unavailable
 from runtime.memory import settle
-
-log = logging.getLogger("heedful.server")
 
 LAST_WRITES = 5
 """Seconds after the grace time for answers to leave; who does not read is dropped then."""
@@ -30,16 +22,19 @@ class Server(uvicorn.Server):
 
     app: FastAPI
 
-    def __init__(self, app: FastAPI, config: uvicorn.Config) -> None:
-        super().__init__(config)
+    def __init__(self, app: FastAPI) -> None:
+        super().__init__(config(app))
         self.app = app
         self._fault: ServiceFault | None = None
         self._reloads: set[asyncio.Task[None]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
+        self.heed_hang_up()
         self.app.state.starting.add_done_callback(lambda _: settle())
+
+    def heed_hang_up(self) -> None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
 
     def _hang_up(self) -> None:
         """SIGHUP: read the bundles anew."""
@@ -81,17 +76,8 @@ class Protocol(HttpToolsProtocol):
         self.transport.close()
 
 
-def serve(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT. Raises StartupError where it cannot start.
-
-    Ends the process with status 1 where the service cannot go on: to start it anew, later and later
-    where that does not help, is what its manager is for.
-    """
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to load anew
-    app = create_app(settings)
-    listener = listen(settings.host, settings.port)
-    logs.configure(settings.log_format)
-    config = uvicorn.Config(
+def config(app: FastAPI) -> uvicorn.Config:
+    return uvicorn.Config(
         app,
         http=Protocol,
         log_config=None,
@@ -101,31 +87,3 @@ def serve(settings: Settings) -> None:
         server_header=False,
         timeout_graceful_shutdown=LAST_WRITES,
     )
-    server = Server(app, config)
-    log.info("listening on http://%s:%d", settings.host, listener.getsockname()[1])
-    # uvicorn raises the signal again when it is done: end with 0 then, not by the signal.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _exit)
-    server.run([listener])
-    failure = server.failure()
-    if isinstance(failure, ServiceFault):
-        log.critical("ending, to be started anew: %s", failure)
-        logging.shutdown()
-        os._exit(1)  # a thread that hangs would keep the process
-    if failure:
-        raise failure
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises StartupError where the address cannot be had."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family, backlog=2048)
-    except OSError as error:
-        reason = f"cannot listen on {host}:{port}: {error.strerror}"
-        remedy = f"set another {environment_name('port')} or {environment_name('host')}"
-        raise StartupError(f"{reason}; {remedy}") from error
-
-
-def _exit(*_: object) -> NoReturn:
-    sys.exit(0)

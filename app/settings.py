@@ -44,7 +44,9 @@ class Settings(BaseSettings):
     max_batch_inputs: int = Field(512, ge=1, description="Most inputs in one request.")
     max_body_bytes: int = Field(2 * 1024 * 1024, ge=1, description="Most bytes in a body.")
     max_queue: int = Field(
-        2048, ge=1, description="Most inputs in hand; more are refused with 429."
+        2048,
+        ge=1,
+        description="Most inputs in hand in a serving process; more are refused with 429.",
     )
     request_timeout: float = Field(
         30.0, gt=0, allow_inf_nan=False, description="Seconds until a request is given up with 504."
@@ -52,13 +54,19 @@ class Settings(BaseSettings):
     grace: float = Field(
         20.0, ge=0, allow_inf_nan=False, description="Seconds to answer what is in hand on SIGTERM."
     )
+    processes: int | None = Field(
+        None,
+        ge=1,
+        description="Serving processes behind the port; default what cgroup and affinity give, 4 at most, "
+        "and 1 with a GPU.",
+    )
     parse_workers: int | None = Field(
-        None, ge=1, description="Parse processes; default what cgroup and affinity give."
+        None, ge=1, description="Parse processes of each; default its share of the processors."
     )
     threads: int | None = Field(
         None,
         ge=1,
-        description="Batches that run side by side, a thread each; default what cgroup and affinity give.",
+        description="Batches that each runs side by side; default its share of the processors.",
     )
     cache_items: int = Field(
         8192,

@@ -68,6 +68,8 @@ async def health() -> Response:
 async def ready(request: Request) -> Response:
     """Whether every model is loaded and warm and every worker lives."""
     service = ready_service(request)
+    if reason := request.app.state.company():
+        raise Unavailable(reason, code="not_ready")
     return answers.json({"status": "ready", "refused": service.refused})
 
 

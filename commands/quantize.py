@@ -10,13 +10,12 @@ import numpy as np
 import numpy.typing as npt
 from rich.console import Console
 
+from commands import rescore
 from commands.serving import server
 from export.errors import ExportError
 from export.int8_bundle import Int8Files, int8_files
 from runtime.bundle import Bundle, read, write
 from runtime.card import Card, Int8Card
-from training import tasks
-from training.errors import ConfigError
 from training.evaluate import BATCH, Score, Server, measure
 from training.tasks.base import Task
 
@@ -30,8 +29,7 @@ SENTENCES = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    dev: list[Score]
-    test: list[Score]
+    scores: list[Score]  # dev's are the first
     vectors: npt.NDArray[np.float32]  # of the compared sentences, of length 1
 
 
@@ -44,54 +42,29 @@ def quantize(bundle: Path, task: str | None, *, data: Path, parser: str, console
     for a task of another kind, BundleError, DataMissing.
     """
     before = read(bundle)
-    chosen = tasks.get(task or before.card.task)
+    chosen = rescore.task_of(before, task)
     if before.card.int8:
         raise ExportError(f"{bundle.name} holds int8 graphs already")
-    if chosen.kind != before.card.kind:
-        raise ConfigError(
-            f"task {chosen.name} is of kind {chosen.kind}, {bundle.name} of kind {before.card.kind}"
-        )
     made = int8_files(before)
     console.print(f"{bundle.name}: {made.products} products in int8, {made.left} left in float32")
     sentences = _sentences(chosen, data)
-    was = _measure(bundle, chosen, sentences, data, parser)
+    with server(str(bundle), url="", parser=parser) as served:
+        was = _Measured(measure(chosen, "dev", data, served), _vectors(served, sentences))
     with tempfile.TemporaryDirectory() as folder:
         new = Path(folder) / bundle.name
         _write(new, before, made, _about(made, was, was), before.card.scores)  # for the measurement
-        now = _measure(new, chosen, sentences, data, parser, test=_tested(before, chosen))
+        with server(str(new), url="", parser=parser) as served:
+            found = rescore.scores(before, chosen, data, served)
+            now = _Measured(found, _vectors(served, sentences))
     about = _about(made, was, now)
     _check(bundle.name, about)
-    measured = [score.as_dict() for score in (*now.dev, *now.test)]
-    return _write(bundle, before, made, about, _merge(before, measured))
-
-
-def _tested(bundle: Bundle, task: Task) -> bool:
-    """Whether the card has a score on the task's test split: then that is measured anew, once."""
-    tested = {score.dataset for score in bundle.card.scores if score.split == "test"}
-    return task.test.name in tested
+    return _write(bundle, before, made, about, rescore.merged(before, now.scores))
 
 
 def _sentences(task: Task, data: Path) -> list[str]:
     """Distinct texts of dev, evenly spread."""
     texts = list(dict.fromkeys(text for one in task.dev.read(data) for text in one.texts))
     return texts[:: -(-len(texts) // SENTENCES)]
-
-
-def _measure(
-    bundle: Path,
-    task: Task,
-    sentences: Sequence[str],
-    data: Path,
-    parser: str,
-    *,
-    test: bool = False,
-) -> _Measured:
-    with server(str(bundle), url="", parser=parser) as served:
-        return _Measured(
-            measure(task, "dev", data, served),
-            measure(task, "test", data, served) if test else [],
-            _vectors(served, sentences),
-        )
 
 
 def _vectors(served: Server, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
@@ -103,10 +76,10 @@ def _about(made: Int8Files, was: _Measured, now: _Measured) -> Int8Card:
     return Int8Card(
         products=made.products,
         left=made.left,
-        dataset=was.dev[0].dataset,
-        metric=was.dev[0].metric,
-        float32=was.dev[0].value,
-        int8=now.dev[0].value,
+        dataset=was.scores[0].dataset,
+        metric=was.scores[0].metric,
+        float32=was.scores[0].value,
+        int8=now.scores[0].value,
         cosine=float((was.vectors * now.vectors).sum(axis=1).min()),
         sentences=len(was.vectors),
         company=made.company,
@@ -123,23 +96,10 @@ def _check(name: str, about: Int8Card) -> None:
         )
 
 
-def _merge(bundle: Bundle, measured: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The card's scores, with what was measured in the place of those of the same split."""
-    same = ("dataset", "split", "metric")
-    scores = {tuple(one[key] for key in same): one for one in _dumped(bundle)["scores"]}
-    scores |= {tuple(one[key] for key in same): one for one in measured}
-    return list(scores.values())
-
-
 def _write(
     folder: Path, bundle: Bundle, made: Int8Files, about: Int8Card, scores: Sequence[Any]
 ) -> Card:
-    fields = _dumped(bundle)
+    fields = rescore.fields(bundle)
     fields["parity"]["against"] += "; before the matrices of int8 products were stored as bytes"
     files = {**bundle.files, **made.files}
     return write(folder, {**fields, "int8": about, "scores": scores}, files)
-
-
-def _dumped(bundle: Bundle) -> dict[str, Any]:
-    """The fields of the card that `write` does not make."""
-    return bundle.card.model_dump(exclude={"format", "name", "version", "files"})

@@ -12,7 +12,7 @@ import uvicorn
 
 from app import settings
 from app.main import create_app
-from app.server import listen
+from app.serving import listen
 from runtime.card import CARD
 from runtime.errors import StartupError
 from training import evaluate

@@ -72,18 +72,27 @@ class Process:
         return self.popen.wait(PATIENCE)
 
     def children(self) -> list[int]:
-        """Process ids of what its threads have started: the workers."""
-        pid = self.popen.pid
-        threads = [thread.name for thread in Path(f"/proc/{pid}/task").iterdir()]
-        return [int(c) for t in threads for c in _read(pid, f"task/{t}/children").split()]
+        """Process ids of what it has started, and of what those have: the workers."""
+        found = [self.popen.pid]
+        for pid in found:  # grows while it is read
+            with contextlib.suppress(OSError):
+                threads = [thread.name for thread in Path(f"/proc/{pid}/task").iterdir()]
+                found += [int(c) for t in threads for c in _read(pid, f"task/{t}/children").split()]
+        return found[1:]
 
     def workers(self) -> list[int]:
         """Process ids of its parse processes."""
         return [pid for pid in self.children() if "spawn_main" in _read(pid, "cmdline")]
 
+    def servers(self) -> list[int]:
+        """Process ids of its serving processes, where there are several."""
+        own = _read(self.popen.pid, "cmdline")
+        return [pid for pid in self.children() if _read(pid, "cmdline") == own]
+
     def descriptors(self) -> int:
-        """Files and sockets that it holds open."""
-        return len(list(Path(f"/proc/{self.popen.pid}/fd").iterdir()))
+        """Files and sockets that it and its serving processes hold open."""
+        holders = [self.popen.pid, *self.servers()]
+        return sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in holders)
 
     def memory(self) -> int:
         """Bytes that it and its children hold, what they share counted once (PSS)."""

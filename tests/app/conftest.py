@@ -81,6 +81,7 @@ def process(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     flags = {
         "port": "0",
         "models": str(models),
+        "processes": "1",
         "parse-workers": "1",
         "threads": "1",
         "api-key": KEY,
@@ -101,7 +102,8 @@ def start(models: Path, tmp_path: Path) -> Iterator[Start]:
     started: list[Process] = []
 
     def make(env: dict[str, str] | None = None, **flags: str) -> Process:
-        flags = {"port": "0", "models": str(models), "parse-workers": "1", "threads": "1", **flags}
+        small = {"processes": "1", "parse-workers": "1", "threads": "1"}
+        flags = {"port": "0", "models": str(models), **small, **flags}
         flags = {name.replace("_", "-"): value for name, value in flags.items()}
         process = Process(tmp_path / f"log{len(started)}", flags, env or {})
         started.append(process)

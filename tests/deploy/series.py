@@ -7,7 +7,5 @@ SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count"), 
 
 def served() -> set[str]:
     return {
-        family.name + suffix
-        for family in Metrics().registry.collect()
-        for suffix in SUFFIXES[family.type]
+        family.name + suffix for family in Metrics().collect() for suffix in SUFFIXES[family.type]
     }

@@ -89,7 +89,7 @@ def test_it_may_do_no_more_than_it_needs() -> None:
 def test_it_scales_on_a_gauge_that_is_served() -> None:
     metrics = of_kind("HorizontalPodAutoscaler")["spec"]["metrics"]
     [pods] = [metric["pods"] for metric in metrics if metric["type"] == "Pods"]
-    [gauge] = [f for f in Metrics().registry.collect() if f.name == pods["metric"]["name"]]
+    [gauge] = [f for f in Metrics().collect() if f.name == pods["metric"]["name"]]
     assert gauge.type == "gauge"
     most = float(pods["target"]["averageValue"])
     assert 0 < most < Settings.model_fields["max_queue"].default

@@ -4,7 +4,8 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 import cli
-from app import server
+from app import serving
+from app.crew import Crew
 from app.main import create_app
 from app.settings import Settings
 
@@ -21,12 +22,12 @@ class Leak:
         await self._app(scope, receive, send)
 
 
-def leaking(settings: Settings) -> FastAPI:
-    made = create_app(settings)
+def leaking(settings: Settings, crew: Crew | None = None) -> FastAPI:
+    made = create_app(settings, crew)
     made.add_middleware(Leak)
     return made
 
 
 if __name__ == "__main__":
-    vars(server)["create_app"] = leaking
+    vars(serving)["create_app"] = leaking
     cli.main()

@@ -40,14 +40,15 @@ class Place:
     async def service(
         self, flags: Flags | None = None, *, models: Path | None = None, module: str = "cli"
     ) -> AsyncIterator[tuple[Process, str]]:
-        """A ready service of two parse processes, and its URL. As where it runs it has no torch,
-        which spaCy would load into each of them."""
+        """A ready service of two processes, a parse process in each, and its URL. As where it runs it
+        has no torch, which spaCy would load into each of them."""
         no_torch = "raise ImportError('the serving environment has none')\n"
         (self.scratch / "torch.py").write_text(no_torch)
         settings = {
             "port": 0,
             "models": models or self.models,
-            "parse-workers": 2,
+            "processes": 2,
+            "parse-workers": 1,
             "threads": 1,
             "log-format": "json",
             **(flags or {}),

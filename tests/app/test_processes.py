@@ -1,0 +1,219 @@
+"""Several serving processes behind one port: real ones, asked over real connections."""
+
+import json
+import os
+import re
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+
+from tests.app.conftest import KEY, Start
+from tests.builders import BuiltParser, build_bundle
+from tests.process import PATIENCE, Process, wait_for
+from text.parse import fingerprint
+
+BODY = {"inputs": ["the kids", "a dog"], "model": "tiny-nli"}
+ALLOWED = {"Authorization": f"Bearer {KEY}"}
+
+
+@pytest.fixture
+def several(start: Start) -> Callable[..., Process]:
+    def make(**flags: str) -> Process:
+        return start(processes="2", **flags)
+
+    return make
+
+
+def sockets(pid: int) -> int:
+    """Sockets that the process holds."""
+    folder = Path(f"/proc/{pid}/fd")
+    return sum(str(entry.readlink()).startswith("socket:") for entry in folder.iterdir())
+
+
+@pytest.fixture
+def clients() -> Iterator[Callable[[str, int], list[httpx.Client]]]:
+    """Clients of a connection each."""
+    with ExitStack() as stack:
+
+        def make(url: str, number: int) -> list[httpx.Client]:
+            return [
+                stack.enter_context(httpx.Client(base_url=url, timeout=PATIENCE))
+                for _ in range(number)
+            ]
+
+        yield make
+
+
+def counted(page: str, name: str) -> float:
+    """The sum of a metric's series."""
+    found = re.findall(rf"^heedful_{name}(?:\{{[^}}]*\}})? (\S+)$", page, re.M)
+    return sum(map(float, found))
+
+
+def test_connections_are_divided_and_one_page_counts_them_all(
+    several: Callable[..., Process], clients: Callable[[str, int], list[httpx.Client]]
+) -> None:
+    process = several()
+    url = process.ready()
+    wait_for(lambda: len(process.servers()) == 2 or None, "two serving processes")
+    before = {pid: sockets(pid) for pid in process.servers()}
+    asking = clients(url, 8)
+    answers = [client.post("/embed", json=BODY) for client in asking]
+    for pid, held in before.items():  # one that was closing may have been counted
+        assert sockets(pid) - held in (3, 4)
+    rows = np.array([answer.json() for answer in answers])
+    assert np.abs(rows - rows[0]).max() < 1e-6
+    for client in asking[:2]:  # one of each process
+        page = client.get("/metrics").text
+        assert counted(page, r'requests_total\{model="tiny-nli",route="/embed",status="200"\}') == 8
+        assert counted(page, r'workers\{kind="parse",state="ready"\}') == 2
+        assert counted(page, r'model_info\{[^}]*model="tiny-nli"[^}]*\}') == 1
+    created = {c.get("/v1/models").json()["data"][0]["created"] for c in asking}
+    assert len(created) == 1
+
+
+def test_a_reload_reaches_every_process(
+    several: Callable[..., Process],
+    clients: Callable[[str, int], list[httpx.Client]],
+    models: Path,
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "bundles"
+    shutil.copytree(models, folder)
+    process = several(models=str(folder), api_key=KEY, cache_items="0")
+    asking = clients(process.ready(), 4)
+
+    def rows() -> list[list[float]]:
+        answers = [client.post("/embed", json=BODY, headers=ALLOWED) for client in asking]
+        return [np.round(answer.json()[0], 5).tolist() for answer in answers]
+
+    [old] = {tuple(row) for row in rows()}
+    parser = BuiltParser(folder / "parser", "en_tiny", fingerprint(folder / "parser"))
+    build_bundle(folder, parser, name="tiny-nli", kind="nli", alpha=0.25)
+    answer = asking[1].post("/models/reload", headers=ALLOWED)
+    assert (answer.status_code, answer.json()["loaded"]) == (200, ["tiny-nli"])
+    [new] = {tuple(row) for row in rows()}
+    assert new != old
+
+    graph = folder / "tiny-nli" / "encoder.onnx"
+    graph.write_bytes(graph.read_bytes()[:-1])
+    process.popen.send_signal(signal.SIGHUP)
+    wait_for(lambda: asking[0].get("/ready").json().get("refused") or None, "a refusal")
+    for client in asking:
+        [reason] = client.get("/ready").json()["refused"]
+        assert reason.startswith("bundle tiny-nli: encoder.onnx: ")
+    assert {tuple(row) for row in rows()} == {new}
+    refused = asking[2].post("/models/reload", headers=ALLOWED)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "bundle_refused")
+    page = asking[3].get("/metrics").text
+    assert counted(page, r'reloads_total\{result="ok"\}') == 1
+    assert counted(page, r'reloads_total\{result="refused"\}') == 2
+    assert process.log.count("refused, what was served stays") == 2
+
+
+def test_one_that_is_killed_is_replaced_and_the_others_go_on(
+    several: Callable[..., Process], clients: Callable[[str, int], list[httpx.Client]]
+) -> None:
+    process = several()
+    url = process.ready()
+    wait_for(lambda: httpx.get(url + "/ready").is_success or None, "both")
+    asking = clients(url, 2)
+    for client in asking:
+        assert client.post("/embed", json=BODY).status_code == 200
+    killed, other = process.servers()
+    os.kill(killed, signal.SIGKILL)
+    wait_for(lambda: killed not in process.servers() or None, "its end")
+    ends = []
+    for client in asking:
+        try:
+            ends.append(client.post("/embed", json=BODY).status_code)
+        except httpx.TransportError:
+            ends.append(0)  # its connection went with its process
+    assert sorted(ends) in ([0, 200], [200, 200])
+    for _ in range(4):  # new connections are given to the one that is left
+        assert httpx.post(url + "/embed", json=BODY, timeout=PATIENCE).status_code == 200
+    wait_for(lambda: httpx.get(url + "/ready").is_success or None, "two of them")
+    assert other in process.servers()
+    assert len(process.servers()) == 2
+    page = httpx.get(url + "/metrics").text
+    assert counted(page, r'requests_total\{[^}]*route="/embed",status="200"\}') >= 6  # its are kept
+    assert counted(page, r'workers\{kind="parse",state="ready"\}') == 2
+    process.popen.send_signal(signal.SIGTERM)
+    assert process.exit_status() == 0
+
+
+def test_a_crew_is_not_ready_while_a_parse_process_is_missing(
+    several: Callable[..., Process],
+) -> None:
+    process = several()
+    url = process.ready()
+    wait_for(lambda: len(process.workers()) == 2 or None, "two parse processes")
+    os.kill(process.workers()[0], signal.SIGKILL)
+
+    def missed() -> bool | None:
+        """Whether each of the processes says so: two connections go to two of them."""
+        answers = [httpx.get(url + "/ready") for _ in range(2)]
+        return all(answer.status_code == 503 for answer in answers) or None
+
+    wait_for(missed, "/ready to tell it")
+    wait_for(lambda: httpx.get(url + "/ready").is_success or None, "another")
+
+
+def test_sigterm_ends_them_all_with_0(several: Callable[..., Process]) -> None:
+    process = several(log_format="json")
+    url = process.ready()
+    assert httpx.post(url + "/embed", json=BODY, timeout=PATIENCE).status_code == 200
+    children = process.children()
+    process.popen.send_signal(signal.SIGTERM)
+    assert process.exit_status() == 0
+    wait_for(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in children) or None, "all")
+    assert all(json.loads(line) for line in process.log.splitlines())
+
+
+def test_a_supervisor_that_is_killed_leaves_nothing_behind(
+    several: Callable[..., Process],
+) -> None:
+    process = several()
+    process.ready()
+    children = process.children()
+    assert len(children) >= 4
+    process.popen.kill()
+
+    def gone() -> bool | None:
+        return not any(Path(f"/proc/{pid}/exe").exists() for pid in children) or None
+
+    wait_for(gone, "their end")
+
+
+def test_a_broken_bundle_is_one_line(
+    several: Callable[..., Process], models: Path, tmp_path: Path
+) -> None:
+    broken = tmp_path / "bundles"
+    shutil.copytree(models, broken)
+    (broken / "tiny-nli" / "head.onnx").write_bytes(b"no graph")
+    process = several(models=str(broken))
+    assert process.exit_status() == 1
+    [line] = [line for line in process.log.splitlines() if line.startswith("heedful: ")]
+    assert "tiny-nli: head.onnx: " in line
+    assert "Traceback" not in process.log
+
+
+def test_processes_that_die_again_and_again_end_the_service(
+    several: Callable[..., Process], models: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "bundles"
+    shutil.copytree(models, folder)
+    process = several(models=str(folder))
+    process.ready()
+    (folder / "parser").rename(tmp_path / "away")  # what is started from now on does not come up
+    os.kill(process.servers()[0], signal.SIGKILL)
+    assert process.exit_status() == 1
+    [fatal] = [line for line in process.log.splitlines() if " CRITICAL " in line]
+    assert "serving processes have died again and again" in fatal
+    assert "Traceback" not in process.log
