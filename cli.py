@@ -205,10 +205,10 @@ def train(
     threads: Annotated[int, typer.Option(min=1, help="Threads of torch.")] = 1,
     kind: Annotated[
         Literal["transition", "head-scorer"],
-        typer.Option(help="Of a parser: spaCy's own, or the fast one that learns from it."),
+        typer.Option(help="Of a parser: spaCy's own, or the fast one, made from it."),
     ] = "transition",
-    teacher: Annotated[
-        Path, typer.Option(help="For a head scorer: the transition parser to learn from.")
+    start: Annotated[
+        Path, typer.Option(help="For a head scorer: the transition parser to begin with.")
     ] = Path("bundles/parser"),
 ) -> None:
     """Train an encoder for a task, or a dependency parser."""
@@ -225,7 +225,7 @@ def train(
             scores = train_parser(data, Path(parser), seed=1, cache=cache, console=console)
         else:
             scores = write_head_scorer(
-                data, Path(parser), teacher=teacher, seed=1, cache=cache, console=console
+                data, Path(parser), start=start, seed=1, cache=cache, console=console
             )
         console.print(f"EWT test, gold sentences: {scores}")
         return

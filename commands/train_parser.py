@@ -11,20 +11,21 @@ from training.head_scorer import train_head_scorer
 
 
 def write_head_scorer(
-    data: Path, out: Path, *, teacher: Path, seed: int, cache: Path, console: Console
+    data: Path, out: Path, *, start: Path, seed: int, cache: Path, console: Console
 ) -> dict[str, float]:
     """Train, score on the gold sentences of EWT test, and write the pipeline to `out`, whole.
 
-    `teacher` is a transition parser by `training.parser`. The weights are kept in `cache`. Returns UAS and
-    LAS, 0..1. Raises DataMissing, ParityError; ParserError for another kind of teacher, or where `out`
-    holds something that is not a pipeline.
+    `start` is a transition parser by `training.parser`, whose words and windows it begins with. The
+    weights, and the trees that it learns from, are kept in `cache`. Returns UAS and LAS, 0..1. Raises
+    DataMissing, ParityError; ParserError for another kind of `start`, or where `out` holds something that
+    is not a pipeline.
     """
     parser.check_out(out)
-    if out.resolve() == teacher.resolve():
-        raise ParserError(f"{out} is the teacher: name another folder for the head scorer")
+    if out.resolve() == start.resolve():
+        raise ParserError(f"{out} is what it begins with: name another folder for the head scorer")
     cache.mkdir(parents=True, exist_ok=True)
     weights = cache / f"head-scorer-{seed}.pt"
-    nlp = pipeline(train_head_scorer(data, teacher, weights, seed=seed, console=console))
+    nlp = pipeline(train_head_scorer(data, start, weights, seed=seed, cache=cache, console=console))
     scores = parser.evaluate(nlp, treebank.sentences(data, "test"))
     nlp.meta.update(parser.meta("heads", "tokenizer and head scorer", scores, seed))
     parser.write_pipeline(nlp, out)

@@ -59,6 +59,8 @@ Item = str | Parse
 
 NICENESS = 10
 """Of the thread that explains: the others go first where processors are short."""
+TIDY_SECONDS = 5.0
+"""Between two looks at what requests have freed: glibc keeps it, and more of it with every burst."""
 RETRY_AFTER = 1
 """Seconds: a full queue is worked off in about that."""
 
@@ -107,6 +109,8 @@ class Service:
         """Why the last reload has left something as it was; a line each."""
         self._state: Literal["starting", "started", "stopping"] = "starting"
         self._in_hand = 0  # inputs admitted and not yet answered
+        self._used = False  # since memory was last given back
+        self._tidying: asyncio.Task[None] | None = None
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -147,6 +151,7 @@ class Service:
                 await asyncio.gather(parsers, return_exceptions=True)
                 await self.stop(grace=0)
                 raise
+            self._tidying = asyncio.create_task(self._tidy())
             self._state = "started"
 
     async def reload(self) -> Reloaded:
@@ -166,6 +171,8 @@ class Service:
     async def stop(self, grace: float) -> None:
         """Take no more requests, answer those in hand within `grace` seconds, end everything."""
         self._state = "stopping"
+        if self._tidying:
+            self._tidying.cancel()
         with suppress(TimeoutError):  # what is still in hand then fails with Unavailable
             async with asyncio.timeout(grace):
                 await self._empty.wait()
@@ -373,6 +380,14 @@ class Service:
         check_texts(texts, params)
         return params
 
+    async def _tidy(self) -> None:
+        """Return memory to the operating system, again and again."""
+        while True:
+            await asyncio.sleep(TIDY_SECONDS)
+            if self._used:
+                self._used = False
+                await asyncio.to_thread(give_back)
+
     @contextmanager
     def _admitted(self, inputs: int) -> Iterator[None]:
         """Count the request's inputs as in hand, or refuse it whole."""
@@ -383,6 +398,7 @@ class Service:
                 retry_after=RETRY_AFTER,
             )
         self._in_hand += inputs
+        self._used = True
         self._empty.clear()
         try:
             yield

@@ -1,7 +1,8 @@
-"""Train the head scorer (models.head_scorer) on a treebank and on trees of the transition parser.
+"""Train the head scorer (models.head_scorer) on a treebank and on the trees of a larger parser.
 
-Its words and windows begin as those of that parser. At first they stay as they are, so that they are
-computed once and an epoch costs little; then all learns but the tables of words.
+Its words and windows begin as those of the transition parser, which learned from the same. At first
+they stay as they are, so that they are computed once and an epoch costs little; then all learns but
+the tables of words.
 """
 
 import random
@@ -54,15 +55,16 @@ class Trained:
 
 
 def train_head_scorer(
-    data: Path, teacher: Path, file: Path, *, seed: int, console: Console
+    data: Path, start: Path, file: Path, *, seed: int, cache: Path, console: Console
 ) -> Trained:
-    """Train on EWT, twice, and on the trees that `teacher` gives the texts it has learned from itself.
+    """Train on EWT, twice, and on the trees that `training.tree_teacher` gives to plain texts.
 
-    `teacher` is a pipeline of `training.parser.train_parser`. The weights are kept in `file`; where they
-    are there nothing is trained. Raises DataMissing, and ParserError for another kind of pipeline.
+    `start` is a pipeline of `training.parser.train_parser`, whose words and windows it begins with.
+    The weights are kept in `file`; where they are there nothing is trained. Raises DataMissing, and
+    ParserError for another kind of pipeline.
     """
-    nlp = spacy.load(teacher)
-    words = tok2vec.features(nlp, teacher)
+    nlp = spacy.load(start)
+    words = tok2vec.features(nlp, start)
     if not file.exists():
         blank = spacy.blank("en")
         gold = {split: treebank.sentences(data, split) for split in ("train", "dev")}
@@ -71,17 +73,17 @@ def train_head_scorer(
             for part in (seed, seed + 1)
             for sentence in tree_teacher.aligned(blank, treebank.grouped(gold["train"], part))
         ]
-        texts = parser.silver_texts(data, seed)
-        learned += [as_sentence(doc) for doc in nlp.pipe(texts) if not _has_space(doc)]
+        silver = parser.silver(blank, gold["train"], data, seed, cache, console)
+        learned += [as_sentence(doc) for doc in silver if not _has_space(doc)]
         console.print(f"{len(learned)} texts with trees")
         labels = tuple(sorted({name for one in learned for name in one.relations} - {"", ROOT}))
-        model = tok2vec.head_scorer(nlp, words, len(labels), teacher)
+        model = tok2vec.head_scorer(nlp, words, len(labels), start)
         dev = examples(tree_teacher.aligned(blank, gold["dev"]), blank.vocab, words, labels)
         own = examples(learned, blank.vocab, words, labels)
         train(model, own, dev, seed=seed, console=console)
         checkpoint.save(file, {"labels": [*labels], "weights": model.state_dict()})
     state = checkpoint.load(file)
-    model = tok2vec.head_scorer(nlp, words, len(state["labels"]), teacher)
+    model = tok2vec.head_scorer(nlp, words, len(state["labels"]), start)
     model.load_state_dict(state["weights"])
     return Trained(model.eval(), words, tuple(state["labels"]))
 

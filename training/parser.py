@@ -47,12 +47,11 @@ def train_parser(
     `out` holds something that is not a pipeline.
     """
     check_out(out)
-    cache.mkdir(parents=True, exist_ok=True)
     blank = spacy.blank("en")
     gold = {split: treebank.sentences(data, split) for split in ("train", "dev", "test")}
-    silver = _silver(blank, gold["train"], data, seed, cache / f"silver-{seed}.spacy", console)
+    silver_docs = silver(blank, gold["train"], data, seed, cache, console)
     console.print(
-        f"{len(gold['train'])} gold sentences, {len(silver)} texts with the teacher's trees"
+        f"{len(gold['train'])} gold sentences, {len(silver_docs)} texts with the teacher's trees"
     )
 
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as scratch:
@@ -61,7 +60,7 @@ def train_parser(
         mixed = [
             *treebank.grouped(gold["train"], seed),
             *treebank.grouped(gold["train"], seed + 1),
-            *silver,
+            *silver_docs,
         ]
         random.Random(seed).shuffle(mixed)
         _write(mixed, folder / "train.spacy")
@@ -122,10 +121,12 @@ def evaluate(nlp: Language, gold: Sequence[Doc]) -> dict[str, float]:
     return {"uas": scores["dep_uas"], "las": scores["dep_las"]}
 
 
-def _silver(
-    nlp: Language, gold: Sequence[Doc], data: Path, seed: int, file: Path, console: Console
+def silver(
+    nlp: Language, gold: Sequence[Doc], data: Path, seed: int, cache: Path, console: Console
 ) -> list[Doc]:
-    """Plain texts with the teacher's trees; from `file` where an earlier run has left them."""
+    """Plain texts with the teacher's trees; from `cache` where an earlier run has left them."""
+    cache.mkdir(parents=True, exist_ok=True)
+    file = cache / f"silver-{seed}.spacy"
     if not file.exists():
         teacher_file = file.with_name(f"teacher-{seed}.pt")
         teacher = tree_teacher.load_or_train(
