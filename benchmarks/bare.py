@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from runtime.bundle import ENCODER, read
+from runtime.bundle import read
 from runtime.graphs import encoder_feeds
-from runtime.session import OrtSession
+from runtime.model import Model
 from text.batch import collate, plan
 from text.parse import ParseJob, Parser
 
@@ -23,7 +23,7 @@ def run(bundles: Path, model: str, cost: int) -> None:
     bundle = read(bundles / model)
     card, vocab = bundle.card, bundle.vocab
     parser = Parser.load(bundles / "parser")
-    session = OrtSession(bundle.files[ENCODER], "cpu", 1)
+    session = Model(bundle, "cpu", 1).encoder.session  # the graph that the service runs
     for line in sys.stdin:
         texts = json.loads(line)
         started = time.perf_counter()

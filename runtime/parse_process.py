@@ -1,8 +1,8 @@
 """A parse process: the parent's handle to it, and what runs inside.
 
 The child is light on purpose: it loads spaCy alone, and that last of all. It answers over a pipe:
-first `Ready`, or a string that says why not; then, for each list of jobs, a list of as many parses
-with None where the parser failed on that one job.
+first `Ready`, or a string that says why not; then, for each list of jobs, a list of as many parses,
+or of `Failed` where the parser failed on that one job.
 """
 
 import atexit
@@ -10,6 +10,7 @@ import logging
 import multiprocessing
 import os
 import signal
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
@@ -30,6 +31,13 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_N
 
 class ProcessDiedError(Exception):
     """The process is gone, or as good as gone; the message says how."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The parser raised an exception on one job."""
+
+    traceback: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +80,18 @@ class ParseProcess:
         return self._process.is_alive()
 
     def parse(self, jobs: "Sequence[ParseJob]") -> "list[Parse | None]":
-        """One parse a job, None where the parser failed on it. Raises ProcessDiedError."""
+        """One parse a job, None where the parser failed on it, which is logged. Raises ProcessDiedError."""
         try:
             self._pipe.send(list(jobs))
         except OSError as error:
             raise ProcessDiedError(str(error)) from error
-        parses: list[Parse | None] = self._receive(ANSWER_SECONDS)
+        answers: list[Parse | Failed] = self._receive(ANSWER_SECONDS)
+        parses: list[Parse | None] = []
+        for job, answer in zip(jobs, answers, strict=True):
+            if isinstance(answer, Failed):
+                why = {"exception": answer.traceback}
+                log.error("the parser failed on a text of %d characters", len(job.text), extra=why)
+            parses.append(None if isinstance(answer, Failed) else answer)
         return parses
 
     def kill(self) -> None:
@@ -130,12 +144,11 @@ def _main(pipe: "Connection[Any, Any]", pipeline: str) -> None:
         return
 
 
-def _parse(parser: "Parser", jobs: "list[ParseJob]") -> "list[Parse | None]":
+def _parse(parser: "Parser", jobs: "list[ParseJob]") -> "list[Parse | Failed]":
     """All at once; where that fails one by one, so that a job fails alone."""
     try:
         return list(parser.parse(jobs))
-    except Exception:
+    except Exception:  # noqa: BLE001  # the parent logs it
         if len(jobs) == 1:
-            log.exception("the parser failed on a text of %d characters", len(jobs[0].text))
-            return [None]
+            return [Failed(traceback.format_exc())]
         return [parse for job in jobs for parse in _parse(parser, [job])]

@@ -17,7 +17,7 @@ import pytest
 import spacy
 
 from runtime import workers
-from runtime.errors import StartupError, Unavailable
+from runtime.errors import InferenceFailed, StartupError, Unavailable
 from runtime.observer import NoObserver
 from runtime.workers import GROUP, ParsePool
 from tests.builders import BuiltParser
@@ -212,6 +212,19 @@ def poisoned(built_parser: BuiltParser, tmp_path_factory: pytest.TempPathFactory
     tokenizer.token_match = re.compile(r"(?:a|a)+$").match
     nlp.to_disk(folder := tmp_path_factory.mktemp("poisoned") / "parser")
     return folder
+
+
+async def test_a_text_that_the_parser_fails_on_fails_alone_and_the_log_says_why(
+    pool: ParsePool, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = asyncio.create_task(pool.parse([job("half a pair: \ud800")]))  # no route lets it in
+    neighbour = asyncio.create_task(pool.parse([job("dog")]))
+    with pytest.raises(InferenceFailed, match="the parser failed on one of the texts"):
+        await broken
+    assert [parse.text for parse in await neighbour] == ["dog"]
+    [line] = [line for line in caplog.records if "the parser failed" in line.getMessage()]
+    assert line.getMessage() == "the parser failed on a text of 14 characters"
+    assert "UnicodeEncodeError" in vars(line)["exception"]
 
 
 @pytest.mark.usefixtures("quick")
