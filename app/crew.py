@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+NUMBER = 8
+
 
 @dataclass(frozen=True, slots=True)
 class Crew:
@@ -22,11 +24,15 @@ class Link:
     """One end of what joins a serving process to the supervisor."""
 
     connections: socket.socket
-    """Down: clients' connections, accepted."""
+    """Down: clients' connections, accepted, each with its number in NUMBER bytes."""
     words: Connection
-    """Both ways, tuples of a word and its object. Up: ("ready", whether it is), ("failed", why it does not start),
-    ("reload", None) to ask for one, ("reloaded", Reloaded, or None where it could not). Down: ("company", (ready,
-    wanted)), ("reload", None), ("tell", Reloaded) to count and log it, ("reloaded", as above) to who asked."""
+    """Both ways, tuples of a word and its object.
+
+    Up: ("ready", whether it is), ("failed", why it does not start), ("closed", a connection's number),
+    ("reload", None) to ask for one, ("reloaded", Reloaded, or None where it could not).
+    Down: ("company", (ready, wanted)), ("reload", None), ("tell", Reloaded) to count and log it,
+    ("reloaded", as above) to who asked.
+    """
 
     def close(self) -> None:
         self.connections.close()

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import signal
 import socket
+from collections.abc import Callable
 
 import uvicorn
 from fastapi import FastAPI
@@ -65,6 +66,14 @@ class Server(uvicorn.Server):
 
 class Protocol(HttpToolsProtocol):
     """uvicorn's, with the envelope for what is no HTTP: no application ever sees that."""
+
+    closed: Callable[[], None] | None = None
+    """Called when the connection is over."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self.closed:
+            self.closed()
 
     def send_400_response(self, msg: str) -> None:
         body = errors.envelope(errors.MalformedHTTP(msg))

@@ -1,8 +1,10 @@
 """The process that listens where several serve: it hands each connection to the next of them.
 
 So connections are divided evenly, kept-alive ones too, which neither a shared listening socket nor
-SO_REUSEPORT does. It reads nothing of what is sent. It starts anew what dies, later each time, and
-gives up where that does not help: to start the whole anew is what its manager is for.
+SO_REUSEPORT does. It reads nothing of what is sent, but holds each connection open until the process
+that serves it is done with it: when one dies, its clients are told so, with a 503. It starts anew what
+dies, later each time, and gives up where that does not help: to start the whole anew is what its
+manager is for.
 
 The processes are forked from it, before it has a thread: what they have imported they share.
 """
@@ -10,9 +12,12 @@ The processes are forked from it, before it has a thread: what they have importe
 import contextlib
 import errno
 import gc
+import itertools
 import logging
 import multiprocessing
 import os
+import random
+import resource
 import select
 import selectors
 import signal
@@ -26,9 +31,10 @@ from typing import Any
 
 from prometheus_client.multiprocess import mark_process_dead
 
-from app.crew import Crew, Link
-from runtime.errors import ServiceFault, StartupError
-from runtime.service import Reloaded
+from app import errors
+from app.crew import NUMBER, Crew, Link
+from runtime.errors import ServiceFault, StartupError, Unavailable
+from runtime.service import RETRY_AFTER, Reloaded
 
 log = logging.getLogger("heedful.supervisor")
 
@@ -39,6 +45,9 @@ WELL_SECONDS = 60.0
 FIRST_BACKOFF_SECONDS, LAST_BACKOFF_SECONDS = 0.1, 10.0
 BUSY_SECONDS = 5.0
 """A connection that no process takes for so long is dropped."""
+DIED = "a serving process died with the request in hand"
+ENDING = "the service is shutting down"
+NOBODY = "no serving process takes a request now"
 FULL = (errno.EAGAIN, errno.ETOOMANYREFS)
 """A process has not read what was handed to it before."""
 
@@ -49,6 +58,8 @@ class Served:
 
     pid: int
     link: Link
+    held: dict[int, socket.socket] = field(default_factory=dict)
+    """Its connections, by number."""
     ready: bool = False
     well_from: float | None = None
     """When it was ready for the first time."""
@@ -76,6 +87,7 @@ class Supervisor:
         self._failure: Exception | None = None
         self._was_ready = False
         self._deaths = 0  # in a row
+        self._numbers = itertools.count()
         self._due: list[float] = []  # when processes are to be started in place of dead ones
         self._reload: Reload | None = None
         self._askers: deque[Served | None] = deque()  # of reloads that wait
@@ -85,6 +97,8 @@ class Supervisor:
 
         Raises StartupError where they cannot start, ServiceFault where they do not stay.
         """
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # it holds what all of them hold
         woken, wake = socket.socketpair()
         for end in (woken, wake, self._listener):
             end.setblocking(False)
@@ -139,6 +153,8 @@ class Supervisor:
             other.close()
             for served in self._processes:
                 served.link.close()
+                for connection in served.held.values():
+                    connection.close()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             status = self._serve(link)
         except SystemExit as end:
@@ -169,26 +185,34 @@ class Supervisor:
         with contextlib.suppress(BlockingIOError, ConnectionAbortedError):
             while True:
                 connection, _ = listener.accept()
-                with connection:
-                    self._hand_over(connection)
+                if not self._hand_over(connection):
+                    _refuse(connection, NOBODY)
 
-    def _hand_over(self, connection: socket.socket) -> None:
-        """Give it to the next process that is ready; to any while none is, which then says so."""
+    def _hand_over(self, connection: socket.socket) -> bool:
+        """Give it to the next process that is ready; to any while none is, which then says so.
+
+        Whether one has taken it.
+        """
+        number = next(self._numbers)
         until = time.monotonic() + BUSY_SECONDS
         ready = [served for served in self._processes if served.ready]
         left = ready or list(self._processes)
         while left and time.monotonic() < until:
             for served in list(left):
                 try:
-                    socket.send_fds(served.link.connections, [b"c"], [connection.fileno()])
+                    socket.send_fds(
+                        served.link.connections, [number.to_bytes(NUMBER)], [connection.fileno()]
+                    )
                 except OSError as error:
                     if error.errno not in FULL:
                         left.remove(served)  # it is dying
                     continue
+                served.held[number] = connection
                 self._processes.remove(served)
                 self._processes.append(served)  # the last to be asked next time
-                return
+                return True
             select.select([], [served.link.connections for served in left], [], 0.01)
+        return False
 
     def _hear(self, served: Served) -> None:
         """What a process says."""
@@ -203,6 +227,8 @@ class Supervisor:
                 served.well_from = served.well_from or time.monotonic()
                 self._was_ready = True
             self._tell_company()
+        elif word == "closed":
+            served.held.pop(value).close()
         elif word == "failed":
             if not self._was_ready:
                 self._end(StartupError(value))
@@ -227,6 +253,8 @@ class Supervisor:
                 self._hear(served)  # its last words
             self._processes.remove(served)
             served.link.close()
+            for connection in served.held.values():
+                _refuse(connection, ENDING if self._ending else DIED)
             mark_process_dead(pid, str(self._crew.metrics))
             if self._reload:
                 self._reload.waiting.discard(pid)
@@ -275,6 +303,22 @@ class Supervisor:
     def _say(self, served: Served, word: str, value: Any) -> None:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it is dying
             served.link.words.send((word, value))
+
+
+def _refuse(connection: socket.socket, why: str) -> None:
+    """Answer 503, and close it."""
+    body = errors.envelope(Unavailable(why))
+    head = (
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\n"
+        f"content-length: {len(body)}\r\nretry-after: {RETRY_AFTER}\r\n"
+        f"x-request-id: {random.getrandbits(128):032x}\r\nconnection: close\r\n\r\n"
+    )
+    connection.setblocking(False)
+    with connection, contextlib.suppress(OSError):  # the client has gone, or does not read
+        connection.send(head.encode() + body)
+        connection.shutdown(socket.SHUT_WR)
+        while connection.recv(65536):  # closed with something unread, the answer would be lost
+            pass
 
 
 def merged(answers: list[Reloaded]) -> Reloaded | None:

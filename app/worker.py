@@ -8,8 +8,8 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from app.crew import Link
-from app.server import Server
+from app.crew import NUMBER, Link
+from app.server import Protocol, Server
 from runtime.errors import Unavailable
 from runtime.service import Reloaded
 
@@ -54,27 +54,28 @@ class Worker(Server):
         """Serve the connections that were handed over."""
         with contextlib.suppress(BlockingIOError):
             while True:
-                sent, handles, _, _ = socket.recv_fds(self._link.connections, 1, 1)
-                if not sent:  # the supervisor is gone
+                number, handles, _, _ = socket.recv_fds(self._link.connections, NUMBER, 1)
+                if not number:  # the supervisor is gone
                     asyncio.get_running_loop().remove_reader(self._link.connections.fileno())
                     return
                 for handle in handles:
                     connection = socket.socket(fileno=handle)
                     connection.setblocking(False)
-                    self._keep(self._adopt(connection))
+                    self._keep(self._adopt(connection, int.from_bytes(number)))
 
-    async def _adopt(self, connection: socket.socket) -> None:
+    async def _adopt(self, connection: socket.socket, number: int) -> None:
+        def closed() -> None:
+            self._say("closed", number)
+
         def protocol() -> asyncio.Protocol:
-            kind: Any = (
-                self.config.http_protocol_class
-            )  # uvicorn calls it so for a socket that listens
-            made: asyncio.Protocol = kind(
-                config=self.config, server_state=self.server_state, app_state=self.lifespan.state
-            )
+            made = Protocol(self.config, self.server_state, self.lifespan.state)
+            made.closed = closed
             return made
 
-        with contextlib.suppress(OSError):  # the client has gone
+        try:
             await asyncio.get_running_loop().connect_accepted_socket(protocol, connection)
+        except OSError:  # the client has gone
+            closed()
 
     def _hear(self) -> None:
         """What the supervisor says."""

@@ -105,8 +105,8 @@ class Process:
 
     @contextlib.contextmanager
     def stalled(self) -> Iterator[None]:
-        """Inside, its workers stand still."""
-        children = self.children()
+        """Inside, its parse processes stand still."""
+        children = self.workers()
         for child in children:
             os.kill(child, signal.SIGSTOP)
         try:

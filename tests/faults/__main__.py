@@ -73,7 +73,7 @@ def _runs(
     place: scenarios.Place, minutes: float, overload: float
 ) -> dict[str, Callable[[], Coroutine[Any, Any, Result]]]:
     async def kills() -> Result:
-        found = await scenarios.kill_workers(place, rounds=5)
+        found = await scenarios.kill_workers(place, rounds=3)
         holds = found.ready_again_after_seconds < READY_SECONDS
         wanted = "no request hangs, each ends in 200 or a 503 with the envelope, ready within 10 s"
         return found, wanted, holds
@@ -130,7 +130,7 @@ def _runs(
 
 
 TITLES = {
-    "kill": "`kill -9` of each parse process under load",
+    "kill": "`kill -9` of each worker under load",
     "vanish": "Clients that vanish",
     "terminate": "SIGTERM under load",
     "reload": "Reloads under load",
