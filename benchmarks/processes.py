@@ -4,7 +4,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 import httpx
 
 ROOT = Path(__file__).parents[1]
+INSTALLED = ROOT / ".serve-venv" / "bin" / "heedful"
 PATIENCE = 300.0
 """Seconds until a server that does not answer is given up."""
 POLL = 0.02
@@ -94,11 +94,14 @@ def serving(
 def heedful(
     models: Path, *, caches: bool = False, **settings: object
 ) -> AbstractContextManager[Server]:
-    """`heedful serve` on a free port, with these settings; without its caches unless asked for."""
+    """`heedful serve` on a free port, with these settings; without its caches unless asked for.
+
+    That of the serving environment (`make .serve-venv/installed`): it holds no torch, which spaCy would load.
+    """
     port = free_port()
     flags = {"models": models, "port": port, **({} if caches else {"cache_items": 0}), **settings}
     arguments = [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]
-    command = [sys.executable, "-m", "cli", "serve", *arguments]
+    command = [INSTALLED, "serve", *arguments]
     return serving(command, f"http://127.0.0.1:{port}", "/ready")
 
 
