@@ -101,7 +101,7 @@ def heedful(
     port = free_port()
     flags = {"models": models, "port": port, **({} if caches else {"cache_items": 0}), **settings}
     arguments = [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]
-    command = [INSTALLED, "serve", *arguments]
+    command: list[str | Path] = [INSTALLED, "serve", *arguments]
     return serving(command, f"http://127.0.0.1:{port}", "/ready")
 
 
