@@ -181,8 +181,8 @@ def test_relatedness_has_a_tab_where_a_model_does_it(relating: str, browser: Bro
 
 def test_classification_with_the_keyboard_alone(page: Page) -> None:
     page.get_by_role("tab", name="Similarity").focus()
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowRight")
+    for _ in range(3):  # past entailment and relatedness
+        page.keyboard.press("ArrowRight")
     expect(page.get_by_role("tab", name="Classification")).to_have_attribute(
         "aria-selected", "true"
     )
