@@ -53,7 +53,11 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Refuse new work with 503 and answer what is in hand; only then close the sockets."""
         await self.app.state.stop()
+        self.leave()
         await super().shutdown(sockets)
+
+    def leave(self) -> None:
+        """No connection is served from now on but those there are."""
 
     def failure(self) -> BaseException | None:
         """What stopped the models from loading, or the service from going on."""

@@ -41,7 +41,7 @@ log = logging.getLogger("heedful.supervisor")
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
 FAILURES = 5
 """Processes that may die one after the other, less than WELL_SECONDS after they were ready."""
-WELL_SECONDS = 60.0
+WELL_SECONDS = 3.0
 FIRST_BACKOFF_SECONDS, LAST_BACKOFF_SECONDS = 0.1, 10.0
 BUSY_SECONDS = 5.0
 """A connection that no process takes for so long is dropped."""
@@ -61,6 +61,7 @@ class Served:
     held: dict[int, socket.socket] = field(default_factory=dict)
     """Its connections, by number."""
     ready: bool = False
+    leaving: bool = False
     well_from: float | None = None
     """When it was ready for the first time."""
 
@@ -186,7 +187,7 @@ class Supervisor:
             while True:
                 connection, _ = listener.accept()
                 if not self._hand_over(connection):
-                    _refuse(connection, NOBODY)
+                    _refuse(connection, ENDING if self._ending else NOBODY)
 
     def _hand_over(self, connection: socket.socket) -> bool:
         """Give it to the next process that is ready; to any while none is, which then says so.
@@ -195,8 +196,8 @@ class Supervisor:
         """
         number = next(self._numbers)
         until = time.monotonic() + BUSY_SECONDS
-        ready = [served for served in self._processes if served.ready]
-        left = ready or list(self._processes)
+        staying = [served for served in self._processes if not served.leaving]
+        left = [served for served in staying if served.ready] or staying
         while left and time.monotonic() < until:
             for served in list(left):
                 try:
@@ -229,6 +230,8 @@ class Supervisor:
             self._tell_company()
         elif word == "closed":
             served.held.pop(value).close()
+        elif word == "leaving":
+            served.leaving = True
         elif word == "failed":
             if not self._was_ready:
                 self._end(StartupError(value))

@@ -39,6 +39,10 @@ class Worker(Server):
     def heed_hang_up(self) -> None:
         """The supervisor does, for all."""
 
+    def leave(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._link.connections.fileno())
+        self._say("leaving", None)
+
     async def on_tick(self, counter: int) -> bool:
         self._tell_ready()
         return await super().on_tick(counter)

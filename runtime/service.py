@@ -59,7 +59,7 @@ Item = str | Parse
 
 NICENESS = 10
 """Of the thread that explains: the others go first where processors are short."""
-TIDY_SECONDS = 5.0
+TIDY_SECONDS = 2.0
 """Between two looks at what requests have freed: glibc keeps it, and more of it with every burst."""
 RETRY_AFTER = 1
 """Seconds: a full queue is worked off in about that."""
