@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from runtime.service import TIDY_SECONDS
 from tests.faults.scenarios import CLIENTS, Flags, Place, check
 from tests.load import Ask, Load, load, mixed, texts, until
 
@@ -15,6 +16,8 @@ CONNECTIONS = 1000
 QUEUE = 512  # inputs
 TIME_LIMIT = 20.0
 SAMPLES = 40
+REST = TIDY_SECONDS + 1
+"""Seconds after which memory is looked at: by then what was freed has been given back."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,9 @@ class Overload:
     slowest_answer_seconds: float
     median_before_ms: float
     median_5_s_after_ms: float
-    memory_grew_percent: float  # from after a calibration at full load to after the overload
+    memory_grew_percent: (
+        float  # from rest after a calibration at full load to rest after the overload
+    )
 
 
 async def overload(place: Place, seconds: float, calibration: float) -> Overload:
@@ -47,6 +52,7 @@ async def overload(place: Place, seconds: float, calibration: float) -> Overload
         check(calm.answers, 200)
         rate = len(calm.answers) / calibration
         before = await median(url, ask)
+        await asyncio.sleep(REST)
         held = process.memory()
         async with load(url, ask, connections=CONNECTIONS) as stormy:
             started = time.monotonic()
@@ -56,6 +62,7 @@ async def overload(place: Place, seconds: float, calibration: float) -> Overload
         slowest = max(answer.seconds for answer in stormy.answers if answer.status == 200)
         await asyncio.sleep(5)
         after = await median(url, ask)
+        await asyncio.sleep(REST)
         grew = process.memory() / held - 1
     return Overload(
         seconds, rate, offered, stormy.statuses(), slowest, 1e3 * before, 1e3 * after, 100 * grew
