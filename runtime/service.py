@@ -1,6 +1,7 @@
 """The service: texts in, vectors and probabilities out. HTTP and the command line stand on it."""
 
 import asyncio
+import gc
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -385,7 +386,9 @@ class Service:
         while True:
             await asyncio.sleep(TIDY_SECONDS)
             if self._used:
-                self._used = False
+                self._used = bool(self._in_hand)
+                if not self._in_hand:
+                    gc.collect()  # cycles that refused requests leave behind wait for long otherwise
                 await asyncio.to_thread(give_back)
 
     @contextmanager
