@@ -29,6 +29,7 @@ class Link:
     """Both ways, tuples of a word and its object.
 
     Up: ("ready", whether it is), ("failed", why it does not start), ("closed", a connection's number),
+    ("sending", (a connection's number, whether a part of its answer is still to be sent)),
     ("leaving", None) when it takes no more of them, ("reload", None) to ask for one, ("reloaded",
     Reloaded, or None where it could not).
     Down: ("company", (ready, wanted)), ("reload", None), ("tell", Reloaded) to count and log it,

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 
 import orjson
@@ -135,6 +136,17 @@ def envelope(error: RequestError) -> bytes:
         "code": error.code,
     }
     return orjson.dumps({"error": fields})
+
+
+def spoken(error: RequestError) -> bytes:
+    """A whole HTTP answer, the last of its connection, for where there is no application to give one."""
+    status, body = HTTPStatus(status_of(error)), envelope(error)
+    head = (
+        f"HTTP/1.1 {status.value} {status.phrase}\r\n"
+        f"content-type: application/json\r\ncontent-length: {len(body)}\r\n"
+        f"x-request-id: {record.new_id()}\r\nconnection: close\r\n\r\n"
+    )
+    return head.encode() + body
 
 
 def install(app: FastAPI) -> None:

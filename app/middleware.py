@@ -2,7 +2,6 @@
 
 import hmac
 import logging
-import random
 import re
 import time
 from collections.abc import Collection
@@ -157,8 +156,7 @@ class Head:
 
 def _request_id(scope: Scope) -> str:
     sent = record.header(scope, b"x-request-id")
-    # Not os.urandom, which lets go of the interpreter's lock: a session's thread then takes it.
-    return sent if sent and _SANE_ID.fullmatch(sent) else f"{random.getrandbits(128):032x}"
+    return sent if sent and _SANE_ID.fullmatch(sent) else record.new_id()
 
 
 def _headers(kept: record.Record) -> list[tuple[bytes, bytes]]:

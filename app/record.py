@@ -1,5 +1,6 @@
 """Record: what one request leaves behind for its headers, its log line and the metrics."""
 
+import random
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +31,12 @@ class Record:
         self.result = result
         self.model = result.card.name
         self.answered = time.perf_counter()
+
+
+def new_id() -> str:
+    """A request id. Not by os.urandom, which lets go of the interpreter's lock: a session's thread then
+    takes it."""
+    return f"{random.getrandbits(128):032x}"
 
 
 def header(scope: Scope, name: bytes) -> str:

@@ -4,13 +4,13 @@ import asyncio
 import contextlib
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Coroutine
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from app import errors
+from app.protocol import Protocol
 from runtime.errors import ServiceFault, Unavailable
 from runtime.memory import settle
 
@@ -27,7 +27,7 @@ class Server(uvicorn.Server):
         super().__init__(config(app))
         self.app = app
         self._fault: ServiceFault | None = None
-        self._reloads: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -39,13 +39,17 @@ class Server(uvicorn.Server):
 
     def _hang_up(self) -> None:
         """SIGHUP: read the bundles anew."""
-        task = asyncio.create_task(self._reload())
-        self._reloads.add(task)
-        task.add_done_callback(self._reloads.discard)
+        self.keep(self._reload())
 
     async def _reload(self) -> None:
         with contextlib.suppress(Unavailable):  # it is ending
             await self.app.state.reload()
+
+    def keep(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Run it beside; the event loop by itself would let it be collected."""
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def on_tick(self, counter: int) -> bool:
         return await super().on_tick(counter) or self.failure() is not None
@@ -66,27 +70,6 @@ class Server(uvicorn.Server):
         starting = self.app.state.starting
         failed = starting.exception() if starting.done() and not starting.cancelled() else None
         return failed or self._fault
-
-
-class Protocol(HttpToolsProtocol):
-    """uvicorn's, with the envelope for what is no HTTP: no application ever sees that."""
-
-    closed: Callable[[], None] | None = None
-    """Called when the connection is over."""
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
-        if self.closed:
-            self.closed()
-
-    def send_400_response(self, msg: str) -> None:
-        body = errors.envelope(errors.MalformedHTTP(msg))
-        head = (
-            "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\n"
-            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
-        )
-        self.transport.write(head.encode() + body)
-        self.transport.close()
 
 
 def config(app: FastAPI) -> uvicorn.Config:

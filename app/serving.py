@@ -1,6 +1,5 @@
 """serve: settings -> a listening service, of one process or of several behind one port."""
 
-import contextlib
 import logging
 import os
 import signal
@@ -38,16 +37,13 @@ def serve(settings: Settings) -> None:
     size = processes(settings)
     listener = listen(settings.host, settings.port)
     logs.configure(settings.log_format)
+    log.info("listening on http://%s:%d", settings.host, listener.getsockname()[1])
     try:
-        with contextlib.ExitStack() as stack:
-            if size == 1:
-                server = Server(create_app(settings))
-                announce(settings, listener)
-                run(server, [listener])
-            else:
-                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="heedful-"))
+        if size == 1:
+            run(Server(create_app(settings)), [listener])
+        else:
+            with tempfile.TemporaryDirectory(prefix="heedful-") as folder:
                 crew = Crew(size, Path(folder), int(time.time()))
-                announce(settings, listener)
                 Supervisor(listener, crew, lambda link: work(settings, crew, link)).run()
     except ServiceFault as fault:
         log.critical("ending, to be started anew: %s", fault)
@@ -60,10 +56,6 @@ def processes(settings: Settings) -> int:
     if settings.processes:
         return settings.processes
     return 1 if takes_cuda(settings.device) else min(MOST_PROCESSES, usable_cores())
-
-
-def announce(settings: Settings, listener: socket.socket) -> None:
-    log.info("listening on http://%s:%d", settings.host, listener.getsockname()[1])
 
 
 def run(server: Server, sockets: list[socket.socket]) -> None:

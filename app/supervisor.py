@@ -16,9 +16,7 @@ import itertools
 import logging
 import multiprocessing
 import os
-import random
 import resource
-import select
 import selectors
 import signal
 import socket
@@ -34,7 +32,7 @@ from prometheus_client.multiprocess import mark_process_dead
 from app import errors
 from app.crew import NUMBER, Crew, Link
 from runtime.errors import ServiceFault, StartupError, Unavailable
-from runtime.service import RETRY_AFTER, Reloaded
+from runtime.service import Reloaded
 
 log = logging.getLogger("heedful.supervisor")
 
@@ -45,6 +43,8 @@ WELL_SECONDS = 3.0
 FIRST_BACKOFF_SECONDS, LAST_BACKOFF_SECONDS = 0.1, 10.0
 BUSY_SECONDS = 5.0
 """A connection that no process takes for so long is dropped."""
+LINGER_SECONDS = 5.0
+"""A client that was refused has so long to read its answer."""
 DIED = "a serving process died with the request in hand"
 ENDING = "the service is shutting down"
 NOBODY = "no serving process takes a request now"
@@ -60,6 +60,8 @@ class Served:
     link: Link
     held: dict[int, socket.socket] = field(default_factory=dict)
     """Its connections, by number."""
+    sending: set[int] = field(default_factory=set)
+    """Those on which it has sent a part of an answer."""
     ready: bool = False
     leaving: bool = False
     well_from: float | None = None
@@ -90,6 +92,7 @@ class Supervisor:
         self._deaths = 0  # in a row
         self._numbers = itertools.count()
         self._due: list[float] = []  # when processes are to be started in place of dead ones
+        self._refused: dict[socket.socket, float] = {}  # until when they may still be read
         self._reload: Reload | None = None
         self._askers: deque[Served | None] = deque()  # of reloads that wait
 
@@ -113,15 +116,28 @@ class Supervisor:
         for _ in range(self._crew.size):
             self._start()
         while self._processes or (self._due and not self._ending):
-            wait = max(0.0, min(self._due) - time.monotonic()) if self._due else None
-            for key, _ in self._selector.select(wait):
-                key.data(key.fileobj)
-            for due in [due for due in self._due if due <= time.monotonic()]:
-                self._due.remove(due)
-                if not self._ending:
-                    self._start()
+            self._turn()
+        self._selector.unregister(self._listener)
+        self._due.clear()
+        while self._refused:
+            self._turn()
         if self._failure:
             raise self._failure
+
+    def _turn(self) -> None:
+        """Heed what has happened, or is due."""
+        times = [*self._due, *self._refused.values()]
+        wait = max(0.0, min(times) - time.monotonic()) if times else None
+        for key, _ in self._selector.select(wait):
+            if self._selector.get_map().get(key.fd) is key:  # one before it may have closed it
+                key.data(key.fileobj)
+        now = time.monotonic()
+        for due in [due for due in self._due if due <= now]:
+            self._due.remove(due)
+            if not self._ending:
+                self._start()
+        for connection in [each for each, until in self._refused.items() if until <= now]:
+            self._close(connection)
 
     def _start(self) -> None:
         """Fork a process."""
@@ -156,6 +172,8 @@ class Supervisor:
                 served.link.close()
                 for connection in served.held.values():
                     connection.close()
+            for connection in self._refused:
+                connection.close()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             status = self._serve(link)
         except SystemExit as end:
@@ -187,7 +205,7 @@ class Supervisor:
             while True:
                 connection, _ = listener.accept()
                 if not self._hand_over(connection):
-                    _refuse(connection, ENDING if self._ending else NOBODY)
+                    self._refuse(connection, ENDING if self._ending else NOBODY)
 
     def _hand_over(self, connection: socket.socket) -> bool:
         """Give it to the next process that is ready; to any while none is, which then says so.
@@ -212,14 +230,14 @@ class Supervisor:
                 self._processes.remove(served)
                 self._processes.append(served)  # the last to be asked next time
                 return True
-            select.select([], [served.link.connections for served in left], [], 0.01)
+            time.sleep(0.01)
         return False
 
     def _hear(self, served: Served) -> None:
         """What a process says."""
         try:
             word, value = served.link.words.recv()
-        except (EOFError, ConnectionResetError):
+        except (EOFError, OSError):
             self._selector.unregister(served.link.words)  # it has died, or is about to
             return
         if word == "ready":
@@ -230,6 +248,10 @@ class Supervisor:
             self._tell_company()
         elif word == "closed":
             served.held.pop(value).close()
+            served.sending.discard(value)
+        elif word == "sending":
+            number, going = value
+            (served.sending.add if going else served.sending.discard)(number)
         elif word == "leaving":
             served.leaving = True
         elif word == "failed":
@@ -256,8 +278,11 @@ class Supervisor:
                 self._hear(served)  # its last words
             self._processes.remove(served)
             served.link.close()
-            for connection in served.held.values():
-                _refuse(connection, ENDING if self._ending else DIED)
+            for number, connection in served.held.items():
+                if number in served.sending:
+                    connection.close()  # a 503 would be read as the rest of that answer
+                else:
+                    self._refuse(connection, ENDING if self._ending else DIED)
             mark_process_dead(pid, str(self._crew.metrics))
             if self._reload:
                 self._reload.waiting.discard(pid)
@@ -303,25 +328,37 @@ class Supervisor:
             for served in self._processes:
                 self._say(served, "reload", None)
 
+    def _refuse(self, connection: socket.socket, why: str) -> None:
+        """Answer 503, and close it when the client has: what it still sends to a closed connection
+        would make it lose the answer."""
+        connection.setblocking(False)
+        self._refused[connection] = time.monotonic() + LINGER_SECONDS
+        self._selector.register(connection, selectors.EVENT_READ, self._drain)
+        try:
+            connection.send(errors.spoken(Unavailable(why)))
+            connection.shutdown(socket.SHUT_WR)
+        except OSError:  # the client has gone, or does not read
+            self._close(connection)
+
+    def _drain(self, connection: socket.socket) -> None:
+        try:
+            more = connection.recv(65536)
+        except BlockingIOError:
+            return
+        except OSError:
+            more = b""
+        if not more:
+            self._close(connection)
+
+    def _close(self, connection: socket.socket) -> None:
+        """Of one that was refused."""
+        self._refused.pop(connection)
+        self._selector.unregister(connection)
+        connection.close()
+
     def _say(self, served: Served, word: str, value: Any) -> None:
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it is dying
+        with contextlib.suppress(OSError):  # it is dying
             served.link.words.send((word, value))
-
-
-def _refuse(connection: socket.socket, why: str) -> None:
-    """Answer 503, and close it."""
-    body = errors.envelope(Unavailable(why))
-    head = (
-        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\n"
-        f"content-length: {len(body)}\r\nretry-after: {RETRY_AFTER}\r\n"
-        f"x-request-id: {random.getrandbits(128):032x}\r\nconnection: close\r\n\r\n"
-    )
-    connection.setblocking(False)
-    with connection, contextlib.suppress(OSError):  # the client has gone, or does not read
-        connection.send(head.encode() + body)
-        connection.shutdown(socket.SHUT_WR)
-        while connection.recv(65536):  # closed with something unread, the answer would be lost
-            pass
 
 
 def merged(answers: list[Reloaded]) -> Reloaded | None:

@@ -9,7 +9,8 @@ from typing import Any
 from fastapi import FastAPI
 
 from app.crew import NUMBER, Link
-from app.server import Protocol, Server
+from app.protocol import Protocol
+from app.server import Server
 from runtime.errors import Unavailable
 from runtime.service import Reloaded
 
@@ -27,7 +28,6 @@ class Worker(Server):
         self._is_ready = False
         self._ready, self._wanted = 0, 1
         self._asked: list[asyncio.Future[Reloaded]] = []
-        self._tasks: set[asyncio.Task[Any]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -65,15 +65,18 @@ class Worker(Server):
                 for handle in handles:
                     connection = socket.socket(fileno=handle)
                     connection.setblocking(False)
-                    self._keep(self._adopt(connection, int.from_bytes(number)))
+                    self.keep(self._adopt(connection, int.from_bytes(number)))
 
     async def _adopt(self, connection: socket.socket, number: int) -> None:
         def closed() -> None:
             self._say("closed", number)
 
+        def sending(going: bool) -> None:
+            self._say("sending", (number, going))
+
         def protocol() -> asyncio.Protocol:
             made = Protocol(self.config, self.server_state, self.lifespan.state)
-            made.closed = closed
+            made.closed, made.sending = closed, sending
             return made
 
         try:
@@ -85,7 +88,7 @@ class Worker(Server):
         """What the supervisor says."""
         try:
             word, value = self._link.words.recv()
-        except (EOFError, ConnectionResetError):
+        except (EOFError, OSError):
             log.error("the supervisor has died: ending")
             asyncio.get_running_loop().remove_reader(self._link.words.fileno())
             self.should_exit = True
@@ -93,7 +96,7 @@ class Worker(Server):
         if word == "company":
             self._ready, self._wanted = value
         elif word == "reload":
-            self._keep(self._reload_here())
+            self.keep(self._reload_here())
         elif word == "tell":
             self.app.state.tell(value)
         elif word == "reloaded":
@@ -125,12 +128,5 @@ class Worker(Server):
         return f"{self._ready} of {self._wanted} serving processes are up"
 
     def _say(self, word: str, value: Any) -> None:
-        with contextlib.suppress(
-            BrokenPipeError, ConnectionResetError
-        ):  # `_hear` sees that it has died
+        with contextlib.suppress(OSError):  # `_hear` sees that it has died
             self._link.words.send((word, value))
-
-    def _keep(self, coroutine: Any) -> None:
-        task = asyncio.get_running_loop().create_task(coroutine)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)

@@ -23,7 +23,6 @@ def write_head_scorer(
     parser.check_out(out)
     if out.resolve() == start.resolve():
         raise ParserError(f"{out} is what it begins with: name another folder for the head scorer")
-    cache.mkdir(parents=True, exist_ok=True)
     weights = cache / f"head-scorer-{seed}.pt"
     nlp = pipeline(train_head_scorer(data, start, weights, seed=seed, cache=cache, console=console))
     scores = parser.evaluate(nlp, treebank.sentences(data, "test"))

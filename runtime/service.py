@@ -387,7 +387,7 @@ class Service:
             await asyncio.sleep(TIDY_SECONDS)
             if self._used:
                 self._used = bool(self._in_hand)
-                if not self._in_hand:
+                if not self._used:
                     gc.collect()  # cycles that refused requests leave behind wait for long otherwise
                 await asyncio.to_thread(give_back)
 

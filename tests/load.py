@@ -58,7 +58,7 @@ class Load:
                 answer = orjson.loads(await got.read())
                 status = got.status
                 sound = (isinstance(answer, dict) and "error" in answer) == (status != 200)
-        except (aiohttp.ClientError, OSError, TimeoutError) as failed:
+        except (aiohttp.ClientError, OSError, TimeoutError, orjson.JSONDecodeError) as failed:
             error = type(failed).__name__
         seconds = time.monotonic() - sent
         kept = answer if self._bodies else None

@@ -87,16 +87,13 @@ def cheapest(lengths: Sequence[int], budget: int, overhead: int) -> list[list[in
     A batch costs `overhead` and its cells: padding is paid for, and so is each batch more.
     """
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
-    runs: list[
-        tuple[int, int]
-    ] = []  # a length, and how many of it: sentences that nothing is gained by parting
+    # A length, and how many of it: sentences that nothing is gained by parting.
+    runs: list[tuple[int, int]] = []
     for length, equal in groupby(order, lengths.__getitem__):
         left, most = len(list(equal)), max(1, budget // length)
         runs += [(length, most)] * (left // most) + [(length, left % most)] * (left % most > 0)
-    costs, begins = (
-        [0],
-        [0],
-    )  # of the first runs: their least cost, and where the last of their batches begins
+    # Of the first runs: their least cost, and where the last of their batches begins.
+    costs, begins = [0], [0]
     for end, (length, _) in enumerate(runs):
         best, begin, size = math.inf, end, 0
         for first in range(end, -1, -1):

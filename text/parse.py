@@ -132,15 +132,13 @@ def _to_parse(job: ParseJob, reading: Reading, tree: Doc | None = None) -> Parse
         tokens=tuple([job.text[start:stop] for start, stop in spans]),
         starts=reading.starts,
         stops=reading.stops,
-        heads=no_heads(len(reading.starts))
-        if tree is None
-        else _ints(token.head.i for token in tree),
+        heads=_ints(token.head.i for token in tree) if tree else _no_heads(len(reading.starts)),
         deps=() if tree is None else tuple([token.dep_ for token in tree]),
         cut=reading.cut,
     )
 
 
-def no_heads(length: int) -> Ints:
+def _no_heads(length: int) -> Ints:
     """Each token its own governor. To be read only."""
     return _OWN[:length] if length <= len(_OWN) else np.arange(length)
 

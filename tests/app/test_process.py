@@ -71,11 +71,14 @@ def test_sigterm_while_loading_exits_0(start: Start) -> None:
     assert "Traceback" not in process.log
 
 
-def test_a_broken_bundle_is_one_line(start: Start, models: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_broken_bundle_is_one_line(
+    start: Start, models: Path, tmp_path: Path, processes: str
+) -> None:
     broken = tmp_path / "bundles"
     subprocess.run(["cp", "-r", models, broken], check=True)
     (broken / "tiny-nli" / "head.onnx").write_bytes(b"no graph")
-    process = start(models=str(broken))
+    process = start(models=str(broken), processes=processes)
     assert process.exit_status() == 1
     [line] = [line for line in process.log.splitlines() if line.startswith("heedful: ")]
     assert "tiny-nli: head.onnx: " in line

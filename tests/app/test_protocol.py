@@ -1,6 +1,7 @@
 """What a process does below the application: HEAD, and what is no HTTP."""
 
 import json
+import re
 import socket
 
 import httpx
@@ -54,6 +55,19 @@ def test_what_is_no_http_gets_the_envelope(process: Process, sent: bytes) -> Non
     assert head.startswith(b"HTTP/1.1 400 ")
     assert b"content-type: application/json" in head
     assert json.loads(body)["error"]["code"] == "invalid_http"
+
+
+def test_an_answer_leaves_in_one_piece(process: Process) -> None:
+    """So that a process that is killed has sent all of it, or nothing."""
+    host, _, port = process.url().removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
+        for _ in range(50):
+            connection.sendall(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n")
+            head, _, body = connection.recv(65536).partition(b"\r\n\r\n")
+            [length] = re.findall(rb"content-length: (\d+)", head, re.I)
+            assert len(body) == int(length) > 0
+        connection.sendall(b"HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")  # a head alone leaves too
+        assert connection.recv(65536).endswith(b"\r\n\r\n")
 
 
 def test_the_key_is_never_logged(process: Process) -> None:

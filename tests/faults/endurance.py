@@ -29,9 +29,8 @@ class Overload:
     slowest_answer_seconds: float
     median_before_ms: float
     median_5_s_after_ms: float
-    memory_grew_percent: (
-        float  # from rest after a calibration at full load to rest after the overload
-    )
+    memory_grew_percent: float
+    """From rest after a calibration at full load to rest after the overload."""
 
 
 async def overload(place: Place, seconds: float, calibration: float) -> Overload:

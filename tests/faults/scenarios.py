@@ -112,10 +112,7 @@ async def kill_workers(place: Place, rounds: int) -> Kills:
                     )
                     longest = max(longest, waited)
         await answered(clients, 20)
-    # A request may be on its way to a connection that is being closed: then nobody took it.
-    untaken = [answer for answer in clients.answers if not answer.status]
-    assert len(untaken) <= 2 * kills[1], untaken
-    check([answer for answer in clients.answers if answer.status], 200, 503)
+    check(clients.answers, 200, 503)
     return Kills(kills[0], kills[1], clients.statuses(), longest)
 
 
