@@ -14,12 +14,14 @@ import numpy as np
 
 from runtime.bundle import read
 from runtime.graphs import encoder_feeds
+from runtime.memory import keep
 from runtime.model import Model
 from text.batch import collate, plan
 from text.parse import ParseJob, Parser
 
 
 def run(bundles: Path, model: str, cost: int) -> None:
+    keep()  # as the service does
     bundle = read(bundles / model)
     card, vocab = bundle.card, bundle.vocab
     parser = Parser.load(bundles / "parser")

@@ -3,29 +3,32 @@
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import numpy as np
-import onnx
+import numpy.typing as npt
 
 from runtime.bundle import ENCODER, Bundle
 from runtime.graphs import encoder_feeds
-from runtime.session import OrtSession
+from runtime.model import Model
+from runtime.session import OrtSession, Session
 from text.batch import Sentence, collate
 
-QUANTIZED = {
-    "QuantizeLinear",
-    "DynamicQuantizeLinear",
-    "MatMulNBits",
-    "MatMulInteger",
-    "QLinearMatMul",
-}
-"""Operators of a graph that computes in 8 bits: weights that are only stored so need none of them."""
+
+def sessions(bundle: Bundle, threads: int) -> dict[str, Session[npt.NDArray[np.float32]]]:
+    """The encoder by what its products are computed in: fp32, and int8 where it has that graph."""
+    found: dict[str, Session[npt.NDArray[np.float32]]] = {
+        "fp32": OrtSession(bundle.files[ENCODER], "cpu", threads)
+    }
+    served = Model(bundle, "cpu", threads)
+    if served.precision == "int8":
+        found["int8"] = served.encoder.session
+    return found
 
 
-def runner(bundle: Bundle, threads: int) -> Callable[[int, int], Callable[[], object]]:
+def runner(
+    bundle: Bundle, session: Session[npt.NDArray[np.float32]]
+) -> Callable[[int, int], Callable[[], object]]:
     """(batch, length) -> a call that runs the encoder on that many sentences of that length."""
-    session = OrtSession(bundle.files[ENCODER], "cpu", threads)
     random = np.random.default_rng(1)
 
     def case(batch: int, length: int) -> Callable[[], object]:
@@ -58,9 +61,3 @@ def seconds(
                 calls += 1
             times.append(passed / calls)
     return [statistics.median(times) for times in found]
-
-
-def precision(graph: bytes | Path) -> str:
-    """What the products are computed in: int8 or fp32."""
-    model = onnx.load(graph) if isinstance(graph, Path) else onnx.load_from_string(graph)
-    return "int8" if QUANTIZED & {node.op_type for node in model.graph.node} else "fp32"

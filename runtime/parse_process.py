@@ -1,8 +1,7 @@
 """A parse process: the parent's handle to it, and what runs inside.
 
 The child is light on purpose: it loads spaCy alone, and that last of all. It answers over a pipe:
-first `Ready`, or a string that says why not; then, for each list of jobs, a list of as many parses,
-or of `Failed` where the parser failed on that one job.
+first `Ready`, or a string that says why not; then, for each list of jobs, its `Answer`.
 """
 
 import atexit
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from runtime.errors import StartupError
 
 if TYPE_CHECKING:
-    from text.parse import Parse, ParseJob, Parser
+    from text.parse import Packed, Parse, ParseJob, Parser
 
 log = logging.getLogger(__name__)
 
@@ -34,10 +33,13 @@ class ProcessDiedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
-    """The parser raised an exception on one job."""
+class Answer:
+    """What came of some jobs."""
 
-    traceback: str
+    parses: "Packed"
+    """Of those that the parser did not fail on, in order."""
+    failed: dict[int, str]
+    """By the number of the job, the traceback of the exception that the parser raised on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +87,17 @@ class ParseProcess:
             self._pipe.send(list(jobs))
         except OSError as error:
             raise ProcessDiedError(str(error)) from error
-        answers: list[Parse | Failed] = self._receive(ANSWER_SECONDS)
-        parses: list[Parse | None] = []
-        for job, answer in zip(jobs, answers, strict=True):
-            if isinstance(answer, Failed):
-                why = {"exception": answer.traceback}
-                log.error("the parser failed on a text of %d characters", len(job.text), extra=why)
-            parses.append(None if isinstance(answer, Failed) else answer)
-        return parses
+        from text.parse import unpack  # not above: the child sets its threads before
+
+        answer: Answer = self._receive(ANSWER_SECONDS)
+        for number, trace in answer.failed.items():
+            why = {"exception": trace}
+            log.error(
+                "the parser failed on a text of %d characters", len(jobs[number].text), extra=why
+            )
+        good = [job for number, job in enumerate(jobs) if number not in answer.failed]
+        parses = iter(unpack(good, answer.parses))
+        return [None if number in answer.failed else next(parses) for number in range(len(jobs))]
 
     def kill(self) -> None:
         """End it now; who waits for its answer gets ProcessDiedError. It holds nothing to lose."""
@@ -125,7 +130,7 @@ def _main(pipe: "Connection[Any, Any]", pipeline: str) -> None:
         signal.signal(number, signal.SIG_IGN)
     for variable in THREADS:  # read when numpy is loaded, which is why the import stands here
         os.environ[variable] = "1"
-    from runtime.memory import give_back, settle
+    from runtime.memory import give_back, keep, settle
     from text.errors import ParserError
     from text.parse import Parser
 
@@ -136,19 +141,26 @@ def _main(pipe: "Connection[Any, Any]", pipeline: str) -> None:
         return
     settle()
     give_back()
+    keep()
     try:
         pipe.send(Ready(parser.name, parser.fingerprint, parser.tokenizer()))
         while True:
-            pipe.send(_parse(parser, pipe.recv()))
+            pipe.send(_answer(parser, pipe.recv()))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
 
 
-def _parse(parser: "Parser", jobs: "list[ParseJob]") -> "list[Parse | Failed]":
+def _answer(parser: "Parser", jobs: "list[ParseJob]") -> Answer:
     """All at once; where that fails one by one, so that a job fails alone."""
+    from text.parse import pack
+
     try:
-        return list(parser.parse(jobs))
-    except Exception:  # noqa: BLE001  # the parent logs it
-        if len(jobs) == 1:
-            return [Failed(traceback.format_exc())]
-        return [parse for job in jobs for parse in _parse(parser, [job])]
+        return Answer(pack(parser.parse(jobs)), {})
+    except Exception:  # noqa: BLE001  # it is found again below
+        parses, failed = [], {}
+        for number, job in enumerate(jobs):
+            try:
+                parses += parser.parse([job])
+            except Exception:  # noqa: BLE001  # the parent logs it
+                failed[number] = traceback.format_exc()
+        return Answer(pack(parses), failed)

@@ -14,8 +14,10 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +29,7 @@ from runtime.errors import InferenceFailed, Unavailable
 from runtime.graphs import encoder_feeds
 from runtime.observer import Observer
 from runtime.session import CUDA, Session, SessionThreads
-from text.batch import Sentence, cheapest, collate
+from text.batch import Batch, Sentence, cheapest, collate
 from text.vocab import UNKNOWN
 
 log = logging.getLogger(__name__)
@@ -42,6 +44,8 @@ OVERHEAD = 1 / 32
 """What it takes to begin a batch, of its budget: 230 µs where a token takes 12 to 20 (int8, one core)."""
 WINDOW = 4
 """Batches planned at once: more means less padding, fewer lets new requests in sooner."""
+SOON = 0.005
+"""Seconds after which a batch that is done waits for no other of its window."""
 QUADRATIC_FROM = 16
 """Tokens up to which a quadratic encoder costs no more than a linear one."""
 
@@ -181,55 +185,80 @@ class Scheduler:
                 break
             self._observer.queue("inference", len(self._queue))
             self._free -= 1
-            task = asyncio.create_task(self._serve_all(tickets))
-            self._serving.add(task)
-            task.add_done_callback(self._served)
+            self._keep(self._serve_all(tickets)).add_done_callback(self._served)
 
-    def _served(self, task: asyncio.Task[None]) -> None:
-        self._serving.discard(task)
+    def _keep(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(coroutine)
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+        return task
+
+    def _served(self, _: asyncio.Task[None]) -> None:
         self._free += 1
         self._dispatch()
 
     async def _serve_all(self, tickets: list[Ticket[Work, Vectors]]) -> None:
+        """Encode what was taken, in one go: to hand each batch to the thread costs as much as a sentence."""
         try:
-            for encoder, groups in _by_encoder(tickets).items():
-                costs = [group[0].work.cost for group in groups]
-                for batch in cheapest(costs, encoder.budget, encoder.overhead):
-                    await self._serve(encoder, [groups[i] for i in batch])
+            planned = [
+                (encoder, [groups[i] for i in batch])
+                for encoder, groups in _by_encoder(tickets).items()
+                for batch in cheapest(
+                    [group[0].work.cost for group in groups], encoder.budget, encoder.overhead
+                )
+            ]
+            loop = asyncio.get_running_loop()
+            self._deliver(await self._threads.call(self._encode, planned, loop))
         except Exception:
             # A fault of ours. If the loop ended here, every caller would wait for ever.
             log.exception("a dispatch of %d sentences failed", len(tickets))
             for ticket in tickets:
                 ticket.call.fail(InferenceFailed("the model failed on this input"))
 
-    async def _serve(self, encoder: Encoder, groups: list[Group]) -> None:
-        """Run one batch, a row for each group of equal sentences."""
-        groups = [[ticket for ticket in group if not ticket.call.over] for group in groups]
-        groups = [group for group in groups if group]
-        if not groups:
-            return
-        calls = {ticket.call for group in groups for ticket in group}
-        batch = collate([group[0].work.sentence for group in groups])
-        feeds = encoder_feeds(encoder.card, batch)
-        try:
-            vectors, seconds = await self._threads.run(encoder.session, feeds)
-        except InferenceFailed as error:
+    def _encode(
+        self, planned: list[tuple[Encoder, list[Group]]], loop: asyncio.AbstractEventLoop
+    ) -> list["_Ran"]:
+        """In a thread: run the batches, and deliver all SOON seconds what is done; the rest is returned."""
+        done: list[_Ran] = []
+        due = time.monotonic() + SOON
+        for encoder, taken in planned:
+            wanted = [[ticket for ticket in group if not ticket.call.over] for group in taken]
+            groups = [group for group in wanted if group]
+            if not groups:
+                continue
+            if time.monotonic() > due:
+                loop.call_soon_threadsafe(self._deliver, done)
+                done, due = [], time.monotonic() + SOON
+            batch = collate([group[0].work.sentence for group in groups])
+            vectors, seconds = None, 0.0
+            with suppress(InferenceFailed):  # which is logged
+                feeds = encoder_feeds(encoder.card, batch)
+                vectors, seconds = self._threads.timed(encoder.session, feeds)
+            done.append(_Ran(encoder, groups, batch, vectors, seconds))
+        return done
+
+    def _deliver(self, done: list["_Ran"]) -> None:
+        """Give the sentences of each batch, a row for each group of equal ones, what came of it."""
+        for ran in done:
+            name = ran.encoder.card.name
+            calls = {ticket.call for group in ran.groups for ticket in group}
+            if ran.vectors is None or len(ran.vectors) != len(ran.groups):
+                for call in calls:
+                    call.fail(InferenceFailed("the model failed on this input"))
+                self._keep(self._probe(ran.encoder))
+                continue
+            self.failures.pop(name, None)
             for call in calls:
-                call.fail(InferenceFailed(str(error)))
-            await self._probe(encoder)
-            return
-        self.failures.pop(encoder.card.name, None)
-        for call in calls:
-            call.seconds += seconds
-        finite: npt.NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(vectors), axis=1)
-        for group, vector, usable in zip(groups, vectors, finite, strict=True):
-            for ticket in group:
-                if usable:
-                    ticket.call.put(ticket.row, vector)
-                else:
-                    ticket.call.fail(InferenceFailed("the model gave NaN or infinity"))
-        tokens = int(batch.lengths.sum())
-        self._observer.batch(encoder.card.name, len(groups), tokens, batch.padding)
+                call.seconds += ran.seconds
+            finite: npt.NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(ran.vectors), axis=1)
+            for group, vector, usable in zip(ran.groups, ran.vectors, finite, strict=True):
+                for ticket in group:
+                    if usable:
+                        ticket.call.put(ticket.row, vector)
+                    else:
+                        ticket.call.fail(InferenceFailed("the model gave NaN or infinity"))
+            tokens = int(ran.batch.lengths.sum())
+            self._observer.batch(name, len(ran.groups), tokens, ran.batch.padding)
 
     async def _probe(self, encoder: Encoder) -> None:
         """Run one token, and count where that fails too."""
@@ -241,6 +270,17 @@ class Scheduler:
             self.failures[name] = self.failures.get(name, 0) + 1
         else:
             self.failures.pop(name, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """A batch that a session has run."""
+
+    encoder: Encoder
+    groups: list[Group]
+    batch: Batch
+    vectors: Vectors | None  # None where the session failed
+    seconds: float
 
 
 def _by_encoder(tickets: list[Ticket[Work, Vectors]]) -> dict[Encoder, list[Group]]:

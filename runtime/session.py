@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
@@ -109,27 +109,31 @@ class SessionThreads:
         self, session: Session[T], feeds: Mapping[str, npt.NDArray[Any]]
     ) -> tuple[T, float]:
         """The session's output and the seconds it took. Raises InferenceFailed, Unavailable."""
+        return await self.call(self.timed, session, feeds)
+
+    async def call(self, function: Callable[..., T], *arguments: Any) -> T:
+        """What the function gives, called in a thread. Raises Unavailable, and what it raises."""
         if self._stopped:
             raise Unavailable("the service is shutting down")
         loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._executor, function, *arguments)
+
+    def timed(self, session: Session[T], feeds: Mapping[str, npt.NDArray[Any]]) -> tuple[T, float]:
+        """As `run`, for what runs in a thread already."""
+        thread = threading.get_ident()
+        self._since[thread] = started = time.monotonic()
         try:
-            return await loop.run_in_executor(self._executor, self._timed, session, feeds)
+            return session.run(feeds), time.monotonic() - started
         except Exception as error:  # ONNX Runtime's errors have no narrower common class
             log.exception("a model failed on %s", {name: a.shape for name, a in feeds.items()})
             raise InferenceFailed("the model failed on this input") from error
+        finally:
+            del self._since[thread]
 
     async def stop(self) -> None:
         """Take no more, wait for what was taken unless it is stuck, and end the threads."""
         self._stopped = True
         await asyncio.to_thread(self._executor.shutdown, wait=not self.stuck)
-
-    def _timed(self, session: Session[T], feeds: Mapping[str, npt.NDArray[Any]]) -> tuple[T, float]:
-        thread = threading.get_ident()
-        self._since[thread] = started = time.monotonic()
-        try:
-            return session.run(feeds), time.monotonic() - started
-        finally:
-            del self._since[thread]
 
 
 def _be_nice(niceness: int) -> None:

@@ -39,8 +39,8 @@ class Vocab:
 
     def ids(self, tokens: Sequence[str]) -> npt.NDArray[np.int64]:
         """(L,) ids, `UNKNOWN` where a word is not held. A literal "<pad>" is unknown too."""
-        found = (self._ids.get(token.lower(), UNKNOWN) for token in tokens)
-        return np.fromiter((i or UNKNOWN for i in found), np.int64, len(tokens))
+        find = self._ids.get
+        return np.array([find(token.lower(), UNKNOWN) or UNKNOWN for token in tokens], np.int64)
 
     def sentence(self, tokens: Sequence[str], heads: npt.NDArray[np.int64]) -> Sentence:
         return Sentence(self.ids(tokens), heads)

@@ -12,7 +12,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from tests.builders import BuiltParser
-from text.parse import Parse, ParseJob, Parser, Tokens
+from text.parse import Parse, ParseJob, Parser, Tokens, pack, unpack
 from text.reading import LONGEST_RUN, WINDOW
 from text.structure import check_heads
 
@@ -251,3 +251,16 @@ def test_a_text_that_cannot_be_read_does_not_harm_the_next(parser: Parser) -> No
     after = read(parser, "Two kids wash their hands.")
     assert after.tokens == before.tokens
     np.testing.assert_array_equal(after.heads, before.heads)
+
+
+@settings(deadline=None)
+@given(st.lists(texts, max_size=6))
+def test_parses_between_processes_stay_what_they_are(parser: Parser, several: list[str]) -> None:
+    jobs = [ParseJob(text, 5, tree=len(text) % 2 == 0) for text in several]
+    parses = parser.parse(jobs)
+    for parse, again in zip(parses, unpack(jobs, pack(parses)), strict=True):
+        assert (again.text, again.tokens, again.deps) == (parse.text, parse.tokens, parse.deps)
+        assert again.cut == parse.cut
+        for name in ("starts", "stops", "heads"):
+            assert getattr(again, name).tolist() == getattr(parse, name).tolist()
+            assert getattr(again, name).base is None
