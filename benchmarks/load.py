@@ -1,4 +1,4 @@
-"""The service over HTTP: closed loops of single sentences and of batches, then an open loop.
+"""The service over HTTP: an open loop, then closed loops of single sentences and of batches.
 
     python -m benchmarks.load [--url URL] [--model disan-sst5] [--quick]
 
@@ -44,7 +44,7 @@ def main(
     concurrency: Annotated[list[int], typer.Option()] = list(CONCURRENCY),  # noqa: B006
     batch: Annotated[list[int], typer.Option(help="Sentences in a request.")] = list(BATCHES),  # noqa: B006
     seconds: Annotated[float, typer.Option(help="Of each measurement.")] = 5,
-    rounds: Annotated[int, typer.Option(help="Of saturation and open loop in turn.")] = 3,
+    rounds: Annotated[int, typer.Option(help="Of saturation and open loop in turn.")] = 5,
     quick: Annotated[bool, typer.Option(help="One round of a second each: a trial.")] = False,
     bundles: Annotated[Path, typer.Option(help="Folder of the bundles.")] = Path("bundles"),
     data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = DATA,
@@ -59,12 +59,12 @@ def main(
         place = server.url if server else str(url)
         closed, opened = [], []
         for name in model:
+            opened.append(_open(place, name, texts, seconds, rounds))
+            typer.echo(_line(opened[-1]))
             for size in batch:
                 for row in _closed(place, server, name, texts, size, concurrency, seconds):
                     typer.echo(_line(row))
                     closed.append(row)
-            opened.append(_open(place, name, texts, seconds, rounds))
-            typer.echo(_line(opened[-1]))
     if not url:
         tail = max(row["p99 / p50"] for row in opened)
         records.write(
