@@ -14,11 +14,14 @@ from runtime.session import OrtSession, Session
 from text.batch import Sentence, collate
 
 
+def plain(bundle: Bundle, threads: int) -> OrtSession:
+    """The encoder in float32."""
+    return OrtSession(bundle.files[ENCODER], "cpu", threads)
+
+
 def sessions(bundle: Bundle, threads: int) -> dict[str, Session[npt.NDArray[np.float32]]]:
     """The encoder by what its products are computed in: fp32, and int8 where it has that graph."""
-    found: dict[str, Session[npt.NDArray[np.float32]]] = {
-        "fp32": OrtSession(bundle.files[ENCODER], "cpu", threads)
-    }
+    found: dict[str, Session[npt.NDArray[np.float32]]] = {"fp32": plain(bundle, threads)}
     served = Model(bundle, "cpu", threads)
     if served.precision == "int8":
         found["int8"] = served.encoder.session

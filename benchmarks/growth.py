@@ -14,7 +14,7 @@ import typer
 
 from benchmarks import records
 from benchmarks.closed_loop import Closed
-from benchmarks.graphs import runner, seconds, sessions
+from benchmarks.graphs import plain, runner, seconds
 from benchmarks.operations import count
 from benchmarks.processes import bundles, heedful, shipped
 from benchmarks.texts import DATA, sentences
@@ -76,7 +76,7 @@ def _shown(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 def _lengths(folder: Path, rounds: int) -> list[dict[str, Any]]:
     bundle = read(folder)
     encoder, config = bundle.card.encoder, bundle.card.encoder.config
-    module, case = build(encoder.name, config), runner(bundle, sessions(bundle, 1)["fp32"])
+    module, case = build(encoder.name, config), runner(bundle, plain(bundle, 1))
     dim = config["dim"]
     assert isinstance(dim, int), "every card names the size of a word vector"
     operations = [count(module, length, dim) for length in LENGTHS]
@@ -99,7 +99,7 @@ def _lengths(folder: Path, rounds: int) -> list[dict[str, Any]]:
 
 def _batches(folder: Path, rounds: int) -> dict[str, Any]:
     bundle = read(folder)
-    case = runner(bundle, sessions(bundle, 1)["fp32"])
+    case = runner(bundle, plain(bundle, 1))
     cases = [case(batch, LENGTHS[0]) for batch in BATCHES]
     times = seconds(cases, rounds, 0.2, time.process_time)
     cells = {f"batch {b}": 1e6 * t / b for b, t in zip(BATCHES, times, strict=True)}

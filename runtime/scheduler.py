@@ -14,7 +14,7 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -212,8 +212,7 @@ class Scheduler:
         except Exception:
             # A fault of ours. If the loop ended here, every caller would wait for ever.
             log.exception("a dispatch of %d sentences failed", len(tickets))
-            for ticket in tickets:
-                ticket.call.fail(InferenceFailed("the model failed on this input"))
+            _fail(tickets)
 
     def _encode(
         self, planned: list[tuple[Encoder, list[Group]]], loop: asyncio.AbstractEventLoop
@@ -238,27 +237,34 @@ class Scheduler:
         return done
 
     def _deliver(self, done: list["_Ran"]) -> None:
-        """Give the sentences of each batch, a row for each group of equal ones, what came of it."""
+        """Give the sentences of each batch what came of it."""
         for ran in done:
-            name = ran.encoder.card.name
-            calls = {ticket.call for group in ran.groups for ticket in group}
-            if ran.vectors is None or len(ran.vectors) != len(ran.groups):
-                for call in calls:
-                    call.fail(InferenceFailed("the model failed on this input"))
-                self._keep(self._probe(ran.encoder))
-                continue
-            self.failures.pop(name, None)
-            for call in calls:
-                call.seconds += ran.seconds
-            finite: npt.NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(ran.vectors), axis=1)
-            for group, vector, usable in zip(ran.groups, ran.vectors, finite, strict=True):
-                for ticket in group:
-                    if usable:
-                        ticket.call.put(ticket.row, vector)
-                    else:
-                        ticket.call.fail(InferenceFailed("the model gave NaN or infinity"))
-            tokens = int(ran.batch.lengths.sum())
-            self._observer.batch(name, len(ran.groups), tokens, ran.batch.padding)
+            try:
+                self._give(ran)
+            except Exception:
+                # A fault of ours, or of the graph. If it ended here, callers would wait for ever.
+                log.exception("a batch of %d sentences is lost", len(ran.groups))
+                _fail(ticket for group in ran.groups for ticket in group)
+
+    def _give(self, ran: "_Ran") -> None:
+        """A row for each group of equal sentences."""
+        name = ran.encoder.card.name
+        if ran.vectors is None:
+            _fail(ticket for group in ran.groups for ticket in group)
+            self._keep(self._probe(ran.encoder))
+            return
+        self.failures.pop(name, None)
+        for call in {ticket.call for group in ran.groups for ticket in group}:
+            call.seconds += ran.seconds
+        finite: npt.NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(ran.vectors), axis=1)
+        for group, vector, usable in zip(ran.groups, ran.vectors, finite, strict=True):
+            for ticket in group:
+                if usable:
+                    ticket.call.put(ticket.row, vector)
+                else:
+                    ticket.call.fail(InferenceFailed("the model gave NaN or infinity"))
+        tokens = int(ran.batch.lengths.sum())
+        self._observer.batch(name, len(ran.groups), tokens, ran.batch.padding)
 
     async def _probe(self, encoder: Encoder) -> None:
         """Run one token, and count where that fails too."""
@@ -281,6 +287,11 @@ class _Ran:
     batch: Batch
     vectors: Vectors | None  # None where the session failed
     seconds: float
+
+
+def _fail(tickets: Iterable[Ticket[Work, Vectors]]) -> None:
+    for ticket in tickets:
+        ticket.call.fail(InferenceFailed("the model failed on this input"))
 
 
 def _by_encoder(tickets: list[Ticket[Work, Vectors]]) -> dict[Encoder, list[Group]]:

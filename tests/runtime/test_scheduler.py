@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from runtime.card import Card
 from runtime.errors import InferenceFailed, Unavailable
 from runtime.observer import NoObserver
-from runtime.scheduler import BUDGET, CUDA_BUDGET, WINDOW, Encoder, Scheduler
+from runtime.scheduler import BUDGET, CUDA_BUDGET, SOON, WINDOW, Encoder, Scheduler
 from runtime.session import CPU, CUDA, SessionThreads
 from text.batch import Sentence
 
@@ -227,6 +228,25 @@ async def test_a_session_that_gives_too_few_rows_leaves_nobody_waiting() -> None
             await scheduler.encode(encoder(Short()), [sentence(20), sentence(21)])
         answer = await scheduler.encode(encoder(HeldSession()), [sentence(20)])
         assert answer.vectors.tolist() == [[20, 1]]
+
+
+async def test_nor_does_one_whose_batch_is_delivered_before_its_window_ends() -> None:
+    class Late(HeldSession):
+        def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
+            time.sleep(2 * SOON)
+            rows = super().run(feeds)
+            return rows[1:] if feeds["ids"].shape[1] == 1 else rows
+
+    async with started() as scheduler:
+        used = encoder(Late())
+        short, long = await asyncio.gather(
+            scheduler.encode(used, [sentence(20), sentence(21)]),
+            scheduler.encode(used, [sentence(*[40] * BUDGET)]),
+            return_exceptions=True,
+        )
+    assert isinstance(short, InferenceFailed)
+    assert not isinstance(long, BaseException)
+    assert long.vectors.tolist() == [[40 * BUDGET, BUDGET]]
 
 
 async def test_a_cancelled_call_is_not_run_and_waits_no_more() -> None:
