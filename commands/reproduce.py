@@ -1,5 +1,9 @@
-"""reproduce: every run of a table that has no record yet, trained, exported, served and measured."""
+"""reproduce: every run of a table that has no record of its configuration, trained, exported, served and measured.
 
+A run that another table has too is not run twice: its record is taken over.
+"""
+
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +17,6 @@ from training.config import RunConfig
 from training.evaluate import measure
 from training.files import write_json
 from training.loop import Paths, train
-from training.tables import RowConfig
 
 
 def reproduce(
@@ -27,16 +30,16 @@ def reproduce(
     for row in wanted.rows:
         for name, config in row.runs(wanted.seeds).items():
             record = results / "runs" / table / f"{name}.json"
-            if record.exists():
+            if record.exists() and tables.is_of(json.loads(record.read_text("utf-8")), config):
                 continue
             console.print(f"{table}: {name}")
             paths = Paths(folder / table / name, data, parser, Path(".cache/parses"), row.config)
-            found = _run(row, config, paths, console)
+            found = tables.measured(results, config) or _run(config, paths, console)
             record.parent.mkdir(parents=True, exist_ok=True)
-            write_json(record, found)
+            write_json(record, {**found, "row": row.name})
 
 
-def _run(row: RowConfig, config: RunConfig, paths: Paths, console: Console) -> dict[str, Any]:
+def _run(config: RunConfig, paths: Paths, console: Console) -> dict[str, Any]:
     resume = (paths.run / checkpoint.LAST).exists()
     trained = train(config, paths, resume=resume, console=console)
     bundle = paths.run / f"{config.encoder.name}-{trained['task'].replace(':', '-')}"
@@ -44,7 +47,6 @@ def _run(row: RowConfig, config: RunConfig, paths: Paths, console: Console) -> d
     with server(str(bundle), url="", parser=paths.parser) as predictor:
         scores = measure(tasks.get(config.task), "test", paths.data, predictor)
     return {
-        "row": row.name,
         "config": config.model_dump(mode="json"),
         "parameters": card.encoder.parameters,
         "epochs": trained["epochs"],

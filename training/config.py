@@ -76,7 +76,8 @@ class OptimiserConfig(Section):
     """Of the layers' products while training (torch.autocast): processors with AMX multiply bfloat16 ten
     times as fast. The weights, dev and the exported graphs are float32 in either case."""
     average: float = Field(default=0.0, ge=0, lt=1)
-    """Decay of the moving average of the weights that dev and export see; 0: the weights themselves."""
+    """Decay of the moving average of the weights that dev and export see; 0: the weights themselves.
+    The first updates decay faster, so that the weights a run began with are soon forgotten."""
 
 
 class DistillationConfig(Section):
@@ -107,6 +108,8 @@ class RunConfig(Section):
     teacher: TeacherConfig | None = None
     alpha: float = 1.0
     max_tokens: int = Field(default=256, gt=0)
+    train_rows: int | None = Field(default=None, gt=0)
+    """Train on so many examples, drawn at random, the same ones for every seed; all where unset."""
     epochs: int = Field(default=10, gt=0)
     patience: int = Field(default=3, gt=0)
     """Epochs without a better dev score after which training stops."""

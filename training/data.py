@@ -4,9 +4,9 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from itertools import pairwise
+from itertools import compress, pairwise
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Self
@@ -20,11 +20,12 @@ from text.parse import ParseJob, Parser
 from text.pieces import Lexicon, Pieces
 from text.vocab import Vocab
 from training.files import write_arrays
-from training.tasks.base import Example
+from training.tasks.base import Example, Source
 
 Ints = npt.NDArray[np.int64]
 CHUNK = 512
 """Texts a parse process takes at once."""
+DRAW_SEED = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,24 @@ def vocabulary(
         or (known and background_min_count is not None and background[word] >= background_min_count)
     ]
     return Vocab(sorted(kept, key=lambda word: (-counts[word], -background[word], word)))
+
+
+def drawn(
+    parts: list[tuple[Source, list[Example]]], rows: int | None
+) -> list[tuple[Source, list[Example]]]:
+    """So many of all parts' examples, drawn at random in the same way each time; all for None or too few."""
+    total = sum(len(examples) for _, examples in parts)
+    if rows is None or rows >= total:
+        return parts
+    chosen = np.zeros(total, np.bool_)
+    chosen[np.random.default_rng(DRAW_SEED).permutation(total)[:rows]] = True
+    kept, start = [], 0
+    for source, examples in parts:
+        mask = chosen[start : start + len(examples)].tolist()
+        start += len(examples)
+        note = f"{source.note}; drawn at random from {len(examples):,}"
+        kept.append((replace(source, note=note), list(compress(examples, mask))))
+    return kept
 
 
 def labels(examples: Sequence[Example]) -> npt.NDArray[np.float64]:

@@ -26,7 +26,7 @@ from text.pieces import Lexicon
 from training import checkpoint, transformer, vectors, word2vec
 from training.checkpoint import Progress
 from training.config import OptimiserConfig, RunConfig
-from training.data import Examples, Ints, Parsed, parse, vocabulary
+from training.data import Examples, Ints, Parsed, drawn, parse, vocabulary
 from training.errors import ConfigError
 from training.files import write_json, write_whole
 from training.metrics import dev_metric
@@ -79,7 +79,7 @@ def train(
     if state and RunConfig.model_validate(state["config"]) != config:
         raise ConfigError(f"{paths.run} was begun with another configuration: name another --run")
 
-    parts = [(source, source.read(paths.data)) for source in task.train]
+    parts = drawn([(source, source.read(paths.data)) for source in task.train], config.train_rows)
     goal = objective(
         task.kind, config, classes=len(task.labels), pipeline=paths.parser, cache=paths.cache
     )
@@ -285,8 +285,12 @@ def _schedule(optimiser: torch.optim.Optimizer, config: OptimiserConfig, steps: 
     return LambdaLR(optimiser, factor)
 
 
-def _average(model: Model, decay: float) -> AveragedModel | None:
-    return AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay)) if decay else None
+def _average(model: nn.Module, decay: float) -> AveragedModel | None:
+    def update(averaged: Any, current: Any, count: Tensor) -> None:
+        now = min(decay, (1 + float(count)) / (10 + float(count)))
+        get_ema_multi_avg_fn(now)(averaged, current, count)
+
+    return AveragedModel(model, multi_avg_fn=update) if decay else None
 
 
 def _keep(path: Path, parts: Mapping[str, Stateful], progress: Progress, config: RunConfig) -> None:

@@ -51,13 +51,16 @@ class TableConfig(Section):
     full: str | None = None
     """The row of the whole model, which the others take parts from."""
     seeds: tuple[int, ...]
+    set: dict[str, Any] = Field(default_factory=dict)
+    set: dict[str, Any] = Field(default_factory=dict)
+    """Fields of every row, which a row's own `set` goes before."""
     rows: tuple[RowConfig, ...]
 
 
 def read(path: Path) -> TableConfig:
     """Raises ConfigError."""
     try:
-        return TableConfig.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        table = TableConfig.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError as error:
         known = ", ".join(sorted(file.stem for file in path.parent.glob("*.toml")))
         raise ConfigError(f"no table {path.stem}: known are {known or 'none'}") from error
@@ -67,6 +70,20 @@ def read(path: Path) -> TableConfig:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
         raise ConfigError(f"{path}: {field}: {first['msg']}") from error
+    rows = (row.model_copy(update={"set": _merged(table.set, row.set)}) for row in table.rows)
+    return table.model_copy(update={"rows": tuple(rows)})
+
+
+def measured(results: Path, config: RunConfig) -> Any | None:
+    """The record of such a run in any table; None where there is none."""
+    files = sorted(results.glob("runs/*/*.json"))
+    found = (json.loads(file.read_text(encoding="utf-8")) for file in files)
+    return next((record for record in found if is_of(record, config)), None)
+
+
+def is_of(record: Mapping[str, Any], config: RunConfig) -> bool:
+    """Whether the record is that of such a run; a field that came later has its default there."""
+    return RunConfig.model_validate(record["config"]) == config
 
 
 def records(results: Path, table: str, row: RowConfig, seeds: tuple[int, ...]) -> list[Any]:

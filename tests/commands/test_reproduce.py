@@ -9,6 +9,7 @@ from rich.console import Console
 
 from commands.reproduce import reproduce
 from tests.builders import BuiltParser
+from training import tables
 
 CONFIG = """
 task = "trec"
@@ -28,14 +29,20 @@ batch = 8
 TABLE = """
 title = "Toys"
 seeds = [1]
+set = {{ epochs = 3 }}
 rows = [
-    {{ name = "Kept", config = "{kept}" }},
-    {{ name = "Trained", config = "{trained}", set = {{ epochs = 2 }} }},
+    {{ name = "Kept", config = "{config}" }},
+    {{ name = "Trained", config = "{config}", set = {{ epochs = 2 }} }},
 ]
+"""
+OTHERS = """
+title = "Others"
+seeds = [1]
+rows = [{{ name = "Again", config = "{config}", set = {{ epochs = 2 }} }}]
 """
 
 
-def test_only_what_has_no_record_is_trained(
+def test_what_has_no_record_of_its_configuration_is_trained_once(
     tmp_path: Path, pipeline: BuiltParser, glove: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # for .cache
@@ -48,20 +55,21 @@ def test_only_what_has_no_record_is_trained(
     config.write_text(CONFIG.format(epochs=50, glove=glove))
     results = tmp_path / "results"
     (results / "tables").mkdir(parents=True)
-    (results / "tables" / "toys.toml").write_text(TABLE.format(kept=config, trained=config))
+    (results / "tables" / "toys.toml").write_text(TABLE.format(config=config))
+    (results / "tables" / "others.toml").write_text(OTHERS.format(config=config))
     kept = results / "runs" / "toys" / "kept-seed1.json"
     kept.parent.mkdir(parents=True)
-    kept.write_text("{}")
+    (run,) = tables.read(results / "tables" / "toys.toml").rows[0].runs((1,)).values()
+    kept.write_text(json.dumps({"config": run.model_dump(mode="json"), "scores": []}))
+    (kept.parent / "trained-seed1.json").write_text(kept.read_text())  # of another configuration
 
-    def run() -> None:
+    def run_table(name: str) -> None:
         quiet = Console(file=io.StringIO())
         folder = tmp_path / "runs"
-        reproduce(
-            "toys", results, folder, data=tmp_path, parser=str(pipeline.folder), console=quiet
-        )
+        reproduce(name, results, folder, data=tmp_path, parser=str(pipeline.folder), console=quiet)
 
-    run()
-    assert kept.read_text() == "{}"
+    run_table("toys")
+    assert json.loads(kept.read_text())["scores"] == []
     record = json.loads((kept.parent / "trained-seed1.json").read_text())
     assert record["config"]["epochs"] == 2
     assert record["parameters"] == 0
@@ -70,5 +78,10 @@ def test_only_what_has_no_record_is_trained(
     assert 0 <= score["value"] <= 1
     assert [path.name for path in (tmp_path / "runs" / "toys").iterdir()] == ["trained-seed1"]
     written = (kept.parent / "trained-seed1.json").stat().st_mtime_ns
-    run()
+    run_table("toys")
     assert (kept.parent / "trained-seed1.json").stat().st_mtime_ns == written
+
+    run_table("others")
+    again = json.loads((results / "runs" / "others" / "again-seed1.json").read_text())
+    assert again == {**record, "row": "Again"}
+    assert not (tmp_path / "runs" / "others").exists()

@@ -9,8 +9,8 @@ import pytest
 from tests.builders import BuiltParser
 from text.parse import ParseJob, Parser
 from text.vocab import Vocab
-from training.data import CHUNK, Examples, Parsed, parse, vocabulary
-from training.tasks.base import Example
+from training.data import CHUNK, Examples, Parsed, drawn, parse, vocabulary
+from training.tasks.base import Example, Source
 
 TEXTS = [
     "Two kids wash their hands.",
@@ -81,6 +81,20 @@ def test_vocabulary() -> None:
     assert vocabulary(counts, background, has_vector, min_count=1, background_min_count=None).words[
         2:
     ] == ("zzz", "movie", "yyy")
+
+
+def test_examples_are_drawn_alike_each_time_and_their_sources_say_so() -> None:
+    sources = [Source(name, "none", "whole", lambda data: []) for name in ("first", "second")]
+    rows = [[Example((f"{name}{i}",), i) for i in range(50)] for name in "ab"]
+    parts = list(zip(sources, rows, strict=True))
+    taken = drawn(parts, 30)
+    assert sum(len(examples) for _, examples in taken) == 30
+    assert all(0 < len(examples) < 30 for _, examples in taken)
+    assert all(one in whole for (_, some), whole in zip(taken, rows, strict=True) for one in some)
+    assert [source.note for source, _ in taken] == ["whole; drawn at random from 50"] * 2
+    assert [examples for _, examples in drawn(parts, 30)] == [examples for _, examples in taken]
+    assert drawn(parts, None) is parts
+    assert drawn(parts, 100) is parts
 
 
 def test_batches_hold_every_example_once(pipeline: BuiltParser, cache: Path) -> None:

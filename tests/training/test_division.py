@@ -49,7 +49,7 @@ def test_held_out_is_dev_and_the_rest_is_train() -> None:
 
 def test_ten_folds_are_tested_on_once_each() -> None:
     rows = [Example((str(i),), i % 2) for i in range(103)]
-    whole, *folds = ten_folds("toy", ("a", "b"), "none", "whole", lambda data: rows)
+    whole, *folds = ten_folds("toy", ("a", "b"), "none", "whole", lambda data: rows, background=())
     assert [task.name for task in folds] == [f"toy:{fold}" for fold in range(FOLDS)]
     tested = [one for task in folds for one in task.test.read(Path())]
     assert Counter(tested) == Counter(rows)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from rich.console import Console
+from torch import nn
 
 from tests.builders import BuiltParser
 from training import checkpoint, data, loop
@@ -56,6 +57,26 @@ def test_a_resumed_run_is_the_unbroken_run(
     for part in ("model", "average"):
         for name, value in whole[part].items():
             assert torch.equal(value, resumed[part][name]), name
+
+
+def test_the_average_soon_forgets_where_it_began() -> None:
+    """A decay of .999 alone would still be at 1 - .999 ** 20 = 2 % of the way after 20 updates."""
+    model = nn.Linear(1, 1, bias=False)
+    nn.init.zeros_(model.weight)
+    average = loop._average(model, 0.999)
+    assert average is not None
+    average.update_parameters(model)
+    nn.init.ones_(model.weight)
+    for _ in range(20):
+        average.update_parameters(model)
+    assert average.module.weight.item() > 0.9
+    average = loop._average(model, 0.5)  # which is below what the first updates may have
+    assert average is not None
+    average.update_parameters(model)
+    nn.init.zeros_(model.weight)
+    for _ in range(20):
+        average.update_parameters(model)
+    assert 0 <= average.module.weight.item() < 1e-4
 
 
 def test_learns_in_bfloat16_too(config: RunConfig, paths: Paths) -> None:

@@ -57,6 +57,14 @@ def test_a_row_replaces_fields_of_its_configuration(results: Path) -> None:
     assert run.optimiser == first.optimiser
 
 
+def test_a_table_replaces_fields_of_every_row(results: Path) -> None:
+    file = results / "tables" / "toys.toml"
+    file.write_text(TABLE.replace("[[rows]]", "set = { alpha = 2.0, epochs = 7 }\n\n[[rows]]", 1))
+    runs = [row.runs((1,)) for row in tables.read(file).rows]
+    found = [(run.alpha, run.epochs) for one in runs for run in one.values()]
+    assert found == [(2.0, 7), (0.5, 7)]
+
+
 def test_a_row_of_ten_folds() -> None:
     row = RowConfig(name="CR", config=Path("configs/ms-san-cr.toml"), folds=True)
     runs = row.runs((1,))
@@ -71,8 +79,10 @@ def test_a_table_of_ours_names_configurations_and_tasks(file: Path) -> None:
     names = [name for row in table.rows for name in row.runs(table.seeds)]
     assert len(names) == len(set(names))
     for row in table.rows:
-        for run in row.runs(table.seeds).values():
+        for name, run in row.runs(table.seeds).items():
             tasks.get(run.task)
+            if (record := RESULTS / "runs" / file.stem / f"{name}.json").exists():
+                assert tables.is_of(json.loads(record.read_text()), run), f"{record}: reproduce it"
 
 
 def test_an_unknown_table_names_the_known_ones(results: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from training.tasks.base import Example
 from training.tasks.division import ten_folds
 from training.tasks.labelled import UNSTATED
-from training.tasks.senteval import by_label
+from training.tasks.senteval import BACKGROUND, by_label
 
 FILES = {"negative": "CR/custrev.neg", "positive": "CR/custrev.pos"}
 NOTE = "whole; 6 sentences stand there twice"
@@ -19,4 +19,4 @@ def read(data: Path) -> list[Example]:
     return by_label(data, "cr", FILES, "utf-8")
 
 
-TASKS = ten_folds("cr", tuple(FILES), UNSTATED, NOTE, read)
+TASKS = ten_folds("cr", tuple(FILES), UNSTATED, NOTE, read, background=BACKGROUND)

@@ -1,6 +1,7 @@
 """Seeded divisions of a dataset: a dev split where there is none, and ten folds where there is no test split."""
 
 from collections.abc import Hashable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +64,7 @@ def divided(
     note: str,
     read: Reader,
     *,
+    background: tuple[Source, ...] = (),
     fold: int = 0,
 ) -> Task:
     """A dataset without splits in ten parts: `fold` is the test split, the next dev, the other eight train."""
@@ -85,14 +87,22 @@ def divided(
         train=(source(*train),),
         dev=source(dev),
         test=source(fold),
+        background=background,
     )
 
 
 def ten_folds(
-    name: str, labels: tuple[str, ...], licence: str, note: str, read: Reader
+    name: str,
+    labels: tuple[str, ...],
+    licence: str,
+    note: str,
+    read: Reader,
+    *,
+    background: tuple[Source, ...],
 ) -> tuple[Task, ...]:
     """The dataset `divided`, and ten-fold cross-validation of it as the tasks `name:0` .. `name:9`."""
+    make = partial(divided, background=background)
     folds = (
-        divided(f"{name}:{fold}", labels, licence, note, read, fold=fold) for fold in range(FOLDS)
+        make(f"{name}:{fold}", labels, licence, note, read, fold=fold) for fold in range(FOLDS)
     )
-    return (divided(name, labels, licence, note, read), *folds)
+    return (make(name, labels, licence, note, read), *folds)

@@ -8,7 +8,7 @@ from pathlib import Path
 from training.tasks.base import Example
 from training.tasks.division import ten_folds
 from training.tasks.labelled import UNSTATED
-from training.tasks.senteval import by_label
+from training.tasks.senteval import BACKGROUND, by_label
 
 FILES = {"negative": "MPQA/mpqa.neg", "positive": "MPQA/mpqa.pos"}
 NOTE = "whole; 2,363 of 10,603 phrases repeat another, across the folds too, as in the papers"
@@ -19,4 +19,4 @@ def read(data: Path) -> list[Example]:
     return by_label(data, "mpqa", FILES, "utf-8")
 
 
-TASKS = ten_folds("mpqa", tuple(FILES), UNSTATED, NOTE, read)
+TASKS = ten_folds("mpqa", tuple(FILES), UNSTATED, NOTE, read, background=BACKGROUND)

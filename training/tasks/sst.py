@@ -90,6 +90,9 @@ def _unlabelled(name: str) -> Source:
     return Source(name, LICENCE, "vocabulary only", read)
 
 
+REVIEWS = _unlabelled("imdb/train")
+
+
 def _task(name: str, labels: tuple[str, ...], classes: Callable[[int], int | None]) -> Task:
     return Task(
         name=name,
@@ -98,7 +101,7 @@ def _task(name: str, labels: tuple[str, ...], classes: Callable[[int], int | Non
         train=(Source("sst", LICENCE, "every node of the train trees", _phrases(classes)),),
         dev=Source("sst", LICENCE, "whole sentences", sentences("dev", classes)),
         test=Source("sst", LICENCE, "whole sentences", sentences("test", classes)),
-        background=(_unlabelled("imdb/train"),),
+        background=(REVIEWS,),
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from training.tasks.base import Example
 from training.tasks.division import ten_folds
 from training.tasks.labelled import UNSTATED
-from training.tasks.senteval import by_label
+from training.tasks.senteval import BACKGROUND, by_label
 
 OFFICIAL = {"objective": "plot.tok.gt9.5000", "subjective": "quote.tok.gt9.5000"}
 SENTEVAL = {"objective": "SUBJ/subj.objective", "subjective": "SUBJ/subj.subjective"}
@@ -21,4 +21,4 @@ def read(data: Path) -> list[Example]:
     return by_label(data, "subj", OFFICIAL if official else SENTEVAL, "cp1252")
 
 
-TASKS = ten_folds("subj", tuple(OFFICIAL), UNSTATED, "whole", read)
+TASKS = ten_folds("subj", tuple(OFFICIAL), UNSTATED, "whole", read, background=BACKGROUND)
