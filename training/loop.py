@@ -35,6 +35,7 @@ from training.objectives import Objective, dev_score, objective
 from training.tasks import get as get_task
 from training.tasks.base import Example, Source, Task
 
+Tensors = tuple[Tensor, ...] | list[Tensor]
 AVERAGE_EVERY = 4
 """Steps between two updates of the moving average: the table of word vectors makes each one dear."""
 
@@ -286,7 +287,7 @@ def _schedule(optimiser: torch.optim.Optimizer, config: OptimiserConfig, steps: 
 
 
 def _average(model: nn.Module, decay: float) -> AveragedModel | None:
-    def update(averaged: Any, current: Any, count: Tensor) -> None:
+    def update(averaged: Tensors, current: Tensors, count: Tensor | int) -> None:
         now = min(decay, (1 + float(count)) / (10 + float(count)))
         get_ema_multi_avg_fn(now)(averaged, current, count)
 

@@ -52,7 +52,6 @@ class TableConfig(Section):
     """The row of the whole model, which the others take parts from."""
     seeds: tuple[int, ...]
     set: dict[str, Any] = Field(default_factory=dict)
-    set: dict[str, Any] = Field(default_factory=dict)
     """Fields of every row, which a row's own `set` goes before."""
     rows: tuple[RowConfig, ...]
 
