@@ -79,19 +79,24 @@ class Table:
 
     @classmethod
     def bundle(cls, folder: Path) -> "Table":
-        """The word vectors of a bundle, as it stores them: int8 rows, a scale each. Raises DataError."""
-        tensors = {one.name: one for one in onnx.load(folder / GRAPH).graph.initializer}
-        try:
-            rows, scales = (
-                numpy_helper.to_array(tensors[f"embedding.{part}"]) for part in ("rows", "scales")
-            )
-        except KeyError as error:
-            raise DataError(
-                f"{folder} holds no table of word vectors: name another bundle"
-            ) from error
+        """The word vectors of a bundle, in int8 or in 4 bits (`export.quantize`). Raises DataError."""
+        parts = {
+            one.name.removeprefix("embedding."): numpy_helper.to_array(one)
+            for one in onnx.load(folder / GRAPH).graph.initializer
+            if one.name.startswith("embedding.")
+        }
+        match parts:
+            case {"rows": rows, "scales": scales}:
+                vectors = rows * scales
+            case {"rows": rows, "steps": steps, "least": least}:
+                codes = np.stack([rows % 16, rows // 16], axis=-1)  # (V, D / 2, 2)
+                blocks = codes.reshape(*steps.shape, -1).astype(np.float32)
+                vectors = (blocks * steps[..., None] + least[..., None]).reshape(len(rows), -1)
+            case _:
+                raise DataError(f"{folder} holds no table of word vectors: name another bundle")
         words = Vocab.load(folder / VOCAB).words
         own = {word: row for row, word in enumerate(words) if word not in SPECIAL}
-        return cls(rows * scales, own)
+        return cls(vectors, own)
 
 
 class MiniLM:

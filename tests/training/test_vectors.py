@@ -1,9 +1,16 @@
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+import torch
+from onnx import helper, numpy_helper
+from torch import nn
 
+from export.quantize import Int4Table, Int8Table
+from text.vocab import Vocab
 from training import vectors
+from training.checkpoint import VOCAB
 from training.errors import ConfigError, DataError, DataMissing
 
 
@@ -42,6 +49,28 @@ def test_a_bundles_own_vectors() -> None:
     found = table.look_up(["good", "great", "bad"])
     unit = found / np.linalg.norm(found, axis=1, keepdims=True)
     assert unit[0] @ unit[1] > unit[0] @ unit[2]
+
+
+@pytest.mark.parametrize("table", [Int8Table, Int4Table])
+def test_a_bundles_vectors_are_those_that_it_computes_with(
+    tmp_path: Path, table: type[nn.Module]
+) -> None:
+    stored = table(torch.randn(5, 6, generator=torch.manual_seed(0)))
+    tensors = [
+        numpy_helper.from_array(value.numpy(), f"embedding.{name}")
+        for name, value in stored.named_buffers()
+    ]
+    graph = helper.make_graph([], "encoder", [], [], tensors)
+    onnx.save(helper.make_model(graph), tmp_path / vectors.GRAPH)
+    Vocab(["good", "bad", "ugly"]).save(tmp_path / VOCAB)
+    found = vectors.source(str(tmp_path), Path()).look_up(["good", "bad", "ugly"])
+    np.testing.assert_allclose(found, stored(torch.tensor([[2, 3, 4]]))[0].numpy(), atol=1e-6)
+
+
+def test_a_bundle_without_words_is_refused(tmp_path: Path) -> None:
+    onnx.save(helper.make_model(helper.make_graph([], "encoder", [], [])), tmp_path / vectors.GRAPH)
+    with pytest.raises(DataError, match="holds no table of word vectors"):
+        vectors.source(str(tmp_path), Path())
 
 
 def test_the_commonest_words_of_a_glove_file(tmp_path: Path) -> None:
