@@ -1,0 +1,103 @@
+"""A bundle whose word table is int8 -> the same with it in 4 bits, in every graph."""
+
+from collections.abc import Mapping
+
+import onnx
+import torch
+from onnx import TensorProto, numpy_helper
+
+from export.errors import ExportError
+from export.onnx import graph
+from export.quantize import Int4Table
+from export.share import outside, share_weights, whole
+from runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, Bundle
+
+IDS = "ids"
+PREFIX = "embedding."
+"""Of the names that the table brings along: its tensors are called as in a graph exported with them."""
+
+
+def repacked(bundle: Bundle) -> dict[str, bytes]:
+    """The files of the bundle that change. Raises ExportError where no graph's word table is int8."""
+    files, old = bundle.files, bundle.files[ENCODER]
+    table = _table(onnx.load_from_string(old), bundle.card.name)
+    encoder = _with_table(onnx.load_from_string(old), table)
+    made = {ENCODER: encoder.SerializeToString(deterministic=True)}
+    if ENCODER_INT8 in files:
+        model = _with_table(_inside(files[ENCODER_INT8], old), table)
+        made[ENCODER_INT8] = outside(model, made[ENCODER], ENCODER)
+    for name, vectors in ((EXPLAIN, True), (EXPLAIN_INT8, False)):
+        if name in files:
+            model = _with_table(whole(files[name], old), table)
+            content = model.SerializeToString(deterministic=True)
+            made[name] = share_weights(content, made[ENCODER], vectors=vectors)
+    return made
+
+
+def _table(model: onnx.ModelProto, name: str) -> onnx.GraphProto:
+    """ids -> word vectors, in 4 bits."""
+    tensors = {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
+    try:
+        rows, scales = (tensors[node.input[0]] for node in _lookups(model))
+    except ValueError as error:
+        raise ExportError(f"{name}: its word table is not stored in int8") from error
+    words = Int4Table(torch.from_numpy(rows * scales))
+    example = {IDS: torch.ones(3, 5, dtype=torch.long)}
+    made = onnx.load_from_string(graph(words, example, {IDS: {0: "B", 1: "L"}}, ["words"]))
+    return onnx.compose.add_prefix_graph(made.graph, PREFIX)
+
+
+def _lookups(model: onnx.ModelProto) -> list[onnx.NodeProto]:
+    """The Gather of the rows and that of their scales; [] where the table is stored otherwise."""
+    kinds = {one.name: (one.data_type, len(one.dims)) for one in model.graph.initializer}
+    gathers = [
+        node for node in model.graph.node if node.op_type == "Gather" and node.input[1] == IDS
+    ]
+    wanted = ((TensorProto.INT8, 2), (TensorProto.FLOAT, 2))
+    return [node for kind in wanted for node in gathers if kinds.get(node.input[0]) == kind]
+
+
+def _with_table(model: onnx.ModelProto, table: onnx.GraphProto) -> onnx.ModelProto:
+    """`table` in the place of the two lookups, the Cast and the Mul of an int8 table."""
+    rows, scales = _lookups(model)
+    (cast,) = (node for node in model.graph.node if node.input[:1] == rows.output[:1])
+    (product,) = (node for node in model.graph.node if scales.output[0] in node.input)
+    named = {table.input[0].name: IDS, table.output[0].name: product.output[0]}
+    nodes = []
+    for node in model.graph.node:
+        if node == product:
+            nodes += [_renamed(one, named) for one in table.node]
+        elif node not in (rows, scales, cast):
+            nodes.append(node)
+    gone = {rows.input[0], scales.input[0]}
+    tensors = [one for one in model.graph.initializer if one.name not in gone]
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    for part in (made.graph.node, made.graph.initializer, made.graph.value_info):
+        del part[:]  # shapes of values between are inferred anew
+    made.graph.node.extend(nodes)
+    made.graph.initializer.extend([*tensors, *table.initializer])
+    onnx.checker.check_model(made, full_check=True)
+    return made
+
+
+def _renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
+    made = onnx.NodeProto()
+    made.CopyFrom(node)
+    made.input[:] = [names.get(name, name) for name in node.input]
+    made.output[:] = [names.get(name, name) for name in node.output]
+    return made
+
+
+def _inside(graph: bytes, weights: bytes) -> onnx.ModelProto:
+    """What `export.share.outside` was given: the graph with its tensors."""
+    model = onnx.load_from_string(graph)
+    for tensor in model.graph.initializer:
+        if tensor.data_location == TensorProto.EXTERNAL:
+            where = onnx.external_data_helper.ExternalDataInfo(tensor)
+            assert where.offset is not None  # `outside` gives both
+            assert where.length is not None
+            tensor.raw_data = weights[where.offset : where.offset + where.length]
+            tensor.data_location = TensorProto.DEFAULT
+            del tensor.external_data[:]
+    return model
