@@ -44,6 +44,13 @@ class TransformerConfig(Section):
     trained: Literal["whole", "layers", "nothing"] = "whole"
     """`layers`: all but the table of its pieces, half of its weights, which costs the optimiser as much
     as all the rest."""
+    frozen_layers: int = Field(default=0, ge=0)
+    """So many of its layers, the lowest, keep their weights, as what stands below them does."""
+    sentence: Literal["cls", "mean"] = "cls"
+    """What stands for the whole sentence in its place of the encoder: [CLS] (BERT), or the mean of all
+    pieces (all-MiniLM-L6-v2 and its like, which are trained to be pooled so)."""
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    """Of its states and its attention."""
     rate: float = Field(default=3e-5, gt=0)
     """Rate of its weights, which are trained already."""
 

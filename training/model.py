@@ -9,7 +9,7 @@ from models.registry import ENCODERS, build
 from models.sentence import SentenceEncoder, word_table
 from text.batch import Batch
 from training import teacher
-from training.config import RunConfig
+from training.config import RunConfig, TransformerConfig
 from training.errors import ConfigError
 from training.tasks.base import Kind
 
@@ -45,8 +45,9 @@ def make_model(config: RunConfig, kind: Kind, classes: int, words: Tensor | nn.M
     """
     encoder = build(config.encoder.name, config.encoder_keywords())
     if isinstance(words, nn.Module):
-        frozen = config.transformer is not None and config.transformer.trained == "nothing"
-        embedding: nn.Module = PieceEmbedding(words, frozen=frozen)
+        about = config.transformer or TransformerConfig()
+        frozen = about.trained == "nothing"
+        embedding: nn.Module = PieceEmbedding(words, frozen=frozen, sentence=about.sentence)
     else:
         embedding = word_table(words, frozen=config.words.frozen)
     try:

@@ -25,13 +25,27 @@ def load(config: TransformerConfig) -> tuple[nn.Module, Pieces]:
             "BertModel with its tokenizer.json"
         )
     # torch's fused attention takes as long as all the rest over sentences of 16 pieces, going back.
-    model = BertModel.from_pretrained(folder, add_pooling_layer=False, attn_implementation="eager")
+    model = BertModel.from_pretrained(
+        folder,
+        add_pooling_layer=False,
+        attn_implementation="eager",
+        hidden_dropout_prob=config.dropout,
+        attention_probs_dropout_prob=config.dropout,
+    )
     found = model.config
     if found.hidden_size != config.dim:
         raise ConfigError(
             f"transformer.dim: {config.name} has {found.hidden_size} features, not {config.dim}"
         )
+    if config.frozen_layers > found.num_hidden_layers:
+        raise ConfigError(
+            f"transformer.frozen_layers: {config.name} has {found.num_hidden_layers} layers, not "
+            f"{config.frozen_layers}"
+        )
     if config.trained == "layers":
         model.embeddings.word_embeddings.requires_grad_(False)
+    if config.frozen_layers:
+        model.embeddings.requires_grad_(False)
+        model.encoder.layer[: config.frozen_layers].requires_grad_(False)
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     return model, Pieces(tokenizer, found.max_position_embeddings)

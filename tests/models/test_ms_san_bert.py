@@ -115,6 +115,18 @@ def test_cls_is_the_second_half() -> None:
     torch.testing.assert_close(run(both, [one])[0, DIM:], hidden[0, 0], atol=1e-6, rtol=0)
 
 
+@torch.no_grad()
+def test_the_mean_of_all_pieces_in_the_place_of_cls() -> None:
+    both = model()
+    transformer = both.embedding.get_submodule("transformer")
+    both.embedding = PieceEmbedding(transformer, frozen=False, sentence="mean").eval()
+    rng = np.random.default_rng(3)
+    sentences = [sentence(rng, words) for words in (6, 1, 14)]
+    for row, (ids, _, _) in zip(run(both, sentences, rng), sentences, strict=True):
+        hidden = transformer(input_ids=torch.from_numpy(ids)[None]).last_hidden_state
+        torch.testing.assert_close(row[DIM:], hidden[0].mean(0), atol=1e-6, rtol=0)
+
+
 def test_it_is_fine_tuned_together() -> None:
     both = model().train()
     run(

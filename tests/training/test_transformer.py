@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from tests.transformer import LIMIT, tiny_folder
 from text.pieces import Pieces
@@ -45,6 +46,28 @@ def test_what_is_no_transformer_is_refused(tmp_path: Path) -> None:
         transformer.load(TransformerConfig(name=str(tmp_path)))
     with pytest.raises(ConfigError, match="has 12 features, not 384"):
         transformer.load(TransformerConfig(name=str(tiny_folder(tmp_path, DIM))))
+
+
+def test_the_lowest_layers_and_what_they_read_may_keep_their_weights(tmp_path: Path) -> None:
+    fields = {"name": str(tiny_folder(tmp_path, DIM)), "dim": DIM}
+    whole, _ = transformer.load(TransformerConfig.model_validate(fields))
+    assert all(parameter.requires_grad for parameter in whole.parameters())
+    module, _ = transformer.load(TransformerConfig.model_validate({**fields, "frozen_layers": 1}))
+    assert not any(parameter.requires_grad for parameter in module.parameters())  # it has one
+    with pytest.raises(ConfigError, match=r"transformer\.frozen_layers: .* has 1 layers, not 2"):
+        transformer.load(TransformerConfig.model_validate({**fields, "frozen_layers": 2}))
+
+
+def test_it_drops_out_what_the_configuration_says(tmp_path: Path) -> None:
+    fields = {"name": str(tiny_folder(tmp_path, DIM)), "dim": DIM}
+    for share in (0.0, 0.3):
+        module, _ = transformer.load(TransformerConfig.model_validate({**fields, "dropout": share}))
+        found = {one.p for one in module.modules() if isinstance(one, nn.Dropout)}
+        assert found == {share}
+        torch.manual_seed(0)
+        ids = torch.tensor([[2, 5, 6, 3]])
+        first, second = (module.train()(input_ids=ids).last_hidden_state for _ in range(2))
+        assert torch.equal(first, second) == (share == 0)
 
 
 def test_minilm_that_is_not_installed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
