@@ -310,11 +310,19 @@ def _restore(state: Mapping[str, Any], parts: Mapping[str, Stateful]) -> Progres
 def _commit() -> str:
     """The commit of the source that trains, "-dirty" behind it where the tree is not committed.
 
-    "" where git is not installed, or the source is not in a repository.
+    Records and pages, which runs themselves write, may differ. "" where git is not installed, or the
+    source is not in a repository.
     """
+    tree = ("--", ":/", ":!/results", ":!/docs")
+    commit = _git("describe", "--always", "--abbrev=12")
+    changed = _git("status", "--porcelain", "--untracked-files=no", *tree)
+    return f"{commit}-dirty" if changed else commit
+
+
+def _git(*arguments: str) -> str:
     try:
         git = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+            ["git", *arguments],
             cwd=Path(__file__).parent,
             capture_output=True,
             text=True,

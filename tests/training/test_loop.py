@@ -1,5 +1,7 @@
 import io
 import json
+import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +201,24 @@ def test_a_run_outside_a_repository_has_no_commit(
 ) -> None:
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "none"))
     assert loop._commit() == ""
+
+
+def test_a_changed_source_is_dirty_and_a_changed_record_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, record = tmp_path / "training" / "loop.py", tmp_path / "results" / "run.json"
+    for file in (source, record):
+        file.parent.mkdir()
+        file.write_text("before")
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "all"]):
+        subprocess.run([*git, *arguments], check=True)
+    monkeypatch.setattr(loop, "__file__", str(source))
+    record.write_text("after")
+    commit = loop._commit()
+    assert re.fullmatch(r"[0-9a-f]{12}", commit)
+    source.write_text("after")
+    assert loop._commit() == f"{commit}-dirty"
 
 
 class Ticks(torch.optim.SGD):
