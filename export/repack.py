@@ -9,7 +9,7 @@ from onnx import TensorProto, numpy_helper
 from export.errors import ExportError
 from export.onnx import graph
 from export.quantize import Int4Table
-from export.share import outside, share_weights, whole
+from export.share import inside, outside, share_weights, whole
 from runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, Bundle
 
 IDS = "ids"
@@ -24,7 +24,7 @@ def repacked(bundle: Bundle) -> dict[str, bytes]:
     encoder = _with_table(onnx.load_from_string(old), table)
     made = {ENCODER: encoder.SerializeToString(deterministic=True)}
     if ENCODER_INT8 in files:
-        model = _with_table(_inside(files[ENCODER_INT8], old), table)
+        model = _with_table(inside(files[ENCODER_INT8], old), table)
         made[ENCODER_INT8] = outside(model, made[ENCODER], ENCODER)
     for name, vectors in ((EXPLAIN, True), (EXPLAIN_INT8, False)):
         if name in files:
@@ -35,7 +35,7 @@ def repacked(bundle: Bundle) -> dict[str, bytes]:
 
 
 def _table(model: onnx.ModelProto, name: str) -> onnx.GraphProto:
-    """ids -> word vectors, in 4 bits."""
+    """ids -> word vectors, in 4 bits. Raises ExportError."""
     tensors = {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
     try:
         rows, scales = (tensors[node.input[0]] for node in _lookups(model))
@@ -87,17 +87,3 @@ def _renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
     made.input[:] = [names.get(name, name) for name in node.input]
     made.output[:] = [names.get(name, name) for name in node.output]
     return made
-
-
-def _inside(graph: bytes, weights: bytes) -> onnx.ModelProto:
-    """What `export.share.outside` was given: the graph with its tensors."""
-    model = onnx.load_from_string(graph)
-    for tensor in model.graph.initializer:
-        if tensor.data_location == TensorProto.EXTERNAL:
-            where = onnx.external_data_helper.ExternalDataInfo(tensor)
-            assert where.offset is not None  # `outside` gives both
-            assert where.length is not None
-            tensor.raw_data = weights[where.offset : where.offset + where.length]
-            tensor.data_location = TensorProto.DEFAULT
-            del tensor.external_data[:]
-    return model

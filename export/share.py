@@ -89,3 +89,17 @@ def outside(model: onnx.ModelProto, weights: bytes, file: str) -> bytes:
             tensor.ClearField("raw_data")
     serialised: bytes = made.SerializeToString(deterministic=True)
     return serialised
+
+
+def inside(graph: bytes, weights: bytes) -> onnx.ModelProto:
+    """What `outside` was given: the graph with its tensors."""
+    model = onnx.load_from_string(graph)
+    for tensor in model.graph.initializer:
+        if tensor.data_location == TensorProto.EXTERNAL:
+            where = onnx.external_data_helper.ExternalDataInfo(tensor)
+            assert where.offset is not None  # `outside` gives both
+            assert where.length is not None
+            tensor.raw_data = weights[where.offset : where.offset + where.length]
+            tensor.data_location = TensorProto.DEFAULT
+            del tensor.external_data[:]
+    return model
