@@ -1,9 +1,10 @@
 """The models that are loaded, and which of them answers a request."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from runtime.card import CARD, Card
+from runtime.card import CARD, Card, ScoreCard
 from runtime.errors import BundleError, UnknownModel, WrongTask
 from runtime.model import Model
 from runtime.parse_process import Ready
@@ -18,7 +19,7 @@ KINDS: Mapping[Task, tuple[str, ...]] = {
     "relatedness": ("relatedness",),
     "explain": ("classification", "embedding", "nli", ANY),
 }
-"""Kinds that do a task. Where no model is named, the first by name of the first such kind does."""
+"""Kinds that do a task. Where no model is named, the default of the first such kind does."""
 
 
 class Catalogue:
@@ -38,9 +39,9 @@ class Catalogue:
         kinds = KINDS[task]
         if name is None:
             for kind in kinds:
-                for model in self.models.values():
-                    if kind in (model.card.kind, ANY):
-                        return model
+                cards = [card for card in self.cards.values() if kind in (card.kind, ANY)]
+                if cards:
+                    return self.models[default(cards).name]
             raise UnknownModel(f"no model that is loaded does {task}")
         if name not in self.models:
             known = ", ".join(self.models) or "none"
@@ -51,6 +52,27 @@ class Catalogue:
             message = f"{name} does not do {task}; models that do: {', '.join(able) or 'none'}"
             raise WrongTask(message, param="model")
         return self.models[name]
+
+
+def default(cards: Sequence[Card]) -> Card:
+    """The first one, or one of the same labels that has a better score on the same dev split."""
+    first, *_ = cards
+    best = _dev(first)
+    if best is None:
+        return first
+
+    def score(card: Card) -> float:
+        found = _dev(card)
+        if found is None or card.labels != first.labels:
+            return -math.inf
+        same = (found.dataset, found.metric) == (best.dataset, best.metric)
+        return found.value if same else -math.inf
+
+    return max(cards, key=score)  # of equals the first
+
+
+def _dev(card: Card) -> ScoreCard | None:
+    return next((score for score in card.scores if score.split == "dev"), None)
 
 
 def check_parser(card: Card, parser: Ready) -> None:

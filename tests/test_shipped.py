@@ -30,6 +30,7 @@ FLOORS = {
     ("ms-san-sst5", "sst5"): 0.49,
     ("ms-san-nli", "snli"): 0.80,
     ("ms-san-trec", "trec"): 0.92,
+    ("dsa-nli", "snli"): 0.78,
     ("ms-san-relatedness", "sick-relatedness"): 0.83,
     ("lama-r8", "r8"): 0.96,
 }
@@ -50,7 +51,7 @@ def embed(client: httpx.Client, inputs: list[str], model: str) -> npt.NDArray[np
 def test_what_is_shipped() -> None:
     assert set(NAMES) == {
         *("ms-san-nli", "ms-san-sst2", "ms-san-sst5", "ms-san-relatedness", "ms-san-embed"),
-        *("ms-san-trec", "disan-sst5", "lama-r8"),
+        *("ms-san-trec", "disan-sst5", "dsa-nli", "lama-r8"),
     }
     megabytes = sum(file.stat().st_size for file in BUNDLES.rglob("*")) / 1e6
     assert megabytes < 64

@@ -1,0 +1,31 @@
+"""Which model answers where none is named."""
+
+from pathlib import Path
+from typing import Any
+
+from runtime.card import Card, ScoreCard
+from runtime.catalogue import default
+
+SHIPPED = Card.model_validate_json(Path("bundles/ms-san-nli/card.json").read_bytes())
+
+
+def card(name: str, *values: float, dataset: str = "snli", **fields: Any) -> Card:
+    """With a dev score each of `values`, and a test score that is not looked at."""
+    scores = [("dev", value) for value in values] + [("test", 0.99)]
+    made = (
+        ScoreCard(dataset=dataset, split=split, metric="accuracy", value=value, rows=9)
+        for split, value in scores
+    )
+    return SHIPPED.model_copy(update={"name": name, "scores": tuple(made), **fields})
+
+
+def test_the_better_one_on_the_same_dev_split() -> None:
+    assert default([card("a", 0.79), card("b", 0.80), card("c", 0.75)]).name == "b"
+    assert default([card("a", 0.8), card("b", 0.8)]).name == "a"
+
+
+def test_another_set_and_other_labels_do_not_compare() -> None:
+    labels = ("negative", "positive")
+    others = card("b", 0.9, dataset="mnli"), card("c", 0.9, labels=labels), card("d")
+    assert default([card("a", 0.5), *others]).name == "a"
+    assert default([card("a"), *others]).name == "a"
