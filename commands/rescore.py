@@ -1,10 +1,16 @@
 """A bundle measured anew: what its card then says."""
 
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from runtime.bundle import Bundle
+from rich.console import Console
+
+from commands.serving import server
+from export.errors import ExportError
+from runtime.bundle import Bundle, write
+from runtime.card import Card
 from training import tasks
 from training.errors import ConfigError
 from training.evaluate import Score, Server, measure
@@ -40,3 +46,38 @@ def merged(bundle: Bundle, measured: Sequence[Score]) -> list[dict[str, Any]]:
 def fields(bundle: Bundle) -> dict[str, Any]:
     """Those of the card that `bundle.write` does not make."""
     return bundle.card.model_dump(exclude={"format", "name", "version", "files"})
+
+
+def replace(
+    bundle: Bundle,
+    fields: Mapping[str, Any],
+    files: Mapping[str, bytes],
+    *,
+    parsers: tuple[str, str],
+    data: Path,
+    most_lost: float,
+    kept: str,
+    console: Console,
+) -> Card:
+    """Write the bundle with other fields and files, in place; its card's scores are measured anew.
+
+    `parsers`: the one that it reads now, and then. Raises ExportError, which begins with the bundle's name
+    and `kept`, and leaves the bundle as it was, where its dev score falls by more than `most_lost`;
+    ConfigError, DataMissing.
+    """
+    name, task = bundle.folder.name, task_of(bundle, None)
+    with server(str(bundle.folder), url="", parser=parsers[0]) as served:
+        was = measure(task, "dev", data, served)[0]
+    with tempfile.TemporaryDirectory() as folder:
+        new = Path(folder) / name
+        write(new, fields, files)
+        with server(str(new), url="", parser=parsers[1]) as served:
+            found = scores(bundle, task, data, served)
+    now = found[0]
+    console.print(f"{name}: {was.metric} on {was.dataset} dev {was.value:.4f} -> {now.value:.4f}")
+    if was.value - now.value > most_lost:
+        raise ExportError(
+            f"{name} {kept} its {was.metric} on {was.dataset} dev falls by "
+            f"{was.value - now.value:.4f} (at most {most_lost})"
+        )
+    return write(bundle.folder, {**fields, "scores": merged(bundle, found)}, files)

@@ -28,6 +28,7 @@ class Catalogue:
     def __init__(self, models: Mapping[str, Model]) -> None:
         self.models = models
         self.cards: Mapping[str, Card] = {name: model.card for name, model in models.items()}
+        self._defaults = {task: self._default(kinds) for task, kinds in KINDS.items()}
 
     @property
     def provider(self) -> str:
@@ -38,11 +39,10 @@ class Catalogue:
         """The model named, or the task's default. Raises UnknownModel or WrongTask."""
         kinds = KINDS[task]
         if name is None:
-            for kind in kinds:
-                cards = [card for card in self.cards.values() if kind in (card.kind, ANY)]
-                if cards:
-                    return self.models[default(cards).name]
-            raise UnknownModel(f"no model that is loaded does {task}")
+            card = self._defaults[task]
+            if card is None:
+                raise UnknownModel(f"no model that is loaded does {task}")
+            return self.models[card.name]
         if name not in self.models:
             known = ", ".join(self.models) or "none"
             message = f"there is no model {name[:100]!r}; known are: {known}"
@@ -52,6 +52,13 @@ class Catalogue:
             message = f"{name} does not do {task}; models that do: {', '.join(able) or 'none'}"
             raise WrongTask(message, param="model")
         return self.models[name]
+
+    def _default(self, kinds: Sequence[str]) -> Card | None:
+        for kind in kinds:
+            cards = [card for card in self.cards.values() if kind in (card.kind, ANY)]
+            if cards:
+                return default(cards)
+        return None
 
 
 def default(cards: Sequence[Card]) -> Card:

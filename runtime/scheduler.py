@@ -81,9 +81,8 @@ class Work:
 
     @property
     def cost(self) -> int:
-        return self.encoder.cost(
-            len(self.sentence.ids)
-        )  # of pieces: the transformer's part is the dear one
+        # Ids may be pieces: the transformer's part is the dear one.
+        return self.encoder.cost(len(self.sentence.ids))
 
     @property
     def share(self) -> float:

@@ -9,7 +9,7 @@ from models.registry import ENCODERS, build
 from models.sentence import SentenceEncoder, word_table
 from text.batch import Batch
 from training import teacher
-from training.config import RunConfig, TransformerConfig
+from training.config import RunConfig
 from training.errors import ConfigError
 from training.tasks.base import Kind
 
@@ -45,7 +45,8 @@ def make_model(config: RunConfig, kind: Kind, classes: int, words: Tensor | nn.M
     """
     encoder = build(config.encoder.name, config.encoder_keywords())
     if isinstance(words, nn.Module):
-        about = config.transformer or TransformerConfig()
+        about = config.transformer
+        assert about is not None, "it names the transformer"
         frozen = about.trained == "nothing"
         embedding: nn.Module = PieceEmbedding(words, frozen=frozen, sentence=about.sentence)
     else:

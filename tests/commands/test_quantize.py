@@ -1,11 +1,8 @@
 """`heedful quantize`, for real: a bundle gets int8 graphs, or stays as it was."""
 
 import io
-import json
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from rich.console import Console
@@ -15,45 +12,18 @@ from commands.serving import server
 from export.bundle import Trained, export_bundle
 from export.errors import ExportError
 from runtime.bundle import ENCODER_INT8, EXPLAIN_INT8, read
-from runtime.card import ParserCard, ScoreCard
 from tests.builders import BuiltParser
-from tests.export.trained import WORDS, trained
 from training.errors import ConfigError
 
 QUIET = Console(file=io.StringIO())
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """STS-B, as its readers know it: 30 pairs a split."""
-    folder = tmp_path_factory.mktemp("data")
-    (folder / "stsb").mkdir()
-    rng = np.random.default_rng(0)
-    for split in ("dev", "test"):
-        rows = []
-        for score in range(30):
-            a, b = (
-                " ".join(f"word{word}" for word in rng.integers(0, WORDS - 2, length))
-                for length in rng.integers(1, 12, 2)
-            )
-            rows.append(json.dumps({"a": a, "b": b, "score": score / 6}))
-        (folder / "stsb" / f"{split}.jsonl").write_text("\n".join(rows))
-    return folder
-
-
-def embedding(pipeline: BuiltParser, *scores: ScoreCard) -> Trained:
-    parser = ParserCard(name=pipeline.name, fingerprint=pipeline.fingerprint)
-    return replace(trained("embedding"), task="embed", parser=parser, scores=scores)
-
-
 def test_a_bundle_gets_int8_graphs_and_a_card_that_says_so(
-    tmp_path: Path, pipeline: BuiltParser, data: Path
+    bundle: Path, pipeline: BuiltParser, stsb: Path
 ) -> None:
-    old = ScoreCard(dataset="stsb", split="test", metric="spearman", value=0.9, rows=1)
-    out = tmp_path / "ms-san-toy"
-    before = export_bundle(embedding(pipeline, old), out)
-    card = quantize(out, None, data=data, parser=str(pipeline.folder), console=QUIET)
-    assert read(out).card == card
+    before = read(bundle).card
+    card = quantize(bundle, None, data=stsb, parser=str(pipeline.folder), console=QUIET)
+    assert read(bundle).card == card
     assert {ENCODER_INT8, EXPLAIN_INT8} <= set(card.files)
     assert card.version != before.version
     assert card.int8 is not None
@@ -63,28 +33,27 @@ def test_a_bundle_gets_int8_graphs_and_a_card_that_says_so(
     found = {(score.split, score.metric): score for score in card.scores}
     assert found["dev", "spearman"].value == card.int8.int8
     assert found["test", "spearman"].rows == 30  # measured anew, not the old one
-    with server(str(out), url="", parser=str(pipeline.folder)) as served:
+    with server(str(bundle), url="", parser=str(pipeline.folder)) as served:
         info = served.client.get(f"{served.url}/info").json()
     assert info["precision"] == {"ms-san-toy": "int8"}
     with pytest.raises(ExportError, match="ms-san-toy holds int8 graphs already"):
-        quantize(out, None, data=data, parser=str(pipeline.folder), console=QUIET)
+        quantize(bundle, None, data=stsb, parser=str(pipeline.folder), console=QUIET)
 
 
 def test_a_bundle_that_changes_too_much_is_left_as_it_was(
-    tmp_path: Path, pipeline: BuiltParser, data: Path
+    toy: Trained, tmp_path: Path, pipeline: BuiltParser, stsb: Path
 ) -> None:
     """A column of weights on a feature that is always zero: harmless, but all others round to nothing."""
-    start = embedding(pipeline)
     with torch.no_grad():
-        start.model.embedding.get_parameter("weight")[:, 0] = 0
-        start.model.encoder.get_parameter("gate.project_input.weight")[:, 0] = 1000
+        toy.model.embedding.get_parameter("weight")[:, 0] = 0
+        toy.model.encoder.get_parameter("gate.project_input.weight")[:, 0] = 1000
     out = tmp_path / "ms-san-toy"
-    export_bundle(start, out)
+    export_bundle(toy, out)
     before = {file.name: file.read_bytes() for file in out.iterdir()}
     with pytest.raises(ExportError, match=r"stays float32: in int8 spearman on stsb dev falls by"):
-        quantize(out, None, data=data, parser=str(pipeline.folder), console=QUIET)
+        quantize(out, None, data=stsb, parser=str(pipeline.folder), console=QUIET)
     assert {file.name: file.read_bytes() for file in out.iterdir()} == before
     with pytest.raises(
         ConfigError, match="task sst2 is of kind classification, ms-san-toy of kind"
     ):
-        quantize(out, "sst2", data=data, parser=str(pipeline.folder), console=QUIET)
+        quantize(out, "sst2", data=stsb, parser=str(pipeline.folder), console=QUIET)

@@ -1,8 +1,6 @@
 """`heedful repack`, for real: a bundle's words in 4 bits, in all its graphs, or as they were."""
 
 import io
-import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +12,9 @@ from rich.console import Console
 from commands import repack
 from commands.quantize import quantize
 from commands.serving import server
-from export.bundle import export_bundle
 from export.errors import ExportError
 from export.quantize import Int4Table, Int8Table, round_weights
 from runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, read
-from runtime.card import ParserCard, ScoreCard
 from runtime.graphs import encoder_feeds
 from runtime.session import OrtSession
 from tests.builders import BuiltParser
@@ -28,29 +24,6 @@ from text.batch import Batch, collate
 QUIET = Console(file=io.StringIO())
 HEADS = np.array([1, 1, 1, 2, 3])
 TEXTS = ["word1 word2 word3", "word4", "word5 word6 word7 word8 word9"]
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """STS-B, as its readers know it: 20 pairs a split."""
-    folder = tmp_path_factory.mktemp("data")
-    (folder / "stsb").mkdir()
-    for split in ("dev", "test"):
-        rows = [
-            {"a": f"word{n} word3 word{n % 7}", "b": f"word5 word{n + 1}", "score": n / 4}
-            for n in range(20)
-        ]
-        (folder / "stsb" / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    return folder
-
-
-@pytest.fixture
-def bundle(tmp_path: Path, pipeline: BuiltParser) -> Path:
-    parser = ParserCard(name=pipeline.name, fingerprint=pipeline.fingerprint)
-    old = ScoreCard(dataset="stsb", split="test", metric="spearman", value=0.9, rows=1)
-    toy = replace(trained("embedding"), task="embed", parser=parser, scores=(old,))
-    export_bundle(toy, tmp_path / "ms-san-toy")
-    return tmp_path / "ms-san-toy"
 
 
 def sentences(bundle: Path) -> Batch:
@@ -65,22 +38,22 @@ def vectors(bundle: Path, graph: str) -> npt.NDArray[np.float32]:
 
 
 def test_every_graph_computes_with_the_words_in_4_bits(
-    bundle: Path, pipeline: BuiltParser, data: Path, monkeypatch: pytest.MonkeyPatch
+    bundle: Path, pipeline: BuiltParser, stsb: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parser = str(pipeline.folder)
     monkeypatch.setattr("commands.quantize.LEAST_COSINE", -1)  # a toy of random weights
     monkeypatch.setattr("commands.quantize.MOST_LOST", 1)
-    quantize(bundle, None, data=data, parser=parser, console=QUIET)
+    quantize(bundle, None, data=stsb, parser=parser, console=QUIET)
     before = read(bundle)
     monkeypatch.setattr(repack, "MOST_LOST", 1)
-    card = repack.repack(bundle, data=data, parser=parser, console=QUIET)
+    card = repack.repack(bundle, data=stsb, parser=parser, console=QUIET)
     after = read(bundle)
     assert after.card == card
     changed = {name for name in before.files if before.files[name] != after.files[name]}
     assert changed == {ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8}
     assert len(after.files[ENCODER]) < len(before.files[ENCODER])
     rows = {(score.split, score.metric): score.rows for score in card.scores}
-    assert rows["dev", "spearman"] == rows["test", "spearman"] == 20  # not the old one's
+    assert rows["dev", "spearman"] == rows["test", "spearman"] == 30  # not the old one's
 
     plain, int8 = vectors(bundle, ENCODER), vectors(bundle, ENCODER_INT8)
     assert 0 < np.abs(plain - int8).max() < 0.1
@@ -90,7 +63,7 @@ def test_every_graph_computes_with_the_words_in_4_bits(
 
 
 def test_a_bundle_whose_score_falls_or_whose_words_are_not_int8_is_left_as_it_was(
-    bundle: Path, pipeline: BuiltParser, data: Path, monkeypatch: pytest.MonkeyPatch
+    bundle: Path, pipeline: BuiltParser, stsb: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parser = str(pipeline.folder)
 
@@ -100,10 +73,10 @@ def test_a_bundle_whose_score_falls_or_whose_words_are_not_int8_is_left_as_it_wa
     before = contents()
     monkeypatch.setattr(repack, "MOST_LOST", -1.0)  # no score can rise by as much
     with pytest.raises(ExportError, match="keeps its int8 words: in 4 bits its spearman on stsb"):
-        repack.repack(bundle, data=data, parser=parser, console=QUIET)
+        repack.repack(bundle, data=stsb, parser=parser, console=QUIET)
     assert contents() == before
     monkeypatch.setattr(repack, "MOST_LOST", 1.0)
-    repack.repack(bundle, data=data, parser=parser, console=QUIET)
+    repack.repack(bundle, data=stsb, parser=parser, console=QUIET)
 
     toy = trained("embedding")
     model = toy.model.eval()
@@ -119,5 +92,5 @@ def test_a_bundle_whose_score_falls_or_whose_words_are_not_int8_is_left_as_it_wa
 
     before = contents()
     with pytest.raises(ExportError, match="ms-san-toy: its word table is not stored in int8"):
-        repack.repack(bundle, data=data, parser=parser, console=QUIET)
+        repack.repack(bundle, data=stsb, parser=parser, console=QUIET)
     assert contents() == before
