@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import onnx
 import torch
+from onnxscript import optimizer
 from torch import Tensor, nn
 
 from export.quantize import store_half
@@ -115,6 +116,9 @@ def graph(
             verbose=False,
         )
     assert program is not None  # with dynamo=True it never is
+    optimizer.remove_unused_nodes(
+        program.model
+    )  # a constant may be left, of which every session warns
     for node in program.model.graph:  # the exporter lets an inner value have the output's name
         for value in node.outputs:
             if value.name in outputs and not value.is_graph_output():

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 import torch
 from torch import nn
@@ -85,6 +86,15 @@ def test_it_is_exported_as_it_is_in_torch(name: str, bundles: Bundles) -> None:
     model = as_stored(bundles.export(name).model)
     folder = bundles.folder / f"{name}-toy"
     check_explanations(model, (folder / ENCODER).read_bytes(), (folder / EXPLAIN).read_bytes())
+
+
+def test_no_session_warns_of_a_constant_that_is_left_over(
+    bundles: Bundles, capfd: pytest.CaptureFixture[str]
+) -> None:
+    graph = explain_graph(bundles.export("disan").model.eval())  # the exporter leaves one in it
+    capfd.readouterr()
+    onnxruntime.InferenceSession(graph)
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize("name", sorted(ENCODERS))
