@@ -21,30 +21,64 @@ SIMILARITIES = ("stsb dev spearman", "sick test pearson")
 
 def report(bundles: Path, results: Path) -> str:
     """The page. Raises ConfigError for a table that cannot be read."""
-    parts = [HEAD, *_shipped(bundles, results)]
+    known = tomllib.loads((results / "goals.toml").read_text(encoding="utf-8"))
+    parts = [HEAD, *_goals(known["goals"], bundles, results), *_shipped(known["papers"], bundles)]
     for file in sorted((results / "tables").glob("*.toml")):
         parts += _table(file.stem, tables.read(file), results)
     parts += _transfer(results / "transfer")
     return "\n".join(parts)
 
 
-def _shipped(bundles: Path, results: Path) -> Iterator[str]:
+def _goals(goals: Sequence[dict[str, Any]], bundles: Path, results: Path) -> Iterator[str]:
+    yield "## Goals\n"
+    yield (
+        "On test, if it is not said otherwise. A goal is about what the papers have with the whole of the data, a\n"
+        "floor the least that is accepted.\n"
+    )
+    yield "| | measured | score | goal | floor | reached |"
+    yield "|---|---|---|---|---|---|"
+    for goal in goals:
+        value, metric, where = (
+            _of_bundle(goal, bundles) if "bundle" in goal else _of_row(goal, results)
+        )
+        reached = "not run"
+        if value is not None:
+            reached = next((name for name in ("goal", "floor") if value >= goal[name]), "neither")
+        figures = (_figure(one, metric) for one in (value, goal["goal"], goal["floor"]))
+        yield _line((goal["name"], where, *figures, reached))
+    yield ""
+
+
+def _of_bundle(goal: dict[str, Any], bundles: Path) -> tuple[float | None, str, str]:
+    """The score that the card has, its metric, and where it was measured."""
+    name, split = goal["bundle"], goal.get("split", "test")
+    wanted = (goal["dataset"], split, goal["metric"])
+    scores = _read(bundles / name / "card.json")["scores"]
+    (score,) = (s for s in scores if (s["dataset"], s["split"], s["metric"]) == wanted)
+    return score["value"], goal["metric"], f"`{name}`" if split == "test" else f"`{name}`, {split}"
+
+
+def _of_row(goal: dict[str, Any], results: Path) -> tuple[float | None, str, str]:
+    """The same of a table's row: the mean of its runs, None where there are none."""
+    table = tables.read(results / "tables" / f"{goal['table']}.toml")
+    (row,) = (row for row in table.rows if row.name == goal["row"])
+    values, _, metric = _values(goal["table"], row, table, results)
+    return statistics.mean(values) if values else None, metric, f"{row.name} (`{goal['table']}`)"
+
+
+def _shipped(papers: Sequence[dict[str, Any]], bundles: Path) -> Iterator[str]:
     cards = [_read(file) for file in sorted(bundles.glob("*/card.json"))]
-    known = tomllib.loads((results / "goals.toml").read_text(encoding="utf-8"))
     yield "## Shipped models\n"
-    yield "| bundle | dataset | split | metric | score | goal | floor | paper | rows | seed |"
-    yield "|---|---|---|---|---|---|---|---|---|---|"
+    yield "| bundle | dataset | split | metric | score | paper | rows | seed |"
+    yield "|---|---|---|---|---|---|---|---|"
     for card in cards:
         for score in card["scores"]:
-            name, tested = score["metric"], score["split"] == "test"
-            goal = _find(known["goals"], card, score) if tested else {}
-            paper = _find(known["papers"], card, score) if tested else {}
-            figures = (goal.get("goal"), goal.get("floor"), paper.get("value"))
+            name = score["metric"]
             cells = (
                 f"`{card['name']}`",
                 *(score[key] for key in ("dataset", "split", "metric")),
                 _figure(score["value"], name),
-                *(_figure(value, name) for value in figures),
+                _figure(_paper(papers, card, score), name),
                 f"{score['rows']:,}",
                 card["training"]["seed"],
             )
@@ -59,16 +93,22 @@ def _shipped(bundles: Path, results: Path) -> Iterator[str]:
     yield ""
 
 
-def _find(figures: Sequence[dict[str, Any]], card: dict[str, Any], score: dict[str, Any]) -> Any:
-    for figure in figures:
+def _paper(
+    papers: Sequence[dict[str, Any]], card: dict[str, Any], score: dict[str, Any]
+) -> float | None:
+    """The paper's figure of the card's encoder where the score is on test."""
+    if score["split"] != "test":
+        return None
+    for paper in papers:
         if (
-            card["task"] in figure["tasks"]
-            and figure["dataset"] == score["dataset"]
-            and figure["metric"] == score["metric"]
-            and figure.get("encoder", card["encoder"]["name"]) == card["encoder"]["name"]
+            card["task"] in paper["tasks"]
+            and paper["dataset"] == score["dataset"]
+            and paper["metric"] == score["metric"]
+            and paper["encoder"] == card["encoder"]["name"]
         ):
-            return figure
-    return {}
+            value: float = paper["value"]
+            return value
+    return None
 
 
 def _table(name: str, table: TableConfig, results: Path) -> Iterator[str]:
@@ -106,6 +146,8 @@ def _against_full(table: TableConfig, name: str, found: dict[str, Any]) -> Itera
             said = "one run each: no deviation is known"
         elif gain > spread:
             said = f"more than the deviation, {_figure(spread, metric)}"
+        elif -gain > spread:
+            said = f"the row is better, by more than the deviation, {_figure(spread, metric)}"
         else:
             said = f"not more than the deviation, {_figure(spread, metric)}"
         yield f"- {name} less {row.name}: {_figure(gain, metric)} ({said})."

@@ -1,7 +1,7 @@
 """The tables that are reproduced: what `results/tables/<name>.toml` asks for, and what was measured of it.
 
 results/
-  goals.toml              what the shipped models are held to, and the papers' figures
+  goals.toml              what a release is held to, and the papers' figures
   tables/<name>.toml      a paper's table: rows, each a configuration
   runs/<name>/*.json      a record a run of a row: seed, fold, scores, data
   transfer/<model>.json   frozen embeddings under logistic regression
