@@ -16,9 +16,10 @@ from text.batch import Batch
 from training import teacher, teaching
 from training.config import DistillationConfig, RunConfig, TeacherConfig
 from training.data import Examples, labels
+from training.errors import ConfigError
 from training.metrics import dev_metric
 from training.model import Model
-from training.tasks.base import Example, Kind
+from training.tasks.base import UNLABELLED, Example, Kind
 
 
 class Objective(Protocol):
@@ -41,7 +42,10 @@ class Classes:
     smoothing: float
 
     def targets(self, examples: Sequence[Example]) -> npt.NDArray[Any]:
-        return labels(examples).astype(np.int64)
+        classes = labels(examples).astype(np.int64)
+        if (classes == UNLABELLED).any():
+            raise ConfigError("task: some of its examples have no label: name a run in [teacher]")
+        return classes
 
     def loss(self, model: Model, sides: list[Batch], targets: Tensor) -> Tensor:
         return functional.cross_entropy(model(sides), targets, label_smoothing=self.smoothing)
@@ -53,7 +57,7 @@ class Classes:
 
 @dataclass(frozen=True, slots=True)
 class Taught(Classes):
-    """Cross-entropy with a mixture of the label and a teacher's probabilities."""
+    """Cross-entropy with a mixture of the label, where there is one, and a teacher's probabilities."""
 
     teacher: TeacherConfig
     classes: int
@@ -68,8 +72,10 @@ class Taught(Classes):
             pipeline=self.pipeline,
             cache=self.cache,
         )
-        truth = np.eye(self.classes, dtype=np.float32)[labels(examples).astype(np.int64)]
-        mixture: npt.NDArray[np.float32] = truth + self.teacher.weight * (answers - truth)
+        truth = labels(examples)
+        one_hot = np.eye(self.classes, dtype=np.float32)[truth.astype(np.int64)]
+        weight = np.where(truth == UNLABELLED, 1, self.teacher.weight).astype(np.float32)
+        mixture: npt.NDArray[np.float32] = one_hot + weight[:, None] * (answers - one_hot)
         return mixture
 
 

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from training import tasks
 from training.errors import ConfigError, DataError, DataMissing
-from training.tasks.base import Example, records
+from training.tasks.base import UNLABELLED, Example, records
 from training.tasks.embed import sentences
+from training.tasks.nli import hypotheses
 from training.tasks.sst import nodes
 
 
@@ -71,6 +72,25 @@ def test_official_snli_without_its_undecided_pairs(data: Path) -> None:
     assert pairs == [
         Example(("Two kids wash.", "Kids wash."), 0),
         Example(("A dog.", "A man."), 2),
+    ]
+
+
+def test_hypotheses_of_one_premise_are_paired_without_a_label() -> None:
+    pairs = [
+        *(
+            Example(("A man eats.", said), 0)
+            for said in ("Someone eats.", "He cooks.", "He cooks.")
+        ),
+        Example(("A dog.", "A cat."), 2),
+        Example(("A man eats.", "A dog."), 2),
+    ]
+    assert hypotheses(pairs) == [
+        Example(("Someone eats.", "He cooks."), UNLABELLED),
+        Example(("Someone eats.", "A dog."), UNLABELLED),
+        Example(("He cooks.", "Someone eats."), UNLABELLED),
+        Example(("He cooks.", "A dog."), UNLABELLED),
+        Example(("A dog.", "Someone eats."), UNLABELLED),
+        Example(("A dog.", "He cooks."), UNLABELLED),
     ]
 
 

@@ -16,7 +16,7 @@ from training.loop import Paths
 from training.objectives import objective
 from training.restore import restore
 from training.tasks import get
-from training.tasks.base import Example
+from training.tasks.base import UNLABELLED, Example
 from training.teaching import probabilities
 
 
@@ -34,6 +34,7 @@ def test_targets_are_the_label_and_the_teacher_s_answer_mixed(
         Example(("a movie is good",), 1),
         Example((" ",), 0),  # nothing to read: the teacher does not know
         Example(("a movie is awful and long",), 0),
+        Example(("a movie is good",), UNLABELLED),
     ]
     run = restore(teacher)
     parser = Parser.load(paths.parser)
@@ -53,6 +54,7 @@ def test_targets_are_the_label_and_the_teacher_s_answer_mixed(
         [0.75 * answers[0][0], 0.25 + 0.75 * answers[0][1]],
         [0.25 + 0.375, 0.375],
         [0.25 + 0.75 * answers[1][0], 0.75 * answers[1][1]],
+        answers[0],
     ]
     np.testing.assert_allclose(goal.targets(examples), expected, atol=1e-6)
     (kept,) = (tmp_path / "cache").glob("taught-*.npz")
@@ -82,6 +84,12 @@ def test_a_pupil_learns_from_wrong_labels_what_its_teacher_knows(
     record = loop.train(taught, pupil, resume=False, console=Console(file=io.StringIO()))
     assert record["dev"]["value"] == 1.0
     assert record["config"]["teacher"] == {"run": str(teacher), "weight": 1.0}
+
+
+def test_examples_without_a_label_want_a_teacher(config: RunConfig, paths: Paths) -> None:
+    goal = objective("classification", config, classes=2, pipeline=paths.parser, cache=paths.cache)
+    with pytest.raises(ConfigError, match=r"no label: name a run in \[teacher\]"):
+        goal.targets([Example(("a movie is good",), 1), Example(("a movie",), UNLABELLED)])
 
 
 def test_a_teacher_that_cannot_teach_is_refused(teacher: Path, paths: Paths) -> None:

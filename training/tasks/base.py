@@ -10,13 +10,16 @@ from typing import Any, Literal
 from training.errors import DataError, DataMissing
 
 Kind = Literal["nli", "classification", "relatedness", "embedding"]
+UNLABELLED = -1.0
+"""The label of an example that has none: it can be learnt from a teacher alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
     """One labelled text (`texts` holds one) or pair (two: premise, hypothesis).
 
-    `label` indexes `Task.labels`; for a pair of kind relatedness or embedding it is the gold score.
+    `label` indexes `Task.labels`, or is `UNLABELLED`; for a pair of kind relatedness or embedding it is the
+    gold score.
     """
 
     texts: tuple[str, ...]

@@ -1,13 +1,15 @@
-"""Natural language inference: SNLI (Bowman et al. 2015), and SNLI with other sets added (`nli`).
+"""Natural language inference: SNLI (Bowman et al. 2015), SNLI with other sets added (`nli`), and either with
+pairs that only a teacher can judge (`snli-taught`, `nli-taught`).
 
 Reads the official SNLI and MultiNLI JSON lines (`sentence1`, `sentence2`, `gold_label`; pairs without a
 majority label are left out) or JSON lines of `premise`, `hypothesis`, `label`.
 """
 
 from collections.abc import Callable
+from itertools import permutations
 from pathlib import Path
 
-from training.tasks.base import Example, Source, Task, find, records
+from training.tasks.base import UNLABELLED, Example, Source, Task, find, records
 
 LABELS = ("entailment", "neutral", "contradiction")
 SNLI_LICENCE = "CC BY-SA 4.0"
@@ -51,6 +53,12 @@ SNLI_TRAIN = _snli(
     "snli/train_subset.jsonl",
     note="the official train split, or the subset of 104,872 pairs",
 )
+SNLI_HYPOTHESES = Source(
+    "snli",
+    SNLI_LICENCE,
+    "pairs of two hypotheses of one premise, without a label",
+    lambda data: hypotheses(SNLI_TRAIN.read(data)),
+)
 SNLI_DEV = _snli("dev", "snli/dev.jsonl")
 SNLI_TEST = _snli("test", "snli/test.jsonl")
 MNLI_TRAIN = multinli(
@@ -75,8 +83,25 @@ MORE = (
 )
 
 
+def hypotheses(pairs: list[Example]) -> list[Example]:
+    """Each two distinct hypotheses of one premise, as two pairs without a label: one for each order."""
+    said: dict[str, dict[str, None]] = {}
+    for premise, hypothesis in (pair.texts for pair in pairs):
+        said.setdefault(premise, {})[hypothesis] = None
+    return [
+        Example((first, second), UNLABELLED)
+        for one in said.values()
+        for first, second in permutations(one, 2)
+    ]
+
+
 def _task(name: str, train: tuple[Source, ...]) -> Task:
     return Task(name=name, kind="nli", labels=LABELS, train=train, dev=SNLI_DEV, test=SNLI_TEST)
 
 
-TASKS = (_task("snli", (SNLI_TRAIN,)), _task("nli", (SNLI_TRAIN, *MORE)))
+TASKS = (
+    _task("snli", (SNLI_TRAIN,)),
+    _task("snli-taught", (SNLI_TRAIN, SNLI_HYPOTHESES)),
+    _task("nli", (SNLI_TRAIN, *MORE)),
+    _task("nli-taught", (SNLI_TRAIN, *MORE, SNLI_HYPOTHESES)),
+)
