@@ -45,6 +45,7 @@ def read(run: Path) -> Trained:
             config=record["file"],
             command=record.get("command", shlex.join(["heedful", "train", record["file"]])),
             commit=record["commit"],
+            teacher=config.teacher.run.as_posix() if config.teacher else "",
         ),
         licence=config.licence,
     )

@@ -84,6 +84,7 @@ class TrainingCard(_Frozen):
     config: str
     command: str
     commit: str
+    teacher: str = ""  # the run whose answers were learnt beside the labels
 
 
 class CardContent(_Frozen):

@@ -8,6 +8,7 @@ import pytest
 import torch
 from rich.console import Console
 
+from export import run
 from text.parse import ParseJob, Parser
 from training import checkpoint, loop
 from training.config import RunConfig, TeacherConfig
@@ -36,16 +37,16 @@ def test_targets_are_the_label_and_the_teacher_s_answer_mixed(
         Example(("a movie is awful and long",), 0),
         Example(("a movie is good",), UNLABELLED),
     ]
-    run = restore(teacher)
+    restored = restore(teacher)
     parser = Parser.load(paths.parser)
     answers = []
     for text in ("a movie is good", "a movie is awful and long"):
         (parse,) = parser.parse([ParseJob(text, config.max_tokens, True)])
-        ids = torch.from_numpy(run.lexicon.sentence(parse.tokens, parse.heads).ids)[None]
-        vectors = run.model.sentence(
+        ids = torch.from_numpy(restored.lexicon.sentence(parse.tokens, parse.heads).ids)[None]
+        vectors = restored.model.sentence(
             ids, torch.tensor([len(parse)]), torch.from_numpy(parse.heads)[None], torch.tensor(1.0)
         )
-        answers.append(run.model.head(vectors).softmax(-1)[0].detach().numpy())
+        answers.append(restored.model.head(vectors).softmax(-1)[0].detach().numpy())
     taught = config.model_copy(update={"teacher": TeacherConfig(run=teacher, weight=0.75)})
     goal = objective(
         "classification", taught, classes=2, pipeline=paths.parser, cache=tmp_path / "cache"
@@ -84,6 +85,8 @@ def test_a_pupil_learns_from_wrong_labels_what_its_teacher_knows(
     record = loop.train(taught, pupil, resume=False, console=Console(file=io.StringIO()))
     assert record["dev"]["value"] == 1.0
     assert record["config"]["teacher"] == {"run": str(teacher), "weight": 1.0}
+    assert run.read(pupil.run).training.teacher == str(teacher)
+    assert run.read(teacher).training.teacher == ""
 
 
 def test_examples_without_a_label_want_a_teacher(config: RunConfig, paths: Paths) -> None:
