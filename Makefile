@@ -3,7 +3,7 @@ PYTHON ?= python3
 PIP_INSTALL = pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SOURCES = pyproject.toml constraints.txt cli.py $(wildcard app/*.py app/static/* app/static/vendor/* bulk/*.py commands/*.py drawing/*.py export/*.py models/*.py runtime/*.py text/*.py training/*.py training/tasks/*.py)
 
-.PHONY: serve dev test check openapi vendor soak bench lint types imports tools clean
+.PHONY: serve dev test check openapi vendor soak bench ms-san-minilm-nli lint types imports tools clean
 
 serve: .serve-venv/installed  ## serve the shipped bundles on HEEDFUL_PORT (8000)
 	.serve-venv/bin/heedful serve
@@ -26,6 +26,10 @@ bench: .venv/installed .serve-venv/installed  ## measure speed and memory, for a
 	@scripts/install-wrk
 	for program in $(BENCHMARKS); do .venv/bin/python -m benchmarks.$$program || exit 1; done
 	.venv/bin/python -m benchmarks.report
+
+ms-san-minilm-nli: .venv/installed  ## MS-SAN over MiniLM into bundles/, its teacher first: three hours of a core; goes on where it was stopped
+	for run in ms-san-minilm-teacher $@; do .venv/bin/heedful train configs/$$run.toml --resume || exit 1; done
+	.venv/bin/heedful export runs/$@ --out bundles/$@ --storage small
 
 check: lint types imports test  ## what CI runs
 
