@@ -20,6 +20,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from app.trees import ConlluTree, DisplacyTree, Item, shape
+from runtime.catalogue import Task
 from runtime.errors import BadInput
 
 
@@ -236,6 +237,7 @@ class Token(BaseModel):
 
 class Cards(BaseModel):
     models: list[dict[str, Any]]
+    defaults: dict[Task, str] = Field(description="The model that does a task where none is named.")
 
 
 class OpenAIModel(BaseModel):

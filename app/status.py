@@ -14,9 +14,10 @@ router = APIRouter(tags=["status"])
 
 @router.get("/models", responses=answers.documented(schemas.Cards, 401, 503))
 async def models(request: Request) -> Response:
-    """What each model is, was made from, and scores."""
-    cards = ready_service(request).cards.values()
-    return answers.json({"models": [card.model_dump(mode="json") for card in cards]})
+    """What each model is, was made from, and scores, and which one does a task where none is named."""
+    service = ready_service(request)
+    cards = [card.model_dump(mode="json") for card in service.cards.values()]
+    return answers.json({"models": cards, "defaults": service.defaults})
 
 
 @router.get("/v1/models", responses=answers.documented(schemas.OpenAIModels, 401, 503))

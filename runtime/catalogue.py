@@ -35,6 +35,11 @@ class Catalogue:
         """The execution provider in use; "" where nothing is loaded."""
         return next((m.encoder.session.provider for m in self.models.values()), "")
 
+    @property
+    def defaults(self) -> Mapping[Task, str]:
+        """The model that does each task where none is named; a task that none does is left out."""
+        return {task: card.name for task, card in self._defaults.items() if card}
+
     def choose(self, task: Task, name: str | None) -> Model:
         """The model named, or the task's default. Raises UnknownModel or WrongTask."""
         kinds = KINDS[task]

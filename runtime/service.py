@@ -121,6 +121,11 @@ class Service:
         return self._catalogue.cards
 
     @property
+    def defaults(self) -> Mapping[Task, str]:
+        """The model that does each task where none is named."""
+        return self._catalogue.defaults
+
+    @property
     def provider(self) -> str:
         """The execution provider in use, asked of a session; "" before the start."""
         return self._catalogue.provider

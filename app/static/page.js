@@ -3,11 +3,11 @@
 import { across, arcs, bars, element, heatMap, hover, percent, tokens } from "./draw.js";
 import { asCurl, asPython, ask, Refused, useKey } from "./requests.js";
 
-const KINDS = {
-  similarity: () => true,
-  entailment: (card) => card.kind === "nli",
-  relatedness: (card) => card.kind === "relatedness",
-  classification: (card) => card.kind === "classification",
+const TABS = {
+  similarity: { task: "embed", fits: () => true },
+  entailment: { task: "nli", fits: (card) => card.kind === "nli" },
+  relatedness: { task: "relatedness", fits: (card) => card.kind === "relatedness" },
+  classification: { task: "classify", fits: (card) => card.kind === "classification" },
 };
 const WAIT = 120; // milliseconds that a slider rests before it asks again
 
@@ -77,14 +77,15 @@ byId("key").addEventListener("submit", (event) => {
 async function start(signal) {
   const { answer } = await ask("models", null, signal);
   cards = answer.models;
-  for (const [tab, fits] of Object.entries(KINDS)) picker(tab, cards.filter(fits));
-  byId("tab-relatedness").hidden = !cards.some(KINDS.relatedness);
+  for (const [tab, { task, fits }] of Object.entries(TABS)) picker(tab, cards.filter(fits), answer.defaults[task]);
+  byId("tab-relatedness").hidden = !("relatedness" in answer.defaults);
 }
 
-function picker(tab, able) {
+function picker(tab, able, chosen) {
   const place = document.querySelector(`form[data-tab=${tab}] .model`);
   const select = element("select", { id: `model-${tab}` });
   select.append(...able.map((card) => element("option", { textContent: card.name, value: card.name })));
+  if (able.length) select.value = chosen;
   const described = element("details", {}, element("summary", { textContent: "Its card" }), element("div"));
   const describe = () => described.lastChild.replaceChildren(about(able.find((card) => card.name === select.value)));
   select.addEventListener("change", describe);

@@ -173,8 +173,16 @@ async def test_tokenize_cuts_where_the_model_does(client: httpx.AsyncClient) -> 
 
 
 async def test_models_are_the_cards(client: httpx.AsyncClient) -> None:
-    cards = {card["name"]: card for card in (await client.get("/models")).json()["models"]}
+    answer = (await client.get("/models")).json()
+    cards = {card["name"]: card for card in answer["models"]}
     assert set(cards) == set(MODELS)
+    assert answer["defaults"] == {
+        "embed": "tiny-flat",
+        "classify": "tiny-sst2",
+        "nli": "tiny-nli",
+        "relatedness": "tiny-related",
+        "explain": "tiny-sst2",
+    }
     card = cards["tiny-sst2"]
     assert card["task"] == "sst2"
     assert card["encoder"]["name"] == "tiny"
