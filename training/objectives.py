@@ -19,6 +19,7 @@ from training.data import Examples, labels
 from training.errors import ConfigError
 from training.metrics import dev_metric
 from training.model import Model
+from training.restore import require
 from training.tasks.base import UNLABELLED, Example, Kind
 
 
@@ -144,13 +145,17 @@ def relation_loss(vectors: Tensor, targets: Tensor) -> Tensor:
 def objective(
     kind: Kind, config: RunConfig, *, classes: int, pipeline: str, cache: Path
 ) -> Objective:
-    """The objective of a kind; `cache` keeps what a teacher answers, `pipeline` parses what it reads."""
+    """The objective of a kind; `cache` keeps what a teacher answers, `pipeline` parses what it reads.
+
+    Raises RunMissing where the teacher has not been trained: now, not behind minutes of parsing.
+    """
     if kind == "relatedness":
         return Relatedness()
     if kind == "embedding":
         return Distillation(config.distillation, cache, config.device)
     smoothing = config.optimiser.label_smoothing
     if config.teacher:
+        require(config.teacher.run)
         return Taught(smoothing, config.teacher, classes, pipeline, cache)
     return Classes(smoothing)
 

@@ -28,14 +28,19 @@ class Run:
 
 def restore(folder: Path) -> Run:
     """Raises RunMissing where the run has not ended."""
-    for name in (checkpoint.RECORD, checkpoint.BEST):
-        _check(folder, name)
+    require(folder)
     record = json.loads((folder / checkpoint.RECORD).read_text(encoding="utf-8"))
     config = RunConfig.model_validate(record["config"])
     lexicon, words = _words(folder, config)
     model = make_model(config, record["kind"], len(record["labels"]), words)
     model.load_state_dict(checkpoint.load(folder / checkpoint.BEST))
     return Run(config, record, lexicon, model.eval())
+
+
+def require(folder: Path) -> None:
+    """Raises RunMissing where the run has not ended."""
+    for name in (checkpoint.RECORD, checkpoint.BEST):
+        _check(folder, name)
 
 
 def _check(folder: Path, name: str) -> None:

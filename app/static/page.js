@@ -84,8 +84,8 @@ async function start(signal) {
 function picker(tab, able, chosen) {
   const place = document.querySelector(`form[data-tab=${tab}] .model`);
   const select = element("select", { id: `model-${tab}` });
-  select.append(...able.map((card) => element("option", { textContent: card.name, value: card.name })));
-  if (able.length) select.value = chosen;
+  const option = ({ name }) => element("option", { textContent: name, value: name, selected: name === chosen });
+  select.append(...able.map(option));
   const described = element("details", {}, element("summary", { textContent: "Its card" }), element("div"));
   const describe = () => described.lastChild.replaceChildren(about(able.find((card) => card.name === select.value)));
   select.addEventListener("change", describe);

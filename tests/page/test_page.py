@@ -91,9 +91,8 @@ def test_similarity(page: Page) -> None:
 
 def test_entailment_and_its_priors(page: Page) -> None:
     page.get_by_role("tab", name="Entailment").click()
-    expect(page.locator("#model-entailment")).to_have_value(
-        "ms-san-nli"
-    )  # the default, not the first
+    # The default, not the first by name.
+    expect(page.locator("#model-entailment")).to_have_value("ms-san-nli")
     submit(page, "Entailment", "Judge")
     answer = page.locator("#answer-entailment")
     assert answer.locator(".scores > span").count() == 6

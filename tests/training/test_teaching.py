@@ -89,6 +89,16 @@ def test_a_pupil_learns_from_wrong_labels_what_its_teacher_knows(
     assert run.read(teacher).training.teacher == ""
 
 
+def test_a_teacher_that_is_not_there_is_named_before_anything_is_parsed(
+    config: RunConfig, paths: Paths, tmp_path: Path
+) -> None:
+    taught = config.model_copy(update={"teacher": TeacherConfig(run=tmp_path / "none")})
+    empty = Paths(paths.run, paths.data, paths.parser, tmp_path / "empty", paths.config)
+    with pytest.raises(RunMissing, match=r"none holds no run\.json: train first"):
+        loop.train(taught, empty, resume=False, console=Console(file=io.StringIO()))
+    assert not empty.cache.exists()
+
+
 def test_examples_without_a_label_want_a_teacher(config: RunConfig, paths: Paths) -> None:
     goal = objective("classification", config, classes=2, pipeline=paths.parser, cache=paths.cache)
     with pytest.raises(ConfigError, match=r"no label: name a run in \[teacher\]"):
