@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -76,9 +77,15 @@ def test_connections_are_divided_and_one_page_counts_them_all(
         assert sockets(pid) - held in (3, 4)
     rows = np.array([answer.json() for answer in answers])
     assert np.abs(rows - rows[0]).max() < 1e-6
-    for client in asking[:2]:  # one of each process
+
+    def whole(client: httpx.Client) -> str | None:
+        """The page, once it counts all eight: an answer is counted behind its last byte."""
         page = client.get("/metrics").text
-        assert counted(page, r'requests_total\{model="tiny-nli",route="/embed",status="200"\}') == 8
+        answered = r'requests_total\{model="tiny-nli",route="/embed",status="200"\}'
+        return page if counted(page, answered) == 8 else None
+
+    for client in asking[:2]:  # one of each process
+        page = wait_for(partial(whole, client), "eight answers on the page of metrics")
         assert counted(page, r'workers\{kind="parse",state="ready"\}') == 2
         assert counted(page, r'model_info\{[^}]*model="tiny-nli"[^}]*\}') == 1
     created = {c.get("/v1/models").json()["data"][0]["created"] for c in asking}
