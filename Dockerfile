@@ -1,11 +1,10 @@
 # Serving only: the plain install, without torch. Build it where bundles/ is complete.
 FROM python:3.11-slim AS build
 WORKDIR /src
-COPY pyproject.toml constraints.txt README.md LICENSE cli.py ./
+COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY heedful heedful
 COPY app app
-COPY bulk bulk
-COPY commands commands
-COPY drawing drawing
+COPY cli cli
 COPY export export
 COPY models models
 COPY runtime runtime

@@ -1,7 +1,7 @@
 # Two environments: .serve-venv serves and holds no torch; .venv trains, exports and tests.
 PYTHON ?= python3
 PIP_INSTALL = pip install --quiet --disable-pip-version-check --constraint constraints.txt
-SOURCES = pyproject.toml constraints.txt cli.py $(wildcard app/*.py app/static/* app/static/vendor/* bulk/*.py commands/*.py drawing/*.py export/*.py models/*.py runtime/*.py text/*.py training/*.py training/tasks/*.py)
+SOURCES = pyproject.toml constraints.txt $(wildcard heedful/*.py app/*.py app/static/* app/static/vendor/* cli/*.py export/*.py models/*.py runtime/*.py text/*.py training/*.py training/tasks/*.py)
 
 .PHONY: serve dev test check openapi vendor soak bench ms-san-minilm-nli lint types imports tools clean
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import orjson
 from starlette.responses import Response
 
-from app import schemas
+from heedful.app import schemas
 
 Documented = dict[int | str, dict[str, Any]]
 

@@ -5,8 +5,8 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from app import answers, schemas, work
-from app.requests import WorkRoute
+from heedful.app import answers, schemas, work
+from heedful.app.requests import WorkRoute
 
 router = APIRouter(route_class=WorkRoute, responses=answers.ERRORS, tags=["models"])
 

@@ -5,8 +5,8 @@ from dataclasses import asdict
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from app import answers, errors, schemas
-from app.settings import environment_name
+from heedful.app import answers, errors, schemas
+from heedful.app.settings import environment_name
 
 router = APIRouter(tags=["control"])
 

@@ -4,7 +4,7 @@ from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 
-from app.errors import OriginRefused, envelope
+from heedful.app.errors import OriginRefused, envelope
 
 
 class CrossOrigin(CORSMiddleware):

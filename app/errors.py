@@ -12,8 +12,8 @@ from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from app import record
-from runtime.errors import (
+from heedful.app import record
+from heedful.runtime.errors import (
     BadInput,
     InferenceFailed,
     Overloaded,

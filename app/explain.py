@@ -7,16 +7,16 @@ import numpy.typing as npt
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from app import answers, explain_schemas, schemas, trees, work
-from app.explain_schemas import ExplainRequest
-from app.requests import WorkRoute
-from app.routes import tokens
-from runtime.card import Card
-from runtime.catalogue import Task
-from runtime.explain import DRAWS, Asked, Explained
-from runtime.explainer import Explanation
-from runtime.service import TokenizedText
-from text.trees import to_conllu, to_displacy
+from heedful.app import answers, explain_schemas, schemas, trees, work
+from heedful.app.explain_schemas import ExplainRequest
+from heedful.app.requests import WorkRoute
+from heedful.app.routes import tokens
+from heedful.runtime.card import Card
+from heedful.runtime.catalogue import Task
+from heedful.runtime.explain import DRAWS, Asked, Explained
+from heedful.runtime.explainer import Explanation
+from heedful.runtime.service import TokenizedText
+from heedful.text.trees import to_conllu, to_displacy
 
 router = APIRouter(route_class=WorkRoute, responses=answers.ERRORS, tags=["models"])
 

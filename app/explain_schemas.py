@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, Discriminator, Field, Tag
 
-from app.schemas import Closed, Cutting, Pair, Token
-from app.trees import ConlluTree, DisplacyTree, Item, Trees, shape
+from heedful.app.schemas import Closed, Cutting, Pair, Token
+from heedful.app.trees import ConlluTree, DisplacyTree, Item, Trees, shape
 
 
 class Priors(Closed):

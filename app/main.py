@@ -10,16 +10,26 @@ from collections.abc import AsyncIterator
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from app import compare, control, errors, explain, openai, playground, predict, routes, status
-from app.crew import Crew
-from app.cross_origin import CrossOrigin
-from app.metrics import Metrics
-from app.middleware import ApiKey, BodyLimit, Head, Recorded
-from app.requests import Work
-from app.settings import Settings
-from app.tracing import Tracing
-from runtime.cores import usable_cores
-from runtime.service import Options, Reloaded, Service
+from heedful.app import (
+    compare,
+    control,
+    errors,
+    explain,
+    openai,
+    playground,
+    predict,
+    routes,
+    status,
+)
+from heedful.app.crew import Crew
+from heedful.app.cross_origin import CrossOrigin
+from heedful.app.metrics import Metrics
+from heedful.app.middleware import ApiKey, BodyLimit, Head, Recorded
+from heedful.app.requests import Work
+from heedful.app.settings import Settings
+from heedful.app.tracing import Tracing
+from heedful.runtime.cores import usable_cores
+from heedful.runtime.service import Options, Reloaded, Service
 
 log = logging.getLogger("heedful.server")
 

@@ -21,8 +21,8 @@ from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
-from app.record import Record
-from runtime.card import Card
+from heedful.app.record import Record
+from heedful.runtime.card import Card
 
 M = TypeVar("M", bound=MetricWrapperBase)
 

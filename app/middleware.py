@@ -9,9 +9,9 @@ from collections.abc import Collection
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app import errors, record
-from app.metrics import Metrics
-from app.tracing import Tracing
+from heedful.app import errors, record
+from heedful.app.metrics import Metrics
+from heedful.app.tracing import Tracing
 
 log = logging.getLogger("heedful.access")
 

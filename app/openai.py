@@ -9,10 +9,10 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from app import answers, work
-from app.requests import WorkRoute
-from app.schemas import Closed, Dimensions, Texts, check_dimensions
-from runtime.service import normalise
+from heedful.app import answers, work
+from heedful.app.requests import WorkRoute
+from heedful.app.schemas import Closed, Dimensions, Texts, check_dimensions
+from heedful.runtime.service import normalise
 
 router = APIRouter(route_class=WorkRoute, responses=answers.ERRORS, tags=["OpenAI"])
 

@@ -7,8 +7,8 @@ from pydantic import Discriminator, Field, RootModel, Tag, field_validator
 from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
-from app import answers, schemas, work
-from app.requests import WorkRoute
+from heedful.app import answers, schemas, work
+from heedful.app.requests import WorkRoute
 
 router = APIRouter(route_class=WorkRoute, responses=answers.ERRORS, tags=["models"])
 

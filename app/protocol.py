@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from app import errors
+from heedful.app import errors
 
 _HEAD = b"HTTP/1.1 "
 

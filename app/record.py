@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.types import Scope
 
-from runtime.answers import Result
+from heedful.runtime.answers import Result
 
 _KEY = "heedful.record"
 

@@ -14,11 +14,11 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app import errors, record
-from app.errors import MalformedBody
-from app.middleware import GONE
-from app.watch import Watch
-from runtime.errors import RequestError
+from heedful.app import errors, record
+from heedful.app.errors import MalformedBody
+from heedful.app.middleware import GONE
+from heedful.app.watch import Watch
+from heedful.runtime.errors import RequestError
 
 Endpoint = Callable[[Any, Request], Awaitable[Response]]
 

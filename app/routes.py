@@ -9,9 +9,9 @@ import numpy.typing as npt
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from app import answers, schemas, trees, work
-from app.requests import WorkRoute
-from runtime.service import Item, TokenizedText, normalise
+from heedful.app import answers, schemas, trees, work
+from heedful.app.requests import WorkRoute
+from heedful.runtime.service import Item, TokenizedText, normalise
 
 router = APIRouter(route_class=WorkRoute, responses=answers.ERRORS, tags=["models"])
 

@@ -19,9 +19,9 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from app.trees import ConlluTree, DisplacyTree, Item, shape
-from runtime.catalogue import Task
-from runtime.errors import BadInput
+from heedful.app.trees import ConlluTree, DisplacyTree, Item, shape
+from heedful.runtime.catalogue import Task
+from heedful.runtime.errors import BadInput
 
 
 def unsupported(message: str) -> PydanticCustomError:

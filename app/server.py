@@ -10,9 +10,9 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
-from app.protocol import Protocol
-from runtime.errors import ServiceFault, Unavailable
-from runtime.memory import settle
+from heedful.app.protocol import Protocol
+from heedful.runtime.errors import ServiceFault, Unavailable
+from heedful.runtime.memory import settle
 
 LAST_WRITES = 5
 """Seconds after the grace time for answers to leave; who does not read is dropped then."""

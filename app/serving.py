@@ -10,16 +10,16 @@ import time
 from pathlib import Path
 from typing import NoReturn
 
-from app import logs
-from app.crew import Crew, Link
-from app.main import create_app
-from app.server import Server
-from app.settings import Settings, environment_name
-from app.supervisor import Supervisor
-from app.worker import Worker
-from runtime.cores import usable_cores
-from runtime.errors import ServiceFault, StartupError
-from runtime.session import takes_cuda
+from heedful.app import logs
+from heedful.app.crew import Crew, Link
+from heedful.app.main import create_app
+from heedful.app.server import Server
+from heedful.app.settings import Settings, environment_name
+from heedful.app.supervisor import Supervisor
+from heedful.app.worker import Worker
+from heedful.runtime.cores import usable_cores
+from heedful.runtime.errors import ServiceFault, StartupError
+from heedful.runtime.session import takes_cuda
 
 log = logging.getLogger("heedful.server")
 

@@ -5,9 +5,9 @@ import importlib.metadata
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from app import answers, schemas
-from runtime.errors import Unavailable
-from runtime.service import Service
+from heedful.app import answers, schemas
+from heedful.runtime.errors import Unavailable
+from heedful.runtime.service import Service
 
 router = APIRouter(tags=["status"])
 

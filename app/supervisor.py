@@ -29,10 +29,10 @@ from typing import Any
 
 from prometheus_client.multiprocess import mark_process_dead
 
-from app import errors
-from app.crew import NUMBER, Crew, Link
-from runtime.errors import ServiceFault, StartupError, Unavailable
-from runtime.service import Reloaded
+from heedful.app import errors
+from heedful.app.crew import NUMBER, Crew, Link
+from heedful.runtime.errors import ServiceFault, StartupError, Unavailable
+from heedful.runtime.service import Reloaded
 
 log = logging.getLogger("heedful.supervisor")
 

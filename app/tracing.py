@@ -9,8 +9,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Self
 
-from app.record import Record
-from runtime.errors import StartupError
+from heedful.app.record import Record
+from heedful.runtime.errors import StartupError
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider

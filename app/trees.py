@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
-from runtime.errors import BadInput
-from text import trees
-from text.parse import Parse
+from heedful.runtime.errors import BadInput
+from heedful.text import trees
+from heedful.text.parse import Parse
 
 
 class _Closed(BaseModel):

@@ -11,7 +11,7 @@ from typing import Self
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from runtime.errors import TimedOut
+from heedful.runtime.errors import TimedOut
 
 TICK = 0.05
 """Seconds between two looks: a time limit is kept to this, and as long nobody is missed."""

@@ -6,13 +6,13 @@ from typing import Any
 
 from fastapi import Request
 
-from app import record
-from app.status import ready_service
-from runtime.answers import Result
-from runtime.card import Card
-from runtime.catalogue import Task
-from runtime.errors import BadInput, TooManyInputs
-from runtime.service import Service
+from heedful.app import record
+from heedful.app.status import ready_service
+from heedful.runtime.answers import Result
+from heedful.runtime.card import Card
+from heedful.runtime.catalogue import Task
+from heedful.runtime.errors import BadInput, TooManyInputs
+from heedful.runtime.service import Service
 
 
 def model(request: Request, task: Task, name: str | None) -> tuple[Service, Card]:

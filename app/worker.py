@@ -8,11 +8,11 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from app.crew import NUMBER, Link
-from app.protocol import Protocol
-from app.server import Server
-from runtime.errors import Unavailable
-from runtime.service import Reloaded
+from heedful.app.crew import NUMBER, Link
+from heedful.app.protocol import Protocol
+from heedful.app.server import Server
+from heedful.runtime.errors import Unavailable
+from heedful.runtime.service import Reloaded
 
 log = logging.getLogger("heedful.server")
 

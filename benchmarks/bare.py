@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from runtime.bundle import read
-from runtime.graphs import encoder_feeds
-from runtime.memory import keep
-from runtime.model import Model
-from text.batch import collate, plan
-from text.parse import ParseJob, Parser
+from heedful.runtime.bundle import read
+from heedful.runtime.graphs import encoder_feeds
+from heedful.runtime.memory import keep
+from heedful.runtime.model import Model
+from heedful.text.batch import collate, plan
+from heedful.text.parse import ParseJob, Parser
 
 
 def run(bundles: Path, model: str, cost: int) -> None:

@@ -18,9 +18,9 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
-from export.onnx import encoder_graph
-from models.disan import C, DirectionalAttention, DiSAN
-from models.sentence import SentenceEncoder, word_table
+from heedful.export.onnx import encoder_graph
+from heedful.models.disan import C, DirectionalAttention, DiSAN
+from heedful.models.sentence import SentenceEncoder, word_table
 
 WORDS = 1000
 

@@ -13,8 +13,8 @@ import typer
 from benchmarks import records
 from benchmarks.graphs import runner, seconds, sessions
 from benchmarks.processes import shipped
-from runtime.bundle import read
-from runtime.cores import usable_cores
+from heedful.runtime.bundle import read
+from heedful.runtime.cores import usable_cores
 
 LENGTHS = (12, 24, 48)
 BATCHES = (1, 8, 32, 128)

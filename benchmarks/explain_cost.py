@@ -21,13 +21,13 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from runtime.bundle import ENCODER, read
-from runtime.explain import Asked
-from runtime.explainer import Explainer
-from runtime.graphs import encoder_feeds
-from runtime.service import Options, Service
-from runtime.session import OrtSession
-from text.batch import Sentence, collate
+from heedful.runtime.bundle import ENCODER, read
+from heedful.runtime.explain import Asked
+from heedful.runtime.explainer import Explainer
+from heedful.runtime.graphs import encoder_feeds
+from heedful.runtime.service import Options, Service
+from heedful.runtime.session import OrtSession
+from heedful.text.batch import Sentence, collate
 
 PAIRS = 50
 WORDS = ("a", "man", "in", "the", "park", "reads", "his", "old", "book")

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from runtime.bundle import ENCODER, Bundle
-from runtime.graphs import encoder_feeds
-from runtime.model import Model
-from runtime.session import OrtSession, Session
-from text.batch import Sentence, collate
+from heedful.runtime.bundle import ENCODER, Bundle
+from heedful.runtime.graphs import encoder_feeds
+from heedful.runtime.model import Model
+from heedful.runtime.session import OrtSession, Session
+from heedful.text.batch import Sentence, collate
 
 
 def plain(bundle: Bundle, threads: int) -> OrtSession:

@@ -18,8 +18,8 @@ from benchmarks.graphs import plain, runner, seconds
 from benchmarks.operations import count
 from benchmarks.processes import bundles, heedful, shipped
 from benchmarks.texts import DATA, sentences
-from models.registry import build
-from runtime.bundle import read
+from heedful.models.registry import build
+from heedful.runtime.bundle import read
 
 MODELS = ("disan-sst5", "ms-san-sst5")
 LENGTHS = (12, 24, 48)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from models.sentence import Encoder
+from heedful.models.sentence import Encoder
 
 FUNCTION = 23
 """Operations of tanh, of the logistic function and of exp, give or take two."""

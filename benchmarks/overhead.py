@@ -22,8 +22,8 @@ from benchmarks.load import MAX_QUEUE, requests
 from benchmarks.processes import bundles, heedful
 from benchmarks.texts import DATA, sentences
 from benchmarks.workers import rate, worker
-from runtime.cores import usable_cores
-from runtime.service import Options, Service, running
+from heedful.runtime.cores import usable_cores
+from heedful.runtime.service import Options, Service, running
 
 MODELS = ("disan-sst5", "ms-san-embed")
 BATCH = 64

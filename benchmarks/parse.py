@@ -15,9 +15,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from text.parse import ParseJob, Parser
-from training import treebank
-from training.tasks.base import find, records
+from heedful.text.parse import ParseJob, Parser
+from heedful.training import treebank
+from heedful.training.tasks.base import find, records
 
 BATCHES = (1, 32)
 

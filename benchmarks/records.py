@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.processes import ROOT
-from runtime.cores import usable_cores
-from training.files import write_json
+from heedful.runtime.cores import usable_cores
+from heedful.training.files import write_json
 
 RESULTS = Path("results/performance")
 LOAD_AVERAGE = os.getloadavg()[0]

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from benchmarks.records import RESULTS
-from training.files import write_whole
+from heedful.training.files import write_whole
 
 HEAD = """# Performance
 

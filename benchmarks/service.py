@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from runtime.service import Options, Service
+from heedful.runtime.service import Options, Service
 
 BATCH = 64
 

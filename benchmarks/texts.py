@@ -3,7 +3,7 @@
 import random
 from pathlib import Path
 
-from training.tasks.nli import SNLI_TRAIN
+from heedful.training.tasks.nli import SNLI_TRAIN
 
 DATA = Path("../shared/data")
 SEED = 1

@@ -9,16 +9,16 @@ from typing import Any, TypeVar
 
 from torch import nn
 
-from export.errors import ExportError
-from export.onnx import encoder_graph, explain_graph, head_graph
-from export.parity import TOLERANCE, Model, Parity, check
-from export.quantize import Storage, round_weights
-from export.share import share_weights
-from models.registry import ENCODERS
-from models.sentence import SentenceEncoder
-from runtime.bundle import ENCODER, EXPLAIN, HEAD, TOKENIZER, VOCAB, write
-from runtime.card import Card, Kind, ParserCard, ScoreCard, TrainingCard
-from text.pieces import Lexicon, Pieces
+from heedful.export.errors import ExportError
+from heedful.export.onnx import encoder_graph, explain_graph, head_graph
+from heedful.export.parity import TOLERANCE, Model, Parity, check
+from heedful.export.quantize import Storage, round_weights
+from heedful.export.share import share_weights
+from heedful.models.registry import ENCODERS
+from heedful.models.sentence import SentenceEncoder
+from heedful.runtime.bundle import ENCODER, EXPLAIN, HEAD, TOKENIZER, VOCAB, write
+from heedful.runtime.card import Card, Kind, ParserCard, ScoreCard, TrainingCard
+from heedful.text.pieces import Lexicon, Pieces
 
 Module = TypeVar("Module", bound=nn.Module)
 

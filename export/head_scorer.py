@@ -13,13 +13,13 @@ import torch
 from spacy.language import Language
 from torch import Tensor, nn
 
-from export.errors import ParityError
-from export.onnx import graph
-from export.quantize import round_weights
-from models.head_scorer import HeadScorer
-from text.head_scorer import CONFIG, RELATIONS, SCORES, WORDS
-from text.word_features import FEATURES, PAD, ROWS, SPECIAL, WordFeatures
-from training.head_scorer import Trained
+from heedful.export.errors import ParityError
+from heedful.export.onnx import graph
+from heedful.export.quantize import round_weights
+from heedful.models.head_scorer import HeadScorer
+from heedful.text.head_scorer import CONFIG, RELATIONS, SCORES, WORDS
+from heedful.text.word_features import FEATURES, PAD, ROWS, SPECIAL, WordFeatures
+from heedful.training.head_scorer import Trained
 
 TOLERANCE = 1e-3
 """Of scores, whose size is about ten."""

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import onnx
 
-from export import steady
-from export.errors import ExportError
-from export.int8 import float_graph, int8_graph, products
-from export.share import outside, share_weights, whole
-from runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, Bundle
+from heedful.export import steady
+from heedful.export.errors import ExportError
+from heedful.export.int8 import float_graph, int8_graph, products
+from heedful.export.share import outside, share_weights, whole
+from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, Bundle
 
 COMPANY = 1e-5
 """Most that a vector's value may differ by what it is batched with: the service's contract."""

@@ -11,8 +11,8 @@ import torch
 from onnxscript import optimizer
 from torch import Tensor, nn
 
-from export.quantize import store_half
-from models.sentence import Explanation, SentenceEncoder
+from heedful.export.quantize import store_half
+from heedful.models.sentence import Explanation, SentenceEncoder
 
 OPSET = 20
 

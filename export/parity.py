@@ -9,10 +9,10 @@ import onnxruntime
 import torch
 from torch import nn
 
-from export.errors import ParityError
-from models.sentence import SentenceEncoder
-from text.batch import Batch, Sentence, collate
-from text.vocab import UNKNOWN
+from heedful.export.errors import ParityError
+from heedful.models.sentence import SentenceEncoder
+from heedful.text.batch import Batch, Sentence, collate
+from heedful.text.vocab import UNKNOWN
 
 TOLERANCE = 1e-4
 """Largest absolute difference allowed, in an embedding's value or a logit."""

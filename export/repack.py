@@ -6,11 +6,11 @@ import onnx
 import torch
 from onnx import TensorProto, numpy_helper
 
-from export.errors import ExportError
-from export.onnx import graph
-from export.quantize import Int4Table
-from export.share import inside, outside, share_weights, whole
-from runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, Bundle
+from heedful.export.errors import ExportError
+from heedful.export.onnx import graph
+from heedful.export.quantize import Int4Table
+from heedful.export.share import inside, outside, share_weights, whole
+from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, Bundle
 
 IDS = "ids"
 PREFIX = "embedding."

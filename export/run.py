@@ -4,11 +4,11 @@ import json
 import shlex
 from pathlib import Path
 
-from export.bundle import Trained
-from runtime.card import ParserCard, ScoreCard, TrainingCard
-from training import checkpoint
-from training.config import RunConfig
-from training.restore import restore
+from heedful.export.bundle import Trained
+from heedful.runtime.card import ParserCard, ScoreCard, TrainingCard
+from heedful.training import checkpoint
+from heedful.training.config import RunConfig
+from heedful.training.restore import restore
 
 
 def read(run: Path) -> Trained:

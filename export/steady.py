@@ -9,13 +9,13 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper
 
-from export.parity import EXPLAINED, cases
-from runtime.card import EXPLAIN_INT8, Card
-from runtime.explainer import Explainer
-from runtime.graphs import Feeds, encoder_feeds
-from runtime.session import CPU, session_options
-from text.batch import Batch, Sentence, collate
-from text.pieces import Lexicon
+from heedful.export.parity import EXPLAINED, cases
+from heedful.runtime.card import EXPLAIN_INT8, Card
+from heedful.runtime.explainer import Explainer
+from heedful.runtime.graphs import Feeds, encoder_feeds
+from heedful.runtime.session import CPU, session_options
+from heedful.text.batch import Batch, Sentence, collate
+from heedful.text.pieces import Lexicon
 
 Array = npt.NDArray[np.generic]
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from models.sentence import Encoder, Explanation
+from heedful.models.sentence import Encoder, Explanation
 
 
 class Concatenated(Encoder):

@@ -10,10 +10,10 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from models.masks import token_mask
-from models.pooling import AttentivePooling
-from models.scan import scan
-from models.sentence import Encoder, Explanation
+from heedful.models.masks import token_mask
+from heedful.models.pooling import AttentivePooling
+from heedful.models.scan import scan
+from heedful.models.sentence import Encoder, Explanation
 
 C = 5.0
 """The constant c of eq. (15)."""

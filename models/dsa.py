@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from models.initialise import he
-from models.masks import token_mask
-from models.sentence import Encoder, Explanation
+from heedful.models.initialise import he
+from heedful.models.masks import token_mask
+from heedful.models.sentence import Encoder, Explanation
 
 KERNELS = (3, 5)
 FIRST, GROWTH, COMPRESSED = 150, 75, 300

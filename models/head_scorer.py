@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from models.attention import multi_head
+from heedful.models.attention import multi_head
 
 FAR = -1e4
 """Score of a governor that is none: a word itself, or padding."""

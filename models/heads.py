@@ -5,7 +5,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from models.initialise import he
+from heedful.models.initialise import he
 
 SCORES = 5
 """Relatedness is scored from 1 to this."""

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from models.gru import BiGRU
-from models.masks import token_mask
-from models.pooling import mean_pooling
-from models.sentence import Encoder, Explanation
+from heedful.models.gru import BiGRU
+from heedful.models.masks import token_mask
+from heedful.models.pooling import mean_pooling
+from heedful.models.sentence import Encoder, Explanation
 
 PRIOR = 0.1
 """Standard deviation of what W_w and b_w begin with (section 3.2)."""

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from models.attention import head_maps, multi_head
-from models.gru import BiGRU
-from models.masks import token_mask
-from models.pooling import max_pooling, max_share, mean_pooling, mean_share
-from models.positions import add_positions
-from models.sentence import Encoder, Explanation
+from heedful.models.attention import head_maps, multi_head
+from heedful.models.gru import BiGRU
+from heedful.models.masks import token_mask
+from heedful.models.pooling import max_pooling, max_share, mean_pooling, mean_share
+from heedful.models.positions import add_positions
+from heedful.models.sentence import Encoder, Explanation
 
 
 class Average(Encoder):

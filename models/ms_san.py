@@ -9,12 +9,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from models.concatenated import Concatenated
-from models.gates import FusionGate
-from models.masks import direction, doubling_rounds, token_mask, tree_distance, word_distance
-from models.pooling import AttentivePooling, max_pooling, max_share
-from models.relative import DotProduct, Shaw, TransformerXL
-from models.sentence import Encoder, Explanation
+from heedful.models.concatenated import Concatenated
+from heedful.models.gates import FusionGate
+from heedful.models.masks import (
+    direction,
+    doubling_rounds,
+    token_mask,
+    tree_distance,
+    word_distance,
+)
+from heedful.models.pooling import AttentivePooling, max_pooling, max_share
+from heedful.models.relative import DotProduct, Shaw, TransformerXL
+from heedful.models.sentence import Encoder, Explanation
 
 KINDS = 3
 """Kinds of distance, in the order of the heads: word distance, dependency distance, none."""

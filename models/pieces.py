@@ -10,7 +10,7 @@ from typing import Literal, Self
 import torch
 from torch import Tensor, nn
 
-from models.masks import token_mask
+from heedful.models.masks import token_mask
 
 
 class PieceEmbedding(nn.Module):

@@ -9,19 +9,19 @@ from typing import Literal
 import torch
 from torch import nn
 
-from models.baselines import BiLSTMS2T, MultiHeadS2T, word_additive, word_s2t
-from models.disan import DiSAN
-from models.dsa import DSA, CNNSelfAttention
-from models.heads import (
+from heedful.models.baselines import BiLSTMS2T, MultiHeadS2T, word_additive, word_s2t
+from heedful.models.disan import DiSAN
+from heedful.models.dsa import DSA, CNNSelfAttention
+from heedful.models.heads import (
     BatchNormClassificationHead,
     BatchNormNLIHead,
     ClassificationHead,
     NLIHead,
 )
-from models.lama import LAMA, SAN
-from models.lama_baselines import Average, BiGRUMax, CNNMax, Transformer
-from models.ms_san import MSSAN, ms_san_sep
-from models.sentence import Encoder
+from heedful.models.lama import LAMA, SAN
+from heedful.models.lama_baselines import Average, BiGRUMax, CNNMax, Transformer
+from heedful.models.ms_san import MSSAN, ms_san_sep
+from heedful.models.sentence import Encoder
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from models.positions import sinusoids
+from heedful.models.positions import sinusoids
 
 
 def by_key(scores: Tensor) -> Tensor:

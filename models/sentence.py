@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from models.pieces import PieceEmbedding
+from heedful.models.pieces import PieceEmbedding
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,9 +6,9 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from runtime.card import Card
-from runtime.errors import BadInput
-from text.parse import Parse
+from heedful.runtime.card import Card
+from heedful.runtime.errors import BadInput
+from heedful.text.parse import Parse
 
 T = TypeVar("T")
 

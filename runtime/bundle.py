@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from runtime.card import (
+from heedful.runtime.card import (
     CARD,
     ENCODER,
     ENCODER_INT8,
@@ -40,11 +40,11 @@ from runtime.card import (
     CardContent,
     Kind,
 )
-from runtime.errors import BundleError
-from runtime.explainer import check_explainer
-from runtime.graphs import check_graphs
-from text.pieces import Lexicon, Pieces
-from text.vocab import Vocab
+from heedful.runtime.errors import BundleError
+from heedful.runtime.explainer import check_explainer
+from heedful.runtime.graphs import check_graphs
+from heedful.text.pieces import Lexicon, Pieces
+from heedful.text.vocab import Vocab
 
 __all__ = [
     "CARD",

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from runtime.observer import Observer
+from heedful.runtime.observer import Observer
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

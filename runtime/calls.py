@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from runtime.errors import RequestError
+from heedful.runtime.errors import RequestError
 
 W = TypeVar("W")  # what is to be done
 R = TypeVar("R")  # what comes of it

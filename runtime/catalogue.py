@@ -4,10 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from runtime.card import CARD, Card, ScoreCard
-from runtime.errors import BundleError, UnknownModel, WrongTask
-from runtime.model import Model
-from runtime.parse_process import Ready
+from heedful.runtime.card import CARD, Card, ScoreCard
+from heedful.runtime.errors import BundleError, UnknownModel, WrongTask
+from heedful.runtime.model import Model
+from heedful.runtime.parse_process import Ready
 
 Task = Literal["embed", "classify", "nli", "relatedness", "explain"]
 

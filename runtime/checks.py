@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from runtime.card import Card
-from runtime.errors import BadInput, TooManyInputs
-from text.parse import Parse
-from text.reading import LONGEST_RUN
+from heedful.runtime.card import Card
+from heedful.runtime.errors import BadInput, TooManyInputs
+from heedful.text.parse import Parse
+from heedful.text.reading import LONGEST_RUN
 
 
 def check_count(count: int, param: str, most: int) -> None:

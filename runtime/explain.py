@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from runtime.answers import expected_score, normalise, softmax
-from runtime.errors import BadInput
-from runtime.explainer import Explainer, Explanation, Floats
-from runtime.graphs import head_inputs
-from runtime.model import Model
-from runtime.session import SessionThreads
-from text.batch import Sentence, collate
-from text.parse import Parse
-from text.trees import drop
+from heedful.runtime.answers import expected_score, normalise, softmax
+from heedful.runtime.errors import BadInput
+from heedful.runtime.explainer import Explainer, Explanation, Floats
+from heedful.runtime.graphs import head_inputs
+from heedful.runtime.model import Model
+from heedful.runtime.session import SessionThreads
+from heedful.text.batch import Sentence, collate
+from heedful.text.parse import Parse
+from heedful.text.trees import drop
 
 DRAWS = 20
 """Random choices of tokens that the most attended ones are compared with."""

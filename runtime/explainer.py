@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from runtime.card import ENCODER, EXPLAIN, Card
-from runtime.errors import BundleError
-from runtime.graphs import Feeds, encoder_feeds
-from runtime.session import CPU, session_options
-from text.batch import Batch, collate
-from text.pieces import Lexicon
+from heedful.runtime.card import ENCODER, EXPLAIN, Card
+from heedful.runtime.errors import BundleError
+from heedful.runtime.graphs import Feeds, encoder_feeds
+from heedful.runtime.session import CPU, session_options
+from heedful.text.batch import Batch, collate
+from heedful.text.pieces import Lexicon
 
 Floats = npt.NDArray[np.float32]
 

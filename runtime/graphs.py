@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from runtime.card import ENCODER, ENCODER_INT8, HEAD, SCORES, Card
-from runtime.errors import BundleError
-from runtime.session import lend
-from text.batch import Batch, Sentence, collate
-from text.pieces import Lexicon
-from text.vocab import Vocab
+from heedful.runtime.card import ENCODER, ENCODER_INT8, HEAD, SCORES, Card
+from heedful.runtime.errors import BundleError
+from heedful.runtime.session import lend
+from heedful.text.batch import Batch, Sentence, collate
+from heedful.text.pieces import Lexicon
+from heedful.text.vocab import Vocab
 
 Feeds = dict[str, npt.NDArray[np.generic]]
 Shape = dict[str, tuple[str, int]]  # name -> (ONNX Runtime's type, rank)

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from runtime import bundle
-from runtime.card import CARD
-from runtime.catalogue import Catalogue, check_parser
-from runtime.errors import BundleError, InferenceFailed, ProviderError, StartupError
-from runtime.model import Model
-from runtime.parse_process import Ready
-from runtime.session import Device, SessionThreads
+from heedful.runtime import bundle
+from heedful.runtime.card import CARD
+from heedful.runtime.catalogue import Catalogue, check_parser
+from heedful.runtime.errors import BundleError, InferenceFailed, ProviderError, StartupError
+from heedful.runtime.model import Model
+from heedful.runtime.parse_process import Ready
+from heedful.runtime.session import Device, SessionThreads
 
 SWAP_SECONDS = 0.2
 """A bundle that is being replaced is nowhere between two renames: who misses one looks again."""

@@ -5,15 +5,15 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, HEAD, Bundle
-from runtime.errors import InferenceFailed
-from runtime.explainer import Explainer
-from runtime.graphs import encoder_feeds, head_inputs
-from runtime.scheduler import Encoder, Vectors
-from runtime.session import Device, OrtSession, SessionThreads, takes_cuda
-from text.batch import Sentence, collate
-from text.parse import Parse
-from text.trees import first
+from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, HEAD, Bundle
+from heedful.runtime.errors import InferenceFailed
+from heedful.runtime.explainer import Explainer
+from heedful.runtime.graphs import encoder_feeds, head_inputs
+from heedful.runtime.scheduler import Encoder, Vectors
+from heedful.runtime.session import Device, OrtSession, SessionThreads, takes_cuda
+from heedful.text.batch import Sentence, collate
+from heedful.text.parse import Parse
+from heedful.text.trees import first
 
 LADDER = (1, 8, 32, 128)
 """Sentence lengths that are run before the model counts as ready, alone and in a full batch."""

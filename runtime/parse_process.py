@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
-from runtime.errors import StartupError
+from heedful.runtime.errors import StartupError
 
 if TYPE_CHECKING:
-    from text.parse import Packed, Parse, ParseJob, Parser
+    from heedful.text.parse import Packed, Parse, ParseJob, Parser
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class ParseProcess:
             self._pipe.send(list(jobs))
         except OSError as error:
             raise ProcessDiedError(str(error)) from error
-        from text.parse import unpack  # not above: the child sets its threads before
+        from heedful.text.parse import unpack  # not above: the child sets its threads before
 
         answer: Answer = self._receive(ANSWER_SECONDS)
         for number, trace in answer.failed.items():
@@ -130,9 +130,9 @@ def _main(pipe: "Connection[Any, Any]", pipeline: str) -> None:
         signal.signal(number, signal.SIG_IGN)
     for variable in THREADS:  # read when numpy is loaded, which is why the import stands here
         os.environ[variable] = "1"
-    from runtime.memory import give_back, keep, settle
-    from text.errors import ParserError
-    from text.parse import Parser
+    from heedful.runtime.memory import give_back, keep, settle
+    from heedful.text.errors import ParserError
+    from heedful.text.parse import Parser
 
     try:
         parser = Parser.load(pipeline)
@@ -152,7 +152,7 @@ def _main(pipe: "Connection[Any, Any]", pipeline: str) -> None:
 
 def _answer(parser: "Parser", jobs: "list[ParseJob]") -> Answer:
     """All at once; where that fails one by one, so that a job fails alone."""
-    from text.parse import pack
+    from heedful.text.parse import pack
 
     try:
         return Answer(pack(parser.parse(jobs)), {})

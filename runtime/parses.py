@@ -4,11 +4,11 @@ import asyncio
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
-from runtime.cache import Cache
-from runtime.observer import Observer
-from runtime.workers import ParsePool
-from text.parse import Parse, ParseJob, Tokens
-from text.reading import effort
+from heedful.runtime.cache import Cache
+from heedful.runtime.observer import Observer
+from heedful.runtime.workers import ParsePool
+from heedful.text.parse import Parse, ParseJob, Tokens
+from heedful.text.reading import effort
 
 Key = tuple[str, int, bool]  # a ParseJob's fields: a tuple is hashed ten times as fast
 

@@ -22,15 +22,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from runtime.cache import Cache
-from runtime.calls import Call, FairQueue, Ticket
-from runtime.card import Card
-from runtime.errors import InferenceFailed, Unavailable
-from runtime.graphs import encoder_feeds
-from runtime.observer import Observer
-from runtime.session import CUDA, Session, SessionThreads
-from text.batch import Batch, Sentence, cheapest, collate
-from text.vocab import UNKNOWN
+from heedful.runtime.cache import Cache
+from heedful.runtime.calls import Call, FairQueue, Ticket
+from heedful.runtime.card import Card
+from heedful.runtime.errors import InferenceFailed, Unavailable
+from heedful.runtime.graphs import encoder_feeds
+from heedful.runtime.observer import Observer
+from heedful.runtime.session import CUDA, Session, SessionThreads
+from heedful.text.batch import Batch, Sentence, cheapest, collate
+from heedful.text.vocab import UNKNOWN
 
 log = logging.getLogger(__name__)
 

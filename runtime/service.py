@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from runtime.answers import (
+from heedful.runtime.answers import (
     Result,
     Timing,
     TokenizedText,
@@ -21,25 +21,32 @@ from runtime.answers import (
     normalise,
     softmax,
 )
-from runtime.card import Card
-from runtime.catalogue import Catalogue, Task, check_parser
-from runtime.checks import check_count, check_parse, check_texts
-from runtime.cores import usable_cores
-from runtime.errors import Overloaded, StartupError, Unavailable
-from runtime.explain import Asked, Explained, check_length, check_priors, explain, explainer_of
-from runtime.loader import Loader, Reloaded
-from runtime.memory import give_back
-from runtime.model import Model
-from runtime.observer import NoObserver, Observer
-from runtime.parse_process import Ready
-from runtime.parses import Parses
-from runtime.scheduler import Encoded, Scheduler
-from runtime.session import STUCK_SECONDS, Device, SessionThreads, division
-from runtime.workers import FAILURES, ParsePool
-from text.batch import Sentence
-from text.parse import Parse, ParseJob
-from text.pieces import Lexicon
-from text.trees import first
+from heedful.runtime.card import Card
+from heedful.runtime.catalogue import Catalogue, Task, check_parser
+from heedful.runtime.checks import check_count, check_parse, check_texts
+from heedful.runtime.cores import usable_cores
+from heedful.runtime.errors import Overloaded, StartupError, Unavailable
+from heedful.runtime.explain import (
+    Asked,
+    Explained,
+    check_length,
+    check_priors,
+    explain,
+    explainer_of,
+)
+from heedful.runtime.loader import Loader, Reloaded
+from heedful.runtime.memory import give_back
+from heedful.runtime.model import Model
+from heedful.runtime.observer import NoObserver, Observer
+from heedful.runtime.parse_process import Ready
+from heedful.runtime.parses import Parses
+from heedful.runtime.scheduler import Encoded, Scheduler
+from heedful.runtime.session import STUCK_SECONDS, Device, SessionThreads, division
+from heedful.runtime.workers import FAILURES, ParsePool
+from heedful.text.batch import Sentence
+from heedful.text.parse import Parse, ParseJob
+from heedful.text.pieces import Lexicon
+from heedful.text.trees import first
 
 __all__ = [
     "NoObserver",

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from runtime.errors import InferenceFailed, ProviderError, Unavailable
+from heedful.runtime.errors import InferenceFailed, ProviderError, Unavailable
 
 log = logging.getLogger(__name__)
 

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from runtime.calls import Call, FairQueue, Ticket
-from runtime.errors import InferenceFailed, StartupError, Unavailable
-from runtime.observer import NoObserver, Observer
-from runtime.parse_process import ParseProcess, ProcessDiedError, Ready
-from text.parse import Parse, ParseJob
+from heedful.runtime.calls import Call, FairQueue, Ticket
+from heedful.runtime.errors import InferenceFailed, StartupError, Unavailable
+from heedful.runtime.observer import NoObserver, Observer
+from heedful.runtime.parse_process import ParseProcess, ProcessDiedError, Ready
+from heedful.text.parse import Parse, ParseJob
 
 log = logging.getLogger(__name__)
 

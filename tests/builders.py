@@ -21,8 +21,8 @@ from spacy.training import Example
 from thinc.api import fix_random_seed
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from export.share import outside, share_weights
-from runtime.bundle import (
+from heedful.export.share import outside, share_weights
+from heedful.runtime.bundle import (
     ENCODER,
     ENCODER_INT8,
     EXPLAIN,
@@ -32,11 +32,11 @@ from runtime.bundle import (
     VOCAB,
     write,
 )
-from runtime.card import Card, Kind
-from text.batch import Sentence
-from text.parse import fingerprint
-from text.pieces import Pieces
-from text.vocab import SPECIAL
+from heedful.runtime.card import Card, Kind
+from heedful.text.batch import Sentence
+from heedful.text.parse import fingerprint
+from heedful.text.pieces import Pieces
+from heedful.text.vocab import SPECIAL
 
 WORDS = (
     *("a", "the", "two", "three", "kid", "kids", "dog", "man", "at"),

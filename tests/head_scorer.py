@@ -9,8 +9,8 @@ import spacy
 from onnx import numpy_helper
 from spacy.strings import get_string_id
 
-from text.head_scorer import CONFIG, RELATIONS, SCORES, WORDS
-from text.word_features import FEATURES, SPECIAL
+from heedful.text.head_scorer import CONFIG, RELATIONS, SCORES, WORDS
+from heedful.text.word_features import FEATURES, SPECIAL
 
 KNOWN = ("Two", "kids", "wash", "their", "hands", "The", "dog", "is", "not", "good", ".")
 LABELS = ("det", "nsubj", "obj")

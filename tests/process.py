@@ -36,7 +36,7 @@ class Process:
     """`heedful serve` with these flags on a free port."""
 
     def __init__(
-        self, log: Path, flags: dict[str, str], env: dict[str, str], module: str = "cli"
+        self, log: Path, flags: dict[str, str], env: dict[str, str], module: str = "heedful"
     ) -> None:
         self._log = log
         arguments = [part for flag, value in flags.items() for part in (f"--{flag}", value)]

@@ -7,11 +7,11 @@ import httpx
 import numpy as np
 import pytest
 
+from heedful.training.errors import TrainingError
+from heedful.training.evaluate import Server, measure
+from heedful.training.tasks.base import Example, Kind, Source, Task
 from tests.builders import LABELS, build_bundle, build_models
 from tests.process import Process
-from training.errors import TrainingError
-from training.evaluate import Server, measure
-from training.tasks.base import Example, Kind, Source, Task
 
 TEXTS = ["two kids wash their hands", "the dog", "a man is not good", "bad", "kids " * 30]
 PAIRS = [(a, b) for a in TEXTS for b in TEXTS]

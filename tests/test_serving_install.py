@@ -78,7 +78,7 @@ def test_it_serves_the_shipped_bundles(python: Path) -> None:
     program = """
 import asyncio
 from pathlib import Path
-from runtime.service import Options, Service
+from heedful.runtime.service import Options, Service
 
 async def main():
     service = Service(Options(models=Path("bundles")))

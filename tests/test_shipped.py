@@ -10,14 +10,14 @@ import numpy.typing as npt
 import pytest
 from spacy import displacy
 
-from runtime.bundle import read
-from runtime.graphs import encoder_feeds
-from runtime.session import OrtSession
-from text.batch import collate
-from text.parse import ParseJob, Parser
-from text.structure import tree_distance
-from training import tasks
-from training.evaluate import Server, measure
+from heedful.runtime.bundle import read
+from heedful.runtime.graphs import encoder_feeds
+from heedful.runtime.session import OrtSession
+from heedful.text.batch import collate
+from heedful.text.parse import ParseJob, Parser
+from heedful.text.structure import tree_distance
+from heedful.training import tasks
+from heedful.training.evaluate import Server, measure
 
 BUNDLES = Path("bundles")
 NAMES = sorted(card.parent.name for card in BUNDLES.glob("*/card.json"))

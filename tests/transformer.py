@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 from transformers import BertConfig, BertModel
 
-from models.pieces import PieceEmbedding
+from heedful.models.pieces import PieceEmbedding
 from tests.builders import build_pieces
 
 LIMIT = 100

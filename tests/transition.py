@@ -9,8 +9,8 @@ from spacy.util import load_config
 from spacy.vectors import Vectors
 from thinc.api import fix_random_seed
 
+from heedful.training.parser import CONFIG
 from tests.head_scorer import KNOWN
-from training.parser import CONFIG
 
 
 def build_transition_parser(folder: Path) -> Path:

@@ -20,9 +20,9 @@ from spacy.tokens import Doc
 from spacy.util import minibatch
 from spacy.vocab import Vocab
 
-from text.arborescence import best_heads
-from text.batch import plan
-from text.word_features import WordFeatures, pad
+from heedful.text.arborescence import best_heads
+from heedful.text.batch import plan
+from heedful.text.word_features import WordFeatures, pad
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-import text.lean  # before spaCy  # isort: skip
+import heedful.text.lean  # before spaCy  # isort: skip
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,9 @@ from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-import text.head_scorer  # noqa: F401  # a pipeline may name this component
-from text.errors import ParserError
-from text.reading import Reader, Reading
+import heedful.text.head_scorer  # noqa: F401  # a pipeline may name this component
+from heedful.text.errors import ParserError
+from heedful.text.reading import Reader, Reading
 
 Ints = npt.NDArray[np.int64]
 

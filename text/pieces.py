@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer
 
-from text.batch import Sentence
-from text.vocab import Vocab
+from heedful.text.batch import Sentence
+from heedful.text.vocab import Vocab
 
 Ints = npt.NDArray[np.int64]
 

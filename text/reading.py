@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-import text.lean  # noqa: F401  # before spaCy  # isort: skip
+import heedful.text.lean  # noqa: F401  # before spaCy  # isort: skip
 
 import numpy as np
 import numpy.typing as npt

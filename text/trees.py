@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from text.parse import Parse
-from text.structure import Heads, check_heads, without
+from heedful.text.parse import Parse
+from heedful.text.structure import Heads, check_heads, without
 
 ROOT = "ROOT"
 """spaCy's name of the relation that a root has; CoNLL-U says root."""

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from text.batch import PAD, Sentence
+from heedful.text.batch import PAD, Sentence
 
 __all__ = ["PAD", "SPECIAL", "UNKNOWN", "Vocab"]
 

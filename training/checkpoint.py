@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from training.files import write_whole
+from heedful.training.files import write_whole
 
 VOCAB, TOKENIZER = "vocab.txt", "tokenizer.json"
 BEST, LAST, LOG = "best.pt", "last.pt", "log.jsonl"

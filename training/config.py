@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from training.errors import ConfigError
+from heedful.training.errors import ConfigError
 
 
 class Section(BaseModel):

@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 from rich.progress import track
 
-from text.batch import Batch, Sentence, collate
-from text.parse import ParseJob, Parser
-from text.pieces import Lexicon, Pieces
-from text.vocab import Vocab
-from training.files import write_arrays
-from training.tasks.base import Example, Source
+from heedful.text.batch import Batch, Sentence, collate
+from heedful.text.parse import ParseJob, Parser
+from heedful.text.pieces import Lexicon, Pieces
+from heedful.text.vocab import Vocab
+from heedful.training.files import write_arrays
+from heedful.training.tasks.base import Example, Source
 
 Ints = npt.NDArray[np.int64]
 CHUNK = 512

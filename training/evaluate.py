@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from rich.progress import track
 
-from training import checkpoint
-from training.data import labels
-from training.errors import TrainingError
-from training.files import write_json
-from training.metrics import METRICS
-from training.tasks.base import Example, Source, Task
+from heedful.training import checkpoint
+from heedful.training.data import labels
+from heedful.training.errors import TrainingError
+from heedful.training.files import write_json
+from heedful.training.metrics import METRICS
+from heedful.training.tasks.base import Example, Source, Task
 
 BATCH = 64
 

@@ -3,12 +3,18 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from training.config import EncoderConfig, HeadConfig, OptimiserConfig, RunConfig, WordsConfig
-from training.errors import DataError
-from training.table import Row
-from training.tasks.base import Example, Reader, Source, Task
-from training.tasks.division import divide
-from training.tasks.nli import LABELS
+from heedful.training.config import (
+    EncoderConfig,
+    HeadConfig,
+    OptimiserConfig,
+    RunConfig,
+    WordsConfig,
+)
+from heedful.training.errors import DataError
+from heedful.training.table import Row
+from heedful.training.tasks.base import Example, Reader, Source, Task
+from heedful.training.tasks.division import divide
+from heedful.training.tasks.nli import LABELS
 
 SHARE = 0.1
 """Of the rows, for dev; and as much for test."""

@@ -20,11 +20,11 @@ from spacy.vocab import Vocab
 from torch import Tensor, nn
 from torch.nn import functional
 
-from models.head_scorer import HeadScorer
-from text.batch import plan
-from text.trees import ROOT
-from text.word_features import WordFeatures, pad
-from training import checkpoint, parser, tok2vec, tree_teacher, treebank
+from heedful.models.head_scorer import HeadScorer
+from heedful.text.batch import plan
+from heedful.text.trees import ROOT
+from heedful.text.word_features import WordFeatures, pad
+from heedful.training import checkpoint, parser, tok2vec, tree_teacher, treebank
 
 Ints = npt.NDArray[np.int64]
 IGNORED = tree_teacher.UNKNOWN

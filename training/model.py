@@ -3,15 +3,15 @@
 import torch
 from torch import Tensor, nn
 
-from models.heads import RelatednessHead
-from models.pieces import PieceEmbedding
-from models.registry import ENCODERS, build
-from models.sentence import SentenceEncoder, word_table
-from text.batch import Batch
-from training import teacher
-from training.config import RunConfig
-from training.errors import ConfigError
-from training.tasks.base import Kind
+from heedful.models.heads import RelatednessHead
+from heedful.models.pieces import PieceEmbedding
+from heedful.models.registry import ENCODERS, build
+from heedful.models.sentence import SentenceEncoder, word_table
+from heedful.text.batch import Batch
+from heedful.training import teacher
+from heedful.training.config import RunConfig
+from heedful.training.errors import ConfigError
+from heedful.training.tasks.base import Kind
 
 
 class Model(nn.Module):

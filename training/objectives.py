@@ -11,16 +11,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from models.heads import SCORES, expected_score
-from text.batch import Batch
-from training import teacher, teaching
-from training.config import DistillationConfig, RunConfig, TeacherConfig
-from training.data import Examples, labels
-from training.errors import ConfigError
-from training.metrics import dev_metric
-from training.model import Model
-from training.restore import require
-from training.tasks.base import UNLABELLED, Example, Kind
+from heedful.models.heads import SCORES, expected_score
+from heedful.text.batch import Batch
+from heedful.training import teacher, teaching
+from heedful.training.config import DistillationConfig, RunConfig, TeacherConfig
+from heedful.training.data import Examples, labels
+from heedful.training.errors import ConfigError
+from heedful.training.metrics import dev_metric
+from heedful.training.model import Model
+from heedful.training.restore import require
+from heedful.training.tasks.base import UNLABELLED, Example, Kind
 
 
 class Objective(Protocol):

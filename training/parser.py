@@ -17,11 +17,11 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from spacy.vectors import Vectors
 
-from text.errors import ParserError
-from training import minilm, tree_teacher, treebank
-from training.files import write_whole
-from training.tasks.base import find, records
-from training.vectors import main_axes
+from heedful.text.errors import ParserError
+from heedful.training import minilm, tree_teacher, treebank
+from heedful.training.files import write_whole
+from heedful.training.tasks.base import find, records
+from heedful.training.vectors import main_axes
 
 CONFIG = Path(__file__).with_name("parser.cfg")
 ATTRIBUTES = ("ORTH", "SPACY", "HEAD", "DEP", "SENT_START")

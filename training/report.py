@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from training import tables
-from training.tables import RowConfig, TableConfig
+from heedful.training import tables
+from heedful.training.tables import RowConfig, TableConfig
 
 HEAD = """# Results
 

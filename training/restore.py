@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from text.pieces import Lexicon, Pieces
-from text.vocab import Vocab
-from training import checkpoint, transformer
-from training.config import RunConfig
-from training.errors import RunMissing
-from training.model import Model, make_model
+from heedful.text.pieces import Lexicon, Pieces
+from heedful.text.vocab import Vocab
+from heedful.training import checkpoint, transformer
+from heedful.training.config import RunConfig
+from heedful.training.errors import RunMissing
+from heedful.training.model import Model, make_model
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 
-from training.errors import DataError
+from heedful.training.errors import DataError
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 LINES = ".jsonl"

@@ -16,10 +16,10 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from training import config
-from training.config import RunConfig, Section
-from training.errors import ConfigError
-from training.tasks.division import FOLDS
+from heedful.training import config
+from heedful.training.config import RunConfig, Section
+from heedful.training.errors import ConfigError
+from heedful.training.tasks.division import FOLDS
 
 
 class RowConfig(Section):

@@ -9,14 +9,14 @@ import numpy.typing as npt
 import torch
 from rich.progress import track
 
-from models.registry import reads_trees
-from text.parse import Parser
-from training import checkpoint
-from training.data import Examples, parse
-from training.errors import ConfigError
-from training.files import write_arrays
-from training.restore import Run, restore
-from training.tasks.base import Example
+from heedful.models.registry import reads_trees
+from heedful.text.parse import Parser
+from heedful.training import checkpoint
+from heedful.training.data import Examples, parse
+from heedful.training.errors import ConfigError
+from heedful.training.files import write_arrays
+from heedful.training.restore import Run, restore
+from heedful.training.tasks.base import Example
 
 BATCH = 256
 

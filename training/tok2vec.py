@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from spacy.language import Language
 
-from models.head_scorer import PIECES, HeadScorer, Maxout
-from text.errors import ParserError
-from text.word_features import ATTRIBUTES, SPECIAL, WordFeatures
+from heedful.models.head_scorer import PIECES, HeadScorer, Maxout
+from heedful.text.errors import ParserError
+from heedful.text.word_features import ATTRIBUTES, SPECIAL, WordFeatures
 
 
 def features(nlp: Language, name: str | Path) -> WordFeatures:

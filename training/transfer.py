@@ -15,11 +15,11 @@ import numpy.typing as npt
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
-from training import tasks
-from training.data import labels
-from training.metrics import pearson, spearman
-from training.tasks import cr, mpqa, sst, stsb, subj
-from training.tasks.base import Example
+from heedful.training import tasks
+from heedful.training.data import labels
+from heedful.training.metrics import pearson, spearman
+from heedful.training.tasks import cr, mpqa, sst, stsb, subj
+from heedful.training.tasks.base import Example
 
 Floats = npt.NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Floats]

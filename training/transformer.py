@@ -4,10 +4,10 @@ from pathlib import Path
 
 from torch import nn
 
-from text.pieces import Pieces
-from training import minilm
-from training.config import TransformerConfig
-from training.errors import ConfigError
+from heedful.text.pieces import Pieces
+from heedful.training import minilm
+from heedful.training.config import TransformerConfig
+from heedful.training.errors import ConfigError
 
 
 def load(config: TransformerConfig) -> tuple[nn.Module, Pieces]:

@@ -18,8 +18,8 @@ from spacy.training import Example
 from torch import Tensor, nn
 from torch.nn import functional
 
-from text.structure import check_heads
-from training import checkpoint, minilm
+from heedful.text.structure import check_heads
+from heedful.training import checkpoint, minilm
 
 UNKNOWN = -1
 """Label of a word that the alignment leaves without a head: it teaches nothing."""

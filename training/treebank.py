@@ -7,7 +7,7 @@ from pathlib import Path
 from spacy.tokens import Doc
 from spacy.training.converters.conllu_to_docs import conllu_to_docs
 
-from training.tasks.base import find, lines
+from heedful.training.tasks.base import find, lines
 
 EWT_LICENCE = "CC BY-SA 4.0"
 SENTENCES_A_DOCUMENT = (1, 1, 1, 1, 2, 3, 4)

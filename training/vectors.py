@@ -12,10 +12,10 @@ import onnx
 import torch
 from onnx import numpy_helper
 
-from text.vocab import SPECIAL, Vocab
-from training.checkpoint import VOCAB
-from training.errors import ConfigError, DataError, DataMissing
-from training.tasks.base import find, lines
+from heedful.text.vocab import SPECIAL, Vocab
+from heedful.training.checkpoint import VOCAB
+from heedful.training.errors import ConfigError, DataError, DataMissing
+from heedful.training.tasks.base import find, lines
 
 Floats = npt.NDArray[np.float32]
 GRAPH = "encoder.onnx"
@@ -106,7 +106,7 @@ class MiniLM:
         return np.ones(len(words), np.bool_)
 
     def look_up(self, words: Sequence[str]) -> Floats:
-        from training.minilm import load, mean_vectors
+        from heedful.training.minilm import load, mean_vectors
 
         return mean_vectors(load(), words)
 

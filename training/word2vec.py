@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from gensim.models import Word2Vec
 
-from training.data import Parsed
-from training.vectors import Table
+from heedful.training.data import Parsed
+from heedful.training.vectors import Table
 
 RARE = 5
 """A word that stands in the texts less often has no vector."""

@@ -22,7 +22,7 @@ from benchmarks.environments import NotInstalled
 from benchmarks.processes import ServerFailed, bundles, free_port, heedful, serving
 from benchmarks.texts import DATA, sentences
 from benchmarks.workers import rate, worker
-from runtime.cores import usable_cores
+from heedful.runtime.cores import usable_cores
 
 CONCURRENCY = (1, 16, 64)
 JUDGED = 64

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from app.main import create_app
-from app.settings import PREFIX, Settings
+from heedful.app.main import create_app
+from heedful.app.settings import PREFIX, Settings
 from tests.builders import build_bundle, build_models
 from tests.process import Process
 

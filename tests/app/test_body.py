@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.errors import MalformedBody
-from app.requests import parse
+from heedful.app.errors import MalformedBody
+from heedful.app.requests import parse
 
 VALUES = st.recursive(
     st.none()

@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
-from app import errors
-from app.main import create_app
-from app.settings import Settings
-from runtime import errors as runtime_errors
+from heedful.app import errors
+from heedful.app.main import create_app
+from heedful.app.settings import Settings
+from heedful.runtime import errors as runtime_errors
 from tests.app.conftest import Serve
 
 pytestmark = pytest.mark.anyio

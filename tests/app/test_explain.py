@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.explain_schemas import ExplainAnswer
+from heedful.app.explain_schemas import ExplainAnswer
 
 pytestmark = pytest.mark.anyio
 

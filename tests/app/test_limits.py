@@ -12,7 +12,7 @@ import httpx
 import pytest
 from starlette.types import Message
 
-from app.middleware import GONE
+from heedful.app.middleware import GONE
 from tests.app.conftest import Serve
 from tests.app.test_errors import JSON, check
 from tests.process import PATIENCE

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from app.logs import JSONLine, TextLine
+from heedful.app.logs import JSONLine, TextLine
 
 
 def record(**extra: object) -> logging.LogRecord:

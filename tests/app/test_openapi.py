@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from app.answers import ERRORS
-from app.main import create_app
-from app.settings import Settings
+from heedful.app.answers import ERRORS
+from heedful.app.main import create_app
+from heedful.app.settings import Settings
 from tests.app.bodies import bodies
 
 WORK = tuple(bodies(""))

@@ -15,10 +15,10 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from runtime.bundle import ENCODER, VOCAB, write
+from heedful.runtime.bundle import ENCODER, VOCAB, write
+from heedful.text.vocab import SPECIAL
 from tests.builders import WORDS, build_bundle, build_parser
 from tests.process import PATIENCE, Process
-from text.vocab import SPECIAL
 
 SECRET, KEY, WRONG_KEY = "Zanzibar", "sesame-7f3a", "barley-11c9"
 POISON = "wash"

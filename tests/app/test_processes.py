@@ -18,10 +18,10 @@ import httpx
 import numpy as np
 import pytest
 
+from heedful.text.parse import fingerprint
 from tests.app.conftest import KEY, Start
 from tests.builders import BuiltParser, build_bundle
 from tests.process import PATIENCE, Process, wait_for
-from text.parse import fingerprint
 
 BODY = {"inputs": ["the kids", "a dog"], "model": "tiny-nli"}
 ALLOWED = {"Authorization": f"Bearer {KEY}"}

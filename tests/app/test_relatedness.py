@@ -9,7 +9,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from app.explain_schemas import ExplainAnswer
+from heedful.app.explain_schemas import ExplainAnswer
 from tests.app.conftest import Serve
 from tests.builders import build_bundle, build_parser
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import httpx
 import pytest
 
+from heedful.text.parse import fingerprint
 from tests.app.conftest import Serve, Start
 from tests.app.test_errors import check
 from tests.app.test_metrics import key, read
 from tests.builders import BuiltParser, build_bundle
 from tests.process import wait_for
-from text.parse import fingerprint
 
 pytestmark = pytest.mark.anyio
 

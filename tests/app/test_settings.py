@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from app import settings
-from app.settings import SettingsError, load
+from heedful.app import settings
+from heedful.app.settings import SettingsError, load
 
 
 def test_defaults_are_the_contracts() -> None:

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from app.tracing import ENDPOINTS, Tracing
-from runtime.errors import StartupError
+from heedful.app.tracing import ENDPOINTS, Tracing
+from heedful.runtime.errors import StartupError
 from tests.app.conftest import Serve
 
 pytest.importorskip("opentelemetry.sdk", reason="the extra otel is not installed")

@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from benchmarks.operations import FUNCTION, count, counted
-from models.disan import DiSAN
-from models.ms_san import MSSAN
+from heedful.models.disan import DiSAN
+from heedful.models.ms_san import MSSAN
 
 
 def test_a_linear_layer() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from app.server import LAST_WRITES
-from app.settings import Settings, environment_name
+from heedful.app.server import LAST_WRITES
+from heedful.app.settings import Settings, environment_name
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")

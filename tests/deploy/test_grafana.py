@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from app.metrics import OF_A_MODEL, Metrics
+from heedful.app.metrics import OF_A_MODEL, Metrics
 from tests.deploy.series import served
 
 ROOT = Path(__file__).parents[2]

@@ -7,11 +7,11 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from app.metrics import Metrics
-from app.routes import router as routes
-from app.server import LAST_WRITES
-from app.settings import Settings, environment_name
-from app.status import router as status
+from heedful.app.metrics import Metrics
+from heedful.app.routes import router as routes
+from heedful.app.server import LAST_WRITES
+from heedful.app.settings import Settings, environment_name
+from heedful.app.status import router as status
 
 FOLDER = Path(__file__).parents[2] / "deploy/kubernetes"
 MANIFESTS: list[dict[str, Any]] = [

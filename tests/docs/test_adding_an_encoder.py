@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.bundle import read
+from heedful.runtime.bundle import read
 from tests.builders import build_parser
 from tests.process import ROOT
 
@@ -30,9 +30,9 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the sources with the page's encoder, a small parser and a small treebank."""
     folder = tmp_path_factory.mktemp("heedful")
     for name in COPIED:
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("cli.py", "pyproject.toml"):
-        shutil.copy(ROOT / name, folder)
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, folder / name, ignore=ignored, symlinks=True)
+    shutil.copy(ROOT / "pyproject.toml", folder)
     for name, text in FILES.items():
         with (folder / name).open("a", encoding="utf-8") as file:
             file.write(f"\n{text}" if name == "models/registry.py" else text)
@@ -67,10 +67,10 @@ def run(folder: Path, *arguments: str) -> str:
 
 
 def test_it_is_listed_trained_and_exported(changed: Path) -> None:
-    assert json.loads(run(changed, "cli", "models", "--json"))["swem"]["dim"] == 600
+    assert json.loads(run(changed, "heedful", "models", "--json"))["swem"]["dim"] == 600
     options = ("--data", "data", "--parser", "parser")
-    run(changed, "cli", "train", "configs/swem-sst2.toml", *options)
-    run(changed, "cli", "export", "runs/swem-sst2", "--out", "bundles/swem-sst2")
+    run(changed, "heedful", "train", "configs/swem-sst2.toml", *options)
+    run(changed, "heedful", "export", "runs/swem-sst2", "--out", "bundles/swem-sst2")
     card = read(changed / "bundles/swem-sst2").card
     assert (card.encoder.name, card.dimension, card.cost) == ("swem", 8, "linear")
 

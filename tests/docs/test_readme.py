@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from fastapi.routing import APIRoute
 
-from app.main import ROUTERS
-from app.metrics import Metrics
-from app.settings import Settings, environment_name
+from heedful.app.main import ROUTERS
+from heedful.app.metrics import Metrics
+from heedful.app.settings import Settings, environment_name
 
 README = Path("README.md").read_text(encoding="utf-8")
 EXAMPLES = [b for b in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) if b.startswith("curl")]

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from export.bundle import export_bundle
-from runtime.bundle import Bundle, read
+from heedful.export.bundle import export_bundle
+from heedful.runtime.bundle import Bundle, read
 from tests.export.trained import trained
 
 torch.set_num_threads(1)  # small tensors: a second thread only waits for the first

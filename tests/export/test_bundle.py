@@ -10,14 +10,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from export.bundle import export_bundle
-from export.errors import ExportError, ParityError
-from export.parity import TOLERANCE
-from models.heads import RelatednessHead
-from runtime.bundle import Bundle, read
-from runtime.errors import BundleError
+from heedful.export.bundle import export_bundle
+from heedful.export.errors import ExportError, ParityError
+from heedful.export.parity import TOLERANCE
+from heedful.models.heads import RelatednessHead
+from heedful.runtime.bundle import Bundle, read
+from heedful.runtime.errors import BundleError
+from heedful.text.vocab import Vocab
 from tests.export.trained import DIM, LABELS, MAX_TOKENS, trained
-from text.vocab import Vocab
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:

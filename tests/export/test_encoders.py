@@ -13,28 +13,28 @@ import pytest
 import torch
 from torch import nn
 
-from export.bundle import Trained, export_bundle
-from export.errors import ExportError
-from export.int8_bundle import int8_files
-from export.onnx import encoder_graph, explain_graph
-from export.parity import TOLERANCE
-from export.quantize import round_weights
-from export.share import LEAST, share_weights
-from models.registry import ENCODERS, build
-from models.sentence import SentenceEncoder, word_table
-from runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, read
-from runtime.card import Card, ParserCard
-from runtime.explain import Asked
-from runtime.explainer import Explainer
-from runtime.graphs import encoder_feeds
-from runtime.service import Options, Service
-from runtime.session import OrtSession
+from heedful.export.bundle import Trained, export_bundle
+from heedful.export.errors import ExportError
+from heedful.export.int8_bundle import int8_files
+from heedful.export.onnx import encoder_graph, explain_graph
+from heedful.export.parity import TOLERANCE
+from heedful.export.quantize import round_weights
+from heedful.export.share import LEAST, share_weights
+from heedful.models.registry import ENCODERS, build
+from heedful.models.sentence import SentenceEncoder, word_table
+from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, read
+from heedful.runtime.card import Card, ParserCard
+from heedful.runtime.explain import Asked
+from heedful.runtime.explainer import Explainer
+from heedful.runtime.graphs import encoder_feeds
+from heedful.runtime.service import Options, Service
+from heedful.runtime.session import OrtSession
+from heedful.text.batch import Sentence, collate
+from heedful.text.parse import ParseJob, Parser
 from tests.builders import build_parser
 from tests.export.trained import MAX_TOKENS, WORDS, classifier
 from tests.forests import forest
 from tests.models.test_encoders import SMALLER
-from text.batch import Sentence, collate
-from text.parse import ParseJob, Parser
 
 TEXTS = ("word1", "word7 word2 unheard-of word2", " ".join(f"word{i}" for i in range(30)))
 

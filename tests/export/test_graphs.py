@@ -9,11 +9,11 @@ import onnxruntime
 import pytest
 import torch
 
-from export.quantize import round_weights
-from runtime.bundle import ENCODER, HEAD, Bundle
+from heedful.export.quantize import round_weights
+from heedful.runtime.bundle import ENCODER, HEAD, Bundle
+from heedful.text.batch import Batch, Sentence, collate
 from tests.export.trained import MAX_TOKENS, WORDS, trained
 from tests.forests import chain, forest
-from text.batch import Batch, Sentence, collate
 
 Floats = npt.NDArray[np.float32]
 

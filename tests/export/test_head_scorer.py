@@ -8,14 +8,14 @@ import spacy
 import torch
 from rich.console import Console
 
-from export import head_scorer as export
-from export.errors import ParityError
+from heedful.export import head_scorer as export
+from heedful.export.errors import ParityError
+from heedful.text.arborescence import best_heads
+from heedful.text.structure import check_heads
+from heedful.text.word_features import pad
+from heedful.training import head_scorer, tok2vec
+from heedful.training.head_scorer import Example, Trained
 from tests.transition import build_transition_parser
-from text.arborescence import best_heads
-from text.structure import check_heads
-from text.word_features import pad
-from training import head_scorer, tok2vec
-from training.head_scorer import Example, Trained
 
 TEXTS = (
     "Two kids wash their hands",

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from export.onnx import head_graph
-from export.quantize import round_weights
-from models.heads import BatchNormClassificationHead, BatchNormNLIHead
+from heedful.export.onnx import head_graph
+from heedful.export.quantize import round_weights
+from heedful.models.heads import BatchNormClassificationHead, BatchNormNLIHead
 
 
 @pytest.mark.parametrize(

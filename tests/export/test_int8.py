@@ -11,19 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
-from export import steady
-from export.errors import ExportError
-from export.int8 import LARGEST, float_graph, int8_columns, int8_graph, products
-from export.int8_bundle import Int8Files, int8_files
-from export.share import outside, share_weights, whole
-from runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, Bundle, read
-from runtime.explainer import Explainer
-from runtime.graphs import encoder_feeds
-from runtime.session import OrtSession
+from heedful.export import steady
+from heedful.export.errors import ExportError
+from heedful.export.int8 import LARGEST, float_graph, int8_columns, int8_graph, products
+from heedful.export.int8_bundle import Int8Files, int8_files
+from heedful.export.share import outside, share_weights, whole
+from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, Bundle, read
+from heedful.runtime.explainer import Explainer
+from heedful.runtime.graphs import encoder_feeds
+from heedful.runtime.session import OrtSession
+from heedful.text.batch import Sentence, collate
 from tests.builders import BuiltParser, build_bundle
 from tests.export.trained import MAX_TOKENS, WORDS
 from tests.forests import forest
-from text.batch import Sentence, collate
 
 Floats = npt.NDArray[np.float32]
 

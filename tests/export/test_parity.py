@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch import nn
 
-from export.bundle import HEAD_INPUTS
-from export.errors import ParityError
-from export.parity import Model, cases, check
-from export.quantize import round_weights
-from runtime.bundle import ENCODER, HEAD, Bundle
+from heedful.export.bundle import HEAD_INPUTS
+from heedful.export.errors import ParityError
+from heedful.export.parity import Model, cases, check
+from heedful.export.quantize import round_weights
+from heedful.runtime.bundle import ENCODER, HEAD, Bundle
+from heedful.text.structure import ancestors, check_heads
+from heedful.text.vocab import UNKNOWN
 from tests.export.trained import MAX_TOKENS, WORDS, trained
-from text.structure import ancestors, check_heads
-from text.vocab import UNKNOWN
 
 
 def test_the_cases_reach_every_extreme() -> None:

@@ -7,8 +7,15 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
-from export.quantize import LARGE, Int4Table, Int8Linear, Int8Table, round_weights, store_half
-from models.heads import NLIHead
+from heedful.export.quantize import (
+    LARGE,
+    Int4Table,
+    Int8Linear,
+    Int8Table,
+    round_weights,
+    store_half,
+)
+from heedful.models.heads import NLIHead
 
 
 def test_int8_rows_are_within_half_a_step() -> None:

@@ -11,17 +11,17 @@ import pytest
 import torch
 from rich.console import Console
 
-from export import run
-from export.bundle import export_bundle
-from runtime.bundle import read
-from runtime.service import Options, Service
+from heedful.export import run
+from heedful.export.bundle import export_bundle
+from heedful.runtime.bundle import read
+from heedful.runtime.service import Options, Service
+from heedful.text.batch import collate
+from heedful.text.parse import ParseJob, Parser
+from heedful.training import checkpoint, loop
+from heedful.training.config import RunConfig
+from heedful.training.errors import RunMissing
+from heedful.training.loop import Paths
 from tests.builders import build_parser
-from text.batch import collate
-from text.parse import ParseJob, Parser
-from training import checkpoint, loop
-from training.config import RunConfig
-from training.errors import RunMissing
-from training.loop import Paths
 
 GOOD, BAD = ("good", "lovely", "fine"), ("bad", "awful", "dull")
 TEXTS = ["a movie is good", "a movie is dull", "an unheard movie is  lovely", "bad"]

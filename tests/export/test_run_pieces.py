@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 import torch
 
-from export import run
-from export.bundle import export_bundle
-from export.quantize import Storage
-from runtime.service import Options, Service
+from heedful.export import run
+from heedful.export.bundle import export_bundle
+from heedful.export.quantize import Storage
+from heedful.runtime.service import Options, Service
+from heedful.text.batch import collate
+from heedful.text.parse import ParseJob, Parser
+from heedful.text.pieces import Pieces
+from heedful.training import checkpoint
 from tests.builders import build_parser
 from tests.export.test_run import TEXTS, train
 from tests.transformer import LIMIT, tiny_folder
-from text.batch import collate
-from text.parse import ParseJob, Parser
-from text.pieces import Pieces
-from training import checkpoint
 
 DIM = 12
 

@@ -6,11 +6,11 @@ import onnxruntime
 import pytest
 import torch
 
-from export.onnx import encoder_graph
-from export.parity import Model, check
-from export.quantize import round_weights
-from models.registry import build
-from models.sentence import SentenceEncoder, word_table
+from heedful.export.onnx import encoder_graph
+from heedful.export.parity import Model, check
+from heedful.export.quantize import round_weights
+from heedful.models.registry import build
+from heedful.models.sentence import SentenceEncoder, word_table
 from tests.export.trained import DIM, MAX_TOKENS, WORDS
 
 

@@ -5,16 +5,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from export.bundle import Trained
-from models.heads import ClassificationHead, NLIHead, RelatednessHead
-from models.masks import token_mask
-from models.pooling import mean_pooling, mean_share
-from models.registry import ENCODERS, build
-from models.sentence import Encoder, Explanation, SentenceEncoder, word_table
-from runtime.card import Kind, ParserCard, TrainingCard
+from heedful.export.bundle import Trained
+from heedful.models.heads import ClassificationHead, NLIHead, RelatednessHead
+from heedful.models.masks import token_mask
+from heedful.models.pooling import mean_pooling, mean_share
+from heedful.models.registry import ENCODERS, build
+from heedful.models.sentence import Encoder, Explanation, SentenceEncoder, word_table
+from heedful.runtime.card import Kind, ParserCard, TrainingCard
+from heedful.text.vocab import Vocab
 from tests.builders import build_pieces
 from tests.transformer import LIMIT, tiny_transformer
-from text.vocab import Vocab
 
 DIM, WORDS, MAX_TOKENS = 24, 50, 40
 LABELS: dict[Kind, tuple[str, ...]] = {

@@ -22,7 +22,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from runtime.cores import usable_cores
+from heedful.runtime.cores import usable_cores
 from tests.faults import endurance, scenarios
 from tests.process import ROOT
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from runtime.service import TIDY_SECONDS
+from heedful.runtime.service import TIDY_SECONDS
 from tests.faults.scenarios import CLIENTS, Flags, Place, check
 from tests.load import Ask, Load, load, mixed, texts, until
 
@@ -112,7 +112,7 @@ async def mixed_traffic(
     settled: float,
     flags: Flags | None = None,
     *,
-    module: str = "cli",
+    module: str = "heedful",
 ) -> Memory:
     """Requests of every kind, with ever new words and lengths; the memory of the process tree.
 

@@ -3,11 +3,11 @@
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-import cli
-from app import serving
-from app.crew import Crew
-from app.main import create_app
-from app.settings import Settings
+from heedful.app import serving
+from heedful.app.crew import Crew
+from heedful.app.main import create_app
+from heedful.app.settings import Settings
+from heedful.cli.main import main
 
 LEAK = 256 * 1024
 
@@ -30,4 +30,4 @@ def leaking(settings: Settings, crew: Crew | None = None) -> FastAPI:
 
 if __name__ == "__main__":
     vars(serving)["create_app"] = leaking
-    cli.main()
+    main()

@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 
-from runtime import bundle
+from heedful.runtime import bundle
 from tests.load import HUNG_SECONDS, Answer, Load, load, mixed, texts, until
 from tests.process import Process
 
@@ -38,7 +38,7 @@ class Place:
 
     @asynccontextmanager
     async def service(
-        self, flags: Flags | None = None, *, models: Path | None = None, module: str = "cli"
+        self, flags: Flags | None = None, *, models: Path | None = None, module: str = "heedful"
     ) -> AsyncIterator[tuple[Process, str]]:
         """A ready service of two processes, a parse process in each, and its URL. As where it runs it
         has no torch, which spaCy would load into each of them."""

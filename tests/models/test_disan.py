@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import nn
 
-from models.disan import MASKS, DirectionalAttention, MaskName
-from models.pooling import AttentivePooling
-from models.registry import ENCODERS, build
-from models.sentence import Encoder
+from heedful.models.disan import MASKS, DirectionalAttention, MaskName
+from heedful.models.pooling import AttentivePooling
+from heedful.models.registry import ENCODERS, build
+from heedful.models.sentence import Encoder
 from tests.reference import disan as reference
 
 DIM = 8

@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import nn
 
-from models.dsa import DSA, CNNSelfAttention, WordFeatures, dynamic_attention
-from models.heads import BatchNormClassificationHead, BatchNormNLIHead
-from models.initialise import he
-from models.masks import token_mask
-from models.registry import build
+from heedful.models.dsa import DSA, CNNSelfAttention, WordFeatures, dynamic_attention
+from heedful.models.heads import BatchNormClassificationHead, BatchNormNLIHead
+from heedful.models.initialise import he
+from heedful.models.masks import token_mask
+from heedful.models.registry import build
 from tests.reference import dsa as reference
 
 DIM = 7

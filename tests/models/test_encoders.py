@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from models.registry import ENCODERS, build
+from heedful.models.registry import ENCODERS, build
 from tests.forests import chain, forest, star
 
 DIM = 24

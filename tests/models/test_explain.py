@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from models.pooling import max_share
-from models.registry import ENCODERS, build
-from models.sentence import Explanation
+from heedful.models.pooling import max_share
+from heedful.models.registry import ENCODERS, build
+from heedful.models.sentence import Explanation
 from tests.forests import forest
 from tests.models.test_encoders import DIM, encoder, run
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import torch
 
-from models.heads import SCORES, RelatednessHead, expected_score
+from heedful.models.heads import SCORES, RelatednessHead, expected_score
 
 
 def test_relatedness_is_the_formula_of_tai_et_al() -> None:

@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import nn
 
-from models.gru import BiGRU
-from models.lama import LAMA, SAN
-from models.lama_baselines import Average, BiGRUMax, CNNMax, Transformer
-from models.registry import build
-from models.sentence import Encoder
+from heedful.models.gru import BiGRU
+from heedful.models.lama import LAMA, SAN
+from heedful.models.lama_baselines import Average, BiGRUMax, CNNMax, Transformer
+from heedful.models.registry import build
+from heedful.models.sentence import Encoder
 from tests.reference import lama as reference
 
 DIM, HIDDEN = 7, 4

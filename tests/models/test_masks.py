@@ -4,7 +4,13 @@ import numpy as np
 import torch
 from hypothesis import given, settings
 
-from models.masks import direction, doubling_rounds, token_mask, tree_distance, word_distance
+from heedful.models.masks import (
+    direction,
+    doubling_rounds,
+    token_mask,
+    tree_distance,
+    word_distance,
+)
 from tests.forests import BALLGAME, BALLGAME_HEADS, Ints, chain, forest, forests, star
 from tests.reference import ms_san as reference
 

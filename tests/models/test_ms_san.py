@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from models.heads import ClassificationHead, NLIHead
-from models.masks import token_mask
-from models.ms_san import MSSAN, FeedForward, ms_san_sep
-from models.pooling import AttentivePooling, max_pooling
+from heedful.models.heads import ClassificationHead, NLIHead
+from heedful.models.masks import token_mask
+from heedful.models.ms_san import MSSAN, FeedForward, ms_san_sep
+from heedful.models.pooling import AttentivePooling, max_pooling
 from tests.forests import BALLGAME_HEADS, Ints, chain, forest, forests
 from tests.reference import ms_san as reference
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.ms_san import MSSAN
-from models.pieces import PieceEmbedding
-from models.sentence import SentenceEncoder, word_table
+from heedful.models.ms_san import MSSAN
+from heedful.models.pieces import PieceEmbedding
+from heedful.models.sentence import SentenceEncoder, word_table
 from tests.forests import forest
 from tests.models.test_ms_san import array, weights
 from tests.reference import ms_san_bert as reference

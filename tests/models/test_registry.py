@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from models.ms_san import MSSAN
-from models.registry import ENCODERS, build, reads_trees, summary
+from heedful.models.ms_san import MSSAN
+from heedful.models.registry import ENCODERS, build, reads_trees, summary
 
 PAPERS = {
     # MODELS.md prints these in bold, with the NLI head of the paper:

@@ -8,9 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.ms_san import MSSAN
-from models.registry import build
-from models.relative import Shaw, TransformerXL, by_distance, by_key
+from heedful.models.ms_san import MSSAN
+from heedful.models.registry import build
+from heedful.models.relative import Shaw, TransformerXL, by_distance, by_key
 from tests.forests import Ints, forests
 from tests.models.test_ms_san import DIM, HIDDEN, array, count, one, randomise, weights
 from tests.reference import ms_san as reference

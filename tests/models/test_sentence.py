@@ -1,7 +1,7 @@
 import torch
 
-from models.ms_san import MSSAN
-from models.sentence import Encoder, SentenceEncoder, word_table
+from heedful.models.ms_san import MSSAN
+from heedful.models.sentence import Encoder, SentenceEncoder, word_table
 
 
 def model(*, frozen: bool = True) -> SentenceEncoder:

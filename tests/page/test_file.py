@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from commands.explain import Question, write
-from runtime.service import Options
+from heedful.cli.explain import Question, write
+from heedful.runtime.service import Options
 from tests.page.accessible import accessible
 
 KIDS = "Two kids at a ballgame wash their hands"

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from runtime.service import Options, Service
+from heedful.runtime.service import Options, Service
+from heedful.text.parse import Parser
 from tests.builders import BuiltParser, build_models, build_parser
-from text.parse import Parser
 
 T = TypeVar("T")
 

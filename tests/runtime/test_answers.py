@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from runtime.answers import cosines, normalise, softmax
-from runtime.errors import BadInput
+from heedful.runtime.answers import cosines, normalise, softmax
+from heedful.runtime.errors import BadInput
 
 SHAPES = hnp.array_shapes(min_dims=2, max_dims=2, max_side=6)
 VECTORS = hnp.arrays(

@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from runtime import bundle
-from runtime.bundle import CARD, ENCODER, HEAD, VOCAB
-from runtime.card import FORMAT, Card, CardContent
-from runtime.errors import BundleError
+from heedful.runtime import bundle
+from heedful.runtime.bundle import CARD, ENCODER, HEAD, VOCAB
+from heedful.runtime.card import FORMAT, Card, CardContent
+from heedful.runtime.errors import BundleError
+from heedful.text.vocab import SPECIAL, Vocab
 from tests.builders import (
     DIMENSION,
     LABELS,
@@ -26,7 +27,6 @@ from tests.builders import (
     head_graph,
     word_table,
 )
-from text.vocab import SPECIAL, Vocab
 
 NAME = "tiny-sst2"
 

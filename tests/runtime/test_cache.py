@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime import cache as caches
-from runtime.cache import Cache
-from runtime.errors import Unavailable
-from runtime.observer import NoObserver
-from runtime.parses import _weigh
-from runtime.service import Options, Service
-from text.parse import Parse, ParseJob, Parser
+from heedful.runtime import cache as caches
+from heedful.runtime.cache import Cache
+from heedful.runtime.errors import Unavailable
+from heedful.runtime.observer import NoObserver
+from heedful.runtime.parses import _weigh
+from heedful.runtime.service import Options, Service
+from heedful.text.parse import Parse, ParseJob, Parser
 
 pytestmark = pytest.mark.anyio
 
@@ -227,6 +227,6 @@ async def test_the_service_answers_the_same_with_and_without(models: Path, items
 
 
 def test_the_bound_is_what_the_help_says() -> None:
-    from app.settings import help_text
+    from heedful.app.settings import help_text
 
     assert f"{caches.BYTES // 2**20} MiB" in help_text("cache_items")

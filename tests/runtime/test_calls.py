@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.calls import Call, FairQueue
-from runtime.errors import Unavailable
+from heedful.runtime.calls import Call, FairQueue
+from heedful.runtime.errors import Unavailable
 
 T = TypeVar("T")
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from runtime.card import Card, ScoreCard
-from runtime.catalogue import default
+from heedful.runtime.card import Card, ScoreCard
+from heedful.runtime.catalogue import default
 
 SHIPPED = Card.model_validate_json(Path("bundles/ms-san-nli/card.json").read_bytes())
 

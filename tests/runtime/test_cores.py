@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.cores import usable_cores
+from heedful.runtime.cores import usable_cores
 
 HERE = len(os.sched_getaffinity(0))
 PERIOD = 100_000

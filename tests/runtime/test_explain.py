@@ -7,20 +7,20 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from runtime.answers import TokenizedText
-from runtime.bundle import ENCODER, EXPLAIN, read
-from runtime.card import EXPLAIN as FILE
-from runtime.catalogue import Task
-from runtime.errors import BadInput, BundleError, WrongTask
-from runtime.explain import DRAWS, Asked, Explained
-from runtime.explainer import MOST_TOKENS, Explainer
-from runtime.session import OrtSession
+from heedful.runtime.answers import TokenizedText
+from heedful.runtime.bundle import ENCODER, EXPLAIN, read
+from heedful.runtime.card import EXPLAIN as FILE
+from heedful.runtime.catalogue import Task
+from heedful.runtime.errors import BadInput, BundleError, WrongTask
+from heedful.runtime.explain import DRAWS, Asked, Explained
+from heedful.runtime.explainer import MOST_TOKENS, Explainer
+from heedful.runtime.session import OrtSession
+from heedful.text.batch import Sentence, collate
+from heedful.text.structure import without
+from heedful.text.trees import build
 from tests.builders import ALPHA, BuiltParser, build_bundle, expected_embedding, word_table
 from tests.runtime.conftest import Running
 from tests.runtime.test_bundle import replace_file
-from text.batch import Sentence, collate
-from text.structure import without
-from text.trees import build
 
 KIDS = "Two kids at a ballgame wash their hands"
 

@@ -7,11 +7,11 @@ import numpy as np
 import onnx
 import pytest
 
-from runtime import bundle
-from runtime.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, Card, CardContent
-from runtime.errors import BundleError
-from runtime.explain import Asked
-from runtime.service import Options, Service
+from heedful.runtime import bundle
+from heedful.runtime.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, Card, CardContent
+from heedful.runtime.errors import BundleError
+from heedful.runtime.explain import Asked
+from heedful.runtime.service import Options, Service
 from tests.builders import BuiltParser, build_bundle
 from tests.runtime.test_bundle import change_card, replace_file, vouch
 

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from runtime.observer import NoObserver
-from runtime.parses import EFFORT, Parses, _groups
-from runtime.workers import ParsePool
+from heedful.runtime.observer import NoObserver
+from heedful.runtime.parses import EFFORT, Parses, _groups
+from heedful.runtime.workers import ParsePool
+from heedful.text.parse import ParseJob, Parser
+from heedful.text.reading import LONGEST_RUN, effort
 from tests.builders import BuiltParser
-from text.parse import ParseJob, Parser
-from text.reading import LONGEST_RUN, effort
 
 pytestmark = pytest.mark.anyio
 

@@ -9,11 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runtime import bundle
-from runtime.bundle import TOKENIZER
-from runtime.errors import BadInput, BundleError
-from runtime.scheduler import BUDGET
-from runtime.service import Options, Service
+from heedful.runtime import bundle
+from heedful.runtime.bundle import TOKENIZER
+from heedful.runtime.errors import BadInput, BundleError
+from heedful.runtime.scheduler import BUDGET
+from heedful.runtime.service import Options, Service
+from heedful.text.parse import ParseJob, Parser
+from heedful.text.pieces import Pieces
+from heedful.text.trees import first
 from tests.builders import (
     ALPHA,
     BuiltParser,
@@ -22,9 +25,6 @@ from tests.builders import (
     expected_embedding,
 )
 from tests.runtime.conftest import Running
-from text.parse import ParseJob, Parser
-from text.pieces import Pieces
-from text.trees import first
 
 NAME, MAX_TOKENS = "tiny-pieces", 16
 PIECES = build_pieces()

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runtime.errors import Unavailable
-from runtime.service import Options, Reloaded, Service
+from heedful.runtime.errors import Unavailable
+from heedful.runtime.service import Options, Reloaded, Service
+from heedful.text.parse import fingerprint
 from tests.builders import BuiltParser, build_bundle
 from tests.runtime.conftest import Running
-from text.parse import fingerprint
 
 TEXT = "Two kids wash their hands"
 NAME = "tiny-sst2"

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.card import Card
-from runtime.errors import InferenceFailed, Unavailable
-from runtime.observer import NoObserver
-from runtime.scheduler import BUDGET, CUDA_BUDGET, SOON, WINDOW, Encoder, Scheduler
-from runtime.session import CPU, CUDA, SessionThreads
-from text.batch import Sentence
+from heedful.runtime.card import Card
+from heedful.runtime.errors import InferenceFailed, Unavailable
+from heedful.runtime.observer import NoObserver
+from heedful.runtime.scheduler import BUDGET, CUDA_BUDGET, SOON, WINDOW, Encoder, Scheduler
+from heedful.runtime.session import CPU, CUDA, SessionThreads
+from heedful.text.batch import Sentence
 
 pytestmark = pytest.mark.anyio
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.answers import normalise, softmax
-from runtime.errors import (
+from heedful.runtime.answers import normalise, softmax
+from heedful.runtime.errors import (
     BadInput,
     BundleError,
     ProviderError,
@@ -23,13 +23,13 @@ from runtime.errors import (
     UnknownModel,
     WrongTask,
 )
-from runtime.service import Options, Service
-from runtime.session import CPU, OrtSession, gpus
+from heedful.runtime.service import Options, Service
+from heedful.runtime.session import CPU, OrtSession, gpus
+from heedful.text.batch import Sentence
+from heedful.text.parse import ParseJob, Parser
+from heedful.text.vocab import Vocab
 from tests.builders import ALPHA, DIMENSION, build_bundle, build_parser, expected_embedding
 from tests.runtime.conftest import Running
-from text.batch import Sentence
-from text.parse import ParseJob, Parser
-from text.vocab import Vocab
 
 TEXT = "Two kids wash their hands"
 MAX_TOKENS = 16

@@ -10,10 +10,10 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from runtime.errors import InferenceFailed, ProviderError, Unavailable
-from runtime.session import CPU, Device, OrtSession, SessionThreads, gpus
+from heedful.runtime.errors import InferenceFailed, ProviderError, Unavailable
+from heedful.runtime.session import CPU, Device, OrtSession, SessionThreads, gpus
+from heedful.text.batch import Sentence, collate
 from tests.builders import encoder_graph, expected_embedding, word_table
-from text.batch import Sentence, collate
 
 pytestmark = pytest.mark.anyio
 
@@ -119,7 +119,7 @@ async def test_a_run_that_never_ends_is_told_and_not_waited_for(
             end.wait()
             return session.run(feeds)
 
-    monkeypatch.setattr("runtime.session.STUCK_SECONDS", 0.0)
+    monkeypatch.setattr("heedful.runtime.session.STUCK_SECONDS", 0.0)
     assert not thread.stuck
     one = feeds([Sentence(np.array([4]), np.array([0]))])
     run = asyncio.create_task(thread.run(Hanging(), one))

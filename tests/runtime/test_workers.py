@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 import spacy
 
-from runtime import workers
-from runtime.errors import InferenceFailed, StartupError, Unavailable
-from runtime.observer import NoObserver
-from runtime.workers import GROUP, ParsePool
+from heedful.runtime import workers
+from heedful.runtime.errors import InferenceFailed, StartupError, Unavailable
+from heedful.runtime.observer import NoObserver
+from heedful.runtime.workers import GROUP, ParsePool
+from heedful.text.parse import Parse, ParseJob, Parser
 from tests.builders import BuiltParser
-from text.parse import Parse, ParseJob, Parser
 
 pytestmark = pytest.mark.anyio
 
@@ -198,7 +198,7 @@ async def test_a_process_that_hangs_is_killed(
     (pid,) = pool.pids
     os.kill(pid, signal.SIGSTOP)
     with monkeypatch.context() as impatient:
-        impatient.setattr("runtime.parse_process.ANSWER_SECONDS", 0.2)
+        impatient.setattr("heedful.runtime.parse_process.ANSWER_SECONDS", 0.2)
         parsed = asyncio.create_task(pool.parse([job()]))
         await until(lambda: gone(pid))
     assert len(await parsed) == 1
@@ -231,7 +231,7 @@ async def test_a_text_that_the_parser_fails_on_fails_alone_and_the_log_says_why(
 async def test_a_text_that_kills_is_tried_twice_and_kills_no_neighbour(
     poisoned: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("runtime.parse_process.ANSWER_SECONDS", 3.0)
+    monkeypatch.setattr("heedful.runtime.parse_process.ANSWER_SECONDS", 3.0)
     async with pool_of(1, poisoned) as pool:
         (pid,) = pool.pids
         os.kill(pid, signal.SIGSTOP)
@@ -356,7 +356,7 @@ async def test_signals_to_the_group_are_left_to_the_parent(pool: ParsePool) -> N
 
 PROGRAM = """
 import asyncio, sys
-from runtime.workers import ParsePool
+from heedful.runtime.workers import ParsePool
 
 async def main():
     pool = ParsePool(sys.argv[1], 1)

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from heedful.text.parse import Parser
 from tests.builders import BuiltParser, build_parser
-from text.parse import Parser
 
 
 @pytest.fixture(scope="session")

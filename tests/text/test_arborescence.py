@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from text.arborescence import best_heads, maximum_arborescence
-from text.structure import check_heads
+from heedful.text.arborescence import best_heads, maximum_arborescence
+from heedful.text.structure import check_heads
 
 Floats = npt.NDArray[np.float64]
 FAR = -1e4

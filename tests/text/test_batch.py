@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful.text.batch import Sentence, cheapest, collate, plan
+from heedful.text.vocab import PAD
 from tests.forests import forest
-from text.batch import Sentence, cheapest, collate, plan
-from text.vocab import PAD
 
 lengths = st.lists(st.integers(1, 60), min_size=1, max_size=40)
 

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.language import Language
 
+from heedful.text.errors import ParserError
+from heedful.text.head_scorer import CELLS, LONGER, alike
+from heedful.text.parse import ParseJob, Parser
+from heedful.text.structure import check_heads
+from heedful.text.word_features import FEATURES, PAD, UNKNOWN, WordFeatures, pad
 from tests.head_scorer import KNOWN, LABELS, build_head_scorer
-from text.errors import ParserError
-from text.head_scorer import CELLS, LONGER, alike
-from text.parse import ParseJob, Parser
-from text.structure import check_heads
-from text.word_features import FEATURES, PAD, UNKNOWN, WordFeatures, pad
 
 SENTENCE = "Two kids wash their hands . The dog is not good"
 
@@ -94,7 +94,7 @@ def test_the_parser_serves_it(folder: Path) -> None:
 
 def test_memory_does_not_grow_with_the_words(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each batch's words leave the vocabulary with it (spaCy's memory zone), the labels stay."""
-    monkeypatch.setattr("text.reading.KEPT_WORDS", 0)
+    monkeypatch.setattr("heedful.text.reading.KEPT_WORDS", 0)
     parser = Parser.load(folder)
     (first,) = parser.parse([ParseJob(SENTENCE, 256, tree=True)])
     before = len(parser._nlp.vocab.strings)

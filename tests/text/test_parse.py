@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from heedful.text.parse import Parse, ParseJob, Parser, Tokens, pack, unpack
+from heedful.text.reading import LONGEST_RUN, WINDOW
+from heedful.text.structure import check_heads
 from tests.builders import BuiltParser
-from text.parse import Parse, ParseJob, Parser, Tokens, pack, unpack
-from text.reading import LONGEST_RUN, WINDOW
-from text.structure import check_heads
 
 EVERYTHING = 100_000
 SPACES = [" ", "\n", "\t", "\u3000", "\u2028", "\x85", "\x1c"]
@@ -199,7 +199,7 @@ def test_a_text_is_parsed_the_same_alone_and_among_others(parser: Parser) -> Non
 def test_only_so_many_words_are_kept(
     pipeline: BuiltParser, tree: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("text.reading.KEPT_WORDS", 30)
+    monkeypatch.setattr("heedful.text.reading.KEPT_WORDS", 30)
     nlp = spacy.load(pipeline.folder)
     parser = Parser(nlp, "en_tiny", pipeline.fingerprint)
     # The first text that goes over the bound is still kept, whole.
@@ -233,7 +233,7 @@ def tokens(parser: Parser) -> Tokens:
 def test_the_tokenizer_alone_keeps_only_so_many_words(
     parser: Parser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("text.reading.KEPT_WORDS", 30)
+    monkeypatch.setattr("heedful.text.reading.KEPT_WORDS", 30)
     tokens = Tokens(parser.tokenizer())
     vocab = tokens._reader._vocab
     tokens.parse([ParseJob(" ".join(words(40, seed=9)), 256, tree=False)])

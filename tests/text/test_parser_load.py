@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import spacy
 
+from heedful.text.errors import ParserError
+from heedful.text.parse import ParseJob, Parser, fingerprint
 from tests.builders import BuiltParser
-from text.errors import ParserError
-from text.parse import ParseJob, Parser, fingerprint
 
 
 def test_name_and_fingerprint_are_the_pipelines(pipeline: BuiltParser) -> None:

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
 
+from heedful.text.pieces import PIECES_PER_WORD, Pieces
 from tests.builders import build_pieces
 from tests.forests import chain
-from text.pieces import PIECES_PER_WORD, Pieces
 
 CLS, SEP, UNK = 2, 3, 1
 PIECES = build_pieces()

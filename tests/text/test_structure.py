@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heedful.text.structure import ancestors, check_heads, tree_distance
 from tests.forests import BALLGAME, BALLGAME_HEADS, Ints, chain, forests, star
 from tests.reference.ms_san import dependency_distances
-from text.structure import ancestors, check_heads, tree_distance
 
 EXPECTED = {"wash": 0, "kids": 1, "hands": 1, "Two": 2, "ballgame": 2, "their": 2, "at": 3, "a": 3}
 

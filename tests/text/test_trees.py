@@ -8,9 +8,9 @@ from spacy.displacy import parse_deps
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
+from heedful.text.structure import without
+from heedful.text.trees import ROOT, build, drop, from_conllu, from_displacy, to_conllu, to_displacy
 from tests.forests import BALLGAME, BALLGAME_HEADS, Ints, forests
-from text.structure import without
-from text.trees import ROOT, build, drop, from_conllu, from_displacy, to_conllu, to_displacy
 
 LABELS = np.array(["nummod", "nsubj", "case", "det", "nmod", ROOT, "nmod:poss", "obj"])
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from heedful.training.config import RunConfig
+from heedful.training.loop import Paths
 from tests.builders import BuiltParser, build_parser
-from training.config import RunConfig
-from training.loop import Paths
 
 GOOD = ("good", "great", "lovely", "fine")
 BAD = ("bad", "awful", "dull", "poor")

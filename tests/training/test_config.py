@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from models.registry import ENCODERS, build
-from training import config, tasks
-from training.errors import ConfigError
+from heedful.models.registry import ENCODERS, build
+from heedful.training import config, tasks
+from heedful.training.errors import ConfigError
 
 FILES = sorted(Path("configs").rglob("*.toml"))
 PRIORS = ("direction", "word", "dependency")

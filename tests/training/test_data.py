@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from heedful.text.parse import ParseJob, Parser
+from heedful.text.vocab import Vocab
+from heedful.training.data import CHUNK, Examples, Parsed, drawn, parse, vocabulary
+from heedful.training.tasks.base import Example, Source
 from tests.builders import BuiltParser
-from text.parse import ParseJob, Parser
-from text.vocab import Vocab
-from training.data import CHUNK, Examples, Parsed, drawn, parse, vocabulary
-from training.tasks.base import Example, Source
 
 TEXTS = [
     "Two kids wash their hands.",

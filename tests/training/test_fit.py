@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from training import fit
-from training.errors import DataError
-from training.table import Row
-from training.tasks.nli import LABELS
+from heedful.training import fit
+from heedful.training.errors import DataError
+from heedful.training.table import Row
+from heedful.training.tasks.nli import LABELS
 
 FILE, NONE = Path("my.csv"), Path()
 

@@ -9,13 +9,13 @@ import pytest
 import torch
 from rich.console import Console
 
-from export import run
+from heedful.export import run
+from heedful.training import checkpoint, loop, tasks, teacher
+from heedful.training.config import RunConfig
+from heedful.training.files import write_arrays
+from heedful.training.loop import Paths
+from heedful.training.tasks.base import Example, Source, Task
 from tests.training.conftest import BAD, GOOD
-from training import checkpoint, loop, tasks, teacher
-from training.config import RunConfig
-from training.files import write_arrays
-from training.loop import Paths
-from training.tasks.base import Example, Source, Task
 
 
 def train(config: RunConfig, paths: Paths) -> list[float]:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from training import tasks
-from training.errors import DataError, DataMissing
-from training.tasks.base import Example
+from heedful.training import tasks
+from heedful.training.errors import DataError, DataMissing
+from heedful.training.tasks.base import Example
 
 DATA = Path("../shared/data")
 LABELLED = ("trec", "cr", "mpqa", "subj", "r8", "imdb", "yelp", "news")

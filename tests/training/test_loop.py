@@ -11,12 +11,12 @@ import torch
 from rich.console import Console
 from torch import nn
 
+from heedful.training import checkpoint, data, loop
+from heedful.training.config import EncoderConfig, OptimiserConfig, RunConfig
+from heedful.training.data import Parsed
+from heedful.training.errors import ConfigError
+from heedful.training.loop import Paths
 from tests.builders import BuiltParser
-from training import checkpoint, data, loop
-from training.config import EncoderConfig, OptimiserConfig, RunConfig
-from training.data import Parsed
-from training.errors import ConfigError
-from training.loop import Paths
 
 
 def quiet() -> Console:

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from training.metrics import METRICS, accuracy, dev_metric, mse, pearson, spearman
+from heedful.training.metrics import METRICS, accuracy, dev_metric, mse, pearson, spearman
 
 Numbers = npt.NDArray[np.float64]
 

@@ -11,13 +11,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.heads import SCORES
+from heedful.models.heads import SCORES
+from heedful.text.batch import Batch, Sentence, collate
+from heedful.training.config import RunConfig
+from heedful.training.model import Model, make_model
+from heedful.training.objectives import Distillation, Objective, objective, relation_loss, spread
+from heedful.training.tasks.base import Example, Kind
 from tests.builders import WORDS, word_table
-from text.batch import Batch, Sentence, collate
-from training.config import RunConfig
-from training.model import Model, make_model
-from training.objectives import Distillation, Objective, objective, relation_loss, spread
-from training.tasks.base import Example, Kind
 
 Floats = npt.NDArray[np.float64]
 LABELS: dict[Kind, tuple[str, ...]] = {

@@ -9,12 +9,12 @@ import torch
 from rich.console import Console
 from spacy.tokens import Doc
 
+from heedful.text.errors import ParserError
+from heedful.text.structure import check_heads
+from heedful.training import parser, tree_teacher, treebank
+from heedful.training.errors import DataMissing
+from heedful.training.tree_teacher import UNKNOWN
 from tests.builders import BuiltParser
-from text.errors import ParserError
-from text.structure import check_heads
-from training import parser, tree_teacher, treebank
-from training.errors import DataMissing
-from training.tree_teacher import UNKNOWN
 
 CONLLU = """\
 # text = Kids can't wash.

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.errors import DataError
-from training.table import Row, read
+from heedful.training.errors import DataError
+from heedful.training.table import Row, read
 
 GOOD = "text,label\ngood film,pos\nfine film,pos\nbad film,neg\npoor film,neg\n"
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from training import tables, tasks
-from training.errors import ConfigError
-from training.report import report
-from training.tables import RowConfig
+from heedful.training import tables, tasks
+from heedful.training.errors import ConfigError
+from heedful.training.report import report
+from heedful.training.tables import RowConfig
 
 BUNDLES, RESULTS = Path("bundles"), Path("results")
 TABLE = """

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training import tasks
-from training.errors import ConfigError, DataError, DataMissing
-from training.tasks.base import UNLABELLED, Example, records
-from training.tasks.embed import sentences
-from training.tasks.nli import hypotheses
-from training.tasks.sst import nodes
+from heedful.training import tasks
+from heedful.training.errors import ConfigError, DataError, DataMissing
+from heedful.training.tasks.base import UNLABELLED, Example, records
+from heedful.training.tasks.embed import sentences
+from heedful.training.tasks.nli import hypotheses
+from heedful.training.tasks.sst import nodes
 
 
 def test_every_node_of_a_tree() -> None:

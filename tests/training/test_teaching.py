@@ -8,17 +8,17 @@ import pytest
 import torch
 from rich.console import Console
 
-from export import run
-from text.parse import ParseJob, Parser
-from training import checkpoint, loop
-from training.config import RunConfig, TeacherConfig
-from training.errors import ConfigError, RunMissing
-from training.loop import Paths
-from training.objectives import objective
-from training.restore import restore
-from training.tasks import get
-from training.tasks.base import UNLABELLED, Example
-from training.teaching import probabilities
+from heedful.export import run
+from heedful.text.parse import ParseJob, Parser
+from heedful.training import checkpoint, loop
+from heedful.training.config import RunConfig, TeacherConfig
+from heedful.training.errors import ConfigError, RunMissing
+from heedful.training.loop import Paths
+from heedful.training.objectives import objective
+from heedful.training.restore import restore
+from heedful.training.tasks import get
+from heedful.training.tasks.base import UNLABELLED, Example
+from heedful.training.teaching import probabilities
 
 
 @pytest.fixture

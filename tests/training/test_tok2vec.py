@@ -8,11 +8,11 @@ import spacy
 import torch
 from spacy.language import Language
 
+from heedful.text.errors import ParserError
+from heedful.text.word_features import pad
+from heedful.training import tok2vec
 from tests.builders import BuiltParser
 from tests.transition import build_transition_parser
-from text.errors import ParserError
-from text.word_features import pad
-from training import tok2vec
 
 
 @pytest.fixture(scope="module")

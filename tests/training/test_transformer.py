@@ -7,15 +7,15 @@ import pytest
 import torch
 from torch import nn
 
+from heedful.text.pieces import Pieces
+from heedful.training import minilm, transformer
+from heedful.training.config import OptimiserConfig, RunConfig, TransformerConfig
+from heedful.training.data import Examples, Parsed
+from heedful.training.errors import ConfigError, DataMissing
+from heedful.training.loop import _optimisers
+from heedful.training.model import make_model
+from heedful.training.tasks.base import Example
 from tests.transformer import LIMIT, tiny_folder
-from text.pieces import Pieces
-from training import minilm, transformer
-from training.config import OptimiserConfig, RunConfig, TransformerConfig
-from training.data import Examples, Parsed
-from training.errors import ConfigError, DataMissing
-from training.loop import _optimisers
-from training.model import make_model
-from training.tasks.base import Example
 
 DIM = 12
 

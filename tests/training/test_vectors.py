@@ -7,11 +7,11 @@ import torch
 from onnx import helper, numpy_helper
 from torch import nn
 
-from export.quantize import Int4Table, Int8Table
-from text.vocab import Vocab
-from training import vectors
-from training.checkpoint import VOCAB
-from training.errors import ConfigError, DataError, DataMissing
+from heedful.export.quantize import Int4Table, Int8Table
+from heedful.text.vocab import Vocab
+from heedful.training import vectors
+from heedful.training.checkpoint import VOCAB
+from heedful.training.errors import ConfigError, DataError, DataMissing
 
 
 def test_wordbridge_by_word_and_by_surface_form(data: Path) -> None:

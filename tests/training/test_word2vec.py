@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import torch
 
-from models.lama import LAMA
-from models.registry import build
+from heedful.models.lama import LAMA
+from heedful.models.registry import build
+from heedful.text.vocab import Vocab
+from heedful.training import checkpoint, loop, word2vec
+from heedful.training.config import RunConfig
+from heedful.training.data import Parsed
+from heedful.training.loop import Paths, _start_context
 from tests.training.test_loop import quiet
-from text.vocab import Vocab
-from training import checkpoint, loop, word2vec
-from training.config import RunConfig
-from training.data import Parsed
-from training.loop import Paths, _start_context
 
 FRUIT, TOOLS = ("apple", "pear", "plum"), ("Hammer", "saw", "file")
 
@@ -44,7 +44,7 @@ def test_words_in_like_company_have_like_vectors() -> None:
 
 SCRIPT = """
 from tests.training.test_word2vec import corpus
-from training import word2vec
+from heedful.training import word2vec
 print(word2vec.train([corpus()], dim=3, seed=1).look_up(["apple", "saw"]).tobytes().hex())
 """
 

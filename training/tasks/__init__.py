@@ -1,7 +1,7 @@
 """The datasets by name, one file each."""
 
-from training.errors import ConfigError
-from training.tasks import (
+from heedful.training.errors import ConfigError
+from heedful.training.tasks import (
     cr,
     embed,
     imdb,
@@ -17,7 +17,7 @@ from training.tasks import (
     trec,
     yelp,
 )
-from training.tasks.base import Example, Task
+from heedful.training.tasks.base import Example, Task
 
 FILES = (sst, nli, mnli, sick, stsb, embed, trec, cr, mpqa, subj, r8, imdb, yelp, news)
 TASKS: dict[str, Task] = {task.name: task for file in FILES for task in file.TASKS}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from training.errors import DataError, DataMissing
+from heedful.training.errors import DataError, DataMissing
 
 Kind = Literal["nli", "classification", "relatedness", "embedding"]
 UNLABELLED = -1.0

@@ -5,10 +5,10 @@ Reads SentEval's `CR/custrev.neg` and `CR/custrev.pos` (a sentence a line) or JS
 
 from pathlib import Path
 
-from training.tasks.base import Example
-from training.tasks.division import ten_folds
-from training.tasks.labelled import UNSTATED
-from training.tasks.senteval import BACKGROUND, by_label
+from heedful.training.tasks.base import Example
+from heedful.training.tasks.division import ten_folds
+from heedful.training.tasks.labelled import UNSTATED
+from heedful.training.tasks.senteval import BACKGROUND, by_label
 
 FILES = {"negative": "CR/custrev.neg", "positive": "CR/custrev.pos"}
 NOTE = "whole; 6 sentences stand there twice"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from training.tasks.base import Example, Reader, Source, Task
+from heedful.training.tasks.base import Example, Reader, Source, Task
 
 SEED = 1
 FOLDS = 10

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from training.errors import DataMissing
-from training.tasks import nli, sst, stsb
-from training.tasks.base import Example, Source, Task, find, records
+from heedful.training.errors import DataMissing
+from heedful.training.tasks import nli, sst, stsb
+from heedful.training.tasks.base import Example, Source, Task, find, records
 
 LONGEST = 40
 """Words, with white space between them; longer sentences are left out."""

@@ -7,9 +7,9 @@ Reads the official `aclImdb/{train,test}/{neg,pos}/*.txt` or JSON lines; line br
 from collections.abc import Iterator
 from pathlib import Path
 
-from training.tasks.base import Example, Reader, Source, Task, find
-from training.tasks.division import held_out
-from training.tasks.labelled import UNSTATED, examples, json_lines
+from heedful.training.tasks.base import Example, Reader, Source, Task, find
+from heedful.training.tasks.division import held_out
+from heedful.training.tasks.labelled import UNSTATED, examples, json_lines
 
 LABELS = ("negative", "positive")
 NAMES = {"neg": "negative", "pos": "positive"}

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from training.errors import DataError
-from training.tasks.base import Example, lines, records
+from heedful.training.errors import DataError
+from heedful.training.tasks.base import Example, lines, records
 
 UNSTATED = "no licence stated with the data"
 

@@ -3,8 +3,8 @@
 The official test labels are kept by Kaggle. Reads the same layouts as `nli`.
 """
 
-from training.tasks.base import Task
-from training.tasks.nli import LABELS, MNLI_TRAIN, multinli
+from heedful.training.tasks.base import Task
+from heedful.training.tasks.nli import LABELS, MNLI_TRAIN, multinli
 
 DEV = multinli(
     "dev_matched", "mnli/dev_matched.jsonl", note="whole; 29 train pairs share a premise with it"

@@ -5,10 +5,10 @@ Reads SentEval's `MPQA/mpqa.neg` and `MPQA/mpqa.pos` (a phrase a line) or JSON l
 
 from pathlib import Path
 
-from training.tasks.base import Example
-from training.tasks.division import ten_folds
-from training.tasks.labelled import UNSTATED
-from training.tasks.senteval import BACKGROUND, by_label
+from heedful.training.tasks.base import Example
+from heedful.training.tasks.division import ten_folds
+from heedful.training.tasks.labelled import UNSTATED
+from heedful.training.tasks.senteval import BACKGROUND, by_label
 
 FILES = {"negative": "MPQA/mpqa.neg", "positive": "MPQA/mpqa.pos"}
 NOTE = "whole; 2,363 of 10,603 phrases repeat another, across the folds too, as in the papers"

@@ -7,10 +7,10 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
-from training.errors import DataError
-from training.tasks.base import Example, find, lines
-from training.tasks.division import divided
-from training.tasks.labelled import UNSTATED, examples, json_lines
+from heedful.training.errors import DataError
+from heedful.training.tasks.base import Example, find, lines
+from heedful.training.tasks.division import divided
+from heedful.training.tasks.labelled import UNSTATED, examples, json_lines
 
 NAMES = {"b": "business", "e": "entertainment", "m": "health", "t": "technology"}
 COLUMNS = ("ID", "TITLE", "URL", "PUBLISHER", "CATEGORY", "STORY", "HOSTNAME", "TIMESTAMP")

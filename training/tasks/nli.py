@@ -9,7 +9,7 @@ from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
 
-from training.tasks.base import UNLABELLED, Example, Source, Task, find, records
+from heedful.training.tasks.base import UNLABELLED, Example, Source, Task, find, records
 
 LABELS = ("entailment", "neutral", "contradiction")
 SNLI_LICENCE = "CC BY-SA 4.0"

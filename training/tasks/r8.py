@@ -6,9 +6,9 @@ both are lower-cased and hold letters only.
 
 from pathlib import Path
 
-from training.tasks.base import Example, Reader, Source, Task, find
-from training.tasks.division import held_out
-from training.tasks.labelled import UNSTATED, examples, json_lines, label_first
+from heedful.training.tasks.base import Example, Reader, Source, Task, find
+from heedful.training.tasks.division import held_out
+from heedful.training.tasks.labelled import UNSTATED, examples, json_lines, label_first
 
 LABELS = ("acq", "crude", "earn", "grain", "interest", "money-fx", "ship", "trade")
 

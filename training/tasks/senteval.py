@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
 
-from training.tasks import nli, sst
-from training.tasks.base import Example, find
-from training.tasks.labelled import examples, json_lines, one_label
+from heedful.training.tasks import nli, sst
+from heedful.training.tasks.base import Example, find
+from heedful.training.tasks.labelled import examples, json_lines, one_label
 
 SITE = "https://github.com/facebookresearch/SentEval (data/downstream/get_transfer_data.bash)"
 BACKGROUND = (nli.MNLI_TRAIN, nli.SNLI_TRAIN, sst.REVIEWS)

@@ -8,9 +8,9 @@ import csv
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from training.errors import DataError
-from training.tasks.base import Example, Source, Task, find, lines, records
-from training.tasks.nli import LABELS, SNLI_TRAIN
+from heedful.training.errors import DataError
+from heedful.training.tasks.base import Example, Source, Task, find, lines, records
+from heedful.training.tasks.nli import LABELS, SNLI_TRAIN
 
 LICENCE = "CC BY-NC-SA 3.0"
 SITE = "https://zenodo.org/records/2787612 (SICK.zip)"

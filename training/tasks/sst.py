@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from training.tasks.base import Example, Source, Task, find, lines, records
+from heedful.training.tasks.base import Example, Source, Task, find, lines, records
 
 FIVE = ("very negative", "negative", "neutral", "positive", "very positive")
 TWO = ("negative", "positive")

@@ -7,8 +7,8 @@ columns 5 to 7) or JSON lines of `a`, `b`, `score`.
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from training.errors import DataError
-from training.tasks.base import Example, Source, Task, find, lines, records
+from heedful.training.errors import DataError
+from heedful.training.tasks.base import Example, Source, Task, find, lines, records
 
 LICENCE = "CC BY-SA 4.0, some sources their own"
 SITE = "http://ixa2.si.ehu.eus/stswiki/index.php/STSbenchmark (Stsbenchmark.tar.gz)"

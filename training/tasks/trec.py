@@ -5,10 +5,10 @@ Reads the official `train_5500.label` and `TREC_10.label` (`DESC:manner How did 
 
 from pathlib import Path
 
-from training.tasks.base import Example, Reader, Source, Task, find
-from training.tasks.division import held_out
-from training.tasks.labelled import UNSTATED, examples, json_lines, label_first
-from training.tasks.nli import MNLI_TRAIN, SNLI_TRAIN
+from heedful.training.tasks.base import Example, Reader, Source, Task, find
+from heedful.training.tasks.division import held_out
+from heedful.training.tasks.labelled import UNSTATED, examples, json_lines, label_first
+from heedful.training.tasks.nli import MNLI_TRAIN, SNLI_TRAIN
 
 LABELS = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 

@@ -5,9 +5,9 @@ Reads the official `yelp_academic_dataset_review.json` (a review a line: `text`,
 
 from pathlib import Path
 
-from training.tasks.base import Example, find, records
-from training.tasks.division import divided
-from training.tasks.labelled import examples
+from heedful.training.tasks.base import Example, find, records
+from heedful.training.tasks.division import divided
+from heedful.training.tasks.labelled import examples
 
 LABELS = ("1", "2", "3", "4", "5")
 LICENCE = "Yelp Dataset Terms of Use"

@@ -1,0 +1,145 @@
+"""A file of texts -> a file of vectors, in this process, with the service's own batching."""
+
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from heedful.cli.errors import BulkError
+from heedful.cli.texts import Format, Row, Texts, format_of
+from heedful.cli.vectors import VectorFile, check_free
+from heedful.runtime.card import Card
+from heedful.runtime.errors import BadInput
+from heedful.runtime.service import Options, Service, normalise, running
+
+CHUNK, CHUNK_CHARACTERS = 512, 4 * 1024 * 1024
+"""Texts in hand at once, one chunk after the other: the same chunks give the same bits, whether or
+not the run was broken off between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How the vectors are made."""
+
+    model: str | None = None
+    dimensions: int | None = None
+    normalize: bool = True
+    truncate: bool = False
+
+
+async def embed_file(
+    source: str,
+    out: Path,
+    options: Options,
+    choice: Choice,
+    *,
+    format: Format | None = None,
+    field: str = "text",
+    resume: bool = False,
+    console: Console,
+) -> int:
+    """Embed each text of `source` ("-" is stdin) into a row of `out`, in order; returns the rows.
+
+    Raises BulkError, and the errors of the runtime.
+    """
+    format = format or format_of(source)
+    check_free(out)
+    with _open(source) as file:
+        texts = Texts(file, "stdin" if source == "-" else source, format, field)
+        async with running(options) as service:
+            card = service.card("embed", choice.model)
+            _check_dimensions(choice, card)
+            made_from = {
+                **asdict(choice),
+                "model": f"{card.name} {card.version}",
+                "format": format,
+                "field": field,
+            }
+            with VectorFile(out, made_from, resume=resume) as vectors, _bar(console) as bar:
+                task = bar.add_task(out.name, total=_size(file), rows=0)
+                rows = iter(texts)
+                if vectors.resumed:
+                    vectors.skip(row.text for row in islice(rows, vectors.resumed["rows"]))
+                while chunk := _chunk(rows):
+                    await _embed(service, chunk, texts, choice, vectors)
+                    bar.update(task, completed=texts.bytes, rows=vectors.rows)
+                vectors.finish()
+    return vectors.rows
+
+
+async def _embed(
+    service: Service, chunk: Sequence[Row], texts: Texts, choice: Choice, vectors: VectorFile
+) -> None:
+    inputs = [row.text for row in chunk]
+    try:
+        result = await service.embed(inputs, model=choice.model, truncate=choice.truncate)
+    except BadInput as error:
+        raise _named(error, chunk, texts) from None
+    value = result.value
+    if choice.normalize:
+        value = normalise(value, choice.dimensions)
+    elif choice.dimensions is not None:
+        value = value[:, : choice.dimensions]
+    vectors.append(inputs, value)
+
+
+def _named(error: BadInput, chunk: Sequence[Row], texts: Texts) -> Exception:
+    """The service names a text by its place in the request; the user knows its line."""
+    found = re.fullmatch(r"inputs\[(\d+)\]", error.param or "")
+    if not found:
+        return error
+    reason = str(error).replace(found[0], "the text")
+    return texts.wrong(chunk[int(found[1])].line, reason)
+
+
+def _chunk(rows: Iterator[Row]) -> list[Row]:
+    """The next CHUNK rows, or fewer where they are long; none at the end."""
+    chunk: list[Row] = []
+    characters = 0
+    while len(chunk) < CHUNK and characters < CHUNK_CHARACTERS and (row := next(rows, None)):
+        chunk.append(row)
+        characters += len(row.text)
+    return chunk
+
+
+def _check_dimensions(choice: Choice, card: Card) -> None:
+    if choice.dimensions is not None and not 1 <= choice.dimensions <= card.dimension:
+        raise BulkError(
+            f"--dimensions is {choice.dimensions}, {card.name} has 1 to {card.dimension}"
+        )
+
+
+def _open(source: str) -> AbstractContextManager[BinaryIO]:
+    if source == "-":
+        return nullcontext(sys.stdin.buffer)
+    try:
+        return Path(source).open("rb")
+    except OSError as error:
+        raise BulkError(f"cannot read {source}: {error.strerror}") from error
+
+
+def _size(file: BinaryIO) -> int | None:
+    """Bytes of a real file; None for a pipe."""
+    status = os.fstat(file.fileno())
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+def _bar(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[rows]} rows"),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    )

@@ -1,0 +1,91 @@
+"""explain: a sentence or a pair -> the file that shows what a model attends to."""
+
+import asyncio
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from heedful.app.explain import answer
+from heedful.app.explain_schemas import Priors
+from heedful.cli import explain_page
+from heedful.runtime.catalogue import Task
+from heedful.runtime.errors import BadInput
+from heedful.runtime.explain import Asked
+from heedful.runtime.service import Options, Service, running
+from heedful.training.files import write_whole
+
+FORMATS = {".html": explain_page.html, ".svg": explain_page.standalone_svg}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """`priors` as they are typed: `dependency=false,alpha=0.5`."""
+
+    text: str
+    second: str | None = None
+    model: str | None = None
+    priors: str = ""
+
+
+def write(question: Question, to: Path, options: Options) -> None:
+    """Ask the models of `options`, in this process, and write `to`: all of it or nothing.
+
+    Raises BadInput for another suffix, a prior that cannot be read or that the model does not have,
+    a text it cannot read; and the other errors of the runtime.
+    """
+    if to.suffix not in FORMATS:
+        raise BadInput(f"--to {to}: the suffix must be one of {', '.join(FORMATS)}", param="to")
+    asked = read_priors(question.priors)
+    found = asyncio.run(_ask(question, asked, options))
+    drawn = FORMATS[to.suffix](found)
+    try:
+        to.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(to, lambda part: part.write_text(drawn, encoding="utf-8"))
+    except OSError as error:
+        raise BadInput(f"--to: cannot write {to}: {error.strerror}", param="to") from error
+
+
+def read_priors(typed: str) -> Asked:
+    """`name=value` with commas between, of true, false and a number for alpha. Raises BadInput."""
+    fields: dict[str, Any] = {}
+    for one in filter(None, typed.split(",")):
+        name, _, value = one.partition("=")
+        try:
+            fields[name.strip()] = json.loads(value)
+        except json.JSONDecodeError as error:
+            message = f"--priors: {one!r} is not name=true, name=false or alpha=NUMBER"
+            raise BadInput(message, param="priors") from error
+    try:
+        priors = Priors.model_validate(fields).model_dump(exclude_none=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        message = f"--priors: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise BadInput(message, param="priors") from error
+    return Asked(alpha=priors.pop("alpha", None), priors=priors)
+
+
+async def _ask(question: Question, asked: Asked, options: Options) -> explain_page.Answer:
+    async with running(options) as service:
+        if question.second is None:
+            return await explained(service, [question.text], asked, model=question.model)
+        named = service.cards.get(question.model or "")
+        task: Task = "relatedness" if named and named.kind == "relatedness" else "nli"
+        texts = [question.text, question.second]
+        return await explained(service, texts, asked, task=task, model=question.model)
+
+
+async def explained(
+    service: Service,
+    texts: list[str],
+    asked: Asked,
+    *,
+    task: Task = "explain",
+    model: str | None = None,
+) -> explain_page.Answer:
+    """What /explain answers."""
+    params = ["the text", "--hypothesis"][: len(texts)]
+    result = await service.explain(texts, params, asked, task=task, model=model)
+    return answer(result.card, *result.value)

@@ -1,0 +1,248 @@
+"""figures: the pictures of the four papers, from the models of a folder."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.figure import Figure
+from rich.console import Console
+from torch import nn
+
+from heedful.cli import figure_plots
+from heedful.cli.explain import explained
+from heedful.cli.explain_page import Answer
+from heedful.models.registry import build
+from heedful.runtime.card import Card
+from heedful.runtime.explain import Asked
+from heedful.runtime.service import Options, Service, running
+from heedful.text.structure import tree_distance
+from heedful.training import tasks
+from heedful.training.errors import DataMissing
+from heedful.training.files import write_whole
+
+SEED = 1
+CASES = (
+    "Volleyball match is in progress between ladies",
+    "Families have some dogs in front of a carousel",
+)
+"""Of DiSAN's Figures 6 and 7."""
+SENSES = (
+    *("The glass bottle is big", "A man is pouring a glass of tea"),
+    *("The restaurant is about to close", "A biker is close to the fountain"),
+)
+"""Of DiSAN's Figure 8."""
+KIDS = "Two kids at a ballgame wash their hands"
+SENTENCES = 1000
+"""Of SNLI, for DSA's Figure 2."""
+OPINIONS = ("amazing", "happy", "recommend", "poor", "terrible", "worst")
+REVIEWS = 1000
+MOST_TOKENS = 128
+"""Of a review: what the service explains."""
+HEADS = range(1, 41)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where figures come from: a service, the card of the bundle that was chosen, the datasets."""
+
+    service: Service
+    card: Card
+    data: Path
+
+    async def explain(self, text: str) -> Answer:
+        return await explained(self.service, [text], Asked(), model=self.card.name)
+
+    async def explain_all(self, texts: tuple[str, ...]) -> list[Answer]:
+        return [await self.explain(text) for text in texts]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A file of docs/figures, the bundles it can be drawn from, and how. None is wanted of no bundle."""
+
+    file: str
+    wanted: str
+    fits: Callable[[Card], bool] | None
+    draw: Callable[[Source], Awaitable[Figure]]
+
+
+def draw(out: Path, options: Options, data: Path, console: Console) -> list[Path]:
+    """Write every figure that the bundles and the datasets at hand allow; say which ones they do not."""
+    out.mkdir(parents=True, exist_ok=True)
+    return asyncio.run(_draw(out, options, data, console))
+
+
+async def _draw(out: Path, options: Options, data: Path, console: Console) -> list[Path]:
+    written = []
+    async with running(options) as service:
+        for one in FIGURES:
+            card = next(filter(one.fits, service.cards.values()), None)
+            if card is None:
+                console.print(f"{one.file}: left out, {options.models} has no {one.wanted}")
+                continue
+            try:
+                figure = await one.draw(Source(service, card, data))
+            except DataMissing as error:
+                console.print(f"{one.file}: left out, {error}")
+                continue
+            content = figure_plots.png(figure)
+            file = out / one.file
+            write_whole(file, partial(Path.write_bytes, data=content))
+            console.print(f"{file}: {len(content):,} bytes")
+            written.append(file)
+    return written
+
+
+async def _disan_attention(source: Source) -> Figure:
+    return figure_plots.disan_attention(await source.explain_all(CASES))
+
+
+async def _disan_gates(source: Source) -> Figure:
+    return figure_plots.disan_gates(await source.explain_all(CASES))
+
+
+async def _disan_pooling(source: Source) -> Figure:
+    return figure_plots.disan_pooling(await source.explain_all(SENSES))
+
+
+async def _ms_san_heads(source: Source) -> Figure:
+    found = await source.explain(KIDS)
+    (sentence,) = found["sentences"]
+    heads = np.array([token["head"] for token in sentence["tokens"]])
+    return figure_plots.ms_san_heads(found, masks(heads, found["priors"]["alpha"]))
+
+
+def masks(heads: npt.NDArray[np.integer], alpha: float) -> dict[str, npt.NDArray[np.float64]]:
+    """By the name of MS-SAN's heads what eq. (6) gives (L, L) where all scores are alike."""
+    position = np.arange(len(heads))
+    word = np.abs(position[:, None] - position[None, :])
+    kinds = {"word": word, "dependency": tree_distance(heads), "no": np.zeros_like(word)}
+    ways = {"forward": np.tril, "backward": np.triu}
+    found = {}
+    for way, allowed in ways.items():
+        for kind, distance in kinds.items():
+            powers = allowed(np.exp(-alpha * distance))
+            found[f"{way}, {kind} distance"] = powers / powers.sum(1, keepdims=True)
+    return found
+
+
+async def _accuracy_by_length(source: Source) -> Figure:
+    """Every bundle of five classes on the dev split of SST-5."""
+    task = tasks.get("sst5")
+    examples = task.dev.read(source.data)
+    series = {}
+    for card in source.service.cards.values():
+        if set(card.labels) != set(task.labels):
+            continue
+        lengths: list[int] = []
+        right: list[bool] = []
+        for example in examples:
+            texts = list(example.texts)
+            result = await source.service.classify(texts, model=card.name, truncate=True)
+            lengths.append(result.tokens)
+            right.append(card.labels[result.value[0].argmax()] == task.labels[int(example.label)])
+        series[card.name] = (lengths, right)
+    return figure_plots.accuracy_by_length(series)
+
+
+async def _dsa_attention(source: Source) -> Figure:
+    return figure_plots.attentions(await source.explain_all((KIDS, *CASES)))
+
+
+async def _dynamic_weights(source: Source) -> Figure:
+    """z_1 of the iteration before the last, whose products with the words give the last weights."""
+    examples = tasks.get("snli").dev.read(source.data)
+    texts = sorted({text for example in examples for text in example.texts})
+    vectors, lengths = [], []
+    for text in random.Random(SEED).sample(texts, min(SENTENCES, len(texts))):
+        result = await source.service.explain(
+            [text], ["the text"], Asked(), model=source.card.name, truncate=True
+        )
+        (one,) = result.value[1].sentences
+        rounds = [w[0] for name, w in one.maps.items() if name.startswith("attention 1,")]
+        attentions = len(one.maps) // len(rounds)
+        words = one.states[0][:, : one.states.shape[-1] // attentions]  # (L, d), as W_1 sees them
+        before = rounds[-2] if len(rounds) > 1 else rounds[-1]  # (1, L)
+        vectors.append(np.tanh(before @ words)[0])
+        lengths.append(len(words))
+    return figure_plots.dynamic_weights(np.array(vectors), lengths)
+
+
+async def _weights_by_rating(source: Source) -> Figure:
+    """The mean weight of the heads, over an even share; reviews are cut to MOST_TOKENS."""
+    task = tasks.get(source.card.task)
+    examples = task.test.read(source.data)
+    found: dict[str, dict[str, list[float]]] = {
+        word: {label: [] for label in task.labels} for word in OPINIONS
+    }
+    holding = [e for e in examples if any(word in e.texts[0].lower() for word in OPINIONS)]
+    for example in random.Random(SEED).sample(holding, min(REVIEWS, len(holding))):
+        result = await source.service.explain(
+            list(example.texts), ["the text"], Asked(), model=source.card.name, truncate=True
+        )
+        (text,), answer = result.value
+        (weights,) = next(iter(answer.sentences[0].pooling.values()))
+        for token, weight in zip(text.parse.tokens, weights.tolist(), strict=True):
+            if token.lower() in found:
+                by_rating = found[token.lower()]
+                by_rating[task.labels[int(example.label)]].append(weight * len(weights))
+    return figure_plots.weights_by_rating(found)
+
+
+async def _parameters_by_heads(_: Source) -> Figure:
+    return figure_plots.parameters_by_heads(HEADS, attention_parameters())
+
+
+def attention_parameters() -> Mapping[str, list[int]]:
+    """Of LAMA's, SAN's and the transformer's attention layer at the sizes of the paper, by HEADS.
+
+    A head of the transformer has 64 features, as the paper's 16 of 1024 have.
+    """
+    found: dict[str, list[int]] = {"LAMA": [], "SAN": [], "transformer": []}
+    for heads in HEADS:
+        found["LAMA"].append(_count(build("lama", {"heads": heads}), "attention"))
+        found["SAN"].append(_count(build("san", {"heads": heads}), "attention"))
+        wide = build("transformer", {"heads": heads, "size": 64 * heads})
+        found["transformer"].append(_count(wide, "query", "key", "value", "output"))
+    return found
+
+
+def _count(encoder: nn.Module, *parts: str) -> int:
+    modules = [encoder.get_submodule(part) for part in parts]
+    return sum(parameter.numel() for module in modules for parameter in module.parameters())
+
+
+def _of(encoder: str) -> Callable[[Card], bool]:
+    return lambda card: card.encoder.name in (encoder, f"{encoder}-multiple")
+
+
+def _rates(card: Card) -> bool:
+    return card.encoder.name in ("lama", "lama-ctx") and card.task in ("yelp", "imdb")
+
+
+FIGURES = (
+    Drawn("disan-attention.png", "bundle of DiSAN", _of("disan"), _disan_attention),
+    Drawn("disan-gates.png", "bundle of DiSAN", _of("disan"), _disan_gates),
+    Drawn("disan-pooling.png", "bundle of DiSAN", _of("disan"), _disan_pooling),
+    Drawn(
+        "ms-san-heads.png",
+        "bundle of MS-SAN for NLI",
+        lambda card: card.encoder.name == "ms-san" and card.kind == "nli",
+        _ms_san_heads,
+    ),
+    Drawn(
+        "accuracy-by-length.png",
+        "bundle for SST-5",
+        lambda card: card.task == "sst5",
+        _accuracy_by_length,
+    ),
+    Drawn("dsa-attention.png", "bundle of DSA", _of("dsa"), _dsa_attention),
+    Drawn("dsa-dynamic-weights.png", "bundle of DSA", _of("dsa"), _dynamic_weights),
+    Drawn("lama-rating.png", "bundle of LAMA for Yelp or IMDB", _rates, _weights_by_rating),
+    Drawn("lama-parameters.png", "bundle", None, _parameters_by_heads),
+)

@@ -1,0 +1,105 @@
+"""quantize: a bundle whose products are integers, where its task and its vectors hardly notice."""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+
+from heedful.cli import rescore
+from heedful.cli.serving import server
+from heedful.export.errors import ExportError
+from heedful.export.int8_bundle import Int8Files, int8_files
+from heedful.runtime.bundle import Bundle, read, write
+from heedful.runtime.card import Card, Int8Card
+from heedful.training.evaluate import BATCH, Score, Server, measure
+from heedful.training.tasks.base import Task
+
+MOST_LOST = 0.003
+"""Of the dev score: 0.3 points."""
+LEAST_COSINE = 0.999
+"""Of the two vectors of any sentence that is compared."""
+SENTENCES = 1000
+"""Compared at most, spread evenly over dev."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    scores: list[Score]  # dev's are the first
+    vectors: npt.NDArray[np.float32]  # of the compared sentences, of length 1
+
+
+def quantize(bundle: Path, task: str | None, *, data: Path, parser: str, console: Console) -> Card:
+    """Put int8 graphs into the bundle, in place; its card says what that changed.
+
+    `task` is by default the card's; scores on the test split are measured anew where the card has
+    some. Raises ExportError, and leaves the bundle as it was, where it has
+    such graphs, where no product can be taken, or where score or vectors change too much; ConfigError
+    for a task of another kind, BundleError, DataMissing.
+    """
+    before = read(bundle)
+    chosen = rescore.task_of(before, task)
+    if before.card.int8:
+        raise ExportError(f"{bundle.name} holds int8 graphs already")
+    made = int8_files(before)
+    console.print(f"{bundle.name}: {made.products} products in int8, {made.left} left in float32")
+    sentences = _sentences(chosen, data)
+    with server(str(bundle), url="", parser=parser) as served:
+        was = _Measured(measure(chosen, "dev", data, served), _vectors(served, sentences))
+    with tempfile.TemporaryDirectory() as folder:
+        new = Path(folder) / bundle.name
+        _write(new, before, made, _about(made, was, was), before.card.scores)  # for the measurement
+        with server(str(new), url="", parser=parser) as served:
+            found = rescore.scores(before, chosen, data, served)
+            now = _Measured(found, _vectors(served, sentences))
+    about = _about(made, was, now)
+    _check(bundle.name, about)
+    return _write(bundle, before, made, about, rescore.merged(before, now.scores))
+
+
+def _sentences(task: Task, data: Path) -> list[str]:
+    """Distinct texts of dev, evenly spread."""
+    texts = list(dict.fromkeys(text for one in task.dev.read(data) for text in one.texts))
+    return texts[:: -(-len(texts) // SENTENCES)]
+
+
+def _vectors(served: Server, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
+    starts = range(0, len(sentences), BATCH)
+    return np.concatenate([served.embed(sentences[start : start + BATCH]) for start in starts])
+
+
+def _about(made: Int8Files, was: _Measured, now: _Measured) -> Int8Card:
+    return Int8Card(
+        products=made.products,
+        left=made.left,
+        dataset=was.scores[0].dataset,
+        metric=was.scores[0].metric,
+        float32=was.scores[0].value,
+        int8=now.scores[0].value,
+        cosine=float((was.vectors * now.vectors).sum(axis=1).min()),
+        sentences=len(was.vectors),
+        company=made.company,
+    )
+
+
+def _check(name: str, about: Int8Card) -> None:
+    lost = about.float32 - about.int8
+    if lost > MOST_LOST or not about.cosine >= LEAST_COSINE:
+        raise ExportError(
+            f"{name} stays float32: in int8 {about.metric} on {about.dataset} dev falls by {lost:.4f} "
+            f"(at most {MOST_LOST}), and the least cosine of a vector to float32's is "
+            f"{about.cosine:.5f} (at least {LEAST_COSINE})"
+        )
+
+
+def _write(
+    folder: Path, bundle: Bundle, made: Int8Files, about: Int8Card, scores: Sequence[Any]
+) -> Card:
+    fields = rescore.fields(bundle)
+    fields["parity"]["against"] += "; before the matrices of int8 products were stored as bytes"
+    files = {**bundle.files, **made.files}
+    return write(folder, {**fields, "int8": about, "scores": scores}, files)

@@ -1,0 +1,57 @@
+"""reproduce: every run of a table that has no record of its configuration, trained, exported, served and measured.
+
+A run that another table has too is not run twice: its record is taken over.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from heedful.cli.serving import server
+from heedful.export import run as runs
+from heedful.export.bundle import export_bundle
+from heedful.training import checkpoint, tables, tasks
+from heedful.training.config import RunConfig
+from heedful.training.evaluate import measure
+from heedful.training.files import write_json
+from heedful.training.loop import Paths, train
+
+
+def reproduce(
+    table: str, results: Path, folder: Path, *, data: Path, parser: str, console: Console
+) -> None:
+    """Leave a record a run in `results/runs/<table>`; runs lie under `folder` and go on where they stopped.
+
+    Raises ConfigError for an unknown table, and what training, export and the service raise.
+    """
+    wanted = tables.read(results / "tables" / f"{table}.toml")
+    for row in wanted.rows:
+        for name, config in row.runs(wanted.seeds).items():
+            record = results / "runs" / table / f"{name}.json"
+            if record.exists() and tables.is_of(json.loads(record.read_text("utf-8")), config):
+                continue
+            console.print(f"{table}: {name}")
+            paths = Paths(folder / table / name, data, parser, Path(".cache/parses"), row.config)
+            found = tables.measured(results, config) or _run(config, paths, console)
+            record.parent.mkdir(parents=True, exist_ok=True)
+            write_json(record, {**found, "row": row.name})
+
+
+def _run(config: RunConfig, paths: Paths, console: Console) -> dict[str, Any]:
+    resume = (paths.run / checkpoint.LAST).exists()
+    trained = train(config, paths, resume=resume, console=console)
+    bundle = paths.run / f"{config.encoder.name}-{trained['task'].replace(':', '-')}"
+    card = export_bundle(runs.read(paths.run), bundle)
+    with server(str(bundle), url="", parser=paths.parser) as predictor:
+        scores = measure(tasks.get(config.task), "test", paths.data, predictor)
+    return {
+        "config": config.model_dump(mode="json"),
+        "parameters": card.encoder.parameters,
+        "epochs": trained["epochs"],
+        "dev": trained["dev"],
+        "scores": [score.as_dict() for score in scores],
+        "data": trained["data"],
+        "commit": trained["commit"],
+    }

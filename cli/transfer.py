@@ -1,0 +1,57 @@
+"""transfer: the record of a model's frozen embeddings, measured beside all-MiniLM-L6-v2."""
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from heedful.cli.serving import server
+from heedful.training import minilm, transfer
+from heedful.training.evaluate import Server
+from heedful.training.files import write_json
+from heedful.training.tasks import subj
+from heedful.training.transfer import Embed, Floats
+
+PEER = "minilm"
+BATCH = 64
+
+
+def record(model: str, results: Path, *, url: str, parser: str, data: Path) -> dict[str, Any]:
+    """Measure `model`, a served bundle, a bundle's folder or `minilm`, and write `results/transfer/<model>.json`.
+
+    Raises DataMissing, TrainingError, ModuleNotFoundError where MiniLM is not installed.
+    """
+    peer = _minilm()
+    with nullcontext() if model == PEER else server(model, url=url, parser=parser) as served:
+        embed = peer if served is None else _served(served)
+        texts = [one.texts[0] for one in subj.read(data)]
+        speed, beside = transfer.speeds((embed, peer), texts)
+        found = {
+            "model": PEER if served is None else served.model,
+            "dimension": embed(texts[:1]).shape[1],
+            "accuracy": transfer.accuracies(embed, data),
+            "similarity": transfer.similarities(embed, data),
+            "sentences_per_second": speed,
+            "minilm_sentences_per_second": beside,
+        }
+    file = results / "transfer" / f"{found['model']}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_json(file, found)
+    return found
+
+
+def _minilm() -> Embed:
+    loaded = minilm.load()
+    return lambda texts: minilm.mean_vectors(loaded, texts)
+
+
+def _served(served: Server) -> Embed:
+    def embed(texts: Sequence[str]) -> Floats:
+        groups = [
+            served.embed(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)
+        ]
+        return np.concatenate(groups)
+
+    return embed

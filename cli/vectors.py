@@ -1,0 +1,176 @@
+"""A file of vectors that grows chunk by chunk, and can be gone on with after a kill.
+
+While it grows, `vectors.npy.part` holds the rows and `vectors.npy.part.json` says how much of it
+counts and what it was made from; what stands behind that is cut off when the run goes on. The
+whole file is renamed to `vectors.npy` at the end: under that name it is whole or not there.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO, Self
+
+import numpy as np
+import numpy.lib.format as npy
+import numpy.typing as npt
+import orjson
+
+from heedful.cli.errors import BulkError
+
+Vectors = npt.NDArray[np.float32]
+SUFFIXES = (".jsonl", ".npy")
+
+
+def check_free(out: Path) -> None:
+    """Raise BulkError where no file of vectors can have this name."""
+    if out.suffix not in SUFFIXES:
+        raise BulkError(f"{out}: the suffix must be one of {', '.join(SUFFIXES)}")
+    if out.exists():
+        raise BulkError(f"{out} exists: remove it, or name another file")
+
+
+class VectorFile:
+    """`made_from` says what decides the rows; a run with another one is not gone on with."""
+
+    def __init__(self, out: Path, made_from: Mapping[str, Any], *, resume: bool) -> None:
+        """Raises BulkError where files are in the way, or do not belong to this run."""
+        check_free(out)
+        self._out = out
+        self._part = out.with_name(f"{out.name}.part")
+        self._state = out.with_name(f"{out.name}.part.json")
+        self._made_from = dict(made_from)
+        self._texts = hashlib.sha256()
+        self.rows = 0
+        self._dimension = 0
+        self.resumed: dict[str, Any] | None = None
+        self._file: BinaryIO
+        if self._state.exists():
+            if not resume:
+                raise BulkError(
+                    f"{self._part} is what an earlier run has left: "
+                    "go on with --resume, or remove it and its .json"
+                )
+            self.resumed = self._read_state()
+
+    @classmethod
+    def ended(cls, out: Path) -> bool:
+        """Whether `out` is whole already. A kill may have left the state behind it: that goes now."""
+        part = out.with_name(f"{out.name}.part")
+        if not out.exists() or part.exists():
+            return False
+        part.with_name(f"{part.name}.json").unlink(missing_ok=True)
+        return True
+
+    def __enter__(self) -> Self:
+        try:
+            self._out.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self._part.open("r+b" if self.resumed else "wb")
+        except OSError as error:
+            raise BulkError(f"cannot write {self._part}: {error.strerror}") from error
+        if self.resumed:
+            self._file.truncate(self.resumed["bytes"])
+            self._file.seek(0, os.SEEK_END)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def skip(self, texts: Iterable[str]) -> None:
+        """Texts that an earlier run has embedded. Raises BulkError where they were others."""
+        assert self.resumed, "there is nothing to skip"
+        for text in texts:
+            self._count(text)
+        self._dimension = self.resumed["dimension"]
+        if (self.rows, self._texts.hexdigest()) != (self.resumed["rows"], self.resumed["texts"]):
+            raise BulkError(
+                f"the first {self.resumed['rows']} texts are not those of {self._part}: "
+                "give the file that it was made from, or remove it and its .json to start anew"
+            )
+
+    def append(self, texts: Iterable[str], vectors: Vectors) -> None:
+        """Write the rows of a chunk; once this returns they are kept, whatever happens."""
+        if not self.rows:
+            self._dimension = vectors.shape[1]
+            self._file.write(self._header())
+        start = self.rows
+        for text in texts:
+            self._count(text)
+        self._file.write(self._encode(start, vectors))
+        self._save()
+
+    def finish(self) -> None:
+        """Put the file in its place."""
+        if not self.rows:
+            self._file.write(self._header())
+        end = self._file.tell()
+        self._file.seek(0)
+        self._file.write(self._header())  # as long as the first one, now with the number of rows
+        self._file.seek(end)
+        self._sync()
+        self._part.replace(self._out)
+        self._state.unlink(missing_ok=True)
+
+    def _count(self, text: str) -> None:
+        data = text.encode("utf-8", "surrogatepass")
+        self._texts.update(len(data).to_bytes(8, "little") + data)
+        self.rows += 1
+
+    def _header(self) -> bytes:
+        """Of the npy format: it has room for any number of rows. JSON lines have none."""
+        if self._out.suffix == ".jsonl":
+            return b""
+        shape = (self.rows, self._dimension)
+        buffer = BytesIO()
+        npy.write_array_header_1_0(buffer, {"descr": "<f4", "fortran_order": False, "shape": shape})
+        return buffer.getvalue()
+
+    def _encode(self, start: int, vectors: Vectors) -> bytes:
+        if self._out.suffix == ".npy":
+            return np.ascontiguousarray(vectors, "<f4").tobytes()
+        return b"".join(
+            orjson.dumps(
+                {"index": index, "embedding": vector},
+                option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE,
+            )
+            for index, vector in enumerate(np.ascontiguousarray(vectors), start)
+        )
+
+    def _save(self) -> None:
+        """The rows first, then the state that counts them: each is on the disk before the next."""
+        self._sync()
+        state = {
+            "made_from": self._made_from,
+            "rows": self.rows,
+            "bytes": self._file.tell(),
+            "dimension": self._dimension,
+            "texts": self._texts.hexdigest(),
+        }
+        new = self._state.with_name(f".{self._state.name}")
+        with new.open("wb") as file:
+            file.write(orjson.dumps(state))
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(self._state)
+
+    def _sync(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def _read_state(self) -> dict[str, Any]:
+        try:
+            state: dict[str, Any] = json.loads(self._state.read_bytes())
+            size = self._part.stat().st_size
+        except (OSError, ValueError) as error:
+            raise BulkError(f"{self._state} or its rows cannot be read: remove both") from error
+        if size < state["bytes"]:
+            raise BulkError(f"{self._part} is shorter than {self._state} says: remove both")
+        for name, value in self._made_from.items():
+            if (before := state["made_from"].get(name)) != value:
+                raise BulkError(
+                    f"{self._part} was made with {name} {before}, not {value}: "
+                    "go on with that, or remove it and its .json to start anew"
+                )
+        return state

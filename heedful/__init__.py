@@ -1,0 +1,1 @@
+"""Small self-attentive sentence encoders: trained, exported to ONNX and served."""

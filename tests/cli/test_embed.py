@@ -1,0 +1,171 @@
+"""`heedful embed`, as a process of its own: what it writes, says, and survives."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from heedful.cli.embed import CHUNK, CHUNK_CHARACTERS, Choice, _chunk, embed_file
+from heedful.cli.errors import BulkError
+from heedful.cli.texts import Row
+from heedful.runtime.service import Options, Service, normalise
+from tests.builders import build_models
+from tests.process import PATIENCE, ROOT, wait_for
+
+ROWS = 3 * CHUNK + 100
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("embed") / "bundles"
+    folder.mkdir()
+    build_models(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[str]:
+    rng = np.random.default_rng(0)
+    words = ["kids", "dog", "wash", "bad", "hands", "the", "zebra"]
+    return [" ".join(rng.choice(words, size=rng.integers(1, 12))) for _ in range(ROWS)]
+
+
+@pytest.fixture(scope="module")
+def corpus(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("corpus") / "corpus.jsonl"
+    file.write_text("".join(json.dumps({"sentence": text}) + "\n" for text in texts))
+    return file
+
+
+@pytest.fixture(scope="module")
+def environment(models: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """As where the service runs: without torch, which spaCy would load in every process."""
+    folder = tmp_path_factory.mktemp("no_torch")
+    (folder / "torch.py").write_text("raise ImportError('the serving environment has none')\n")
+    path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {**os.environ, "PYTHONPATH": path, "HEEDFUL_MODELS": str(models)}
+
+
+def start(environment: dict[str, str], *arguments: str | Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "heedful", "embed", *map(str, arguments)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=ROOT, env=environment, stdin=pipe, stderr=pipe)
+
+
+def run(environment: dict[str, str], *arguments: str | Path, stdin: bytes = b"") -> tuple[int, str]:
+    """The exit status and what it said."""
+    process = start(environment, *arguments)
+    _, said = process.communicate(stdin, PATIENCE)
+    return process.returncode, said.decode()
+
+
+@pytest.fixture(scope="module")
+def whole(corpus: Path, environment: dict[str, str]) -> Path:
+    """The vectors of an unbroken run."""
+    out = corpus.with_name("whole.npy")
+    arguments = ("--field", "sentence", "--model", "tiny-sst2", "--out", out)
+    assert run(environment, corpus, *arguments) == (0, f"{out}: {ROWS} rows\n")
+    return out
+
+
+def test_the_vectors_are_the_services(whole: Path, models: Path, texts: list[str]) -> None:
+    async def expected() -> np.ndarray:
+        service = Service(Options(models, parse_workers=1, threads=1))
+        await service.start()
+        try:
+            result = await service.embed(texts[-300:], model="tiny-sst2")
+        finally:
+            await service.stop(grace=1)
+        return normalise(result.value)
+
+    found = np.load(whole)
+    assert found.shape == (ROWS, 8)
+    np.testing.assert_allclose(found[-300:], asyncio.run(expected()), atol=1e-5)
+
+
+def test_killed_twice_it_gives_the_bytes_of_an_unbroken_run(
+    corpus: Path, environment: dict[str, str], whole: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "vectors.npy"
+    state = tmp_path / "vectors.npy.part.json"
+    arguments = ("--field", "sentence", "--model", "tiny-sst2", "--out", out, "--resume")
+
+    def rows() -> int:
+        return int(json.loads(state.read_bytes())["rows"]) if state.exists() else 0
+
+    # Fed through a pipe that is held back, so that it cannot have ended before the kill.
+    content = corpus.read_bytes().splitlines(keepends=True)
+    for chunks in (1, 2):
+        process = start(environment, "-", "--format", "jsonl", *arguments)
+        try:
+            assert process.stdin
+            process.stdin.writelines(content[: chunks * CHUNK + 50])
+            process.stdin.flush()
+            wait_for(lambda n=chunks: rows() == n * CHUNK or None, "rows on the disk")  # type: ignore[misc]
+        finally:
+            process.kill()
+            process.communicate(timeout=PATIENCE)
+        assert not out.exists()
+    status, said = run(environment, "-", "--format", "jsonl", *arguments, stdin=b"".join(content))
+    assert (status, said) == (0, f"{out}: {ROWS} rows\n")
+    assert out.read_bytes() == whole.read_bytes()
+    assert [path.name for path in tmp_path.iterdir()] == ["vectors.npy"]
+    assert run(environment, "-", *arguments) == (0, f"{out} is whole already\n")
+
+
+def test_choices_and_a_text_that_is_too_long(environment: dict[str, str], tmp_path: Path) -> None:
+    corpus, out = tmp_path / "corpus.csv", tmp_path / "vectors.jsonl"
+    corpus.write_text('id,body\n1,"two\nkids"\n2,' + "dog " * 20 + "\n3,bad\n")
+    arguments: list[str | Path] = [corpus, "--text-column", "body", "--out", out]
+    arguments += ["--dimensions", "3", "--no-normalize"]
+    status, said = run(environment, *arguments)
+    assert status == 1
+    assert said.startswith(f"heedful: {corpus}, line 4: the text is longer than tiny-flat reads")
+    assert "truncate" in said
+    assert said.count("\n") == 1
+    assert not out.exists()
+    assert run(environment, *arguments, "--truncate", "--resume")[0] == 0
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(row["index"], len(row["embedding"])) for row in rows] == [(0, 3), (1, 3), (2, 3)]
+    assert not np.isclose(np.linalg.norm(rows[0]["embedding"]), 1)
+    status, said = run(environment, *arguments)
+    assert (status, said) == (
+        1,
+        f"heedful: {out} exists: remove it, or name another file\n",
+    )
+
+
+def test_a_wrong_argument_is_one_line(environment: dict[str, str], tmp_path: Path) -> None:
+    arguments = ("-", "--dimensions", "9", "--out", tmp_path / "v.npy")
+    status, said = run(environment, *arguments, stdin=b"dog\n")
+    assert (status, said) == (1, "heedful: --dimensions is 9, tiny-flat has 1 to 8\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "out", "said"),
+    [
+        ("nowhere.txt", "v.npy", "cannot read nowhere.txt: No such file"),
+        ("README.md", "v.npy", "README.md: the suffix is none of .jsonl, .csv and .txt"),
+        ("-", "v.txt", "v.txt: the suffix must be one of .jsonl, .npy"),
+    ],
+)
+def test_files_are_looked_at_before_the_models_are_loaded(
+    tmp_path: Path, source: str, out: str, said: str
+) -> None:
+    made = embed_file(source, Path(out), Options(tmp_path), Choice(), console=Console())
+    with pytest.raises(BulkError, match=said):
+        asyncio.run(made)
+
+
+def test_a_chunk_is_bounded_by_texts_and_by_characters() -> None:
+    rows = iter([Row("x", 1)] * (CHUNK + 1))
+    assert [len(_chunk(rows)) for _ in range(3)] == [CHUNK, 1, 0]
+    rows = iter([Row("x" * (CHUNK_CHARACTERS // 2), 1)] * 5)
+    assert [len(_chunk(rows)) for _ in range(4)] == [2, 2, 1, 0]

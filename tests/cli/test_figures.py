@@ -1,0 +1,118 @@
+"""`heedful figures` on tiny exported encoders and a few texts, and the numbers it draws by hand."""
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+
+from heedful.cli.figures import HEADS, attention_parameters, draw, masks
+from heedful.export.bundle import export_bundle
+from heedful.models.registry import build
+from heedful.runtime.card import ParserCard
+from heedful.runtime.service import Options
+from tests.builders import BuiltParser, build_bundle
+from tests.export.trained import classifier
+from tests.forests import forest
+
+REVIEWS = (
+    ("1", "terrible and poor , the worst"),
+    ("5", "amazing , i recommend it and am happy"),
+)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Of SNLI and Yelp what the figures read."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    pairs = [
+        {
+            "premise": f"a man number {i} sleeps",
+            "hypothesis": "nobody " * (i + 1),
+            "label": "neutral",
+        }
+        for i in range(8)
+    ]
+    reviews = [{"label": label, "text": text} for label, text in REVIEWS * 10]
+    for file, rows in (("snli/dev.jsonl", pairs), ("yelp_10k/all.jsonl", reviews)):
+        (folder / file).parent.mkdir()
+        (folder / file).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return folder
+
+
+def drawn(out: Path, models: Path, pipeline: BuiltParser, data: Path) -> tuple[list[str], str]:
+    """Files that were written, and what was said."""
+    said = Console(file=io.StringIO(), width=200)
+    options = Options(models, str(pipeline.folder), parse_workers=1, threads=1)
+    files = [file.name for file in draw(out, options, data, said)]
+    assert sorted(path.name for path in out.iterdir()) == sorted(files)
+    return files, said.file.getvalue()  # type: ignore[attr-defined]  # it is StringIO
+
+
+@pytest.mark.slow
+def test_what_there_is_a_bundle_for_is_drawn_and_the_rest_is_named(
+    tmp_path: Path, pipeline: BuiltParser, data: Path
+) -> None:
+    """DSA as it is exported, without training; LAMA's card over a tiny graph."""
+    parser = ParserCard(name=pipeline.name, fingerprint=pipeline.fingerprint)
+    models = tmp_path / "models"
+    export_bundle(classifier("dsa", parser, attentions=2, size=8, layers=1), models / "dsa-toy")
+    lama = {"name": "lama", "config": {}, "parameters": 0, "paper": "none"}
+    build_bundle(
+        models,
+        pipeline,
+        name="lama-yelp",
+        labels=("1", "2", "3", "4", "5"),
+        explain=True,
+        encoder=lama,
+    )
+    files, said = drawn(tmp_path / "figures", models, pipeline, data)
+    assert files == [
+        *("dsa-attention.png", "dsa-dynamic-weights.png"),
+        *("lama-rating.png", "lama-parameters.png"),
+    ]
+    assert "ms-san-heads.png: left out, " in said
+    assert "has no bundle of MS-SAN for NLI" in said
+    assert "disan-gates.png: left out, " in said
+    assert all(file.stat().st_size < 60_000 for file in (tmp_path / "figures").iterdir())
+
+    (data / "yelp_10k" / "all.jsonl").rename(tmp_path / "gone")
+    again, said = drawn(tmp_path / "again", models, pipeline, data)
+    assert again == [name for name in files if name != "lama-rating.png"]
+    assert "lama-rating.png: left out, no yelp_academic_dataset_review.json" in said
+    for name in again:
+        first, second = (tmp_path / folder / name for folder in ("figures", "again"))
+        assert first.read_bytes() == second.read_bytes(), name
+
+
+@torch.no_grad()
+def test_masks_are_ms_sans_where_all_scores_are_alike() -> None:
+    encoder = build("ms-san", {"dim": 24}).eval()
+    for part in ("query", "key"):
+        for parameter in encoder.attention.get_submodule(part).parameters():  # type: ignore[union-attr]
+            parameter.zero_()
+    rng = np.random.default_rng(0)
+    heads = forest(rng, 9)
+    found = encoder.explain(
+        torch.randn(1, 9, 24),
+        torch.tensor([9]),
+        heads=torch.tensor(heads)[None],
+        alpha=torch.tensor(0.7),
+    )
+    expected = masks(heads, 0.7)
+    assert list(found.maps) == list(expected)
+    for name, weights in found.maps.items():
+        np.testing.assert_allclose(weights[0], expected[name], atol=1e-6)
+
+
+def test_parameters_are_the_papers_formulas() -> None:
+    """With 100 features of a word: LAMA's P and Q beside W_w and b_w; SAN's; four matrices."""
+    counts = attention_parameters()
+    for i, heads in enumerate(HEADS):
+        assert counts["LAMA"][i] == 2 * 100 * heads + 100 * 100 + 100
+        assert counts["SAN"][i] == 100 * 512 + 512 * heads
+        assert counts["transformer"][i] == 4 * (64 * heads) ** 2

@@ -1,0 +1,59 @@
+"""`heedful quantize`, for real: a bundle gets int8 graphs, or stays as it was."""
+
+import io
+from pathlib import Path
+
+import pytest
+import torch
+from rich.console import Console
+
+from heedful.cli.quantize import LEAST_COSINE, quantize
+from heedful.cli.serving import server
+from heedful.export.bundle import Trained, export_bundle
+from heedful.export.errors import ExportError
+from heedful.runtime.bundle import ENCODER_INT8, EXPLAIN_INT8, read
+from heedful.training.errors import ConfigError
+from tests.builders import BuiltParser
+
+QUIET = Console(file=io.StringIO())
+
+
+def test_a_bundle_gets_int8_graphs_and_a_card_that_says_so(
+    bundle: Path, pipeline: BuiltParser, stsb: Path
+) -> None:
+    before = read(bundle).card
+    card = quantize(bundle, None, data=stsb, parser=str(pipeline.folder), console=QUIET)
+    assert read(bundle).card == card
+    assert {ENCODER_INT8, EXPLAIN_INT8} <= set(card.files)
+    assert card.version != before.version
+    assert card.int8 is not None
+    assert (card.int8.products, card.int8.left) == (12, 0)
+    assert (card.int8.dataset, card.int8.metric) == ("stsb", "spearman")
+    assert LEAST_COSINE <= card.int8.cosine < 1
+    found = {(score.split, score.metric): score for score in card.scores}
+    assert found["dev", "spearman"].value == card.int8.int8
+    assert found["test", "spearman"].rows == 30  # measured anew, not the old one
+    with server(str(bundle), url="", parser=str(pipeline.folder)) as served:
+        info = served.client.get(f"{served.url}/info").json()
+    assert info["precision"] == {"ms-san-toy": "int8"}
+    with pytest.raises(ExportError, match="ms-san-toy holds int8 graphs already"):
+        quantize(bundle, None, data=stsb, parser=str(pipeline.folder), console=QUIET)
+
+
+def test_a_bundle_that_changes_too_much_is_left_as_it_was(
+    toy: Trained, tmp_path: Path, pipeline: BuiltParser, stsb: Path
+) -> None:
+    """A column of weights on a feature that is always zero: harmless, but all others round to nothing."""
+    with torch.no_grad():
+        toy.model.embedding.get_parameter("weight")[:, 0] = 0
+        toy.model.encoder.get_parameter("gate.project_input.weight")[:, 0] = 1000
+    out = tmp_path / "ms-san-toy"
+    export_bundle(toy, out)
+    before = {file.name: file.read_bytes() for file in out.iterdir()}
+    with pytest.raises(ExportError, match=r"stays float32: in int8 spearman on stsb dev falls by"):
+        quantize(out, None, data=stsb, parser=str(pipeline.folder), console=QUIET)
+    assert {file.name: file.read_bytes() for file in out.iterdir()} == before
+    with pytest.raises(
+        ConfigError, match="task sst2 is of kind classification, ms-san-toy of kind"
+    ):
+        quantize(out, "sst2", data=stsb, parser=str(pipeline.folder), console=QUIET)

@@ -1,0 +1,61 @@
+"""`heedful reparse`, for real: a bundle is bound to another parser, or stays as it was."""
+
+import io
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from heedful.cli import reparse
+from heedful.cli.serving import server
+from heedful.export.errors import ExportError
+from heedful.runtime.bundle import read
+from heedful.text.parse import fingerprint
+from tests.builders import BuiltParser
+
+QUIET = Console(file=io.StringIO())
+
+
+@pytest.fixture
+def other(tmp_path: Path, pipeline: BuiltParser) -> Path:
+    """The same parser under another name: another fingerprint."""
+    folder = tmp_path / "other"
+    shutil.copytree(pipeline.folder, folder)
+    meta = json.loads((folder / "meta.json").read_text())
+    (folder / "meta.json").write_text(json.dumps({**meta, "name": "other"}))
+    return folder
+
+
+def test_a_bundle_reads_another_parser_and_is_measured_anew(
+    bundle: Path, other: Path, pipeline: BuiltParser, stsb: Path
+) -> None:
+    before = read(bundle)
+    card = reparse.reparse(
+        bundle, str(other), instead_of=str(pipeline.folder), data=stsb, console=QUIET
+    )
+    assert read(bundle).card == card
+    assert card.parser.fingerprint == fingerprint(other) != before.card.parser.fingerprint
+    assert card.version != before.card.version
+    assert card.files == before.card.files
+    found = {(score.split, score.metric): score.rows for score in card.scores}
+    assert found["dev", "spearman"] == found["test", "spearman"] == 30  # not the old one's
+    with server(str(bundle), url="", parser=str(other)) as served:
+        assert served.client.get(f"{served.url}/info").json()["parser"]["name"] == card.parser.name
+
+
+def test_a_bundle_whose_score_falls_is_left_as_it_was(
+    bundle: Path,
+    other: Path,
+    pipeline: BuiltParser,
+    stsb: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = {file.name: file.read_bytes() for file in bundle.iterdir()}
+    monkeypatch.setattr(reparse, "MOST_LOST", -1.0)  # no score can rise by as much
+    with pytest.raises(ExportError, match=r"stays with its parser: with en_other its spearman"):
+        reparse.reparse(
+            bundle, str(other), instead_of=str(pipeline.folder), data=stsb, console=QUIET
+        )
+    assert {file.name: file.read_bytes() for file in bundle.iterdir()} == before

@@ -1,0 +1,87 @@
+"""`heedful reproduce`, for real, on a table of one small row."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from heedful.cli.reproduce import reproduce
+from heedful.training import tables
+from tests.builders import BuiltParser
+
+CONFIG = """
+task = "trec"
+licence = "CC0-1.0"
+epochs = {epochs}
+
+[encoder]
+name = "average"
+
+[words]
+vectors = "{glove}"
+dim = 3
+
+[optimiser]
+batch = 8
+"""
+TABLE = """
+title = "Toys"
+seeds = [1]
+set = {{ epochs = 3 }}
+rows = [
+    {{ name = "Kept", config = "{config}" }},
+    {{ name = "Trained", config = "{config}", set = {{ epochs = 2 }} }},
+]
+"""
+OTHERS = """
+title = "Others"
+seeds = [1]
+rows = [{{ name = "Again", config = "{config}", set = {{ epochs = 2 }} }}]
+"""
+
+
+def test_what_has_no_record_of_its_configuration_is_trained_once(
+    tmp_path: Path, pipeline: BuiltParser, glove: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # for .cache
+    questions = "".join(
+        f"HUM:ind a good film {i} ?\nNUM:dist a bad film {i} ?\n" for i in range(40)
+    )
+    (tmp_path / "train_5500.label").write_text(questions)
+    (tmp_path / "TREC_10.label").write_text(questions)
+    config = tmp_path / "average-trec.toml"
+    config.write_text(CONFIG.format(epochs=50, glove=glove))
+    results = tmp_path / "results"
+    (results / "tables").mkdir(parents=True)
+    (results / "tables" / "toys.toml").write_text(TABLE.format(config=config))
+    (results / "tables" / "others.toml").write_text(OTHERS.format(config=config))
+    kept = results / "runs" / "toys" / "kept-seed1.json"
+    kept.parent.mkdir(parents=True)
+    (run,) = tables.read(results / "tables" / "toys.toml").rows[0].runs((1,)).values()
+    kept.write_text(json.dumps({"config": run.model_dump(mode="json"), "scores": []}))
+    (kept.parent / "trained-seed1.json").write_text(kept.read_text())  # of another configuration
+
+    def run_table(name: str) -> None:
+        quiet = Console(file=io.StringIO())
+        folder = tmp_path / "runs"
+        reproduce(name, results, folder, data=tmp_path, parser=str(pipeline.folder), console=quiet)
+
+    run_table("toys")
+    assert json.loads(kept.read_text())["scores"] == []
+    record = json.loads((kept.parent / "trained-seed1.json").read_text())
+    assert record["config"]["epochs"] == 2
+    assert record["parameters"] == 0
+    (score,) = record["scores"]
+    assert (score["dataset"], score["split"], score["rows"]) == ("trec", "test", 80)
+    assert 0 <= score["value"] <= 1
+    assert [path.name for path in (tmp_path / "runs" / "toys").iterdir()] == ["trained-seed1"]
+    written = (kept.parent / "trained-seed1.json").stat().st_mtime_ns
+    run_table("toys")
+    assert (kept.parent / "trained-seed1.json").stat().st_mtime_ns == written
+
+    run_table("others")
+    again = json.loads((results / "runs" / "others" / "again-seed1.json").read_text())
+    assert again == {**record, "row": "Again"}
+    assert not (tmp_path / "runs" / "others").exists()

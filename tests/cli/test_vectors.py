@@ -1,0 +1,116 @@
+"""Files of vectors: whole or not there, and gone on with from wherever a kill has left them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heedful.cli.errors import BulkError
+from heedful.cli.vectors import VectorFile, Vectors
+
+MADE_FROM = {"model": "tiny 0123", "normalize": True}
+TEXTS = [f"text {i}" for i in range(12)]
+VECTORS: Vectors = np.random.default_rng(0).normal(size=(12, 5)).astype(np.float32)
+
+
+def write(out: Path, start: int, stop: int, *, resume: bool = False, finish: bool = True) -> None:
+    """Chunks of three from `start` to `stop`."""
+    with VectorFile(out, MADE_FROM, resume=resume) as file:
+        if file.resumed:
+            file.skip(TEXTS[: file.resumed["rows"]])
+            assert file.rows == start
+        for i in range(start, stop, 3):
+            file.append(TEXTS[i : i + 3], VECTORS[i : i + 3])
+        if finish:
+            file.finish()
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_npy_is_numpys_own(tmp_path: Path) -> None:
+    write(tmp_path / "v.npy", 0, 12)
+    np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), VECTORS)
+    np.save(tmp_path / "numpys.npy", VECTORS)
+    assert (tmp_path / "v.npy").read_bytes() == (tmp_path / "numpys.npy").read_bytes()
+    assert names(tmp_path) == ["numpys.npy", "v.npy"]
+
+
+def test_json_lines_hold_the_same_floats(tmp_path: Path) -> None:
+    write(tmp_path / "v.jsonl", 0, 12)
+    rows = [json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()]
+    assert [row["index"] for row in rows] == list(range(12))
+    np.testing.assert_array_equal(np.array([r["embedding"] for r in rows], np.float32), VECTORS)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".jsonl"])
+def test_no_text_gives_no_row(tmp_path: Path, suffix: str) -> None:
+    out = tmp_path / f"v{suffix}"
+    write(out, 0, 0)
+    assert len(np.load(out) if suffix == ".npy" else out.read_bytes()) == 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from([".npy", ".jsonl"]),
+    st.lists(st.tuples(st.integers(0, 4), st.binary(max_size=300)), max_size=4),
+)
+def test_a_broken_run_gives_the_bytes_of_an_unbroken_one(
+    tmp_path_factory: pytest.TempPathFactory, suffix: str, breaks: list[tuple[int, bytes]]
+) -> None:
+    """Each break comes behind some chunks, with some bytes of the next one on the disk."""
+    folder = tmp_path_factory.mktemp("broken")
+    whole, out = folder / f"whole{suffix}", folder / f"v{suffix}"
+    write(whole, 0, 12)
+    done = 0
+    for chunks, torn in breaks:
+        stop = min(12, done + 3 * chunks)
+        write(out, done, stop, resume=True, finish=False)
+        done = stop
+        assert not out.exists()
+        with (folder / f"v{suffix}.part").open("ab") as part:
+            part.write(torn)
+    write(out, done, 12, resume=True)
+    assert out.read_bytes() == whole.read_bytes()
+    assert names(folder) == sorted([whole.name, out.name])
+
+
+def test_a_kill_between_the_last_two_steps_is_an_end(tmp_path: Path) -> None:
+    out = tmp_path / "v.npy"
+    write(out, 0, 12, finish=False)
+    assert not VectorFile.ended(out)
+    (tmp_path / "v.npy.part").rename(out)
+    assert VectorFile.ended(out)
+    assert names(tmp_path) == ["v.npy"]
+
+
+def refused(out: Path, *, resume: bool = True, skip: Any = None, **made_from: Any) -> str:
+    with (
+        pytest.raises(BulkError) as caught,
+        VectorFile(out, {**MADE_FROM, **made_from}, resume=resume) as file,
+    ):
+        file.skip(skip)
+    return str(caught.value)
+
+
+def test_what_does_not_belong_together_is_refused(tmp_path: Path) -> None:
+    out = tmp_path / "v.npy"
+    assert "suffix must be one of .jsonl, .npy" in refused(tmp_path / "v.txt")
+    write(out, 0, 6, finish=False)
+    assert "go on with --resume, or remove it" in refused(out, resume=False)
+    assert "was made with model tiny 0123, not tiny 4567" in refused(out, model="tiny 4567")
+    assert "was made with normalize True, not False" in refused(out, normalize=False)
+    for texts in (TEXTS[:5], [*TEXTS[:5], "another"], ["text 0text 1", *TEXTS[2:6]]):
+        assert "the first 6 texts are not those" in refused(out, skip=texts)
+    part = tmp_path / "v.npy.part"
+    part.write_bytes(part.read_bytes()[:-1])
+    assert "is shorter than" in refused(out)
+    (tmp_path / "v.npy.part.json").write_text("{")
+    assert "remove both" in refused(out)
+    out.write_bytes(b"")
+    assert "exists: remove it, or name another file" in refused(out)
