@@ -13,7 +13,7 @@ from heedful.export.parity import EXPLAINED, cases
 from heedful.runtime.card import EXPLAIN_INT8, Card
 from heedful.runtime.explainer import Explainer
 from heedful.runtime.graphs import Feeds, encoder_feeds
-from heedful.runtime.session import CPU, session_options
+from heedful.runtime.session import open_session
 from heedful.text.batch import Batch, Sentence, collate
 from heedful.text.pieces import Lexicon
 
@@ -104,7 +104,7 @@ def _feeds(card: Card, batch: Batch, alpha: float) -> Feeds:
 
 
 def _open(graph: bytes, threads: int) -> onnxruntime.InferenceSession:
-    return onnxruntime.InferenceSession(graph, session_options(threads), providers=[CPU])
+    return open_session(graph, threads=threads)
 
 
 def _same(alone: Array, together: Array, row: int, size: int) -> bool:

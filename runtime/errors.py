@@ -4,6 +4,7 @@ HeedfulError
 +-- StartupError            the service cannot start
 |   +-- BundleError         a bundle is broken: names file and reason
 |   +-- ProviderError       the execution provider asked for did not come up
++-- GraphError              ONNX Runtime refuses a graph, or fails in it: its own message
 +-- ServiceFault            the running service cannot go on: its process has to end
 +-- RequestError            one request cannot be answered
     +-- BadInput            the request itself is at fault; names the field
@@ -34,6 +35,10 @@ class BundleError(StartupError):
 
 
 class ProviderError(StartupError):
+    pass
+
+
+class GraphError(HeedfulError):
     pass
 
 

@@ -6,7 +6,6 @@ once. The session runs on the CPU whatever the encoder runs on. explain.int8.onn
 encoder.int8.onnx: its matrices are inputs, its vectors its own.
 """
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,11 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnxruntime
+from pydantic import BaseModel, Json, ValidationError
 
 from heedful.runtime.card import ENCODER, EXPLAIN, Card
-from heedful.runtime.errors import BundleError
-from heedful.runtime.graphs import Feeds, encoder_feeds
-from heedful.runtime.session import CPU, session_options
+from heedful.runtime.errors import BundleError, GraphError
+from heedful.runtime.graphs import Feeds, encoder_feeds, encoder_inputs
+from heedful.runtime.session import CPU, open_session, ort_errors
 from heedful.text.batch import Batch, collate
 from heedful.text.pieces import Lexicon
 
@@ -43,6 +43,18 @@ TYPES = {
     }.items()
 }
 """ONNX Runtime's names of what weights are made of."""
+RANKS = {"embedding": 2, "states": 3, "pooling": 3, "maps": 4, "gate": 3}
+"""Of the outputs: see `Explanation`, where the second axis of the last three is a name each."""
+
+
+class _Metadata(BaseModel):
+    """What the graph says of itself, each as JSON."""
+
+    pooling: Json[list[str]] = []
+    maps: Json[list[str]] = []
+    gate: Json[list[str]] = []
+    weights: Json[dict[str, int]]  # input -> its offset in encoder.onnx
+    shared: Json[dict[str, str]]  # tensor of encoder.onnx -> input
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,29 +74,53 @@ class Explainer:
     provider = CPU
 
     def __init__(self, files: Mapping[str, bytes], card: Card, file: str = EXPLAIN) -> None:
-        """Open the session of `file`. Raises what ONNX Runtime raises, ValueError, KeyError for wrong metadata."""
+        """Open the session of `file`. Raises GraphError, also where the metadata do not fit."""
         self._card = card
-        self._session = onnxruntime.InferenceSession(
-            files[file], session_options(threads=1), providers=[CPU]
-        )
+        self._session = open_session(files[file])
         inputs = {node.name: node for node in self._session.get_inputs()}
         self.priors = tuple(name for name in PRIORS if name in inputs)
         self._outputs = {node.name: node.shape for node in self._session.get_outputs()}
-        metadata = self._session.get_modelmeta().custom_metadata_map
-        about = {key: json.loads(value) for key, value in metadata.items()}
+        try:
+            about = _Metadata.model_validate(self._session.get_modelmeta().custom_metadata_map)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            reason = f"its metadata: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+            raise GraphError(reason) from error
         self.names: Mapping[str, list[str]] = {
-            kind: about.get(kind, []) for kind in ("pooling", "maps", "gate")
+            "pooling": about.pooling,
+            "maps": about.maps,
+            "gate": about.gate,
         }
-        self._weights: dict[str, onnxruntime.OrtValue] = {}
-        for name, offset in about["weights"].items():
-            kind, shape = TYPES[inputs[name].type], inputs[name].shape
-            stretch = np.frombuffer(files[ENCODER], kind, math.prod(shape), offset)
-            value = onnxruntime.OrtValue.ortvalue_from_numpy(stretch.reshape(shape))
-            self._weights[name] = value
+        fed = {*encoder_inputs(card), *self.priors, *about.weights}
+        if unknown := set(inputs) ^ fed:
+            raise GraphError(
+                f"its inputs and metadata do not agree on {', '.join(sorted(unknown))}"
+            )
+        self._check_outputs()
+        self._weights: dict[str, onnxruntime.OrtValue] = {
+            name: onnxruntime.OrtValue.ortvalue_from_numpy(
+                _weights(files[ENCODER], offset, inputs[name])
+            )
+            for name, offset in about.weights.items()
+        }
+        if missing := set(about.shared.values()) - set(self._weights):
+            raise GraphError(f"its metadata: shared names no weights {', '.join(sorted(missing))}")
         self.shared: Mapping[str, onnxruntime.OrtValue] = {
-            tensor: self._weights[name] for tensor, name in about["shared"].items()
+            tensor: self._weights[name] for tensor, name in about.shared.items()
         }
         """Tensors of the encoder's graph, by their names there."""
+
+    def _check_outputs(self) -> None:
+        """Raise GraphError unless the outputs are those that the metadata name."""
+        for name, rank in RANKS.items():
+            names = self.names.get(name)
+            if names == []:  # an output that is left out
+                continue
+            shape = self._outputs.get(name)
+            if shape is None or len(shape) != rank:
+                raise GraphError(f"has no output {name} of rank {rank}")
+            if names and shape[1] != len(names):
+                raise GraphError(f"its metadata: {name} names {len(names)} of {shape[1]}")
 
     @property
     def most_tokens(self) -> int:
@@ -122,15 +158,26 @@ class Explainer:
         )
 
 
+def _weights(content: bytes, offset: int, node: onnxruntime.NodeArg) -> npt.NDArray[Any]:
+    """The values of an input, as they stand in encoder.onnx. Raises GraphError."""
+    if node.type not in TYPES or not all(isinstance(n, int) for n in node.shape):
+        raise GraphError(f"the input {node.name} has no known type and shape")
+    kind, count = TYPES[node.type], math.prod(node.shape)
+    if not 0 <= offset <= len(content) - count * kind.itemsize:
+        raise GraphError(f"its metadata: {node.name} lies outside {ENCODER}")
+    return np.frombuffer(content, kind, count, offset).reshape(node.shape)
+
+
 def check_explainer(
     files: Mapping[str, bytes], card: Card, vocab: Lexicon, file: str = EXPLAIN
 ) -> None:
     """Raise BundleError unless `file` opens, has its outputs, and gives the vector's shape."""
+    batch = collate([vocab.sentence(["a"], np.arange(1))])
     try:
         explainer = Explainer(files, card, file)
-        batch = collate([vocab.sentence(["a"], np.arange(1))])
-        found = explainer.run(explainer.feeds(batch))
-    except Exception as error:  # ONNX Runtime's errors have no narrower common class
-        raise BundleError(card.name, file, "it does not open, or does not run") from error
+        with ort_errors():
+            found = explainer.run(explainer.feeds(batch))
+    except GraphError as error:
+        raise BundleError(card.name, file, f"does not open, or does not run: {error}") from error
     if not found.pooling or found.embedding.shape != (1, card.dimension):
         raise BundleError(card.name, file, "gives no pooling, or not the card's dimension")

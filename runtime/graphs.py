@@ -7,8 +7,8 @@ import numpy.typing as npt
 import onnxruntime
 
 from heedful.runtime.card import ENCODER, ENCODER_INT8, HEAD, SCORES, Card
-from heedful.runtime.errors import BundleError
-from heedful.runtime.session import lend
+from heedful.runtime.errors import BundleError, GraphError
+from heedful.runtime.session import open_session, ort_errors
 from heedful.text.batch import Batch, Sentence, collate
 from heedful.text.pieces import Lexicon
 from heedful.text.vocab import Vocab
@@ -80,17 +80,10 @@ def _last_ids(vocab: Lexicon, words: int) -> Sentence:
 def _open(
     files: Mapping[str, bytes], card: Card, file: str, inputs: Shape, output: str
 ) -> onnxruntime.InferenceSession:
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 4  # what is wrong is raised, not printed
-    lend(options, {ENCODER: files[ENCODER]})
     try:
-        session = onnxruntime.InferenceSession(
-            files[file], options, providers=["CPUExecutionProvider"]
-        )
-    except Exception as error:  # ONNX Runtime's errors have no narrower common class
-        raise BundleError(card.name, file, "ONNX Runtime cannot load it") from error
+        session = open_session(files[file], optimize=False, files={ENCODER: files[ENCODER]})
+    except GraphError as error:
+        raise BundleError(card.name, file, f"ONNX Runtime cannot load it: {error}") from error
     found = {node.name: (node.type, len(node.shape)) for node in session.get_inputs()}
     if found != inputs:
         raise BundleError(card.name, file, f"has the inputs {_list(found)}, not {_list(inputs)}")
@@ -111,10 +104,11 @@ def _check_run(
     expected: tuple[int, int],
 ) -> None:
     try:
-        (output,) = session.run(None, feeds)
-    except Exception as error:  # as above
+        with ort_errors():
+            (output,) = session.run(None, feeds)
+    except GraphError as error:
         shapes = ", ".join(f"{name} {value.shape}" for name, value in feeds.items())
-        raise BundleError(card.name, file, f"does not run on {shapes}") from error
+        raise BundleError(card.name, file, f"does not run on {shapes}: {error}") from error
     if output.shape != expected:
         raise BundleError(card.name, file, f"gives {output.shape}, the card says {expected}")
     if not np.isfinite(output).all():

@@ -6,22 +6,34 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import onnxruntime
+from onnxruntime.capi import onnxruntime_pybind11_state
 
-from heedful.runtime.errors import InferenceFailed, ProviderError, Unavailable
+from heedful.runtime.errors import GraphError, InferenceFailed, ProviderError, Unavailable
 
 log = logging.getLogger(__name__)
 
 Device = Literal["auto", "cpu", "cuda"]
 STUCK_SECONDS = 120.0
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
+ORT_ERRORS: tuple[type[Exception], ...] = (
+    *(
+        kind
+        for kind in vars(onnxruntime_pybind11_state).values()
+        if isinstance(kind, type) and issubclass(kind, Exception)
+    ),
+    RuntimeError,  # pybind11's for every other C++ exception
+    UnicodeDecodeError,  # a message that quotes bytes of a broken graph
+)
+"""What ONNX Runtime raises: its errors have no common base but Exception."""
 
 
 Output = TypeVar("Output", covariant=True)
@@ -36,14 +48,61 @@ class Session(Protocol[Output]):
         """What the graph gives."""
 
 
+@contextmanager
+def ort_errors() -> Iterator[None]:
+    """Raise ONNX Runtime's errors as GraphError, with its message on one line."""
+    try:
+        yield
+    except ORT_ERRORS as error:
+        raise GraphError(" ".join(str(error).split())) from error
+
+
+def open_session(
+    graph: Path | bytes,
+    *,
+    threads: int = 1,
+    cuda: bool = False,
+    optimize: bool = True,
+    files: Mapping[str, bytes] = {},
+    tensors: Mapping[str, onnxruntime.OrtValue] = {},
+) -> onnxruntime.InferenceSession:
+    """Open a graph in ONNX Runtime. Raises GraphError.
+
+    `threads` is what one operator may use. `files` holds the contents of the files that the graph
+    names as places of its tensors. `tensors` replace initializers of the graph by name; the session
+    borrows them, so the caller has to keep them. With `cuda` the CPU is the fallback.
+    """
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # A memory pattern is kept for every shape met, and the arena keeps the most it ever held.
+    options.enable_mem_pattern = False
+    options.enable_cpu_mem_arena = False
+    options.log_severity_level = 4  # the exception holds the same message
+    if not optimize:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.add_external_initializers_from_files_in_memory(
+        list(files), list(files.values()), [len(content) for content in files.values()]
+    )
+    for name, tensor in tensors.items():
+        options.add_initializer(name, tensor)
+    providers: list[Any] = [CPU]
+    if cuda:
+        # TF32 keeps ten bits of each factor: a vector would change in its third digit.
+        settings = {"use_tf32": "0", "arena_extend_strategy": "kSameAsRequested"}
+        providers.insert(0, (CUDA, settings))
+    with ort_errors():
+        return onnxruntime.InferenceSession(graph, options, providers=providers)
+
+
 class OrtSession:
-    """A graph in ONNX Runtime, from its file or its bytes.
+    """A graph in ONNX Runtime, on the device asked for.
 
     `device` "cuda" raises ProviderError where CUDA does not come up; "auto" takes CUDA where there
-    is a GPU and it comes up, else the CPU. `threads` is the number that one operator may use.
-    `shared` are tensors by name to use on the CPU in the place of copies of the graph's own, and
-    `files` what the graph may name as places of its tensors.
-    Raises ProviderError too where the graph cannot be opened there, for want of memory say.
+    is a GPU and it comes up, else the CPU. `shared` and `files` are `tensors` and `files` of
+    `open_session`. Raises ProviderError too where the graph cannot be opened, for example for want
+    of memory.
     """
 
     def __init__(
@@ -54,22 +113,19 @@ class OrtSession:
         shared: Mapping[str, onnxruntime.OrtValue] = {},
         files: Mapping[str, bytes] = {},
     ) -> None:
-        wants_cuda = takes_cuda(device)
-        if wants_cuda:
+        cuda = takes_cuda(device)
+        if cuda:
             onnxruntime.preload_dlls()  # from the nvidia wheels, where they are installed
-        options = session_options(threads)
-        lend(options, files)
-        if not wants_cuda:  # there the weights are copied to the GPU
-            for name, tensor in shared.items():
-                options.add_initializer(name, tensor)
+            shared = {}  # there the weights are copied to the GPU
         self._shared = shared  # the session only borrows them
         try:
-            self._session = onnxruntime.InferenceSession(
-                graph, options, providers=_providers(wants_cuda)
+            self._session = open_session(
+                graph, threads=threads, cuda=cuda, files=files, tensors=shared
             )
-        except Exception as error:  # ONNX Runtime's errors have no narrower common class
-            log.exception("ONNX Runtime cannot open a graph")
-            raise ProviderError(f"ONNX Runtime cannot open a graph on device {device}") from error
+        except GraphError as error:
+            raise ProviderError(
+                f"ONNX Runtime cannot open a graph on device {device}: {error}"
+            ) from error
         # What was asked for proves nothing: a CUDA that does not come up leaves the CPU, silently.
         self.provider: str = self._session.get_providers()[0]
         if device == "cuda" and self.provider != CUDA:
@@ -77,7 +133,7 @@ class OrtSession:
                 f"device is cuda, but ONNX Runtime runs on {self.provider}: CUDA did not come up. "
                 "Install the gpu extra and NVIDIA's driver, or set the device to auto or cpu"
             )
-        if wants_cuda and self.provider != CUDA:
+        if cuda and self.provider != CUDA:
             log.warning("there is a GPU, but CUDA did not come up: a model runs on the CPU")
 
     def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
@@ -150,26 +206,6 @@ def division(device: Device, threads: int) -> tuple[int, int]:
     return (1, threads) if takes_cuda(device) else (threads, 1)
 
 
-def session_options(threads: int) -> onnxruntime.SessionOptions:
-    """What every session that serves is opened with; `threads` is what one operator may use."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    # A memory pattern is kept for every shape met, and the arena keeps the most it ever held.
-    options.enable_mem_pattern = False
-    options.enable_cpu_mem_arena = False
-    options.log_severity_level = 4  # what fails is raised, and logged once in our own shape
-    return options
-
-
-def lend(options: onnxruntime.SessionOptions, files: Mapping[str, bytes]) -> None:
-    """Let a graph find the tensors that it says are in other files in what was read of these."""
-    options.add_external_initializers_from_files_in_memory(
-        list(files), list(files.values()), [len(content) for content in files.values()]
-    )
-
-
 def takes_cuda(device: Device) -> bool:
     """Whether CUDA is asked for: "auto" does where there is a GPU."""
     return device == "cuda" or (device == "auto" and gpus() > 0)
@@ -185,10 +221,3 @@ def gpus() -> int:
     if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
         return 0
     return count.value
-
-
-def _providers(cuda: bool) -> list[Any]:
-    if not cuda:
-        return [CPU]
-    # TF32 keeps ten bits of each factor: a vector would change in its third digit.
-    return [(CUDA, {"use_tf32": "0", "arena_extend_strategy": "kSameAsRequested"}), CPU]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -206,6 +207,14 @@ def test_a_card_that_is_no_object_is_refused(folder: Path, content: bytes) -> No
     assert refusal(folder).file == CARD
 
 
+def unknown_operator() -> bytes:
+    """An encoder graph with an operator that ONNX Runtime does not know."""
+    model = onnx.load_from_string(encoder_graph(word_table(), tree=True))
+    model.graph.node[0].op_type = "NoSuchOperator"
+    content: bytes = model.SerializeToString()
+    return content
+
+
 def nan_table() -> bytes:
     table = word_table()
     table[-1] = np.nan
@@ -215,8 +224,15 @@ def nan_table() -> bytes:
 @pytest.mark.parametrize(
     ("name", "make", "reason"),
     [
-        (ENCODER, lambda: b"not a graph", "ONNX Runtime cannot load it"),
+        (ENCODER, lambda: b"not a graph", "ONNX Runtime cannot load it: [ONNXRuntimeError] : "),
+        (ENCODER, lambda: b"not a graph", "INVALID_PROTOBUF"),
+        (ENCODER, lambda: unknown_operator(), "NoSuchOperator"),
         (ENCODER, lambda: encoder_graph(word_table()[:-1], tree=True), "does not run on ids"),
+        (
+            ENCODER,
+            lambda: encoder_graph(word_table()[:-1], tree=True),
+            "indices element out of data bounds",
+        ),
         (ENCODER, nan_table, "gives NaN or infinity"),
         (ENCODER, lambda: head_graph("classification", DIMENSION, 2), "has the inputs sentence"),
         (HEAD, lambda: head_graph("nli", DIMENSION, 2), "has the inputs first"),

@@ -1,10 +1,13 @@
 """Explanations of the built models, whose graphs are simple enough to be done again in numpy."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnx
 import pytest
 
 from heedful.runtime.answers import TokenizedText
@@ -210,13 +213,56 @@ def test_the_word_table_is_in_memory_once(tmp_path: Path, built_parser: BuiltPar
     assert (OrtSession(bundle.files[ENCODER], "cpu", 1, other).run(feeds) == 0).all()
 
 
-@pytest.mark.parametrize("name", [FILE, ENCODER])
-def test_a_graph_that_does_not_fit_is_refused(
-    tmp_path: Path, built_parser: BuiltParser, name: str
+def changed_explain(content: bytes, **metadata: str) -> bytes:
+    model = onnx.load_from_string(content)
+    known = {entry.key: entry.value for entry in model.metadata_props}
+    onnx.helper.set_model_props(model, {**known, **metadata})
+    changed: bytes = model.SerializeToString()
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda _: b"no graph", r"\[ONNXRuntimeError\] : 7 : INVALID_PROTOBUF"),
+        (lambda files: files[ENCODER], "its metadata: weights: Field required"),
+        (lambda f: changed_explain(f[FILE], shared="[]"), "its metadata: shared: Input should be"),
+        (lambda f: changed_explain(f[FILE], shared='{"a": "b"}'), "shared names no weights b"),
+        (lambda f: changed_explain(f[FILE], weights='{"b": 0}'), "do not agree on b, table"),
+        (lambda f: changed_explain(f[FILE], gate='["a", "b"]'), "gate names 2 of 1"),
+        (lambda f: changed_explain(f[FILE], weights="{}", shared="{}"), "do not agree on table"),
+        (lambda f: beyond(f[FILE]), "lies outside encoder.onnx"),
+    ],
+)
+def test_a_graph_that_does_not_fit_is_refused_with_the_reason(
+    tmp_path: Path,
+    built_parser: BuiltParser,
+    make: Callable[[dict[str, bytes]], bytes],
+    reason: str,
 ) -> None:
     build_bundle(tmp_path, built_parser, explain=True)
     folder = tmp_path / "tiny-sst2"
-    content = (folder / ENCODER).read_bytes()
-    replace_file(folder, FILE, content if name == ENCODER else b"no graph")
-    with pytest.raises(BundleError, match=r"explain\.onnx: it does not open, or does not run"):
+    replace_file(
+        folder, FILE, make({name: (folder / name).read_bytes() for name in (ENCODER, FILE)})
+    )
+    with pytest.raises(BundleError, match=rf"explain\.onnx: does not open, or .*{reason}"):
         read(folder)
+
+
+def beyond(content: bytes) -> bytes:
+    """The same graph, whose first weight would begin behind the end of encoder.onnx."""
+    metadata = {entry.key: entry.value for entry in onnx.load_from_string(content).metadata_props}
+    weights = json.loads(metadata["weights"])
+    return changed_explain(content, weights=json.dumps({**weights, min(weights): 10**9}))
+
+
+def test_a_bug_of_ours_is_not_taken_for_a_bad_bundle(
+    tmp_path: Path, built_parser: BuiltParser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("a bug of ours")
+
+    build_bundle(tmp_path, built_parser, explain=True)
+    monkeypatch.setattr(Explainer, "feeds", broken)
+    with pytest.raises(KeyError, match="a bug of ours"):
+        read(tmp_path / "tiny-sst2")
