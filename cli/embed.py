@@ -1,5 +1,6 @@
 """A file of texts -> a file of vectors, in this process, with the service's own batching."""
 
+import asyncio
 import os
 import re
 import stat
@@ -9,12 +10,14 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import Annotated, BinaryIO, Literal
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from heedful.cli.errors import BulkError
+from heedful.cli.errors import CommandError
+from heedful.cli.options import Models, ServedParser
 from heedful.cli.texts import Format, Row, Texts, format_of
 from heedful.cli.vectors import VectorFile, check_free
 from heedful.runtime.card import Card
@@ -36,6 +39,50 @@ class Choice:
     truncate: bool = False
 
 
+def command(
+    file: Annotated[
+        str, typer.Argument(help="Texts: .jsonl, .csv, .txt (one a line), - is stdin.")
+    ],
+    out: Annotated[Path, typer.Option(help="Vectors: .jsonl or .npy, a row for each text.")],
+    format: Annotated[
+        Format | None,
+        typer.Option(help="Of the texts; default by the suffix, txt for stdin."),
+    ] = None,
+    field: Annotated[
+        str,
+        typer.Option("--field", "--text-column", help="JSON field or CSV column with the text."),
+    ] = "text",
+    model: Annotated[str | None, typer.Option(help="Name of a bundle; default as `serve`.")] = None,
+    dimensions: Annotated[
+        int | None, typer.Option(help="Keep only the first so many values of each vector.")
+    ] = None,
+    normalize: Annotated[bool, typer.Option(help="Scale each vector to length 1.")] = True,
+    truncate: Annotated[
+        bool, typer.Option(help="Cut texts that are longer than the model reads.")
+    ] = False,
+    resume: Annotated[bool, typer.Option(help="Continue what an interrupted run left.")] = False,
+    models: Models = Path("bundles"),
+    parser: ServedParser = None,
+    device: Annotated[
+        Literal["auto", "cpu", "cuda"],
+        typer.Option(envvar="HEEDFUL_DEVICE", help="Where models run."),
+    ] = "auto",
+) -> None:
+    """Embed a file of texts, without a server. Continue an interrupted run with --resume."""
+    if resume and VectorFile.ended(out):
+        typer.echo(f"{out} is whole already", err=True)
+        return
+    options = Options(models, parser, device)
+    choice = Choice(model, dimensions, normalize, truncate)
+    console = Console(stderr=True)
+    rows = asyncio.run(
+        embed_file(
+            file, out, options, choice, format=format, field=field, resume=resume, console=console
+        )
+    )
+    typer.echo(f"{out}: {rows} rows", err=True)
+
+
 async def embed_file(
     source: str,
     out: Path,
@@ -49,7 +96,7 @@ async def embed_file(
 ) -> int:
     """Embed each text of `source` ("-" is stdin) into a row of `out`, in order; returns the rows.
 
-    Raises BulkError, and the errors of the runtime.
+    Raises CommandError, and the errors of the runtime.
     """
     format = format or format_of(source)
     check_free(out)
@@ -113,7 +160,7 @@ def _chunk(rows: Iterator[Row]) -> list[Row]:
 
 def _check_dimensions(choice: Choice, card: Card) -> None:
     if choice.dimensions is not None and not 1 <= choice.dimensions <= card.dimension:
-        raise BulkError(
+        raise CommandError(
             f"--dimensions is {choice.dimensions}, {card.name} has 1 to {card.dimension}"
         )
 
@@ -124,7 +171,7 @@ def _open(source: str) -> AbstractContextManager[BinaryIO]:
     try:
         return Path(source).open("rb")
     except OSError as error:
-        raise BulkError(f"cannot read {source}: {error.strerror}") from error
+        raise CommandError(f"cannot read {source}: {error.strerror}") from error
 
 
 def _size(file: BinaryIO) -> int | None:

@@ -1,5 +1,41 @@
-"""The one error of files of texts."""
+"""Errors that end a command with one line for the user instead of a traceback."""
+
+from heedful.app.settings import SettingsError
+from heedful.export.errors import ExportError
+from heedful.runtime.errors import HeedfulError
+from heedful.text.errors import ParserError
+from heedful.training.errors import TrainingError
 
 
-class BulkError(Exception):
-    """A file cannot be read, written or gone on with; the message names it, the line, the remedy."""
+class CommandError(Exception):
+    """A file that a command reads or writes cannot be used; the message names it and the remedy."""
+
+
+USER_ERRORS = (HeedfulError, ParserError, TrainingError, ExportError, SettingsError, CommandError)
+
+TRAIN_EXTRA = frozenset(
+    {
+        *("torch", "onnx", "onnxscript", "sklearn", "scipy", "httpx", "transformers"),
+        *("safetensors", "gensim", "matplotlib", "PIL"),
+    }
+)
+"""Import names of what the `train` extra installs."""
+
+
+def describe(error: Exception) -> str:
+    """The error, then a line for each cause that adds to it."""
+    said = f"heedful: {error}"
+    cause = error.__cause__
+    while cause is not None:
+        reason = (isinstance(cause, OSError) and cause.strerror) or str(cause)
+        if reason not in said:  # most messages quote what caused them
+            said += f"\ncaused by: {type(cause).__name__}: {' '.join(reason.split())}"
+        cause = cause.__cause__
+    return said
+
+
+def missing_extra(error: ModuleNotFoundError, command: str) -> str | None:
+    """What to install, if the module is one of the `train` extra's; else None."""
+    if (error.name or "").partition(".")[0] not in TRAIN_EXTRA:
+        return None
+    return f"heedful {command} needs the training extra: make dev, or pip install 'heedful[train]'"

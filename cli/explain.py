@@ -4,13 +4,15 @@ import asyncio
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from pydantic import ValidationError
 
 from heedful.app.explain import answer
 from heedful.app.explain_schemas import Priors
 from heedful.cli import explain_page
+from heedful.cli.options import Models, ServedParser
 from heedful.runtime.catalogue import Task
 from heedful.runtime.errors import BadInput
 from heedful.runtime.explain import Asked
@@ -18,6 +20,27 @@ from heedful.runtime.service import Options, Service, running
 from heedful.training.files import write_whole
 
 FORMATS = {".html": explain_page.html, ".svg": explain_page.standalone_svg}
+
+
+def command(
+    text: Annotated[str, typer.Argument(help="A sentence; of a pair the first one.")],
+    hypothesis: Annotated[
+        str | None, typer.Option(help="The second sentence, for a model of pairs.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Name of a bundle; default as /explain.")
+    ] = None,
+    priors: Annotated[
+        str, typer.Option(help="Other than as trained: dependency=false,alpha=0.5, for example.")
+    ] = "",
+    to: Annotated[Path, typer.Option(help="The file: .html or .svg.")] = Path("explain.html"),
+    models: Models = Path("bundles"),
+    parser: ServedParser = None,
+) -> None:
+    """Write what a model attends to as one HTML page or SVG, without a server."""
+    question = Question(text, hypothesis, model, priors)
+    write(question, to, Options(models, parser, "cpu", parse_workers=1))
+    typer.echo(f"{to}", err=True)
 
 
 @dataclass(frozen=True, slots=True)

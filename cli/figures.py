@@ -6,9 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
+import typer
 from matplotlib.figure import Figure
 from rich.console import Console
 from torch import nn
@@ -16,6 +18,7 @@ from torch import nn
 from heedful.cli import figure_plots
 from heedful.cli.explain import explained
 from heedful.cli.explain_page import Answer
+from heedful.cli.options import DATA, Data
 from heedful.models.registry import build
 from heedful.runtime.card import Card
 from heedful.runtime.explain import Asked
@@ -69,6 +72,18 @@ class Drawn:
     wanted: str
     fits: Callable[[Card], bool] | None
     draw: Callable[[Source], Awaitable[Figure]]
+
+
+def command(
+    out: Annotated[Path, typer.Option(help="Folder of the figures.")] = Path("docs/figures"),
+    bundles: Annotated[Path, typer.Option(help="Folder of the bundles.")] = Path("bundles"),
+    parser: Annotated[
+        str | None, typer.Option(help="spaCy pipeline; default <bundles>/parser.")
+    ] = None,
+    data: Data = DATA,
+) -> None:
+    """Draw the papers' figures from the bundles: attention, gates, accuracy by length."""
+    draw(out, Options(bundles, parser, "cpu", parse_workers=1), data, Console())
 
 
 def draw(out: Path, options: Options, data: Path, console: Console) -> list[Path]:

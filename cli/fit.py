@@ -1,15 +1,21 @@
 """fit: a user's labelled texts -> a bundle, measured on a tenth of them that training never saw."""
 
 import re
+import shlex
 import shutil
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
+import torch
+import typer
 from rich.console import Console
 from rich.table import Table
 from sklearn.metrics import confusion_matrix, f1_score
 
+from heedful.cli.options import PARSER, Parser, Threads
 from heedful.cli.serving import server
 from heedful.export import run as runs
 from heedful.export.bundle import export_bundle
@@ -24,6 +30,51 @@ from heedful.training.files import write_json
 from heedful.training.loop import Paths, train
 from heedful.training.metrics import Numbers, accuracy
 from heedful.training.tasks.base import Task
+
+
+def command(
+    file: Annotated[Path, typer.Argument(help="Labelled texts: a .csv, .tsv or .jsonl file.")],
+    label_column: Annotated[str, typer.Option(help="Column of the labels.")],
+    out: Annotated[Path, typer.Option(help="The bundle: bundles/<encoder>-<task>.")],
+    text_column: Annotated[str | None, typer.Option(help="Column of the texts.")] = None,
+    pair_columns: Annotated[
+        str | None, typer.Option(help="For pairs: the two columns, as premise,hypothesis.")
+    ] = None,
+    encoder: Annotated[
+        str, typer.Option(help="An encoder; `heedful models` lists them.")
+    ] = "ms-san",
+    vectors: Annotated[
+        str, typer.Option(help="Word vectors: a bundle's folder, or a GloVe text file.")
+    ] = "bundles/ms-san-nli",
+    parser: Parser = PARSER,
+    seed: Annotated[int, typer.Option(help="Seed of the split and of the training.")] = 1,
+    threads: Threads = 1,
+) -> None:
+    """Train a classifier on your own texts, measure it and write its bundle."""
+    if (text_column is None) == (pair_columns is None):
+        raise typer.BadParameter("give --text-column or --pair-columns, one of them")
+    columns = [text_column] if text_column else (pair_columns or "").split(",")
+    if pair_columns and len(columns) != 2:
+        raise typer.BadParameter("--pair-columns takes two names with a comma between")
+    torch.set_num_threads(threads)
+    card = fit_file(
+        file,
+        columns,
+        label_column,
+        encoder=encoder,
+        word_vectors=vectors,
+        out=out,
+        run=Path("runs/fit") / out.name,
+        parser=parser,
+        seed=seed,
+        command=shlex.join(["heedful", *sys.argv[1:]]),
+        console=Console(),
+    )
+    parser_flag = "" if (out.parent / "parser").is_dir() else f" --parser {parser}"
+    typer.echo(
+        f"{out}: version {card.version}; "
+        f"serve it with `heedful serve --models {out.parent}{parser_flag}`"
+    )
 
 
 def fit_file(

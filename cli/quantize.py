@@ -4,13 +4,15 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
+import typer
 from rich.console import Console
 
 from heedful.cli import rescore
+from heedful.cli.options import DATA, PARSER, Bundles, Data, Parser
 from heedful.cli.serving import server
 from heedful.export.errors import ExportError
 from heedful.export.int8_bundle import Int8Files, int8_files
@@ -25,6 +27,24 @@ LEAST_COSINE = 0.999
 """Of the two vectors of any sentence that is compared."""
 SENTENCES = 1000
 """Compared at most, spread evenly over dev."""
+
+
+def command(
+    bundles: Bundles,
+    task: Annotated[
+        str | None, typer.Option(help="Task to score them on; default: each card's own.")
+    ] = None,
+    data: Data = DATA,
+    parser: Parser = PARSER,
+) -> None:
+    """Add int8 graphs to bundles, for the CPU, unless score or vectors change too much."""
+    for bundle in bundles:
+        card = quantize(bundle, task, data=data, parser=parser, console=Console())
+        assert card.int8 is not None
+        typer.echo(
+            f"{bundle}: version {card.version}, {card.int8.metric} on {card.int8.dataset} dev "
+            f"{card.int8.float32:.4f} -> {card.int8.int8:.4f}, cosine at least {card.int8.cosine:.5f}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

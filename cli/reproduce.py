@@ -5,10 +5,13 @@ A run that another table has too is not run twice: its record is taken over.
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import torch
+import typer
 from rich.console import Console
 
+from heedful.cli.options import DATA, PARSER, Data, Parser, Results, Threads
 from heedful.cli.serving import server
 from heedful.export import run as runs
 from heedful.export.bundle import export_bundle
@@ -17,6 +20,20 @@ from heedful.training.config import RunConfig
 from heedful.training.evaluate import measure
 from heedful.training.files import write_json
 from heedful.training.loop import Paths, train
+
+
+def command(
+    table: Annotated[str, typer.Argument(help="A table of results/tables, such as lama-r8.")],
+    results: Results = Path("results"),
+    runs: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path("runs/reproduce"),
+    data: Data = DATA,
+    parser: Parser = PARSER,
+    threads: Threads = 1,
+) -> None:
+    """Train and measure every run of a paper's table that has no record yet."""
+    torch.set_num_threads(threads)
+    reproduce(table, results, runs, data=data, parser=parser, console=Console())
+    typer.echo(f"records are in {results}/runs/{table}: `heedful report` writes them up")
 
 
 def reproduce(

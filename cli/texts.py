@@ -8,7 +8,7 @@ from typing import BinaryIO, Literal, get_args
 
 import orjson
 
-from heedful.cli.errors import BulkError
+from heedful.cli.errors import CommandError
 
 Format = Literal["jsonl", "csv", "txt"]
 
@@ -25,7 +25,7 @@ class Row:
 class Texts:
     """Reads rows from an open file; `field` is the JSON field or the CSV column that holds the text.
 
-    Every error is a BulkError that names file and line.
+    Every error is a CommandError that names file and line.
     """
 
     def __init__(self, file: BinaryIO, name: str, format: Format, field: str) -> None:
@@ -39,8 +39,8 @@ class Texts:
         readers = {"jsonl": self._json_lines, "csv": self._csv, "txt": self._plain}
         return readers[self._format]()
 
-    def wrong(self, line: int, reason: str) -> BulkError:
-        return BulkError(f"{self.name}, line {line}: {reason}")
+    def wrong(self, line: int, reason: str) -> CommandError:
+        return CommandError(f"{self.name}, line {line}: {reason}")
 
     def _lines(self) -> Iterator[tuple[int, str]]:
         """Lines with their ends, decoded; a byte order mark is left out."""
@@ -107,11 +107,11 @@ class Texts:
 
 
 def format_of(file: str) -> Format:
-    """By the suffix; "-" is plain text. Raises BulkError for another suffix."""
+    """By the suffix; "-" is plain text. Raises CommandError for another suffix."""
     suffix = "txt" if file == "-" else Path(file).suffix.removeprefix(".").lower()
     for known in get_args(Format):
         if suffix == known:
             return known  # type: ignore[no-any-return]  # get_args gives Any
-    raise BulkError(
+    raise CommandError(
         f"{file}: the suffix is none of .jsonl, .csv and .txt: rename it, or set --format"
     )

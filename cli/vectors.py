@@ -18,25 +18,25 @@ import numpy.lib.format as npy
 import numpy.typing as npt
 import orjson
 
-from heedful.cli.errors import BulkError
+from heedful.cli.errors import CommandError
 
 Vectors = npt.NDArray[np.float32]
 SUFFIXES = (".jsonl", ".npy")
 
 
 def check_free(out: Path) -> None:
-    """Raise BulkError where no file of vectors can have this name."""
+    """Raise CommandError where no file of vectors can have this name."""
     if out.suffix not in SUFFIXES:
-        raise BulkError(f"{out}: the suffix must be one of {', '.join(SUFFIXES)}")
+        raise CommandError(f"{out}: the suffix must be one of {', '.join(SUFFIXES)}")
     if out.exists():
-        raise BulkError(f"{out} exists: remove it, or name another file")
+        raise CommandError(f"{out} exists: remove it, or name another file")
 
 
 class VectorFile:
     """`made_from` says what decides the rows; a run with another one is not gone on with."""
 
     def __init__(self, out: Path, made_from: Mapping[str, Any], *, resume: bool) -> None:
-        """Raises BulkError where files are in the way, or do not belong to this run."""
+        """Raises CommandError where files are in the way, or do not belong to this run."""
         check_free(out)
         self._out = out
         self._part = out.with_name(f"{out.name}.part")
@@ -49,7 +49,7 @@ class VectorFile:
         self._file: BinaryIO
         if self._state.exists():
             if not resume:
-                raise BulkError(
+                raise CommandError(
                     f"{self._part} is what an earlier run has left: "
                     "go on with --resume, or remove it and its .json"
                 )
@@ -69,7 +69,7 @@ class VectorFile:
             self._out.parent.mkdir(parents=True, exist_ok=True)
             self._file = self._part.open("r+b" if self.resumed else "wb")
         except OSError as error:
-            raise BulkError(f"cannot write {self._part}: {error.strerror}") from error
+            raise CommandError(f"cannot write {self._part}: {error.strerror}") from error
         if self.resumed:
             self._file.truncate(self.resumed["bytes"])
             self._file.seek(0, os.SEEK_END)
@@ -79,13 +79,13 @@ class VectorFile:
         self._file.close()
 
     def skip(self, texts: Iterable[str]) -> None:
-        """Texts that an earlier run has embedded. Raises BulkError where they were others."""
+        """Texts that an earlier run has embedded. Raises CommandError where they were others."""
         assert self.resumed, "there is nothing to skip"
         for text in texts:
             self._count(text)
         self._dimension = self.resumed["dimension"]
         if (self.rows, self._texts.hexdigest()) != (self.resumed["rows"], self.resumed["texts"]):
-            raise BulkError(
+            raise CommandError(
                 f"the first {self.resumed['rows']} texts are not those of {self._part}: "
                 "give the file that it was made from, or remove it and its .json to start anew"
             )
@@ -164,12 +164,12 @@ class VectorFile:
             state: dict[str, Any] = json.loads(self._state.read_bytes())
             size = self._part.stat().st_size
         except (OSError, ValueError) as error:
-            raise BulkError(f"{self._state} or its rows cannot be read: remove both") from error
+            raise CommandError(f"{self._state} or its rows cannot be read: remove both") from error
         if size < state["bytes"]:
-            raise BulkError(f"{self._part} is shorter than {self._state} says: remove both")
+            raise CommandError(f"{self._part} is shorter than {self._state} says: remove both")
         for name, value in self._made_from.items():
             if (before := state["made_from"].get(name)) != value:
-                raise BulkError(
+                raise CommandError(
                     f"{self._part} was made with {name} {before}, not {value}: "
                     "go on with that, or remove it and its .json to start anew"
                 )

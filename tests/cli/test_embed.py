@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from heedful.cli.embed import CHUNK, CHUNK_CHARACTERS, Choice, _chunk, embed_file
-from heedful.cli.errors import BulkError
+from heedful.cli.errors import CommandError
 from heedful.cli.texts import Row
 from heedful.runtime.service import Options, Service, normalise
 from tests.builders import build_models
@@ -160,7 +160,7 @@ def test_files_are_looked_at_before_the_models_are_loaded(
     tmp_path: Path, source: str, out: str, said: str
 ) -> None:
     made = embed_file(source, Path(out), Options(tmp_path), Choice(), console=Console())
-    with pytest.raises(BulkError, match=said):
+    with pytest.raises(CommandError, match=said):
         asyncio.run(made)
 
 

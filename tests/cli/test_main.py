@@ -1,6 +1,7 @@
-"""The command line of `serve`: its flags are the settings."""
+"""The command line: its commands, the flags of `serve`, and how errors are printed."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -10,14 +11,17 @@ import pytest
 
 from heedful.app.settings import Settings, flag_name
 from heedful.cli import main as cli
+from heedful.cli.errors import TRAIN_EXTRA, CommandError, describe
 from heedful.models.registry import ENCODERS
 from tests.process import ROOT
 
 
-def heedful(*arguments: str) -> subprocess.CompletedProcess[str]:
+def heedful(*arguments: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the command line; `path` is a folder to import from first."""
     return subprocess.run(
         [sys.executable, "-m", "heedful", *arguments],
         cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(path)} if path else None,
         capture_output=True,
         text=True,
         timeout=60,
@@ -66,6 +70,96 @@ def test_a_fault_of_ours_is_not_dressed_as_the_users(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(cli, "app", fail)
     with pytest.raises(KeyError):
         cli.main()
+
+
+def test_the_causes_of_an_error_follow_it_a_line_each() -> None:
+    def raise_all() -> None:
+        try:
+            try:
+                raise ValueError("node 3:\n  no kernel")
+            except ValueError as error:
+                raise RuntimeError("the session failed") from error
+        except RuntimeError as error:
+            raise CommandError("the bundle is broken") from error
+
+    with pytest.raises(CommandError) as caught:
+        raise_all()
+    assert describe(caught.value).splitlines() == [
+        "heedful: the bundle is broken",
+        "caused by: RuntimeError: the session failed",
+        "caused by: ValueError: node 3: no kernel",
+    ]
+
+
+def test_a_cause_that_the_message_quotes_is_not_repeated(tmp_path: Path) -> None:
+    error = CommandError("cannot read x: No such file or directory")
+    error.__cause__ = FileNotFoundError(2, "No such file or directory")
+    assert describe(error) == "heedful: cannot read x: No such file or directory"
+    assert describe(CommandError("alone")) == "heedful: alone"
+
+
+@pytest.fixture(scope="module")
+def serving_install(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder whose modules hide what the train extra installs."""
+    folder = tmp_path_factory.mktemp("hidden")
+    for name in TRAIN_EXTRA:
+        (folder / f"{name}.py").write_text(f"raise ModuleNotFoundError(name={name!r})\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("models",),
+        ("train", "configs/ms-san-sst2.toml"),
+        ("export", "runs/none", "--out", "none"),
+        ("quantize", "bundles/ms-san-sst2"),
+        ("repack", "bundles/ms-san-sst2"),
+        ("reparse", "bundles/ms-san-sst2", "--parser", "bundles/parser"),
+        ("fit", "none.csv", "--label-column", "a", "--text-column", "b", "--out", "none"),
+        ("evaluate", "ms-san-sst2", "sst2"),
+        ("transfer", "ms-san-sst2"),
+        ("reproduce", "lama-r8"),
+        ("figures",),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_command_that_needs_the_training_extra_says_so(
+    serving_install: Path, arguments: tuple[str, ...]
+) -> None:
+    refused = heedful(*arguments, path=serving_install)
+    assert refused.returncode == 1
+    assert refused.stderr == (
+        f"heedful {arguments[0]} needs the training extra: "
+        "make dev, or pip install 'heedful[train]'\n"
+    )
+    assert refused.stdout == ""
+
+
+@pytest.mark.parametrize("arguments", [(), ("serve",), ("embed",), ("explain",), ("openapi",)])
+def test_the_serving_commands_need_no_extra(
+    serving_install: Path, arguments: tuple[str, ...]
+) -> None:
+    assert heedful(*arguments, "--help", path=serving_install).returncode == 0
+
+
+@pytest.mark.parametrize("module", ["torch", "onnx", "matplotlib", "heedful.training.loop"])
+@pytest.mark.parametrize("command", [[], ["serve"]])
+def test_help_and_serve_import_nothing_heavy(command: list[str], module: str) -> None:
+    program = (
+        f"import sys; from heedful.cli.main import main; sys.argv[1:] = {[*command, '--help']}\n"
+        f"try: main()\nexcept SystemExit: sys.exit({module!r} in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_list_of_commands_agrees_with_their_files() -> None:
+    folder = Path(cli.__file__).parent
+    files = {file.stem for file in folder.glob("*.py") if "\ndef command(" in file.read_text()}
+    assert files == set(cli.COMMANDS)
 
 
 def test_models_lists_every_encoder() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.cli.errors import BulkError
+from heedful.cli.errors import CommandError
 from heedful.cli.texts import LONGEST_LINE, Format, Row, Texts, format_of
 
 texts_of_any_kind = st.lists(
@@ -87,7 +87,7 @@ def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
 def test_what_is_wrong_is_named_with_its_line_and_a_remedy(
     format: Format, content: bytes, said: str
 ) -> None:
-    with pytest.raises(BulkError, match=said):
+    with pytest.raises(CommandError, match=said):
         read(content, format)
 
 
@@ -107,5 +107,5 @@ def test_the_format_is_the_suffix() -> None:
     assert [format_of(f) for f in ("a.jsonl", "b/A.CSV", "c.txt", "-")] == [
         *("jsonl", "csv", "txt", "txt")
     ]
-    with pytest.raises(BulkError, match="rename it, or set --format"):
+    with pytest.raises(CommandError, match="rename it, or set --format"):
         format_of("corpus.parquet")

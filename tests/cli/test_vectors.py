@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.cli.errors import BulkError
+from heedful.cli.errors import CommandError
 from heedful.cli.vectors import VectorFile, Vectors
 
 MADE_FROM = {"model": "tiny 0123", "normalize": True}
@@ -91,7 +91,7 @@ def test_a_kill_between_the_last_two_steps_is_an_end(tmp_path: Path) -> None:
 
 def refused(out: Path, *, resume: bool = True, skip: Any = None, **made_from: Any) -> str:
     with (
-        pytest.raises(BulkError) as caught,
+        pytest.raises(CommandError) as caught,
         VectorFile(out, {**MADE_FROM, **made_from}, resume=resume) as file,
     ):
         file.skip(skip)

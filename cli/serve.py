@@ -1,0 +1,42 @@
+"""serve: the service, with a flag for each of its settings."""
+
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from heedful.app import settings
+
+
+def with_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command one flag per field of Settings, with its name and help."""
+    flags = [
+        inspect.Parameter(
+            field,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[
+                str | None,
+                typer.Option(
+                    settings.flag_name(field),
+                    metavar=settings.type_name(field),
+                    help=settings.help_text(field),
+                    show_default=False,
+                ),
+            ],
+        )
+        for field in settings.Settings.model_fields
+    ]
+    command.__signature__ = inspect.Signature(flags)  # type: ignore[attr-defined]  # what typer reads
+    command.__annotations__ = {flag.name: flag.annotation for flag in flags}
+    return command
+
+
+@with_settings
+def command(**flags: Any) -> None:
+    """Serve the bundles over HTTP. Each flag is also an environment variable."""
+    chosen = settings.load(**{name: value for name, value in flags.items() if value is not None})
+    from heedful.app.serving import serve  # takes seconds: a wrong setting is refused before
+
+    serve(chosen)
