@@ -5,10 +5,10 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from heedful.app import answers, schemas, work
-from heedful.app.requests import WorkRoute
+from heedful.app import answers, inference, schemas
+from heedful.app.requests import InferenceRoute
 
-router = APIRouter(route_class=WorkRoute, responses=answers.ERRORS, tags=["models"])
+router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["models"])
 
 
 class Sentences(schemas.Closed):
@@ -43,24 +43,24 @@ class Rank(BaseModel):
 @router.post("/similarity", responses=answers.documented(list[float]))
 async def similarity(body: SimilarityRequest, request: Request) -> Response:
     """The cosine of the source sentence with each of the sentences."""
-    service, card = work.model(request, "embed", body.model)
+    service, card = inference.model(request, "embed", body.model)
     source, sentences = body.inputs.source_sentence, body.inputs.sentences
     truncate = body.parameters is not None and bool(body.parameters.truncate)
-    with work.called(_names("inputs.source_sentence", "inputs.sentences", len(sentences))):
+    with inference.called(_names("inputs.source_sentence", "inputs.sentences", len(sentences))):
         result = await service.similarity(source, sentences, model=card.name, truncate=truncate)
-    work.done(request, result)
+    inference.done(request, result)
     return answers.json(result.value)
 
 
 @router.post("/rerank", responses=answers.documented(list[Rank]))
 async def rerank(body: RerankRequest, request: Request) -> Response:
     """The texts by their cosine with the query, the best first."""
-    service, card = work.model(request, "embed", body.model)
-    with work.called(_names("query", "texts", len(body.texts))):
+    service, card = inference.model(request, "embed", body.model)
+    with inference.called(_names("query", "texts", len(body.texts))):
         result = await service.similarity(
             body.query, body.texts, model=card.name, truncate=bool(body.truncate)
         )
-    work.done(request, result)
+    inference.done(request, result)
     scores = result.value
     return answers.json(
         [

@@ -7,18 +7,18 @@ import numpy.typing as npt
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from heedful.app import answers, explain_schemas, schemas, trees, work
+from heedful.app import answers, explain_schemas, inference, schemas, trees
 from heedful.app.explain_schemas import ExplainRequest
-from heedful.app.requests import WorkRoute
+from heedful.app.requests import InferenceRoute
 from heedful.app.routes import tokens
 from heedful.runtime.card import Card
-from heedful.runtime.catalogue import Task
-from heedful.runtime.explain import DRAWS, Asked, Explained
-from heedful.runtime.explainer import Explanation
+from heedful.runtime.explain_graph import Explanation
+from heedful.runtime.explain_service import DRAWS, Explained, ExplainOptions
+from heedful.runtime.model_registry import Task
 from heedful.runtime.service import TokenizedText
 from heedful.text.trees import to_conllu, to_displacy
 
-router = APIRouter(route_class=WorkRoute, responses=answers.ERRORS, tags=["models"])
+router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["models"])
 
 
 @router.post("/explain", responses=answers.documented(explain_schemas.ExplainAnswer))
@@ -31,10 +31,10 @@ async def explain(body: ExplainRequest, request: Request) -> Response:
         sides = {f"inputs.{side}": item for side, item in body.inputs}
     else:
         sides = {"inputs": body.inputs}
-    service, card = work.model(request, task, body.model)
+    service, card = inference.model(request, task, body.model)
     items = [trees.read(item, param) for param, item in sides.items()]
     given = body.priors.model_dump(exclude_none=True)
-    asked = Asked(
+    asked = ExplainOptions(
         alpha=given.pop("alpha", None),
         priors=given,
         ablation=body.ablation,
@@ -44,7 +44,7 @@ async def explain(body: ExplainRequest, request: Request) -> Response:
     result = await service.explain(
         items, list(sides), asked, task=task, model=card.name, truncate=bool(body.truncate)
     )
-    work.done(request, result)
+    inference.done(request, result)
     texts, explained = result.value
     return answers.json(answer(result.card, texts, explained, asked.k))
 

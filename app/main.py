@@ -25,7 +25,7 @@ from heedful.app.crew import Crew
 from heedful.app.cross_origin import CrossOrigin
 from heedful.app.metrics import Metrics
 from heedful.app.middleware import ApiKey, BodyLimit, Head, Recorded
-from heedful.app.requests import Work
+from heedful.app.requests import FastPath
 from heedful.app.settings import Settings
 from heedful.app.tracing import Tracing
 from heedful.runtime.cores import usable_cores
@@ -130,7 +130,7 @@ def create_app(settings: Settings, crew: Crew | None = None) -> FastAPI:
     app.router.routes.extend(playground.FILES)
     errors.install(app)
     # The last one added is the outermost.
-    app.add_middleware(Work, routers=ROUTERS, limit=settings.request_timeout)
+    app.add_middleware(FastPath, routers=ROUTERS, limit=settings.request_timeout)
     app.add_middleware(Head)
     app.add_middleware(BodyLimit, limit=settings.max_body_bytes)
     if settings.api_key is not None:

@@ -9,12 +9,12 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from heedful.app import answers, work
-from heedful.app.requests import WorkRoute
+from heedful.app import answers, inference
+from heedful.app.requests import InferenceRoute
 from heedful.app.schemas import Closed, Dimensions, Texts, check_dimensions
 from heedful.runtime.service import normalise
 
-router = APIRouter(route_class=WorkRoute, responses=answers.ERRORS, tags=["OpenAI"])
+router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["OpenAI"])
 
 
 class EmbeddingsRequest(Closed):
@@ -48,14 +48,14 @@ class Embeddings(BaseModel):
 @router.post("/v1/embeddings", responses=answers.documented(Embeddings))
 async def embeddings(body: EmbeddingsRequest, request: Request) -> Response:
     """One vector of norm 1 for each input, in order."""
-    service, card = work.model(request, "embed", body.model)
+    service, card = inference.model(request, "embed", body.model)
     check_dimensions(body.dimensions, card.dimension)
     alone = isinstance(body.input, str)
     texts = [body.input] if isinstance(body.input, str) else body.input
     names = {f"inputs[{i}]": "input" if alone else f"input[{i}]" for i in range(len(texts))}
-    with work.called({"inputs": "input", **names}):
+    with inference.called({"inputs": "input", **names}):
         result = await service.embed(texts, model=card.name)
-    work.done(request, result)
+    inference.done(request, result)
     rows = normalise(result.value, body.dimensions)
     return answers.json(
         {

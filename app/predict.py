@@ -7,10 +7,10 @@ from pydantic import Discriminator, Field, RootModel, Tag, field_validator
 from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
-from heedful.app import answers, schemas, work
-from heedful.app.requests import WorkRoute
+from heedful.app import answers, inference, schemas
+from heedful.app.requests import InferenceRoute
 
-router = APIRouter(route_class=WorkRoute, responses=answers.ERRORS, tags=["models"])
+router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["models"])
 
 
 class TextOrPair(RootModel[list[str]]):
@@ -78,21 +78,21 @@ async def predict(body: PredictRequest, request: Request) -> Response:
     rows, fields = body.rows()
     truncate, raw = bool(body.truncate), body.raw_scores
     if len(rows[0]) == 2:
-        service, card = work.model(request, "nli", body.model)
+        service, card = inference.model(request, "nli", body.model)
         pairs = [(first, second) for first, second in rows]
         names = {
             f"pairs[{i}].{side}": field
             for i, row in enumerate(fields)
             for side, field in zip(("premise", "hypothesis"), row, strict=True)
         }
-        with work.called({"pairs": "inputs", **names}):
+        with inference.called({"pairs": "inputs", **names}):
             result = await service.nli(pairs, model=card.name, truncate=truncate, raw=raw)
     else:
-        service, card = work.model(request, "classify", body.model)
+        service, card = inference.model(request, "classify", body.model)
         texts = [text for (text,) in rows]
         names = {f"inputs[{i}]": field for i, (field,) in enumerate(fields)}
-        with work.called(names):
+        with inference.called(names):
             result = await service.classify(texts, model=card.name, truncate=truncate, raw=raw)
-    work.done(request, result)
+    inference.done(request, result)
     ranked = [answers.ranked(row, card.labels) for row in result.value]
     return answers.json(ranked if isinstance(body.inputs, Batch) else ranked[0])

@@ -23,14 +23,14 @@ from heedful.runtime.errors import RequestError
 Endpoint = Callable[[Any, Request], Awaitable[Response]]
 
 
-class WorkRoute(APIRoute):
+class InferenceRoute(APIRoute):
     """A route that does work: its endpoint takes `body`, of a type of its own, and `request`.
 
-    It is called by Work. FastAPI's own way to an endpoint takes several times as long.
+    It is called by FastPath. FastAPI's own way to an endpoint takes several times as long.
     """
 
 
-class Work:
+class FastPath:
     """Answers POST to the WorkRoutes; all other requests go on to FastAPI.
 
     Reads the body with orjson, gives up at the time limit, and drops the work of a client that goes
@@ -45,7 +45,7 @@ class Work:
             route.path: (_body_of(route.endpoint), route.endpoint)
             for router in routers
             for route in router.routes
-            if isinstance(route, WorkRoute)
+            if isinstance(route, InferenceRoute)
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -20,8 +20,8 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from heedful.app.trees import ConlluTree, DisplacyTree, Item, shape
-from heedful.runtime.catalogue import Task
 from heedful.runtime.errors import BadInput
+from heedful.runtime.model_registry import Task
 
 
 def unsupported(message: str) -> PydanticCustomError:

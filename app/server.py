@@ -12,7 +12,7 @@ from fastapi import FastAPI
 
 from heedful.app.protocol import Protocol
 from heedful.runtime.errors import ServiceFault, Unavailable
-from heedful.runtime.memory import settle
+from heedful.runtime.memory import freeze_gc
 
 LAST_WRITES = 5
 """Seconds after the grace time for answers to leave; who does not read is dropped then."""
@@ -32,7 +32,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.heed_hang_up()
-        self.app.state.starting.add_done_callback(lambda _: settle())
+        self.app.state.starting.add_done_callback(lambda _: freeze_gc())
 
     def heed_hang_up(self) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)

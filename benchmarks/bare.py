@@ -14,18 +14,18 @@ import numpy as np
 
 from heedful.runtime.bundle import read
 from heedful.runtime.graphs import encoder_feeds
-from heedful.runtime.memory import keep
-from heedful.runtime.model import Model
+from heedful.runtime.loaded_model import LoadedModel
+from heedful.runtime.memory import raise_malloc_thresholds
 from heedful.text.batch import collate, plan
 from heedful.text.parse import ParseJob, Parser
 
 
 def run(bundles: Path, model: str, cost: int) -> None:
-    keep()  # as the service does
+    raise_malloc_thresholds()  # as the service does
     bundle = read(bundles / model)
     card, vocab = bundle.card, bundle.vocab
     parser = Parser.load(bundles / "parser")
-    session = Model(bundle, "cpu", 1).encoder.session  # the graph that the service runs
+    session = LoadedModel(bundle, "cpu", 1).encoder.session  # the graph that the service runs
     for line in sys.stdin:
         texts = json.loads(line)
         started = time.perf_counter()

@@ -22,8 +22,8 @@ import numpy as np
 from rich.console import Console
 
 from heedful.runtime.bundle import ENCODER, read
-from heedful.runtime.explain import Asked
-from heedful.runtime.explainer import Explainer
+from heedful.runtime.explain_graph import ExplainGraph
+from heedful.runtime.explain_service import ExplainOptions
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.service import Options, Service
 from heedful.runtime.session import OrtSession
@@ -38,12 +38,12 @@ async def compare(bundles: Path, model: str, tokens: int, out: Console) -> None:
     await service.start()
     text = " ".join(WORDS[i % len(WORDS)] for i in range(tokens))
     calls: dict[str, Callable[[], Awaitable[object]]] = {
-        "explain": lambda: service.explain([text], ["inputs"], Asked(), model=model),
+        "explain": lambda: service.explain([text], ["inputs"], ExplainOptions(), model=model),
         "explain, ablation": lambda: service.explain(
-            [text], ["inputs"], Asked(ablation=True), model=model
+            [text], ["inputs"], ExplainOptions(ablation=True), model=model
         ),
         "explain, faithfulness": lambda: service.explain(
-            [text], ["inputs"], Asked(faithfulness=True), model=model
+            [text], ["inputs"], ExplainOptions(faithfulness=True), model=model
         ),
     }
     for name, call in calls.items():
@@ -77,7 +77,7 @@ def memory(folder: Path, kind: str) -> float:
     del bundle
     before = private()
     bundle = read(folder)
-    explainer = Explainer(bundle.files, bundle.card) if kind == "explained" else None
+    explainer = ExplainGraph(bundle.files, bundle.card) if kind == "explained" else None
     sessions = [
         OrtSession(bundle.files[ENCODER], "cpu", 1, explainer.shared if explainer else {})
         for _ in range(2 if kind == "twice" else 1)

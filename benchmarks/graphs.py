@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from heedful.runtime.bundle import ENCODER, Bundle
 from heedful.runtime.graphs import encoder_feeds
-from heedful.runtime.model import Model
+from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.session import OrtSession, Session
 from heedful.text.batch import Sentence, collate
 
@@ -22,7 +22,7 @@ def plain(bundle: Bundle, threads: int) -> OrtSession:
 def sessions(bundle: Bundle, threads: int) -> dict[str, Session[npt.NDArray[np.float32]]]:
     """The encoder by what its products are computed in: fp32, and int8 where it has that graph."""
     found: dict[str, Session[npt.NDArray[np.float32]]] = {"fp32": plain(bundle, threads)}
-    served = Model(bundle, "cpu", threads)
+    served = LoadedModel(bundle, "cpu", threads)
     if served.precision == "int8":
         found["int8"] = served.encoder.session
     return found

@@ -13,9 +13,9 @@ from heedful.app.explain import answer
 from heedful.app.explain_schemas import Priors
 from heedful.cli import explain_page
 from heedful.cli.options import Models, ServedParser
-from heedful.runtime.catalogue import Task
 from heedful.runtime.errors import BadInput
-from heedful.runtime.explain import Asked
+from heedful.runtime.explain_service import ExplainOptions
+from heedful.runtime.model_registry import Task
 from heedful.runtime.service import Options, Service, running
 from heedful.training.files import write_whole
 
@@ -71,7 +71,7 @@ def write(question: Question, to: Path, options: Options) -> None:
         raise BadInput(f"--to: cannot write {to}: {error.strerror}", param="to") from error
 
 
-def read_priors(typed: str) -> Asked:
+def read_priors(typed: str) -> ExplainOptions:
     """`name=value` with commas between, of true, false and a number for alpha. Raises BadInput."""
     fields: dict[str, Any] = {}
     for one in filter(None, typed.split(",")):
@@ -87,10 +87,10 @@ def read_priors(typed: str) -> Asked:
         first = error.errors()[0]
         message = f"--priors: {'.'.join(map(str, first['loc']))}: {first['msg']}"
         raise BadInput(message, param="priors") from error
-    return Asked(alpha=priors.pop("alpha", None), priors=priors)
+    return ExplainOptions(alpha=priors.pop("alpha", None), priors=priors)
 
 
-async def _ask(question: Question, asked: Asked, options: Options) -> explain_page.Answer:
+async def _ask(question: Question, asked: ExplainOptions, options: Options) -> explain_page.Answer:
     async with running(options) as service:
         if question.second is None:
             return await explained(service, [question.text], asked, model=question.model)
@@ -103,7 +103,7 @@ async def _ask(question: Question, asked: Asked, options: Options) -> explain_pa
 async def explained(
     service: Service,
     texts: list[str],
-    asked: Asked,
+    asked: ExplainOptions,
     *,
     task: Task = "explain",
     model: str | None = None,

@@ -21,7 +21,7 @@ from heedful.cli.explain_page import Answer
 from heedful.cli.options import DATA, Data
 from heedful.models.registry import build
 from heedful.runtime.card import Card
-from heedful.runtime.explain import Asked
+from heedful.runtime.explain_service import ExplainOptions
 from heedful.runtime.service import Options, Service, running
 from heedful.text.structure import tree_distance
 from heedful.training import tasks
@@ -44,7 +44,7 @@ SENTENCES = 1000
 """Of SNLI, for DSA's Figure 2."""
 OPINIONS = ("amazing", "happy", "recommend", "poor", "terrible", "worst")
 REVIEWS = 1000
-MOST_TOKENS = 128
+MAX_TOKENS = 128
 """Of a review: what the service explains."""
 HEADS = range(1, 41)
 
@@ -58,7 +58,7 @@ class Source:
     data: Path
 
     async def explain(self, text: str) -> Answer:
-        return await explained(self.service, [text], Asked(), model=self.card.name)
+        return await explained(self.service, [text], ExplainOptions(), model=self.card.name)
 
     async def explain_all(self, texts: tuple[str, ...]) -> list[Answer]:
         return [await self.explain(text) for text in texts]
@@ -176,7 +176,7 @@ async def _dynamic_weights(source: Source) -> Figure:
     vectors, lengths = [], []
     for text in random.Random(SEED).sample(texts, min(SENTENCES, len(texts))):
         result = await source.service.explain(
-            [text], ["the text"], Asked(), model=source.card.name, truncate=True
+            [text], ["the text"], ExplainOptions(), model=source.card.name, truncate=True
         )
         (one,) = result.value[1].sentences
         rounds = [w[0] for name, w in one.maps.items() if name.startswith("attention 1,")]
@@ -189,7 +189,7 @@ async def _dynamic_weights(source: Source) -> Figure:
 
 
 async def _weights_by_rating(source: Source) -> Figure:
-    """The mean weight of the heads, over an even share; reviews are cut to MOST_TOKENS."""
+    """The mean weight of the heads, over an even share; reviews are cut to MAX_TOKENS."""
     task = tasks.get(source.card.task)
     examples = task.test.read(source.data)
     found: dict[str, dict[str, list[float]]] = {
@@ -198,7 +198,11 @@ async def _weights_by_rating(source: Source) -> Figure:
     holding = [e for e in examples if any(word in e.texts[0].lower() for word in OPINIONS)]
     for example in random.Random(SEED).sample(holding, min(REVIEWS, len(holding))):
         result = await source.service.explain(
-            list(example.texts), ["the text"], Asked(), model=source.card.name, truncate=True
+            list(example.texts),
+            ["the text"],
+            ExplainOptions(),
+            model=source.card.name,
+            truncate=True,
         )
         (text,), answer = result.value
         (weights,) = next(iter(answer.sentences[0].pooling.values()))

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 
 from heedful.export.parity import EXPLAINED, cases
 from heedful.runtime.card import EXPLAIN_INT8, Card
-from heedful.runtime.explainer import Explainer
+from heedful.runtime.explain_graph import ExplainGraph
 from heedful.runtime.graphs import Feeds, encoder_feeds
 from heedful.runtime.session import open_session
 from heedful.text.batch import Batch, Sentence, collate
@@ -64,13 +64,13 @@ def explained(
     files: Mapping[str, bytes], model: onnx.ModelProto, card: Card, vocab: Lexicon
 ) -> float:
     """How far the vector of explain.int8.onnx, at most, is from that of `model`, encoder.int8.onnx whole."""
-    explainer = Explainer(files, card, EXPLAIN_INT8)
+    explainer = ExplainGraph(files, card, EXPLAIN_INT8)
     session = _open(model.SerializeToString(), threads=1)
     difference = 0.0
     for batch, _ in _batches(card, vocab):
         for sentence in sentences(batch):
             one = collate([sentence])
-            if one.ids.size > min(EXPLAINED, explainer.most_tokens):
+            if one.ids.size > min(EXPLAINED, explainer.max_tokens):
                 continue
             (plain,) = session.run(None, encoder_feeds(card, one))
             found = explainer.run(explainer.feeds(one)).embedding

@@ -6,7 +6,7 @@ bundles/ms-san-sst2/
     encoder.onnx    ids (B, S), lengths (B), [heads (B, L)], [alpha ()], [pieces (B, L)]
                     -> embedding (B, D)
     explain.onnx    as encoder.onnx, and a () boolean a prior -> what the encoder computes on its way;
-                    it reads its weights from encoder.onnx (runtime.explainer); may be absent
+                    it reads its weights from encoder.onnx (runtime.explain_graph); may be absent
     encoder.int8.onnx, explain.int8.onnx
                     the same with integer products, for the CPU; they read their weights from
                     encoder.onnx as well; may be absent
@@ -41,7 +41,7 @@ from heedful.runtime.card import (
     Kind,
 )
 from heedful.runtime.errors import BundleError
-from heedful.runtime.explainer import check_explainer
+from heedful.runtime.explain_graph import check_explain_graph
 from heedful.runtime.graphs import check_graphs
 from heedful.text.pieces import Lexicon, Pieces
 from heedful.text.vocab import Vocab
@@ -90,7 +90,7 @@ def read(folder: Path) -> Bundle:
     check_graphs(files, card, vocab)
     for name in (EXPLAIN, EXPLAIN_INT8):
         if name in files:
-            check_explainer(files, card, vocab, name)
+            check_explain_graph(files, card, vocab, name)
     return Bundle(folder.resolve(), card, files, vocab)
 
 

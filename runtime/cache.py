@@ -108,10 +108,10 @@ class Cache(Generic[K, V]):
                     del self._making[key]
             making.done.set_result(made)
         for key, value in made.items():
-            self._keep(key, value)
+            self._store(key, value)
         return made
 
-    def _keep(self, key: K, value: V) -> None:
+    def _store(self, key: K, value: V) -> None:
         weight = self._weigh(key, value)
         if key in self._kept or weight > self._limit:
             return

@@ -19,31 +19,31 @@ class Call(Generic[W, R]):
     All methods belong to the event loop's thread, except `over`.
     """
 
-    def __init__(self, work: Sequence[W], loop: asyncio.AbstractEventLoop) -> None:
-        self.work = work
+    def __init__(self, items: Sequence[W], loop: asyncio.AbstractEventLoop) -> None:
+        self.items = items
         self.done: asyncio.Future[list[R]] = loop.create_future()
         self.seconds = 0.0  # spent working on it, as the one who does the work counts it
         self._results: dict[int, R] = {}
         self.taken = 0  # rows that the queue has given away
-        if not work:
+        if not items:
             self.done.set_result([])
 
     @property
-    def over(self) -> bool:
+    def finished(self) -> bool:
         """Whether nobody waits any more: answered, failed or cancelled."""
         return self.done.done()
 
     def put(self, row: int, result: R) -> None:
         """Give one row's result; the last one answers the call."""
-        if self.over:
+        if self.finished:
             return
         self._results[row] = result
-        if len(self._results) == len(self.work):
-            self.done.set_result([self._results[row] for row in range(len(self.work))])
+        if len(self._results) == len(self.items):
+            self.done.set_result([self._results[row] for row in range(len(self.items))])
 
     def fail(self, error: RequestError) -> None:
         """Fail the whole call, unless it is over."""
-        if not self.over:
+        if not self.finished:
             self.done.set_exception(error)
 
 
@@ -55,8 +55,8 @@ class Ticket(Generic[W, R]):
     row: int
 
     @property
-    def work(self) -> W:
-        return self.call.work[self.row]
+    def item(self) -> W:
+        return self.call.items[self.row]
 
 
 class FairQueue(Generic[W, R]):
@@ -76,9 +76,9 @@ class FairQueue(Generic[W, R]):
 
     def put(self, call: Call[W, R]) -> None:
         """Let the call's rows wait; `discard` it when nobody waits for it any more."""
-        if call.work:
+        if call.items:
             self._calls[call] = None
-            self._rows += len(call.work)
+            self._rows += len(call.items)
 
     def take(
         self, budget: float, cost: Callable[[W], float], most: int | None = None
@@ -87,17 +87,17 @@ class FairQueue(Generic[W, R]):
         tickets: list[Ticket[W, R]] = []
         while self._calls and len(tickets) != most:
             call = next(iter(self._calls))
-            if call.over:
+            if call.finished:
                 self.discard(call)
                 continue
             ticket = Ticket(call, call.taken)
-            budget -= cost(ticket.work)
+            budget -= cost(ticket.item)
             if tickets and budget < 0:
                 break
             tickets.append(ticket)
             call.taken += 1
             self._rows -= 1
-            if call.taken == len(call.work):
+            if call.taken == len(call.items):
                 del self._calls[call]
             else:
                 self._calls.move_to_end(call)
@@ -107,7 +107,7 @@ class FairQueue(Generic[W, R]):
         """Drop the rows of the call that still wait, if any."""
         if call in self._calls:
             del self._calls[call]
-            self._rows -= len(call.work) - call.taken
+            self._rows -= len(call.items) - call.taken
 
     def drain(self) -> list[Call[W, R]]:
         """Take every call that still waits, whole."""

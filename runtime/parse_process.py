@@ -130,7 +130,7 @@ def _main(pipe: "Connection[Any, Any]", pipeline: str) -> None:
         signal.signal(number, signal.SIG_IGN)
     for variable in THREADS:  # read when numpy is loaded, which is why the import stands here
         os.environ[variable] = "1"
-    from heedful.runtime.memory import give_back, keep, settle
+    from heedful.runtime.memory import freeze_gc, raise_malloc_thresholds, trim_heap
     from heedful.text.errors import ParserError
     from heedful.text.parse import Parser
 
@@ -139,9 +139,9 @@ def _main(pipe: "Connection[Any, Any]", pipeline: str) -> None:
     except ParserError as error:
         pipe.send(str(error))
         return
-    settle()
-    give_back()
-    keep()
+    freeze_gc()
+    trim_heap()
+    raise_malloc_thresholds()
     try:
         pipe.send(Ready(parser.name, parser.fingerprint, parser.tokenizer()))
         while True:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from heedful.runtime.cache import Cache
 from heedful.runtime.observer import Observer
-from heedful.runtime.workers import ParsePool
+from heedful.runtime.parse_pool import ParsePool
 from heedful.text.parse import Parse, ParseJob, Tokens
 from heedful.text.reading import effort
 

@@ -35,7 +35,7 @@ from heedful.text.vocab import UNKNOWN
 log = logging.getLogger(__name__)
 
 Vectors = npt.NDArray[np.float32]
-Group = list[Ticket["Work", Vectors]]  # tickets of equal sentences
+Group = list[Ticket["EncodeItem", Vectors]]  # tickets of equal sentences
 Key = tuple[str, float | None, bytes]  # a bundle's version and alpha, and a sentence's key
 
 BUDGET, CUDA_BUDGET = 512, 16384
@@ -44,14 +44,14 @@ OVERHEAD = 1 / 32
 """What it takes to begin a batch, of its budget: 230 µs where a token takes 12 to 20 (int8, one core)."""
 WINDOW = 4
 """Batches planned at once: more means less padding, fewer lets new requests in sooner."""
-SOON = 0.005
+FLUSH_INTERVAL = 0.005
 """Seconds after which a batch that is done waits for no other of its window."""
 QUADRATIC_FROM = 16
 """Tokens up to which a quadratic encoder costs no more than a linear one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Encoder:
+class EncoderSession:
     """A model's encoder graph."""
 
     card: Card
@@ -75,8 +75,8 @@ class Encoder:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Work:
-    encoder: Encoder
+class EncodeItem:
+    encoder: EncoderSession
     sentence: Sentence
 
     @property
@@ -108,8 +108,8 @@ class Scheduler:
         self._free = threads.size
         self._observer = observer
         self._cache: Cache[Key, Vectors] = Cache("vector", cache_items, _weigh, observer)
-        self._queue: FairQueue[Work, Vectors] = FairQueue()
-        self._open: set[Call[Work, Vectors]] = set()
+        self._queue: FairQueue[EncodeItem, Vectors] = FairQueue()
+        self._open: set[Call[EncodeItem, Vectors]] = set()
         self._started = self._waking = False
         self._serving: set[asyncio.Task[None]] = set()
         self.failures: dict[str, int] = {}
@@ -127,7 +127,7 @@ class Scheduler:
         for call in self._open:
             call.fail(Unavailable("the service is shutting down"))
 
-    async def encode(self, encoder: Encoder, sentences: Sequence[Sentence]) -> Encoded:
+    async def encode(self, encoder: EncoderSession, sentences: Sequence[Sentence]) -> Encoded:
         """Vectors of the sentences, in order, not normalised.
 
         A cancelled call's sentences are dropped unless their batch runs already. Raises
@@ -151,11 +151,11 @@ class Scheduler:
         return Encoded(np.array(vectors), max(waited, 0.0), inference)
 
     async def _run(
-        self, encoder: Encoder, sentences: Sequence[Sentence]
+        self, encoder: EncoderSession, sentences: Sequence[Sentence]
     ) -> tuple[list[Vectors], float]:
         """Their vectors, rows of the batches that held them, and the seconds those took."""
-        call: Call[Work, Vectors] = Call(
-            [Work(encoder, sentence) for sentence in sentences], asyncio.get_running_loop()
+        call: Call[EncodeItem, Vectors] = Call(
+            [EncodeItem(encoder, sentence) for sentence in sentences], asyncio.get_running_loop()
         )
         self._open.add(call)
         self._queue.put(call)
@@ -179,14 +179,14 @@ class Scheduler:
         self._waking = False
         while self._started and self._free:
             fair = math.ceil(len(self._queue) / self._free)
-            tickets = self._queue.take(1.0, lambda work: work.share, fair)
+            tickets = self._queue.take(1.0, lambda item: item.share, fair)
             if not tickets:
                 break
             self._observer.queue("inference", len(self._queue))
             self._free -= 1
-            self._keep(self._serve_all(tickets)).add_done_callback(self._served)
+            self._spawn(self._serve_all(tickets)).add_done_callback(self._served)
 
-    def _keep(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(coroutine)
         self._serving.add(task)
         task.add_done_callback(self._serving.discard)
@@ -196,14 +196,14 @@ class Scheduler:
         self._free += 1
         self._dispatch()
 
-    async def _serve_all(self, tickets: list[Ticket[Work, Vectors]]) -> None:
+    async def _serve_all(self, tickets: list[Ticket[EncodeItem, Vectors]]) -> None:
         """Encode what was taken, in one go: to hand each batch to the thread costs as much as a sentence."""
         try:
             planned = [
                 (encoder, [groups[i] for i in batch])
                 for encoder, groups in _by_encoder(tickets).items()
                 for batch in cheapest(
-                    [group[0].work.cost for group in groups], encoder.budget, encoder.overhead
+                    [group[0].item.cost for group in groups], encoder.budget, encoder.overhead
                 )
             ]
             loop = asyncio.get_running_loop()
@@ -214,20 +214,20 @@ class Scheduler:
             _fail(tickets)
 
     def _encode(
-        self, planned: list[tuple[Encoder, list[Group]]], loop: asyncio.AbstractEventLoop
+        self, planned: list[tuple[EncoderSession, list[Group]]], loop: asyncio.AbstractEventLoop
     ) -> list["_Ran"]:
-        """In a thread: run the batches, and deliver all SOON seconds what is done; the rest is returned."""
+        """In a thread: run the batches, and deliver all FLUSH_INTERVAL seconds what is done; the rest is returned."""
         done: list[_Ran] = []
-        due = time.monotonic() + SOON
+        due = time.monotonic() + FLUSH_INTERVAL
         for encoder, taken in planned:
-            wanted = [[ticket for ticket in group if not ticket.call.over] for group in taken]
+            wanted = [[ticket for ticket in group if not ticket.call.finished] for group in taken]
             groups = [group for group in wanted if group]
             if not groups:
                 continue
             if time.monotonic() > due:
                 loop.call_soon_threadsafe(self._deliver, done)
-                done, due = [], time.monotonic() + SOON
-            batch = collate([group[0].work.sentence for group in groups])
+                done, due = [], time.monotonic() + FLUSH_INTERVAL
+            batch = collate([group[0].item.sentence for group in groups])
             vectors, seconds = None, 0.0
             with suppress(InferenceFailed):  # which is logged
                 feeds = encoder_feeds(encoder.card, batch)
@@ -250,7 +250,7 @@ class Scheduler:
         name = ran.encoder.card.name
         if ran.vectors is None:
             _fail(ticket for group in ran.groups for ticket in group)
-            self._keep(self._probe(ran.encoder))
+            self._spawn(self._probe(ran.encoder))
             return
         self.failures.pop(name, None)
         for call in {ticket.call for group in ran.groups for ticket in group}:
@@ -265,7 +265,7 @@ class Scheduler:
         tokens = int(ran.batch.lengths.sum())
         self._observer.batch(name, len(ran.groups), tokens, ran.batch.padding)
 
-    async def _probe(self, encoder: Encoder) -> None:
+    async def _probe(self, encoder: EncoderSession) -> None:
         """Run one token, and count where that fails too."""
         name = encoder.card.name
         one = collate([Sentence(np.array([UNKNOWN]), np.array([0]))])
@@ -281,24 +281,24 @@ class Scheduler:
 class _Ran:
     """A batch that a session has run."""
 
-    encoder: Encoder
+    encoder: EncoderSession
     groups: list[Group]
     batch: Batch
     vectors: Vectors | None  # None where the session failed
     seconds: float
 
 
-def _fail(tickets: Iterable[Ticket[Work, Vectors]]) -> None:
+def _fail(tickets: Iterable[Ticket[EncodeItem, Vectors]]) -> None:
     for ticket in tickets:
         ticket.call.fail(InferenceFailed("the model failed on this input"))
 
 
-def _by_encoder(tickets: list[Ticket[Work, Vectors]]) -> dict[Encoder, list[Group]]:
+def _by_encoder(tickets: list[Ticket[EncodeItem, Vectors]]) -> dict[EncoderSession, list[Group]]:
     """For each encoder its tickets, those of equal sentences together."""
-    groups: dict[Encoder, dict[bytes, Group]] = {}
+    groups: dict[EncoderSession, dict[bytes, Group]] = {}
     for ticket in tickets:
-        of_encoder = groups.setdefault(ticket.work.encoder, {})
-        of_encoder.setdefault(ticket.work.sentence.key, []).append(ticket)
+        of_encoder = groups.setdefault(ticket.item.encoder, {})
+        of_encoder.setdefault(ticket.item.sentence.key, []).append(ticket)
     return {encoder: list(equal.values()) for encoder, equal in groups.items()}
 
 

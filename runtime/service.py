@@ -21,28 +21,28 @@ from heedful.runtime.answers import (
     normalise,
     softmax,
 )
+from heedful.runtime.bundle_loader import BundleLoader, Reloaded
 from heedful.runtime.card import Card
-from heedful.runtime.catalogue import Catalogue, Task, check_parser
 from heedful.runtime.checks import check_count, check_parse, check_texts
 from heedful.runtime.cores import usable_cores
 from heedful.runtime.errors import Overloaded, StartupError, Unavailable
-from heedful.runtime.explain import (
-    Asked,
+from heedful.runtime.explain_service import (
     Explained,
+    ExplainOptions,
     check_length,
     check_priors,
     explain,
-    explainer_of,
+    explain_graph_of,
 )
-from heedful.runtime.loader import Loader, Reloaded
-from heedful.runtime.memory import give_back
-from heedful.runtime.model import Model
+from heedful.runtime.loaded_model import LoadedModel
+from heedful.runtime.memory import trim_heap
+from heedful.runtime.model_registry import ModelRegistry, Task, check_parser
 from heedful.runtime.observer import NoObserver, Observer
+from heedful.runtime.parse_pool import FAILURES, ParsePool
 from heedful.runtime.parse_process import Ready
 from heedful.runtime.parses import Parses
 from heedful.runtime.scheduler import Encoded, Scheduler
-from heedful.runtime.session import STUCK_SECONDS, Device, SessionThreads, division
-from heedful.runtime.workers import FAILURES, ParsePool
+from heedful.runtime.session import STUCK_SECONDS, Device, SessionThreads, split_threads
 from heedful.text.batch import Sentence
 from heedful.text.parse import Parse, ParseJob
 from heedful.text.pieces import Lexicon
@@ -103,14 +103,14 @@ class Service:
         self._observer = observer or NoObserver()
         pipeline = options.parser or options.models / "parser"
         self._pool = ParsePool(pipeline, options.parse_workers, self._observer)
-        at_a_time, threads = division(options.device, options.threads)
+        at_a_time, threads = split_threads(options.device, options.threads)
         self._encoders = SessionThreads(at_a_time)
         self._heads = SessionThreads()  # of its own: a head is small, and waits for no batch
-        self._explainers = SessionThreads(niceness=NICENESS)
+        self._explain_threads = SessionThreads(niceness=NICENESS)
         self._scheduler = Scheduler(self._encoders, self._observer, options.cache_items)
         self._parses = Parses(self._pool, options.cache_items, self._observer)
-        self._loader = Loader(options.models, options.device, threads, self._encoders)
-        self._catalogue = Catalogue({})
+        self._loader = BundleLoader(options.models, options.device, threads, self._encoders)
+        self._registry = ModelRegistry({})
         self._parser: Ready
         self._changing = asyncio.Lock()  # held while models are loaded
         self.refused: tuple[str, ...] = ()
@@ -125,22 +125,22 @@ class Service:
     @property
     def cards(self) -> Mapping[str, Card]:
         """Cards of the loaded models by name, in order of their names."""
-        return self._catalogue.cards
+        return self._registry.cards
 
     @property
     def defaults(self) -> Mapping[Task, str]:
         """The model that does each task where none is named."""
-        return self._catalogue.defaults
+        return self._registry.defaults
 
     @property
     def provider(self) -> str:
         """The execution provider in use, asked of a session; "" before the start."""
-        return self._catalogue.provider
+        return self._registry.provider
 
     @property
     def precisions(self) -> Mapping[str, str]:
         """What each loaded model computes its products in, "int8" or "float32", by name."""
-        return {name: model.precision for name, model in self._catalogue.models.items()}
+        return {name: model.precision for name, model in self._registry.models.items()}
 
     async def start(self) -> None:
         """Load every bundle and the parsers, and run each model once at several shapes.
@@ -150,15 +150,15 @@ class Service:
         async with self._changing:
             parsers = asyncio.create_task(self._pool.start())
             try:
-                self._catalogue = await self._loader.load()
+                self._registry = await self._loader.load()
                 self._parser = await parsers
                 await self._parses.start(self._parser.tokenizer)
-                for model in self._catalogue.models.values():
+                for model in self._registry.models.values():
                     check_parser(model.card, self._parser)
-                for model in self._catalogue.models.values():
+                for model in self._registry.models.values():
                     await model.warm(self._encoders)
                 self._scheduler.start()
-                await asyncio.to_thread(give_back)
+                await asyncio.to_thread(trim_heap)
             except BaseException:
                 parsers.cancel()
                 await asyncio.gather(parsers, return_exceptions=True)
@@ -176,9 +176,9 @@ class Service:
         async with self._changing:
             if self._state != "started":
                 raise Unavailable(f"the service is {self._state}: it loads no models")
-            self._catalogue, done = await self._loader.reload(self._catalogue, self._parser)
+            self._registry, done = await self._loader.reload(self._registry, self._parser)
             self.refused = done.refused
-            await asyncio.to_thread(give_back)
+            await asyncio.to_thread(trim_heap)
             return done
 
     async def stop(self, grace: float) -> None:
@@ -193,7 +193,7 @@ class Service:
         await self._pool.stop()
         await self._encoders.stop()
         await self._heads.stop()
-        await self._explainers.stop()
+        await self._explain_threads.stop()
 
     def ready(self) -> str | None:
         """None where every model is loaded and every parse process lives, else what is missing."""
@@ -311,7 +311,7 @@ class Service:
         self,
         items: Sequence[Item],
         params: Sequence[str],
-        asked: Asked,
+        asked: ExplainOptions,
         *,
         task: Task = "explain",
         model: str | None = None,
@@ -324,20 +324,20 @@ class Service:
         chosen = self._choose(task, model)
         check_priors(chosen, asked)
         check_texts(items, params)
-        most = explainer_of(chosen).most_tokens
+        most = explain_graph_of(chosen).max_tokens
         with self._admitted(1):
             read = await self._read(
                 chosen, items, params, truncate=truncate, tree=True, most=most if truncate else None
             )
             for parse, param in zip(read.parses, params, strict=True):
                 check_length(chosen, parse, param)
-            explained = await explain(chosen, self._explainers, read.parses, asked)
+            explained = await explain(chosen, self._explain_threads, read.parses, asked)
         spent = Encoded(np.empty((0, 0), np.float32), explained.waited, explained.seconds)
         return read.result((read.texts(), explained), spent, texts_per_input=len(items))
 
     async def _compare(
         self,
-        model: Model,
+        model: LoadedModel,
         pairs: Sequence[tuple[Item, Item]],
         sides: tuple[str, str],
         truncate: bool,
@@ -357,15 +357,15 @@ class Service:
             logits, spent = await model.logits(self._heads, firsts, seconds)
         return read, encoded, logits, spent
 
-    def _choose(self, task: Task, name: str | None) -> Model:
+    def _choose(self, task: Task, name: str | None) -> LoadedModel:
         """The model to answer a new request."""
         if self._state != "started":
             raise Unavailable(f"the service is {self._state}: it takes no requests")
-        return self._catalogue.choose(task, name)
+        return self._registry.choose(task, name)
 
     async def _read(
         self,
-        model: Model,
+        model: LoadedModel,
         items: Sequence[Item],
         params: Sequence[str],
         *,
@@ -401,7 +401,7 @@ class Service:
                 self._used = bool(self._in_hand)
                 if not self._used:
                     gc.collect()  # cycles that refused requests leave behind wait for long otherwise
-                await asyncio.to_thread(give_back)
+                await asyncio.to_thread(trim_heap)
 
     @contextmanager
     def _admitted(self, inputs: int) -> Iterator[None]:

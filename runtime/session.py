@@ -197,7 +197,7 @@ def _be_nice(niceness: int) -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
 
 
-def division(device: Device, threads: int) -> tuple[int, int]:
+def split_threads(device: Device, threads: int) -> tuple[int, int]:
     """`threads` of processors -> batches that run at a time, and the threads of each.
 
     Batches side by side do twice the work of one batch on two processors, which is too small to be
@@ -212,7 +212,7 @@ def takes_cuda(device: Device) -> bool:
 
 
 def gpus() -> int:
-    """GPUs that NVIDIA's driver sees. Asked of the driver: ONNX Runtime lists CUDA without one."""
+    """GPUs that NVIDIA's driver sees. ExplainOptions of the driver: ONNX Runtime lists CUDA without one."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:

@@ -12,7 +12,7 @@ import pytest
 from heedful.cli.explain import Question, explained, read_priors, write
 from heedful.cli.explain_page import html
 from heedful.runtime.errors import BadInput, UnknownModel, WrongTask
-from heedful.runtime.explain import Asked
+from heedful.runtime.explain_service import ExplainOptions
 from heedful.runtime.service import Options, running
 from tests.builders import build_bundle, build_models
 from tests.cli.test_main import heedful
@@ -32,7 +32,7 @@ def ask(options: Options, *texts: str, **asked: Any) -> Any:
     async def run() -> Any:
         async with running(options) as service:
             task: Any = "explain" if len(texts) == 1 else "nli"
-            return await explained(service, list(texts), Asked(**asked), task=task)
+            return await explained(service, list(texts), ExplainOptions(**asked), task=task)
 
     return asyncio.run(run())
 
@@ -107,7 +107,7 @@ def test_priors_that_cannot_be_read_are_named(typed: str, said: str) -> None:
 
 
 def test_no_priors_are_as_trained() -> None:
-    assert read_priors("") == Asked()
+    assert read_priors("") == ExplainOptions()
 
 
 def test_the_command_refuses_a_suffix_before_it_loads_a_model(tmp_path: Path) -> None:

@@ -24,8 +24,8 @@ from heedful.models.registry import ENCODERS, build
 from heedful.models.sentence import SentenceEncoder, word_table
 from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, read
 from heedful.runtime.card import Card, ParserCard
-from heedful.runtime.explain import Asked
-from heedful.runtime.explainer import Explainer
+from heedful.runtime.explain_graph import ExplainGraph
+from heedful.runtime.explain_service import ExplainOptions
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.service import Options, Service
 from heedful.runtime.session import OrtSession
@@ -167,7 +167,7 @@ def test_it_is_explained_by_the_service_as_the_plain_route_answers(
     for text in TEXTS:
         plain = runner.run(service.classify([text], model=f"{name}-toy")).value[0]
         (vector,) = runner.run(service.embed([text], model=f"{name}-toy")).value
-        asking = service.explain([text], ["inputs"], Asked(), model=f"{name}-toy")
+        asking = service.explain([text], ["inputs"], ExplainOptions(), model=f"{name}-toy")
         (tokens,), found = runner.run(asking).value
         (one,) = found.sentences
         assert found.scores is not None
@@ -190,7 +190,7 @@ def test_it_is_explained_by_the_service_as_the_plain_route_answers(
         tensors = {key: torch.from_numpy(value) for key, value in fields.items()}
         for prior in model.encoder.priors:
             asking = service.explain(
-                [text], ["inputs"], Asked(priors={prior: False}), model=f"{name}-toy"
+                [text], ["inputs"], ExplainOptions(priors={prior: False}), model=f"{name}-toy"
             )
             _, off = runner.run(asking).value
             with torch.inference_mode():
@@ -214,7 +214,7 @@ def check_explanations(model: SentenceEncoder, encoder: bytes, explain: bytes) -
     fields: dict[str, Any] = {"tree": "heads" in model.inputs, "alpha": alpha}
     card = Card.model_construct(**fields)  # of which nothing else is read
     files = {ENCODER: encoder, EXPLAIN: explain}
-    explainer = Explainer(files, card)
+    explainer = ExplainGraph(files, card)
     plain = OrtSession(encoder, "cpu", 1, explainer.shared)
     assert explainer.priors == model.encoder.priors
     rng = np.random.default_rng(0)

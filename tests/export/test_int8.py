@@ -17,7 +17,7 @@ from heedful.export.int8 import LARGEST, float_graph, int8_columns, int8_graph, 
 from heedful.export.int8_bundle import Int8Files, int8_files
 from heedful.export.share import outside, share_weights, whole
 from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, Bundle, read
-from heedful.runtime.explainer import Explainer
+from heedful.runtime.explain_graph import ExplainGraph
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.session import OrtSession
 from heedful.text.batch import Sentence, collate
@@ -200,7 +200,7 @@ def test_a_vector_is_the_same_in_any_company(
 
 def test_the_explanations_vector_is_the_plain_ones(nli: Bundle, made: Int8Files) -> None:
     rng = np.random.default_rng(0)
-    explainer = Explainer(made.files, nli.card, EXPLAIN_INT8)
+    explainer = ExplainGraph(made.files, nli.card, EXPLAIN_INT8)
     for length in (1, 2, 7, 23, MAX_TOKENS):
         sentence = random_sentence(rng, length)
         found = explainer.run(explainer.feeds(collate([sentence])))

@@ -33,7 +33,7 @@ def test_every_row_is_taken_once_in_order_and_within_the_budget(
         rows: dict[int, list[int]] = {id(call): [] for call in calls}
         waiting = sum(map(len, costs))
         while tickets := queue.take(budget, lambda cost: cost):
-            assert len(tickets) == 1 or sum(ticket.work for ticket in tickets) <= budget
+            assert len(tickets) == 1 or sum(ticket.item for ticket in tickets) <= budget
             waiting -= len(tickets)
             assert len(queue) == waiting
             for ticket in tickets:
@@ -85,7 +85,7 @@ def test_a_call_is_answered_in_the_order_of_its_rows_when_the_last_is_there() ->
         call: Call[int, str] = Call([7, 8, 9], loop)
         for row in (2, 0):
             call.put(row, str(row))
-            assert not call.over
+            assert not call.finished
         call.put(1, "1")
         assert call.done.result() == ["0", "1", "2"]
 

@@ -13,10 +13,10 @@ import pytest
 from heedful.runtime.answers import TokenizedText
 from heedful.runtime.bundle import ENCODER, EXPLAIN, read
 from heedful.runtime.card import EXPLAIN as FILE
-from heedful.runtime.catalogue import Task
 from heedful.runtime.errors import BadInput, BundleError, WrongTask
-from heedful.runtime.explain import DRAWS, Asked, Explained
-from heedful.runtime.explainer import MOST_TOKENS, Explainer
+from heedful.runtime.explain_graph import MAX_TOKENS, ExplainGraph
+from heedful.runtime.explain_service import DRAWS, Explained, ExplainOptions
+from heedful.runtime.model_registry import Task
 from heedful.runtime.session import OrtSession
 from heedful.text.batch import Sentence, collate
 from heedful.text.structure import without
@@ -35,7 +35,7 @@ def ask(
     params = ["inputs"] if alone else ["inputs.premise", "inputs.hypothesis"]
     task: Task = "explain" if alone else "nli"
     result = running.ask(
-        running.service.explain(items, params, Asked(**asked), task=task, model=model)  # type: ignore[arg-type]  # of tests
+        running.service.explain(items, params, ExplainOptions(**asked), task=task, model=model)  # type: ignore[arg-type]  # of tests
     )
     return result.value
 
@@ -49,7 +49,7 @@ def softmax(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def scores(running: Running, *sentences: Sentence, alpha: float = ALPHA) -> npt.NDArray[np.float64]:
     """What the built head gives for vectors that numpy made."""
     vectors = [expected_embedding(sentence, alpha)[None] for sentence in sentences]
-    model = running.service._catalogue.models["tiny-sst2" if len(sentences) == 1 else "tiny-nli"]
+    model = running.service._registry.models["tiny-sst2" if len(sentences) == 1 else "tiny-nli"]
     logits, _ = running.ask(model.logits(running.service._heads, *vectors))
     found: npt.NDArray[np.float64] = softmax(logits.astype(np.float64))[0]
     return found
@@ -186,10 +186,10 @@ def test_the_sentence_is_capped_by_tokens_and_by_maps(
 ) -> None:
     build_bundle(tmp_path, built_parser, explain=True)
     bundle = read(tmp_path / "tiny-sst2")
-    explainer = Explainer(bundle.files, bundle.card)
-    assert explainer.most_tokens == MOST_TOKENS
-    explainer.names = {**explainer.names, "maps": ["one"] * 64}
-    assert explainer.most_tokens == 64  # 64 maps of 64 x 64
+    explain_graph = ExplainGraph(bundle.files, bundle.card)
+    assert explain_graph.max_tokens == MAX_TOKENS
+    explain_graph.names = {**explain_graph.names, "maps": ["one"] * 64}
+    assert explain_graph.max_tokens == 64  # 64 maps of 64 x 64
 
 
 def test_the_word_table_is_in_memory_once(tmp_path: Path, built_parser: BuiltParser) -> None:
@@ -197,19 +197,19 @@ def test_the_word_table_is_in_memory_once(tmp_path: Path, built_parser: BuiltPar
     build_bundle(tmp_path, built_parser, explain=True)
     bundle = read(tmp_path / "tiny-sst2")
     content = np.frombuffer(bundle.files[ENCODER], np.uint8)
-    explainer = Explainer(bundle.files, bundle.card)
-    assert set(explainer.shared) == {"table"}
-    for value in explainer.shared.values():
+    explain_graph = ExplainGraph(bundle.files, bundle.card)
+    assert set(explain_graph.shared) == {"table"}
+    for value in explain_graph.shared.values():
         offset = value.data_ptr() - content.ctypes.data
         assert 0 < offset < len(content)
     assert len(bundle.files[EXPLAIN]) < len(bundle.files[ENCODER]) + 3000
     # The encoder uses what it is given: another table gives other vectors.
-    feeds = explainer.feeds(collate([Sentence(np.array([2, 3, 4]), np.array([0, 0, 1]))]))
+    feeds = explain_graph.feeds(collate([Sentence(np.array([2, 3, 4]), np.array([0, 0, 1]))]))
     del feeds["dependency"]
     own = OrtSession(bundle.files[ENCODER], "cpu", 1).run(feeds)
-    shared = OrtSession(bundle.files[ENCODER], "cpu", 1, explainer.shared).run(feeds)
+    shared = OrtSession(bundle.files[ENCODER], "cpu", 1, explain_graph.shared).run(feeds)
     np.testing.assert_array_equal(own, shared)
-    other = Explainer({**bundle.files, ENCODER: bytes(len(content))}, bundle.card).shared
+    other = ExplainGraph({**bundle.files, ENCODER: bytes(len(content))}, bundle.card).shared
     assert (OrtSession(bundle.files[ENCODER], "cpu", 1, other).run(feeds) == 0).all()
 
 
@@ -263,6 +263,6 @@ def test_a_bug_of_ours_is_not_taken_for_a_bad_bundle(
         raise KeyError("a bug of ours")
 
     build_bundle(tmp_path, built_parser, explain=True)
-    monkeypatch.setattr(Explainer, "feeds", broken)
+    monkeypatch.setattr(ExplainGraph, "feeds", broken)
     with pytest.raises(KeyError, match="a bug of ours"):
         read(tmp_path / "tiny-sst2")

@@ -10,7 +10,7 @@ import pytest
 from heedful.runtime import bundle
 from heedful.runtime.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, Card, CardContent
 from heedful.runtime.errors import BundleError
-from heedful.runtime.explain import Asked
+from heedful.runtime.explain_service import ExplainOptions
 from heedful.runtime.service import Options, Service
 from tests.builders import BuiltParser, build_bundle
 from tests.runtime.test_bundle import change_card, replace_file, vouch
@@ -32,7 +32,9 @@ def test_they_answer_on_the_cpu_and_service_says_so(
             runner.run(service.embed(TEXTS, model=name)).value for name in service.precisions
         )
         np.testing.assert_allclose(twice, 2 * once, atol=1e-6)
-        answer = runner.run(service.explain(TEXTS[:1], ["inputs"], Asked(), model="twice-sst2"))
+        answer = runner.run(
+            service.explain(TEXTS[:1], ["inputs"], ExplainOptions(), model="twice-sst2")
+        )
         np.testing.assert_allclose(answer.value[1].sentences[0].embedding[0], twice[0], atol=1e-5)
         runner.run(service.stop(grace=5))
 

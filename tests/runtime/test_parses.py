@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from heedful.runtime.observer import NoObserver
+from heedful.runtime.parse_pool import ParsePool
 from heedful.runtime.parses import EFFORT, Parses, _groups
-from heedful.runtime.workers import ParsePool
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.reading import LONGEST_RUN, effort
 from tests.builders import BuiltParser

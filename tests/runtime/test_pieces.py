@@ -115,7 +115,7 @@ def test_a_word_as_long_as_the_parser_lets_one_be(served: Running) -> None:
 
 
 def test_a_batch_is_planned_by_pieces(served: Running) -> None:
-    model = served.service._catalogue.models[NAME]
+    model = served.service._registry.models[NAME]
     (parse,) = Parser.load(served.service.options.models / "parser").parse(
         [ParseJob("unheard " * 5, MAX_TOKENS, True)]
     )

@@ -73,10 +73,10 @@ def test_what_is_added_replaced_and_removed_is_picked_up_together(
 
 
 def test_what_has_not_changed_is_not_loaded_again(served: Running, folder: Path) -> None:
-    models = dict(served.service._catalogue.models)
+    models = dict(served.service._registry.models)
     done = served.ask(served.service.reload())
     assert done == Reloaded(unchanged=tuple(models))
-    for name, model in served.service._catalogue.models.items():
+    for name, model in served.service._registry.models.items():
         assert model is models[name]
 
 
@@ -152,8 +152,8 @@ def test_a_request_keeps_its_model_which_goes_with_it(
     served: Running, folder: Path, parser: BuiltParser
 ) -> None:
     before = vector(served)
-    old = weakref.ref(served.service._catalogue.models[NAME])
-    session = weakref.ref(served.service._catalogue.models[NAME].encoder.session)
+    old = weakref.ref(served.service._registry.models[NAME])
+    session = weakref.ref(served.service._registry.models[NAME].encoder.session)
 
     async def scenario() -> np.ndarray:
         (pid,) = served.service._pool.pids

@@ -16,7 +16,14 @@ from hypothesis import strategies as st
 from heedful.runtime.card import Card
 from heedful.runtime.errors import InferenceFailed, Unavailable
 from heedful.runtime.observer import NoObserver
-from heedful.runtime.scheduler import BUDGET, CUDA_BUDGET, SOON, WINDOW, Encoder, Scheduler
+from heedful.runtime.scheduler import (
+    BUDGET,
+    CUDA_BUDGET,
+    FLUSH_INTERVAL,
+    WINDOW,
+    EncoderSession,
+    Scheduler,
+)
 from heedful.runtime.session import CPU, CUDA, SessionThreads
 from heedful.text.batch import Sentence
 
@@ -51,7 +58,7 @@ class HeldSession:
         vectors[(ids == NAN).any(axis=1)] = np.nan
         return vectors
 
-    async def hold(self, scheduler: Scheduler, encoder: Encoder) -> asyncio.Task[Any]:
+    async def hold(self, scheduler: Scheduler, encoder: EncoderSession) -> asyncio.Task[Any]:
         """Occupy the session with a sentence of one token, until `go` is set."""
         self.go.clear()
         task = asyncio.create_task(scheduler.encode(encoder, [sentence(1)]))
@@ -76,7 +83,7 @@ def sentence(*ids: int) -> Sentence:
     return Sentence(np.array(ids), np.arange(len(ids)))
 
 
-def encoder(session: HeldSession, cost: str = "linear", name: str = "tiny") -> Encoder:
+def encoder(session: HeldSession, cost: str = "linear", name: str = "tiny") -> EncoderSession:
     fields: dict[str, Any] = {
         "name": name,
         "version": name,
@@ -85,7 +92,7 @@ def encoder(session: HeldSession, cost: str = "linear", name: str = "tiny") -> E
         "cost": cost,
     }
     card = Card.model_construct(**fields)  # no more of it is read here
-    return Encoder(card, session)
+    return EncoderSession(card, session)
 
 
 @asynccontextmanager
@@ -233,7 +240,7 @@ async def test_a_session_that_gives_too_few_rows_leaves_nobody_waiting() -> None
 async def test_nor_does_one_whose_batch_is_delivered_before_its_window_ends() -> None:
     class Late(HeldSession):
         def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
-            time.sleep(2 * SOON)
+            time.sleep(2 * FLUSH_INTERVAL)
             rows = super().run(feeds)
             return rows[1:] if feeds["ids"].shape[1] == 1 else rows
 

@@ -25,9 +25,9 @@ from heedful.text.pieces import Lexicon
 
 Floats = npt.NDArray[np.float32]
 
-MOST_TOKENS = 128
+MAX_TOKENS = 128
 """Tokens of a sentence that is explained."""
-MOST_WEIGHTS = 2**18
+MAX_WEIGHTS = 2**18
 """What the maps of one sentence may hold together: about 3 MB of JSON."""
 PRIORS = ("direction", "word", "dependency")
 TYPES = {
@@ -68,7 +68,7 @@ class Explanation:
     gate: Mapping[str, Floats]  # (B, L) each
 
 
-class Explainer:
+class ExplainGraph:
     """A session of explain.onnx, on one thread."""
 
     provider = CPU
@@ -123,14 +123,14 @@ class Explainer:
                 raise GraphError(f"its metadata: {name} names {len(names)} of {shape[1]}")
 
     @property
-    def most_tokens(self) -> int:
-        """Of a sentence whose maps stay within MOST_WEIGHTS, and never more than MOST_TOKENS."""
+    def max_tokens(self) -> int:
+        """Of a sentence whose maps stay within MAX_WEIGHTS, and never more than MAX_TOKENS."""
         maps = len(self.names["maps"])
         if not maps:
-            return MOST_TOKENS
+            return MAX_TOKENS
         by_sentence = self._outputs["maps"][2] == 1
-        most = MOST_WEIGHTS // maps if by_sentence else math.isqrt(MOST_WEIGHTS // maps)
-        return min(MOST_TOKENS, most)
+        most = MAX_WEIGHTS // maps if by_sentence else math.isqrt(MAX_WEIGHTS // maps)
+        return min(MAX_TOKENS, most)
 
     def feeds(
         self, batch: Batch, switches: Mapping[str, bool] = {}, alpha: float | None = None
@@ -168,15 +168,15 @@ def _weights(content: bytes, offset: int, node: onnxruntime.NodeArg) -> npt.NDAr
     return np.frombuffer(content, kind, count, offset).reshape(node.shape)
 
 
-def check_explainer(
+def check_explain_graph(
     files: Mapping[str, bytes], card: Card, vocab: Lexicon, file: str = EXPLAIN
 ) -> None:
     """Raise BundleError unless `file` opens, has its outputs, and gives the vector's shape."""
     batch = collate([vocab.sentence(["a"], np.arange(1))])
     try:
-        explainer = Explainer(files, card, file)
+        explain_graph = ExplainGraph(files, card, file)
         with ort_errors():
-            found = explainer.run(explainer.feeds(batch))
+            found = explain_graph.run(explain_graph.feeds(batch))
     except GraphError as error:
         raise BundleError(card.name, file, f"does not open, or does not run: {error}") from error
     if not found.pooling or found.embedding.shape != (1, card.dimension):

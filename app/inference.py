@@ -10,8 +10,8 @@ from heedful.app import record
 from heedful.app.status import ready_service
 from heedful.runtime.answers import Result
 from heedful.runtime.card import Card
-from heedful.runtime.catalogue import Task
 from heedful.runtime.errors import BadInput, TooManyInputs
+from heedful.runtime.model_registry import Task
 from heedful.runtime.service import Service
 
 

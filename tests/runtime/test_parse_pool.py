@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 import spacy
 
-from heedful.runtime import workers
+from heedful.runtime import parse_pool
 from heedful.runtime.errors import InferenceFailed, StartupError, Unavailable
 from heedful.runtime.observer import NoObserver
-from heedful.runtime.workers import GROUP, ParsePool
+from heedful.runtime.parse_pool import GROUP, ParsePool
 from heedful.text.parse import Parse, ParseJob, Parser
 from tests.builders import BuiltParser
 
@@ -100,8 +100,8 @@ async def pool(shared: ParsePool) -> ParsePool:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replacement without the long waits."""
-    monkeypatch.setattr(workers, "FIRST_BACKOFF_SECONDS", 0.01)
-    monkeypatch.setattr(workers, "LAST_BACKOFF_SECONDS", 0.05)
+    monkeypatch.setattr(parse_pool, "FIRST_BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr(parse_pool, "LAST_BACKOFF_SECONDS", 0.05)
 
 
 async def test_it_parses_as_the_parser_does(built_parser: BuiltParser, parser: Parser) -> None:
@@ -258,7 +258,7 @@ async def test_crashes_without_end_are_a_clear_state_and_one_that_heals(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(workers, "FAILURES", 2)
+    monkeypatch.setattr(parse_pool, "FAILURES", 2)
     pipeline = tmp_path / "parser"
     shutil.copytree(built_parser.folder, pipeline)
     watcher = Watcher()
@@ -356,7 +356,7 @@ async def test_signals_to_the_group_are_left_to_the_parent(pool: ParsePool) -> N
 
 PROGRAM = """
 import asyncio, sys
-from heedful.runtime.workers import ParsePool
+from heedful.runtime.parse_pool import ParsePool
 
 async def main():
     pool = ParsePool(sys.argv[1], 1)

@@ -48,7 +48,7 @@ class _DiedError(Unavailable):
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class _ParseItem:
     job: ParseJob
     alone: bool  # whether it goes to a process by itself
 
@@ -71,7 +71,7 @@ class ParsePool:
         self._starts: list[asyncio.Task[ParseProcess]] = []
         self._threads: list[threading.Thread] = []
         self._changed = threading.Condition()  # guards all of the following
-        self._queue: FairQueue[_Work, Parse] = FairQueue()
+        self._queue: FairQueue[_ParseItem, Parse] = FairQueue()
         self._processes: dict[int, ParseProcess] = {}  # by place
         self._states: list[State] = ["starting"] * workers
         self._idle = 0
@@ -119,7 +119,7 @@ class ParsePool:
             raise
         for place, process in self._processes.items():
             # A daemon: a program that ends without stop() is not kept alive by it.
-            thread = threading.Thread(target=self._keep, args=(place, process), daemon=True)
+            thread = threading.Thread(target=self._run_place, args=(place, process), daemon=True)
             self._threads.append(thread)
             thread.start()
         assert self._parser is not None, "each process that started has set it"
@@ -145,11 +145,11 @@ class ParsePool:
         """
         for alone in (False, True):
             with suppress(_DiedError):
-                return await self._ask([_Work(job, alone) for job in jobs])
+                return await self._ask([_ParseItem(job, alone) for job in jobs])
         raise Unavailable(DIED)
 
-    async def _ask(self, work: Sequence[_Work]) -> list[Parse]:
-        call: Call[_Work, Parse] = Call(work, asyncio.get_running_loop())
+    async def _ask(self, items: Sequence[_ParseItem]) -> list[Parse]:
+        call: Call[_ParseItem, Parse] = Call(items, asyncio.get_running_loop())
         with self._changed:
             if self._stopping:
                 raise Unavailable(SHUTTING_DOWN)
@@ -157,7 +157,7 @@ class ParsePool:
                 raise Unavailable(NONE_UP)
             self._queue.put(call)
             self._observer.queue("parse", len(self._queue))
-            self._changed.notify(len(work))
+            self._changed.notify(len(items))
         try:
             return await call.done
         finally:
@@ -165,7 +165,9 @@ class ParsePool:
                 self._queue.discard(call)
             self._observer.queue("parse", self.waiting)
 
-    def _deliver(self, tickets: list[Ticket[_Work, Parse]], parses: list[Parse | None]) -> None:
+    def _deliver(
+        self, tickets: list[Ticket[_ParseItem, Parse]], parses: list[Parse | None]
+    ) -> None:
         for ticket, parse in zip(tickets, parses, strict=True):
             if parse is None:
                 ticket.call.fail(InferenceFailed("the parser failed on one of the texts"))
@@ -194,12 +196,12 @@ class ParsePool:
             raise
         return process
 
-    def _keep(self, place: int, process: ParseProcess | None) -> None:
+    def _run_place(self, place: int, process: ParseProcess | None) -> None:
         """Let the place's process work, and start another whenever it dies."""
         failures = 0
         while not self._stopping:
             if process:
-                failures = 0 if self._work(process) else failures
+                failures = 0 if self._serve(process) else failures
                 self._end(place)
                 process = None
             failures += 1
@@ -211,12 +213,12 @@ class ParsePool:
             except StartupError as error:
                 log.error("no parse process in place %d: %s", place, error)
 
-    def _work(self, process: ParseProcess) -> bool:
+    def _serve(self, process: ParseProcess) -> bool:
         """Serve until the process dies or the pool stops; whether it has answered anything."""
         answered = False
         while tickets := self._take(process):
             try:
-                parses = process.parse([ticket.work.job for ticket in tickets])
+                parses = process.parse([ticket.item.job for ticket in tickets])
             except ProcessDiedError as died:
                 if not self._stopping:
                     log.error("a parse process died with %d jobs in hand: %s", len(tickets), died)
@@ -229,10 +231,10 @@ class ParsePool:
                 log.error("a parse process died while it had nothing to do")
         return answered
 
-    def _take(self, process: ParseProcess) -> list[Ticket[_Work, Parse]]:
+    def _take(self, process: ParseProcess) -> list[Ticket[_ParseItem, Parse]]:
         """Wait for jobs and take this process's share of them; none where it is over."""
         with self._changed:
-            tickets: list[Ticket[_Work, Parse]] = []
+            tickets: list[Ticket[_ParseItem, Parse]] = []
             while not tickets:  # what waited may be cancelled: no more than that was there then
                 self._idle += 1
                 while not self._stopping and process.alive() and not len(self._queue):
@@ -241,7 +243,7 @@ class ParsePool:
                 self._idle -= 1
                 if self._stopping or not process.alive():
                     break
-                tickets = self._queue.take(min(GROUP, share), lambda work: work.cost)
+                tickets = self._queue.take(min(GROUP, share), lambda item: item.cost)
             return tickets
 
     def _end(self, place: int) -> None:
@@ -272,6 +274,6 @@ def _backoff(failures: int) -> float:
     return min(FIRST_BACKOFF_SECONDS * 2.0 ** (failures - 1), LAST_BACKOFF_SECONDS)
 
 
-def _fail(calls: Iterable[Call[_Work, Parse]], error: type[Unavailable], why: str) -> None:
+def _fail(calls: Iterable[Call[_ParseItem, Parse]], error: type[Unavailable], why: str) -> None:
     for call in calls:
         call.fail(error(why))

@@ -6,7 +6,7 @@ from typing import Literal
 
 from heedful.runtime.card import CARD, Card, ScoreCard
 from heedful.runtime.errors import BundleError, UnknownModel, WrongTask
-from heedful.runtime.model import Model
+from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.parse_process import Ready
 
 Task = Literal["embed", "classify", "nli", "relatedness", "explain"]
@@ -22,10 +22,10 @@ KINDS: Mapping[Task, tuple[str, ...]] = {
 """Kinds that do a task. Where no model is named, the default of the first such kind does."""
 
 
-class Catalogue:
+class ModelRegistry:
     """Models by name, in order of their names. It never changes: a reload makes another one."""
 
-    def __init__(self, models: Mapping[str, Model]) -> None:
+    def __init__(self, models: Mapping[str, LoadedModel]) -> None:
         self.models = models
         self.cards: Mapping[str, Card] = {name: model.card for name, model in models.items()}
         self._defaults = {task: self._default(kinds) for task, kinds in KINDS.items()}
@@ -40,7 +40,7 @@ class Catalogue:
         """The model that does each task where none is named; a task that none does is left out."""
         return {task: card.name for task, card in self._defaults.items() if card}
 
-    def choose(self, task: Task, name: str | None) -> Model:
+    def choose(self, task: Task, name: str | None) -> LoadedModel:
         """The model named, or the task's default. Raises UnknownModel or WrongTask."""
         kinds = KINDS[task]
         if name is None:

@@ -7,9 +7,9 @@ import numpy.typing as npt
 
 from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, HEAD, Bundle
 from heedful.runtime.errors import InferenceFailed
-from heedful.runtime.explainer import Explainer
+from heedful.runtime.explain_graph import ExplainGraph
 from heedful.runtime.graphs import encoder_feeds, head_inputs
-from heedful.runtime.scheduler import Encoder, Vectors
+from heedful.runtime.scheduler import EncoderSession, Vectors
 from heedful.runtime.session import Device, OrtSession, SessionThreads, takes_cuda
 from heedful.text.batch import Sentence, collate
 from heedful.text.parse import Parse
@@ -19,7 +19,7 @@ LADDER = (1, 8, 32, 128)
 """Sentence lengths that are run before the model counts as ready, alone and in a full batch."""
 
 
-class Model:
+class LoadedModel:
     """Its sessions run in the threads that are given."""
 
     def __init__(self, bundle: Bundle, device: Device, threads: int) -> None:
@@ -30,10 +30,10 @@ class Model:
         int8 = ENCODER_INT8 in files and not takes_cuda(device)
         self.precision: Literal["int8", "float32"] = "int8" if int8 else "float32"
         encoder, explain = (ENCODER_INT8, EXPLAIN_INT8) if int8 else (ENCODER, EXPLAIN)
-        self.explainer = Explainer(files, bundle.card, explain) if explain in files else None
-        shared = self.explainer.shared if self.explainer else {}
+        self.explain_graph = ExplainGraph(files, bundle.card, explain) if explain in files else None
+        shared = self.explain_graph.shared if self.explain_graph else {}
         session = OrtSession(files[encoder], device, threads, shared, {ENCODER: files[ENCODER]})
-        self.encoder = Encoder(bundle.card, session)
+        self.encoder = EncoderSession(bundle.card, session)
         self._head: OrtSession | None = None
         if bundle.card.kind != "embedding":
             self._head = OrtSession(files[HEAD], device, threads)

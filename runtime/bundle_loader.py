@@ -8,9 +8,9 @@ from pathlib import Path
 
 from heedful.runtime import bundle
 from heedful.runtime.card import CARD
-from heedful.runtime.catalogue import Catalogue, check_parser
 from heedful.runtime.errors import BundleError, InferenceFailed, ProviderError, StartupError
-from heedful.runtime.model import Model
+from heedful.runtime.loaded_model import LoadedModel
+from heedful.runtime.model_registry import ModelRegistry, check_parser
 from heedful.runtime.parse_process import Ready
 from heedful.runtime.session import Device, SessionThreads
 
@@ -29,7 +29,7 @@ class Reloaded:
     refused: tuple[str, ...] = ()
 
 
-class Loader:
+class BundleLoader:
     """Reads the bundles of one folder. Files are read and graphs optimised in threads."""
 
     def __init__(self, folder: Path, device: Device, threads: int, warm_in: SessionThreads) -> None:
@@ -38,7 +38,7 @@ class Loader:
         self._threads = threads
         self._warm_in = warm_in
 
-    async def load(self) -> Catalogue:
+    async def load(self) -> ModelRegistry:
         """Every bundle, its sessions open but not warm yet. Other folders are left alone.
 
         Raises StartupError where there is none, BundleError, ProviderError.
@@ -54,9 +54,9 @@ class Loader:
                 "make one with `heedful export`, or name another folder"
             )
         models = [await asyncio.to_thread(self._open, folder) for folder in folders]
-        return Catalogue({model.card.name: model for model in models})
+        return ModelRegistry({model.card.name: model for model in models})
 
-    async def reload(self, served: Catalogue, parser: Ready) -> tuple[Catalogue, Reloaded]:
+    async def reload(self, served: ModelRegistry, parser: Ready) -> tuple[ModelRegistry, Reloaded]:
         """What the folder holds now: what has changed is loaded and warmed beside what is served.
 
         A bundle that is refused leaves the model of its name as it is, and the others' way free.
@@ -64,7 +64,7 @@ class Loader:
         folders = await asyncio.to_thread(self._look, served.models)
         if not folders:
             return served, Reloaded(unchanged=tuple(served.models), refused=(NONE_LEFT,))
-        models: dict[str, Model] = {}
+        models: dict[str, LoadedModel] = {}
         refused = []
         for name in sorted(folders):
             old = served.models.get(name)
@@ -76,14 +76,14 @@ class Loader:
                 refused.append(f"bundle {name}: {error}")
             if old:
                 models.setdefault(name, old)
-        return Catalogue(models), Reloaded(
+        return ModelRegistry(models), Reloaded(
             loaded=tuple(n for n, model in models.items() if model is not served.models.get(n)),
             unchanged=tuple(n for n, model in models.items() if model is served.models.get(n)),
             removed=tuple(name for name in served.models if name not in models),
             refused=tuple(refused),
         )
 
-    async def _refresh(self, folder: Path, old: Model | None, parser: Ready) -> Model:
+    async def _refresh(self, folder: Path, old: LoadedModel | None, parser: Ready) -> LoadedModel:
         """The model in the folder now, warm; `old` itself where that is the same."""
         card, _ = await asyncio.to_thread(bundle.read_files, folder)
         if old and old.card == card:
@@ -110,5 +110,5 @@ class Loader:
             found |= look()
         return found
 
-    def _open(self, folder: Path) -> Model:
-        return Model(bundle.read(folder), self._device, self._threads)
+    def _open(self, folder: Path) -> LoadedModel:
+        return LoadedModel(bundle.read(folder), self._device, self._threads)

@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from heedful.runtime.answers import expected_score, normalise, softmax
 from heedful.runtime.errors import BadInput
-from heedful.runtime.explainer import Explainer, Explanation, Floats
+from heedful.runtime.explain_graph import ExplainGraph, Explanation, Floats
 from heedful.runtime.graphs import head_inputs
-from heedful.runtime.model import Model
+from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.session import SessionThreads
 from heedful.text.batch import Sentence, collate
 from heedful.text.parse import Parse
@@ -25,7 +25,7 @@ Scores = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ExplainOptions:
     """`priors` to switch off (False) or named as on, `k` tokens to delete for faithfulness."""
 
     priors: Mapping[str, bool] = field(default_factory=dict)
@@ -69,21 +69,21 @@ class Explained:
     waited: float  # seconds
 
 
-def explainer_of(model: Model) -> Explainer:
+def explain_graph_of(model: LoadedModel) -> ExplainGraph:
     """Raises BadInput where the bundle has none."""
-    if model.explainer is None:
+    if model.explain_graph is None:
         raise BadInput(
             f"{model.card.name} cannot be explained: its bundle has no explain.onnx; "
             "export it anew, or name another model",
             param="model",
             code="no_explanation",
         )
-    return model.explainer
+    return model.explain_graph
 
 
-def check_priors(model: Model, asked: Asked) -> None:
+def check_priors(model: LoadedModel, asked: ExplainOptions) -> None:
     """Raise BadInput for a prior that the model does not have, or a model that says nothing."""
-    known = [*explainer_of(model).priors, *(["alpha"] if model.card.alpha is not None else [])]
+    known = [*explain_graph_of(model).priors, *(["alpha"] if model.card.alpha is not None else [])]
     named = [*asked.priors, *(["alpha"] if asked.alpha is not None else [])]
     for name in named:
         if name not in known:
@@ -95,9 +95,9 @@ def check_priors(model: Model, asked: Asked) -> None:
             )
 
 
-def check_length(model: Model, parse: Parse, param: str) -> None:
+def check_length(model: LoadedModel, parse: Parse, param: str) -> None:
     """Raise BadInput for a sentence whose maps would be too large."""
-    most = explainer_of(model).most_tokens
+    most = explain_graph_of(model).max_tokens
     if len(parse) > most:
         raise BadInput(
             f"{param} has {len(parse)} tokens: {model.card.name} is explained up to {most}; "
@@ -108,10 +108,10 @@ def check_length(model: Model, parse: Parse, param: str) -> None:
 
 
 async def explain(
-    model: Model, thread: SessionThreads, parses: Sequence[Parse], asked: Asked
+    model: LoadedModel, thread: SessionThreads, parses: Sequence[Parse], asked: ExplainOptions
 ) -> Explained:
     """Explain a sentence, or the two of a pair. Raises InferenceFailed."""
-    asking = _Asking(model, thread, asked)
+    asking = _ExplainRun(model, thread, asked)
     started = time.perf_counter()
     sentences = [model.sentence(parse) for parse in parses]
     found = [await asking.see([sentence]) for sentence in sentences]
@@ -138,12 +138,12 @@ async def explain(
     )
 
 
-class _Asking:
+class _ExplainRun:
     """The model under the priors of one request."""
 
-    def __init__(self, model: Model, thread: SessionThreads, asked: Asked) -> None:
-        self.explainer = explainer_of(model)
-        self.priors = {name: asked.priors.get(name, True) for name in self.explainer.priors}
+    def __init__(self, model: LoadedModel, thread: SessionThreads, asked: ExplainOptions) -> None:
+        self.explain_graph = explain_graph_of(model)
+        self.priors = {name: asked.priors.get(name, True) for name in self.explain_graph.priors}
         self.alpha = model.card.alpha if asked.alpha is None else asked.alpha
         self.k = asked.k
         self.seconds = 0.0
@@ -152,8 +152,8 @@ class _Asking:
     async def see(self, sentences: Sequence[Sentence], off: str | None = None) -> Explanation:
         """Sentences of one length, without the prior `off`."""
         switches = {name: on and name != off for name, on in self.priors.items()}
-        feeds = self.explainer.feeds(collate(sentences), switches, self.alpha)
-        found, seconds = await self._thread.run(self.explainer, feeds)
+        feeds = self.explain_graph.feeds(collate(sentences), switches, self.alpha)
+        found, seconds = await self._thread.run(self.explain_graph, feeds)
         self.seconds += seconds
         return found
 
@@ -171,7 +171,7 @@ class _Asking:
 
 
 async def _ablate(
-    asking: _Asking, sentences: Sequence[Sentence], found: Sequence[Explanation], prior: str
+    asking: _ExplainRun, sentences: Sequence[Sentence], found: Sequence[Explanation], prior: str
 ) -> Ablation:
     vectors = [(await asking.see([sentence], off=prior)).embedding for sentence in sentences]
     cosines = [
@@ -183,7 +183,7 @@ async def _ablate(
 
 
 async def _delete(
-    asking: _Asking,
+    asking: _ExplainRun,
     parses: Sequence[Parse],
     found: Sequence[Explanation],
     scores: Scores | None,
