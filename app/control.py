@@ -1,4 +1,4 @@
-"""The route that changes what is served."""
+"""The route that reloads the bundles."""
 
 from dataclasses import asdict
 
@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from heedful.app import answers, errors, schemas
 from heedful.app.settings import environment_name
+from heedful.app.state import state_of
 
 router = APIRouter(tags=["control"])
 
@@ -15,17 +16,20 @@ router = APIRouter(tags=["control"])
     "/models/reload", responses=answers.documented(schemas.Reloaded, 401, 403, 409, 500, 503)
 )
 async def reload(request: Request) -> Response:
-    """Serve what the folder of bundles holds now. Needs an API key; SIGHUP does the same.
+    """Reload the bundles from their folder. Needs an API key; SIGHUP does the same.
 
-    409 where a bundle was refused: the model of its name stays as it was, all others are changed.
+    409 when a bundle was refused: its model stays as it was, all others are updated.
     """
-    if request.app.state.settings.api_key is None:
+    state = state_of(request.app)
+    if state.settings.api_key is None:
         raise errors.Forbidden(
             f"this needs an API key: set {environment_name('api_key')} and send it, or send the "
             "process SIGHUP instead",
             code="api_key_not_set",
         )
-    done = await request.app.state.reload()
-    if done.refused:
-        raise errors.BundleRefused("; ".join(done.refused))
-    return answers.json({name: found for name, found in asdict(done).items() if name != "refused"})
+    result = await state.reload()
+    if result.refused:
+        raise errors.BundleRefused("; ".join(result.refused))
+    return answers.json(
+        {name: found for name, found in asdict(result).items() if name != "refused"}
+    )

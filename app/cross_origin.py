@@ -1,4 +1,4 @@
-"""Cross-origin requests of browsers: Starlette's middleware, refusing in the envelope."""
+"""Cross-origin requests: Starlette's middleware, with refusals in our envelope."""
 
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
@@ -9,7 +9,7 @@ from heedful.app.errors import OriginRefused, envelope
 
 class CrossOrigin(CORSMiddleware):
     def preflight_response(self, request_headers: Headers) -> Response:
-        """Starlette's, but for the body of a refusal."""
+        """Starlette's response, but a refusal has our error envelope."""
         response = super().preflight_response(request_headers)
         if response.status_code == 200:
             return response

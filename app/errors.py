@@ -1,4 +1,4 @@
-"""Errors -> answers: the one place where statuses are decided, and the one envelope they come in.
+"""Errors -> answers: the only place that maps errors to statuses and to the one envelope.
 
 {"error": {"message": str, "type": str, "param": str or null, "code": str}}
 """
@@ -26,7 +26,7 @@ from heedful.runtime.errors import (
 
 
 class MalformedBody(RequestError):
-    """The body is not JSON, or is not said to be."""
+    """The body is not JSON, or not declared as JSON."""
 
     code = "invalid_json"
 
@@ -44,7 +44,7 @@ class Forbidden(RequestError):
 
 
 class BundleRefused(RequestError):
-    """A reload left a model as it was."""
+    """A reload refused a bundle."""
 
     code = "bundle_refused"
 
@@ -58,7 +58,7 @@ class WrongMethod(RequestError):
 
 
 class MalformedHTTP(RequestError):
-    """What came is no HTTP request."""
+    """The bytes received are not an HTTP request."""
 
     code = "invalid_http"
 
@@ -68,7 +68,7 @@ class OriginRefused(RequestError):
 
 
 class Internal(RequestError):
-    """A fault of ours. The log has the cause, the answer does not."""
+    """An internal error. The log has the cause, the answer does not."""
 
     code = "internal_error"
 
@@ -102,11 +102,11 @@ TYPE: Mapping[int, str] = {
     503: "server_error",
     504: "timeout_error",
 }
-"""OpenAI's words for the kinds of error; every other status is an "invalid_request_error"."""
+"""OpenAI's error types; every other status is an "invalid_request_error"."""
 
 HEADERS: Mapping[type[RequestError], Mapping[str, str]] = {
     Unauthorized: {"WWW-Authenticate": "Bearer"},
-    BodyTooLarge: {"Connection": "close"},  # the rest of the body is not read
+    BodyTooLarge: {"Connection": "close"},  # the rest of the body stays unread
 }
 
 
@@ -115,12 +115,12 @@ def status_of(error: RequestError) -> int:
 
 
 def respond(
-    kept: record.Record, error: RequestError, headers: Mapping[str, str] | None = None
+    entry: record.Record, error: RequestError, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """The envelope of `error`, with its status and headers. Its code goes into the record."""
-    kept.refusal = error.code
+    """The envelope of `error` with its status and headers. Notes its code in the record."""
+    entry.refusal = error.code
     if isinstance(error, UnknownModel):
-        kept.model = "other"
+        entry.model = "other"
     more = {**HEADERS.get(type(error), {}), **(headers or {})}
     if isinstance(error, Overloaded):
         more["Retry-After"] = str(error.retry_after)
@@ -138,8 +138,8 @@ def envelope(error: RequestError) -> bytes:
     return orjson.dumps({"error": fields})
 
 
-def spoken(error: RequestError) -> bytes:
-    """A whole HTTP answer, the last of its connection, for where there is no application to give one."""
+def raw_response(error: RequestError) -> bytes:
+    """A complete HTTP response that closes its connection, for use without an application."""
     status, body = HTTPStatus(status_of(error)), envelope(error)
     head = (
         f"HTTP/1.1 {status.value} {status.phrase}\r\n"
@@ -150,7 +150,7 @@ def spoken(error: RequestError) -> bytes:
 
 
 def install(app: FastAPI) -> None:
-    """Answer every error that a route or the framework raises with the envelope."""
+    """Answer every error from a route or the framework with the envelope."""
 
     async def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestError)
@@ -170,14 +170,14 @@ def install(app: FastAPI) -> None:
 
 
 def bad_input(errors: Sequence[Any]) -> BadInput:
-    """pydantic's first complaint, in the envelope's words: "inputs[3]: must be a string"."""
+    """pydantic's first error as ours: "inputs[3]: must be a string"."""
     first = errors[0]
     param = _field(first["loc"])
     kind = first["type"]
     if kind == "missing":
         message, code = "is required", "missing_field"
     elif kind == "extra_forbidden":
-        message, code = "is no field of this route; GET /docs lists them", "unknown_field"
+        message, code = "is not a field of this route; GET /docs lists them", "unknown_field"
     else:
         message = first["msg"].replace("Input should be", "must be").removeprefix("Value error, ")
         code = "invalid_type" if kind.endswith("_type") else "invalid_value"
@@ -207,11 +207,11 @@ def _from_framework(request: Request, error: HTTPException) -> RequestError:
 
 
 def _allowed(path: str, error: HTTPException) -> str:
-    """Methods of the path: the framework names those of its first route, and / has the page too."""
+    """The path's methods. The framework lists those of the first route only, and / has two."""
     methods = set((error.headers or {}).get("Allow", "").split(", ")) - {""}
     return ", ".join(sorted(methods | ({"GET", "HEAD", "POST"} if path == "/" else set())))
 
 
 def _encodable(text: str) -> str:
-    """Without lone surrogates, which UTF-8 cannot hold: messages may quote a client's own word."""
+    """Escape lone surrogates, which UTF-8 cannot encode: messages may quote client text."""
     return text.encode("utf-8", "backslashreplace").decode()

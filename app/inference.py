@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import Request
 
 from heedful.app import record
+from heedful.app.state import state_of
 from heedful.app.status import ready_service
 from heedful.runtime.answers import Result
 from heedful.runtime.card import Card
@@ -20,7 +21,7 @@ def model(request: Request, task: Task, name: str | None) -> tuple[Service, Card
 
     Raises Unavailable while no model is loaded, UnknownModel, WrongTask.
     """
-    service: Service = request.app.state.service
+    service = state_of(request.app).service
     if not service.cards:
         ready_service(request)
     card = service.card(task, name)

@@ -1,4 +1,4 @@
-"""Log lines on stderr, as text or as JSON: ours and uvicorn's alike. They hold no user's text."""
+"""Log lines on stderr as text or JSON, for our loggers and uvicorn's. They hold no user text."""
 
 import functools
 import logging
@@ -11,16 +11,16 @@ import orjson
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 
 
-def configure(shape: Literal["text", "json"]) -> None:
-    """Send every log line of this process to stderr in the one shape."""
-    # What no line shows is not looked up: the caller, the thread, the process.
-    logging._srcfile = None  # as logging's documentation has it
+def configure(format: Literal["text", "json"]) -> None:
+    """Send every log line of this process to stderr in one format."""
+    # No line shows the caller, thread or process: do not look them up.
+    logging._srcfile = None  # the way logging's documentation recommends
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging.config.dictConfig(
         {
             "version": 1,
             "disable_existing_loggers": False,
-            "formatters": {"line": {"()": JSONLine if shape == "json" else TextLine}},
+            "formatters": {"line": {"()": JSONLine if format == "json" else TextLine}},
             "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
             "root": {"level": "INFO", "handlers": ["stderr"]},
         }
@@ -37,7 +37,7 @@ class TextLine(logging.Formatter):
 
 
 class JSONLine(logging.Formatter):
-    """One object a line: time, level, logger, message, and what the caller gave as `extra`."""
+    """One object per line: time, level, logger, message, and the caller's `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = {

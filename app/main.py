@@ -1,9 +1,8 @@
-"""create_app: settings -> the ASGI application, with the service's life inside its lifespan."""
+"""create_app: settings -> the ASGI application, which starts and stops the service in its lifespan."""
 
 import asyncio
 import contextlib
 import importlib.metadata
-import logging
 import time
 from collections.abc import AsyncIterator
 
@@ -21,17 +20,16 @@ from heedful.app import (
     routes,
     status,
 )
-from heedful.app.crew import Crew
 from heedful.app.cross_origin import CrossOrigin
 from heedful.app.metrics import Metrics
-from heedful.app.middleware import ApiKey, BodyLimit, Head, Recorded
+from heedful.app.middleware import ApiKey, BodyLimit, HeadAsGet, Recorded
 from heedful.app.requests import FastPath
 from heedful.app.settings import Settings
+from heedful.app.state import AppState, Peers, attach
 from heedful.app.tracing import Tracing
+from heedful.app.worker_group import WorkerGroup
 from heedful.runtime.cores import usable_cores
-from heedful.runtime.service import Options, Reloaded, Service
-
-log = logging.getLogger("heedful.server")
+from heedful.runtime.service import Options, Service
 
 ROUTERS = (
     routes.router,
@@ -45,65 +43,23 @@ ROUTERS = (
 )
 
 
-def create_app(settings: Settings, crew: Crew | None = None) -> FastAPI:
-    """The application, alone or in one process of a crew. It answers while the models load, with
-    503 for all that needs them.
-
-    `app.state.starting` is the task that loads them, and holds the StartupError where they do not
-    load. `app.state.reload()` reads the bundles anew, counts that and logs it; `reload_here` and
-    `tell` are the parts of it. `app.state.company()` says what is wrong with the rest of the crew.
-    `app.state.stop()` refuses new work and answers what is in hand; the lifespan ends with it.
-    """
-    metrics = Metrics(crew.metrics if crew else None)
-    share = max(1, usable_cores() // (crew.size if crew else 1))
+def create_app(
+    settings: Settings, group: WorkerGroup | None = None, peers: Peers | None = None
+) -> FastAPI:
+    """The application, alone or in one process of a group. Answers 503 while the models load."""
+    metrics = Metrics(group.metrics if group else None)
     tracing = Tracing.from_environment()
-    service = Service(
-        Options(
-            models=settings.models,
-            parser=settings.parser,
-            device=settings.device,
-            threads=settings.threads or share,
-            parse_workers=settings.parse_workers or share,
-            max_queue=settings.max_queue,
-            max_batch_inputs=settings.max_batch_inputs,
-            cache_items=settings.cache_items,
-        ),
-        metrics,
-    )
-
-    async def start() -> None:
-        await service.start()
-        metrics.models(service.cards.values(), service.provider)
-        log.info("ready: %s on %s", ", ".join(service.cards), service.provider)
-
-    async def reload() -> Reloaded:
-        done = await service.reload()
-        metrics.models(service.cards.values(), service.provider)
-        return done
-
-    def tell(done: Reloaded) -> None:
-        metrics.reload(refused=bool(done.refused))
-        for reason in done.refused:
-            log.error("refused, what was served stays: %s", reason)
-        log.info("reloaded: %s new, %s removed", _list(done.loaded), _list(done.removed))
-
-    async def reload_and_tell() -> Reloaded:
-        done = await reload()
-        tell(done)
-        return done
-
-    async def stop() -> None:
-        app.state.starting.cancel()
-        await asyncio.wait({app.state.starting})
-        await service.stop(0 if service.fault() else settings.grace)
+    service = Service(_options(settings, group), metrics)
+    created = group.started if group else int(time.time())
+    state = AppState(settings, service, metrics, created, peers)
 
     @contextlib.asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        app.state.starting = asyncio.create_task(start())
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        state.start()
         try:
             yield
         finally:
-            await stop()
+            await state.stop()
             if tracing:
                 await asyncio.to_thread(tracing.close)
 
@@ -115,23 +71,45 @@ def create_app(settings: Settings, crew: Crew | None = None) -> FastAPI:
         redoc_url=None,
         swagger_ui_oauth2_redirect_url=None,
         redirect_slashes=False,
-        # app.tracing and app.metrics do that: twice would count twice.
+        # app.tracing and app.metrics do this; FastAPI would count everything twice.
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
-    app.state.settings, app.state.service, app.state.metrics = settings, service, metrics
-    app.state.created = crew.started if crew else int(time.time())
-    app.state.reload, app.state.reload_here, app.state.tell = reload_and_tell, reload, tell
-    app.state.stop = stop
-    app.state.company = lambda: None
-    known = {"/docs", "/openapi.json", *playground.PATHS}
+    attach(app, state)
     for router in ROUTERS:
         app.include_router(router)
-        known |= {route.path for route in router.routes if isinstance(route, APIRoute)}
     app.router.routes.extend(playground.FILES)
     errors.install(app)
-    # The last one added is the outermost.
+    _add_middleware(app, settings)
+    app.add_middleware(Recorded, metrics=metrics, routes=_paths(), tracing=tracing)
+    return app
+
+
+def _options(settings: Settings, group: WorkerGroup | None) -> Options:
+    """The service's part of the settings; the processes of a group share the cores."""
+    share = max(1, usable_cores() // (group.size if group else 1))
+    return Options(
+        models=settings.models,
+        parser=settings.parser,
+        device=settings.device,
+        threads=settings.threads or share,
+        parse_workers=settings.parse_workers or share,
+        max_queue=settings.max_queue,
+        max_batch_inputs=settings.max_batch_inputs,
+        cache_items=settings.cache_items,
+    )
+
+
+def _paths() -> set[str]:
+    """Every path that metrics and logs may name."""
+    routes = (route for router in ROUTERS for route in router.routes)
+    served = {route.path for route in routes if isinstance(route, APIRoute)}
+    return served | playground.PATHS | {"/docs", "/openapi.json"}
+
+
+def _add_middleware(app: FastAPI, settings: Settings) -> None:
+    """All but the outermost. The last one added is the outermost."""
     app.add_middleware(FastPath, routers=ROUTERS, limit=settings.request_timeout)
-    app.add_middleware(Head)
+    app.add_middleware(HeadAsGet)
     app.add_middleware(BodyLimit, limit=settings.max_body_bytes)
     if settings.api_key is not None:
         app.add_middleware(ApiKey, key=settings.api_key.get_secret_value(), pages=playground.PATHS)
@@ -143,9 +121,3 @@ def create_app(settings: Settings, crew: Crew | None = None) -> FastAPI:
             allow_headers=["*"],
             expose_headers=["Retry-After", "Server-Timing", "X-Request-Id", "X-Truncated"],
         )
-    app.add_middleware(Recorded, metrics=metrics, routes=known, tracing=tracing)
-    return app
-
-
-def _list(names: tuple[str, ...]) -> str:
-    return ", ".join(names) or "none"

@@ -1,4 +1,4 @@
-"""Metrics: what Prometheus reads. No label holds a value that a client can choose freely."""
+"""Prometheus metrics. No label holds a value that a client can choose freely."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -29,14 +29,14 @@ M = TypeVar("M", bound=MetricWrapperBase)
 DURATIONS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)  # seconds
 INPUTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 TOKENS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
-OF_A_MODEL = ("model", "encoder", "task", "version", "provider")
-OF_EACH = ("process_start_time_seconds", "process_max_fds")
-"""Metrics of a process that mean nothing summed."""
-SHARES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+MODEL_LABELS = ("model", "encoder", "task", "version", "provider")
+NOT_SUMMED = ("process_start_time_seconds", "process_max_fds")
+"""Process metrics whose sum is meaningless."""
+RATIOS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 class Series(dict[str | tuple[str, ...], M], Generic[M]):
-    """A metric's series by their labels. prometheus_client's own look-up takes 1 µs, this one 0.1."""
+    """A metric's series by label values. prometheus_client's own look-up takes 1 µs, this one 0.1."""
 
     def __init__(self, metric: M) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class Series(dict[str | tuple[str, ...], M], Generic[M]):
 
 
 class Models(Collector):
-    """heedful_model_info: no metric of the library's, which would remember the models that are gone."""
+    """heedful_model_info. The library's Info metric would keep models that were removed."""
 
     def __init__(self) -> None:
         self.served: list[tuple[str, ...]] = []
@@ -59,7 +59,7 @@ class Models(Collector):
         info = GaugeMetricFamily(
             "heedful_model_info",
             "Always 1.",
-            labels=OF_A_MODEL,
+            labels=MODEL_LABELS,
         )
         for labels in self.served:
             info.add_metric(labels, 1)
@@ -67,7 +67,7 @@ class Models(Collector):
 
 
 class Processes(Collector):
-    """The library's metrics of a process, summed over those that count in `folder`."""
+    """prometheus_client's process metrics, summed over the processes that count in `folder`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -78,7 +78,7 @@ class Processes(Collector):
             pid = int(file.stem.rpartition("_")[2])
             for family in ProcessCollector(pid=partial(int, pid), registry=None).collect():
                 into = summed.setdefault(family.name, family)
-                if into is not family and family.name not in OF_EACH:
+                if into is not family and family.name not in NOT_SUMMED:
                     into.samples = [
                         mine._replace(value=mine.value + other.value)
                         for mine, other in zip(into.samples, family.samples, strict=True)
@@ -87,11 +87,11 @@ class Processes(Collector):
 
 
 class Metrics:
-    """The service's metrics in a registry of their own. Is the runtime's Observer."""
+    """The service's metrics in their own registry. Implements the runtime's Observer."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """`folder` is where the processes of a crew count together; the page is that of all of them."""
-        disable_created_metrics()  # they double the page, and say nothing that a rate needs
+        """In a worker group all processes count in `folder`, and the page shows their sum."""
+        disable_created_metrics()  # they double the page, and rates do not need them
         registry = CollectorRegistry()
         self._page = registry
         if folder is None:
@@ -140,47 +140,49 @@ class Metrics:
         self._batch_inputs = histogram("batch_inputs", "Sentences in a batch.", INPUTS, "model")
         self._batch_tokens = histogram("batch_tokens", "Tokens in a batch.", TOKENS, "model")
         self._padding = histogram(
-            "padding_ratio", "Share of a batch that is padding.", SHARES, "model"
+            "padding_ratio", "Share of a batch that is padding.", RATIOS, "model"
         )
-        self._hits = counter("cache_hits_total", "Values that were at hand, or in hand.", "cache")
-        self._misses = counter("cache_misses_total", "Values that had to be made.", "cache")
+        self._hits = counter(
+            "cache_hits_total", "Values that were cached or already in flight.", "cache"
+        )
+        self._misses = counter("cache_misses_total", "Values that had to be computed.", "cache")
         self._queue = gauge("queue_inputs", "Inputs waiting.", "stage")
         self._workers = gauge("workers", "Worker processes.", "kind", "state")
-        self._reloads = counter("reloads_total", "Times the bundles were read anew.", "result")
-        for result in ("ok", "refused"):  # from 0 on: an increase is seen from the first
+        self._reloads = counter("reloads_total", "Reloads of the bundles.", "result")
+        for result in ("ok", "refused"):  # starts at 0, so that the first increase is visible
             self._reloads[result].inc(0)
 
     def batch(self, model: str, inputs: int, tokens: int, padding: float) -> None:
-        """A batch was run; `padding` is the share of its cells without a token."""
+        """A batch was run; `padding` is the share of its positions without a token."""
         self._batch_inputs[model].observe(inputs)
         self._batch_tokens[model].observe(tokens)
         self._padding[model].observe(padding)
 
     def queue(self, stage: str, inputs: int) -> None:
-        """So many inputs wait before `stage` now."""
+        """Inputs waiting for `stage` now."""
         self._queue[stage].set(inputs)
 
     def cache(self, name: str, hits: int, misses: int) -> None:
-        """A request's keys in a cache: what was found there, and what was made."""
+        """One request's cache hits and misses."""
         self._hits[name].inc(hits)
         self._misses[name].inc(misses)
 
     def worker(self, kind: str, state: str, n: int) -> None:
-        """So many workers of `kind` are in `state` now."""
+        """Workers of `kind` in `state` now."""
         self._workers[kind, state].set(n)
 
     def models(self, cards: Iterable[Card], provider: str) -> None:
-        """The models that are served from now on."""
+        """Replace the list of served models."""
         self._models.served = [
             (card.name, card.encoder.name, card.task, card.version, provider) for card in cards
         ]
 
     def reload(self, *, refused: bool) -> None:
-        """The folder of bundles was read anew, and a bundle of it refused or not."""
+        """The bundles were reloaded; `refused` when one of them was refused."""
         self._reloads["refused" if refused else "ok"].inc()
 
     def request(self, record: Record, status: int, ended: float) -> None:
-        """A request has ended, at `ended` on the record's clock. Called once for each."""
+        """A request ended, at `ended` on the record's clock. Called once per request."""
         route, model = record.route, record.model
         self._requests[route, model, str(status)].inc()
         self._duration[route, model].observe(ended - record.started)
@@ -202,6 +204,6 @@ class Metrics:
         return self._page.collect()
 
     def page(self, accept: str) -> tuple[bytes, str]:
-        """The page in the format that the `accept` header asks for, and its content type."""
+        """The page in the format that the Accept header asks for, and its content type."""
         encode, content_type = choose_encoder(accept)
         return encode(self._page), content_type

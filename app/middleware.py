@@ -1,4 +1,4 @@
-"""What wraps every request: its record, the API key, the limit on its body. Pure ASGI."""
+"""Middleware for every request: its record, the API key, the body limit. Pure ASGI."""
 
 import hmac
 import logging
@@ -15,17 +15,19 @@ from heedful.app.tracing import Tracing
 
 log = logging.getLogger("heedful.access")
 
-OPEN = frozenset({"/health", "/ready", "/metrics"})
+PUBLIC = frozenset({"/health", "/ready", "/metrics"})
 """Routes that need no API key: probes and scrapers have none."""
-GONE = 499
-"""Status in log and metrics of a request whose client went away before its answer (nginx's)."""
-_SANE_ID = re.compile(r"[!-~]{1,128}")  # printable ASCII: safe in a header and in a log line
+CLIENT_CLOSED = 499
+"""nginx's status for a client that disconnected before the answer; in log and metrics only."""
+_VALID_ID = re.compile(r"[!-~]{1,128}")  # printable ASCII: safe in a header and in a log line
 
 
 class Recorded:
-    """Outermost. Gives each request an id, and its answer the headers that all answers carry;
-    answers what nothing else caught with 500; counts, logs and, where that is asked for, traces
-    each request once, at its end."""
+    """The outermost middleware: records each request and reports it once, when it ends.
+
+    Adds the request id and timing headers, answers uncaught exceptions with 500, and then counts,
+    logs and, if configured, traces the request.
+    """
 
     def __init__(
         self,
@@ -45,48 +47,49 @@ class Recorded:
             await self._app(scope, receive, send)
             return
         route = scope["path"] if scope["path"] in self._routes else "other"
-        kept = record.Record(_request_id(scope), route)
-        record.attach(scope, kept)
-        status = GONE
+        entry = record.Record(_request_id(scope), route)
+        record.attach(scope, entry)
+        status = CLIENT_CLOSED
 
         async def send_on(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], *_headers(kept)]
+                message["headers"] = [*message["headers"], *_headers(entry)]
             await send(message)
 
         try:
             await self._app(scope, receive, send_on)
         except Exception:
-            log.exception("request failed", extra={"request_id": kept.id, "route": route})
-            if status != GONE:  # the answer has begun: all that is left is to break it off
+            log.exception("request failed", extra={"request_id": entry.id, "route": route})
+            if status != CLIENT_CLOSED:  # the answer has begun, and can only be cut off
                 raise
-            internal = errors.Internal("the service failed; its log has the cause under this id")
-            await errors.respond(kept, internal)(scope, receive, send_on)
+            internal = errors.Internal(
+                "the service failed; its log has the cause under this request id"
+            )
+            await errors.respond(entry, internal)(scope, receive, send_on)
         finally:
             ended = time.perf_counter()
-            self._metrics.request(kept, status, ended)
-            if self._tracing and route not in OPEN:
-                self._tracing.request(kept, Headers(scope=scope), scope["method"], status)
+            self._metrics.request(entry, status, ended)
+            if self._tracing and route not in PUBLIC:
+                self._tracing.request(entry, Headers(scope=scope), scope["method"], status)
             log.info(
                 "request",
                 extra={
                     "method": scope["method"],
                     "route": route,
                     "status": status,
-                    "request_id": kept.id,
-                    "model": kept.model,
-                    "inputs": kept.result and kept.result.inputs,
-                    "duration_ms": round(1000 * (ended - kept.started), 3),
-                    "refusal": kept.refusal,
+                    "request_id": entry.id,
+                    "model": entry.model,
+                    "inputs": entry.result and entry.result.inputs,
+                    "duration_ms": round(1000 * (ended - entry.started), 3),
+                    "refusal": entry.refusal,
                 },
             )
 
 
 class ApiKey:
-    """Refuses a request without `Authorization: Bearer KEY`, but for the routes in OPEN and for
-    reading `pages`, which ask for the key themselves."""
+    """Refuses requests without `Authorization: Bearer KEY`, except PUBLIC routes and reading `pages`."""
 
     def __init__(self, app: ASGIApp, *, key: str, pages: Collection[str] = ()) -> None:
         self._app = app
@@ -94,23 +97,23 @@ class ApiKey:
         self._pages = frozenset(pages)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or self._open(scope) or self._admits(scope):
+        if scope["type"] != "http" or self._is_public(scope) or self._has_key(scope):
             await self._app(scope, receive, send)
             return
         refusal = errors.Unauthorized("send the API key as 'Authorization: Bearer KEY'")
         await errors.respond(record.of(scope), refusal)(scope, receive, send)
 
-    def _open(self, scope: Scope) -> bool:
+    def _is_public(self, scope: Scope) -> bool:
         reading = scope["method"] in ("GET", "HEAD")
-        return scope["path"] in OPEN or (reading and scope["path"] in self._pages)
+        return scope["path"] in PUBLIC or (reading and scope["path"] in self._pages)
 
-    def _admits(self, scope: Scope) -> bool:
+    def _has_key(self, scope: Scope) -> bool:
         scheme, _, key = record.header(scope, b"authorization").partition(" ")
         return hmac.compare_digest(key.strip().encode(), self._key) and scheme.lower() == "bearer"
 
 
 class BodyLimit:
-    """Refuses a body of more than `limit` bytes, and reads no more than that of it."""
+    """Refuses bodies of more than `limit` bytes without reading the rest."""
 
     def __init__(self, app: ASGIApp, *, limit: int) -> None:
         self._app = app
@@ -142,8 +145,8 @@ class BodyLimit:
         )
 
 
-class Head:
-    """Answers HEAD as GET (RFC 9110, 9.3.2); the server leaves the body out."""
+class HeadAsGet:
+    """Answers HEAD as GET (RFC 9110, 9.3.2); the server omits the body."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -156,25 +159,25 @@ class Head:
 
 def _request_id(scope: Scope) -> str:
     sent = record.header(scope, b"x-request-id")
-    return sent if sent and _SANE_ID.fullmatch(sent) else record.new_id()
+    return sent if sent and _VALID_ID.fullmatch(sent) else record.new_id()
 
 
-def _headers(kept: record.Record) -> list[tuple[bytes, bytes]]:
+def _headers(entry: record.Record) -> list[tuple[bytes, bytes]]:
     headers = [
-        (b"x-request-id", kept.id.encode()),
-        (b"server-timing", _server_timing(kept).encode()),
+        (b"x-request-id", entry.id.encode()),
+        (b"server-timing", _server_timing(entry).encode()),
     ]
-    if kept.result is not None and kept.result.truncated:
-        headers.append((b"x-truncated", str(kept.result.truncated).encode()))
+    if entry.result is not None and entry.result.truncated:
+        headers.append((b"x-truncated", str(entry.result.truncated).encode()))
     return headers
 
 
-def _server_timing(kept: record.Record) -> str:
+def _server_timing(entry: record.Record) -> str:
     """W3C Server-Timing, in milliseconds."""
-    total = time.perf_counter() - kept.started
+    total = time.perf_counter() - entry.started
     stages = {"total": total}
-    if kept.result is not None:
-        timing = kept.result.timing
+    if entry.result is not None:
+        timing = entry.result.timing
         stages = {
             "parse": timing.parse,
             "queue": timing.queue,

@@ -1,4 +1,4 @@
-"""A client's connection: uvicorn's HTTP, with the envelope for what is none, and answers sent whole."""
+"""A client connection: uvicorn's HTTP protocol with our error envelope, and answers sent in one piece."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,16 +12,16 @@ _HEAD = b"HTTP/1.1 "
 
 
 class Protocol(HttpToolsProtocol):
-    """What is no HTTP no application ever sees: it is answered here."""
+    """Answers malformed HTTP before it reaches the application."""
 
     closed: Callable[[], None] | None = None
     """Called when the connection is over."""
-    sending: Callable[[bool], None] | None = None
-    """Called when the system has not taken the whole of an answer, and when it has."""
+    answer_pending: Callable[[bool], None] | None = None
+    """Called when part of an answer is still unsent, and again when all is sent."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         transport.set_write_buffer_limits(high=0)
-        super().connection_made(cast(asyncio.Transport, Joining(transport)))
+        super().connection_made(cast(asyncio.Transport, HeadBuffer(transport)))
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -30,24 +30,24 @@ class Protocol(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        if self.sending:
-            self.sending(True)
+        if self.answer_pending:
+            self.answer_pending(True)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        if self.sending:
-            self.sending(False)
+        if self.answer_pending:
+            self.answer_pending(False)
 
     def send_400_response(self, msg: str) -> None:
-        self.transport.write(errors.spoken(errors.MalformedHTTP(msg)))
+        self.transport.write(errors.raw_response(errors.MalformedHTTP(msg)))
         self.transport.close()
 
 
-class Joining:
-    """A transport that sends the head of an answer together with its body, which uvicorn writes next.
+class HeadBuffer:
+    """A transport that holds the head of an answer back until uvicorn writes the body.
 
-    One call of the system instead of two; and a process that is killed between them has sent nothing,
-    so that the client can still be told.
+    That saves a system call. And a process killed between the two has sent nothing, so that the
+    supervisor can still answer 503.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -63,7 +63,7 @@ class Joining:
             self._transport.writelines([head, data])
         elif data.startswith(_HEAD):
             self._head = data
-            asyncio.get_running_loop().call_soon(self._flush)  # where no body follows at once
+            asyncio.get_running_loop().call_soon(self._flush)  # when no body follows at once
         else:
             self._transport.write(data)
 

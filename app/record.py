@@ -1,4 +1,4 @@
-"""Record: what one request leaves behind for its headers, its log line and the metrics."""
+"""Record: one request's data for its headers, its log line and the metrics."""
 
 import random
 import time
@@ -14,33 +14,32 @@ _KEY = "heedful.record"
 
 @dataclass(slots=True)
 class Record:
-    """One request, from its first byte to its last."""
+    """One request, from its head to its last byte."""
 
     id: str
     route: str
-    """A path the service has, or "other": never what a client chose."""
+    """A path that the service has, or "other": never a client's own text."""
     model: str = "none"
-    """A loaded model, "other" for a name that is none, "none" where the route needs no model."""
+    """A loaded model, "other" for an unknown name, "none" when the route needs no model."""
     started: float = field(default_factory=time.perf_counter)  # seconds
-    answered: float | None = None  # when the service was done and the answer's writing began
+    answered: float | None = None  # when the result was ready and writing began
     result: Result[Any] | None = None
     refusal: str | None = None  # the error's code
 
     def answer(self, result: Result[Any]) -> None:
-        """The service has answered: what follows is the writing of the answer."""
+        """Keep the service's result; only writing the answer remains."""
         self.result = result
         self.model = result.card.name
         self.answered = time.perf_counter()
 
 
 def new_id() -> str:
-    """A request id. Not by os.urandom, which lets go of the interpreter's lock: a session's thread then
-    takes it."""
+    """A request id. os.urandom would release the GIL to a session's thread, and wait to get it back."""
     return f"{random.getrandbits(128):032x}"
 
 
 def header(scope: Scope, name: bytes) -> str:
-    """The first header of that lower-case name, "" where there is none."""
+    """The first header with this lower-case name, or ""."""
     for key, value in scope["headers"]:
         if key == name:
             found: str = value.decode("latin-1")

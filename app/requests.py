@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from heedful.app import errors, record
 from heedful.app.errors import MalformedBody
-from heedful.app.middleware import GONE
+from heedful.app.middleware import CLIENT_CLOSED
 from heedful.app.watch import Watch
 from heedful.runtime.errors import RequestError
 
@@ -55,12 +55,12 @@ class FastPath:
             return
         kind, endpoint = found
         try:
-            with self._watch.over(receive) as hand:
+            with self._watch.guard(receive) as in_flight:
                 value = parse(await _read(scope, receive))
-                hand.read = True
+                in_flight.body_read = True
                 response = await endpoint(_validated(kind, value), Request(scope, receive))
         except ClientDisconnect:
-            response = Response(status_code=GONE)
+            response = Response(status_code=CLIENT_CLOSED)
         except RequestError as error:
             response = errors.respond(record.of(scope), error)
         await response(scope, receive, send)

@@ -1,4 +1,4 @@
-"""A process that serves, from its start to the last answer after SIGTERM."""
+"""A serving process, from its start to the last answer after SIGTERM."""
 
 import asyncio
 import contextlib
@@ -11,15 +11,16 @@ import uvicorn
 from fastapi import FastAPI
 
 from heedful.app.protocol import Protocol
+from heedful.app.state import state_of
 from heedful.runtime.errors import ServiceFault, Unavailable
 from heedful.runtime.memory import freeze_gc
 
-LAST_WRITES = 5
-"""Seconds after the grace time for answers to leave; who does not read is dropped then."""
+FLUSH_TIMEOUT = 5
+"""Seconds after the shutdown timeout to send answers; then slow clients are dropped."""
 
 
 class Server(uvicorn.Server):
-    """uvicorn's, which ends when the models cannot be loaded, and drains before it closes."""
+    """A uvicorn server that ends when the models do not load, and drains before it closes."""
 
     app: FastAPI
 
@@ -31,22 +32,21 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self.heed_hang_up()
-        self.app.state.starting.add_done_callback(lambda _: freeze_gc())
+        self.handle_sighup()
+        state_of(self.app).starting.add_done_callback(lambda _: freeze_gc())
 
-    def heed_hang_up(self) -> None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
-
-    def _hang_up(self) -> None:
-        """SIGHUP: read the bundles anew."""
-        self.keep(self._reload())
+    def handle_sighup(self) -> None:
+        """Reload the bundles on SIGHUP."""
+        asyncio.get_running_loop().add_signal_handler(
+            signal.SIGHUP, lambda: self.spawn(self._reload())
+        )
 
     async def _reload(self) -> None:
-        with contextlib.suppress(Unavailable):  # it is ending
-            await self.app.state.reload()
+        with contextlib.suppress(Unavailable):  # shutting down
+            await state_of(self.app).reload()
 
-    def keep(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Run it beside; the event loop by itself would let it be collected."""
+    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Run it as a task. The event loop holds only weak references to tasks."""
         task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -55,19 +55,19 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter) or self.failure() is not None
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Refuse new work with 503 and answer what is in hand; only then close the sockets."""
-        await self.app.state.stop()
+        """Refuse new requests with 503, answer those in flight, then close the sockets."""
+        await state_of(self.app).stop()
         self.leave()
         await super().shutdown(sockets)
 
     def leave(self) -> None:
-        """No connection is served from now on but those there are."""
+        """Accept no more connections."""
 
     def failure(self) -> BaseException | None:
-        """What stopped the models from loading, or the service from going on."""
-        if self._fault is None and (reason := self.app.state.service.fault()):
+        """Why the models did not load, or why the service cannot continue."""
+        if self._fault is None and (reason := state_of(self.app).service.fault()):
             self._fault = ServiceFault(reason)
-        starting = self.app.state.starting
+        starting = state_of(self.app).starting
         failed = starting.exception() if starting.done() and not starting.cancelled() else None
         return failed or self._fault
 
@@ -78,8 +78,8 @@ def config(app: FastAPI) -> uvicorn.Config:
         http=Protocol,
         log_config=None,
         access_log=False,
-        proxy_headers=False,  # nothing here asks who the client is
+        proxy_headers=False,  # nothing here needs the client's address
         ws="none",
         server_header=False,
-        timeout_graceful_shutdown=LAST_WRITES,
+        timeout_graceful_shutdown=FLUSH_TIMEOUT,
     )

@@ -1,27 +1,37 @@
-"""Every setting: a variable HEEDFUL_<NAME>, and a flag of `heedful serve` made from its field."""
+"""Every setting: a variable HEEDFUL_<NAME>, and a flag of `heedful serve` generated from its field."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationError,
+    field_validator,
+)
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 PREFIX = "HEEDFUL_"
+RENAMED = {"grace": "shutdown_timeout"}
+"""Old field names -> new ones. The old variables and flags work for one more release."""
 
 
 class SettingsError(Exception):
-    """A setting has a wrong value; the message is one line with setting, value and remedy."""
+    """A setting has an invalid value; the message is one line with setting, value and remedy."""
 
 
 def _split(value: object) -> object:
-    """ "a, b" -> ["a", "b"]: lists are written with commas, in the environment and as flags."""
+    """ "a, b" -> ["a", "b"]: variables and flags separate list items by commas."""
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
     return value
 
 
 class Settings(BaseSettings):
-    """What the operator decides. Names, types, defaults and descriptions stand here only."""
+    """The operator's settings: the only place for names, types, defaults and descriptions."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
 
@@ -34,49 +44,55 @@ class Settings(BaseSettings):
         description="spaCy pipeline, a folder or an installed package; default <models>/parser.",
     )
     device: Literal["auto", "cpu", "cuda"] = Field(
-        "auto", description="Where models run; cuda that does not come up is an error."
+        "auto", description="Where models run; cuda fails if it is not available."
     )
     api_key: SecretStr | None = Field(
         None,
         min_length=1,
         description="Key that requests must send as 'Authorization: Bearer KEY'; default none.",
     )
-    max_batch_inputs: int = Field(512, ge=1, description="Most inputs in one request.")
-    max_body_bytes: int = Field(2 * 1024 * 1024, ge=1, description="Most bytes in a body.")
+    max_batch_inputs: int = Field(512, ge=1, description="Maximum inputs per request.")
+    max_body_bytes: int = Field(2 * 1024 * 1024, ge=1, description="Maximum bytes per body.")
     max_queue: int = Field(
         2048,
         ge=1,
-        description="Most inputs in hand in a serving process; more are refused with 429.",
+        description="Maximum inputs in flight per serving process; more are refused with 429.",
     )
     request_timeout: float = Field(
-        30.0, gt=0, allow_inf_nan=False, description="Seconds until a request is given up with 504."
+        30.0, gt=0, allow_inf_nan=False, description="Seconds until a request fails with 504."
     )
-    grace: float = Field(
-        20.0, ge=0, allow_inf_nan=False, description="Seconds to answer what is in hand on SIGTERM."
+    shutdown_timeout: float = Field(
+        20.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="Seconds after SIGTERM to answer requests in flight.",
     )
     processes: int | None = Field(
         None,
         ge=1,
-        description="Serving processes behind the port; default what cgroup and affinity give, 4 at most, "
+        description="Serving processes behind the port; default the available cores, at most 4, "
         "and 1 with a GPU.",
     )
     parse_workers: int | None = Field(
-        None, ge=1, description="Parse processes of each; default its share of the processors."
+        None,
+        ge=1,
+        description="Parse processes per serving process; default its share of the cores.",
     )
     threads: int | None = Field(
         None,
         ge=1,
-        description="Batches that each runs side by side; default its share of the processors.",
+        description="Batches run in parallel per serving process; default its share of the cores.",
     )
     cache_items: int = Field(
         8192,
         ge=0,
-        description="Most parses and vectors that are kept, of each, within 32 MiB; 0 for none.",
+        description="Maximum cached parses, and as many vectors, within 32 MiB each; 0 disables caching.",
     )
-    log_format: Literal["text", "json"] = Field("text", description="Shape of the log lines.")
+    log_format: Literal["text", "json"] = Field("text", description="Format of the log lines.")
     cors_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = Field(
-        (), description="Origins that browsers may call from, with commas between; * for any."
+        (), description="Origins that browsers may call from, separated by commas; * for any."
     )
+    _old_names: tuple[tuple[str, str], ...] = PrivateAttr(())
 
     @field_validator("api_key")
     @classmethod
@@ -85,13 +101,29 @@ class Settings(BaseSettings):
             raise ValueError("use printable ASCII characters without spaces")
         return key
 
+    def deprecations(self) -> list[str]:
+        """A warning for each old name that was used."""
+        return [f"{old} is deprecated, use {new}" for old, new in self._old_names]
+
 
 def load(**flags: str) -> Settings:
-    """Read the environment; `flags` win over it. Raises SettingsError for a wrong value."""
+    """Read the environment; `flags` win over it. Raises SettingsError for an invalid value."""
+    old_names = []
+    for old, new in RENAMED.items():
+        if old in flags:
+            old_names.append((flag_name(old), flag_name(new)))
+            flags = {new: flags[old], **flags}
+            del flags[old]
+        elif (value := os.environ.get(environment_name(old))) is not None:
+            old_names.append((environment_name(old), environment_name(new)))
+            if environment_name(new) not in os.environ:
+                flags = {new: value, **flags}
     try:
-        return Settings(**flags)  # type: ignore[arg-type]  # strings, as the environment has them
+        settings = Settings(**flags)  # type: ignore[arg-type]  # strings, as in the environment
     except ValidationError as error:
         raise SettingsError(_line(error.errors()[0])) from None
+    settings._old_names = tuple(old_names)
+    return settings
 
 
 def environment_name(field: str) -> str:
@@ -104,13 +136,13 @@ def flag_name(field: str) -> str:
 
 def _line(error: Any) -> str:
     field = str(error["loc"][0])
-    value = "" if field == "api_key" else f" {error['input']!r} is wrong:"
+    value = "" if field == "api_key" else f" {error['input']!r} is invalid:"
     reason = error["msg"].removeprefix("Value error, ")
     return f"{environment_name(field)} ({flag_name(field)}):{value} {reason[0].lower()}{reason[1:]}"
 
 
 def type_name(field: str) -> str:
-    """INT, FLOAT, PATH or TEXT, or the values to choose from."""
+    """INT, FLOAT, PATH or TEXT, or the allowed values."""
     annotation = Settings.model_fields[field].annotation
     choices = get_args(annotation) or (annotation,)
     if all(isinstance(choice, str) for choice in choices):
@@ -120,7 +152,7 @@ def type_name(field: str) -> str:
 
 
 def help_text(field: str) -> str:
-    """The description, the variable, and the default where there is one to show."""
+    """The description, the variable, and the default if there is one."""
     info = Settings.model_fields[field]
     default = "" if info.default in (None, ()) else f", default {info.default}"
     return f"{info.description} ({environment_name(field)}{default})"

@@ -1,4 +1,4 @@
-"""The GET routes: what is served, on what, and whether it is well."""
+"""The GET routes: models, versions, limits, health and metrics."""
 
 import importlib.metadata
 
@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from heedful.app import answers, schemas
+from heedful.app.state import state_of
 from heedful.runtime.errors import Unavailable
 from heedful.runtime.service import Service
 
@@ -14,7 +15,7 @@ router = APIRouter(tags=["status"])
 
 @router.get("/models", responses=answers.documented(schemas.Cards, 401, 503))
 async def models(request: Request) -> Response:
-    """What each model is, was made from, and scores, and which one does a task where none is named."""
+    """The card of each model, and the default model of each task."""
     service = ready_service(request)
     cards = [card.model_dump(mode="json") for card in service.cards.values()]
     return answers.json({"models": cards, "defaults": service.defaults})
@@ -22,13 +23,17 @@ async def models(request: Request) -> Response:
 
 @router.get("/v1/models", responses=answers.documented(schemas.OpenAIModels, 401, 503))
 async def openai_models(request: Request) -> Response:
-    """The same, as OpenAI's list."""
-    created = request.app.state.created
+    """The models in OpenAI's list format."""
     return answers.json(
         {
             "object": "list",
             "data": [
-                {"id": name, "object": "model", "created": created, "owned_by": "heedful"}
+                {
+                    "id": name,
+                    "object": "model",
+                    "created": state_of(request.app).created,
+                    "owned_by": "heedful",
+                }
                 for name in ready_service(request).cards
             ],
         }
@@ -37,9 +42,9 @@ async def openai_models(request: Request) -> Response:
 
 @router.get("/info", responses=answers.documented(schemas.Info, 401, 503))
 async def info(request: Request) -> Response:
-    """The version, what the models run on, the limits, the parser."""
+    """The version, the device, the limits and the parser."""
     service = ready_service(request)
-    settings = request.app.state.settings
+    settings = state_of(request.app).settings
     return answers.json(
         {
             "version": importlib.metadata.version("heedful"),
@@ -53,7 +58,7 @@ async def info(request: Request) -> Response:
             },
             "models": list(service.cards),
             "precision": service.precisions,
-            # A bundle refuses every parser but its own: they all name the one in use.
+            # A bundle refuses every parser but its own, so all cards name the one in use.
             "parser": next(card.parser.model_dump() for card in service.cards.values()),
         }
     )
@@ -61,29 +66,29 @@ async def info(request: Request) -> Response:
 
 @router.get("/health", responses=answers.documented(schemas.Status))
 async def health() -> Response:
-    """Answers while the process can; says nothing of the models."""
+    """Whether the process answers; says nothing about the models."""
     return answers.json({"status": "ok"})
 
 
 @router.get("/ready", responses=answers.documented(schemas.Readiness, 503))
 async def ready(request: Request) -> Response:
-    """Whether every model is loaded and warm and every worker lives."""
+    """Whether every model is loaded and warm and every worker is alive."""
     service = ready_service(request)
-    if reason := request.app.state.company():
+    if reason := state_of(request.app).peer_status():
         raise Unavailable(reason, code="not_ready")
     return answers.json({"status": "ready", "refused": service.refused})
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 async def metrics(request: Request) -> Response:
-    """For Prometheus."""
-    page, content_type = request.app.state.metrics.page(request.headers.get("accept", ""))
+    """Metrics in Prometheus' format."""
+    page, content_type = state_of(request.app).metrics.page(request.headers.get("accept", ""))
     return Response(page, headers={"Content-Type": content_type})
 
 
 def ready_service(request: Request) -> Service:
-    """The service; Unavailable with the reason where it is not ready."""
-    service: Service = request.app.state.service
+    """The service. Raises Unavailable with the reason when it is not ready."""
+    service = state_of(request.app).service
     if reason := service.ready():
         raise Unavailable(reason, code="not_ready")
     return service

@@ -1,12 +1,11 @@
-"""The process that listens where several serve: it hands each connection to the next of them.
+"""The process that listens and passes each accepted connection to the next serving process.
 
-So connections are divided evenly, kept-alive ones too, which neither a shared listening socket nor
-SO_REUSEPORT does. It reads nothing of what is sent, but holds each connection open until the process
-that serves it is done with it: when one dies, its clients are told so, with a 503. It starts anew what
-dies, later each time, and gives up where that does not help: to start the whole anew is what its
-manager is for.
+Connections are divided evenly that way, including kept-alive ones. The supervisor reads no request,
+but keeps a copy of each connection until the process that serves it is done: when that process dies,
+its clients get a 503. A dead process is restarted with growing delays. When that does not help, the
+supervisor gives up and the process manager restarts the whole service.
 
-The processes are forked from it, before it has a thread: what they have imported they share.
+The serving processes are forked before the supervisor has a thread, and share what it has imported.
 """
 
 import contextlib
@@ -24,347 +23,278 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
 
 from prometheus_client.multiprocess import mark_process_dead
 
-from heedful.app import errors
-from heedful.app.crew import NUMBER, Crew, Link
-from heedful.runtime.errors import ServiceFault, StartupError, Unavailable
-from heedful.runtime.service import Reloaded
+from heedful.app.refusals import Refusals
+from heedful.app.reload_queue import ReloadQueue
+from heedful.app.worker_group import (
+    CONNECTION_ID_BYTES,
+    AnswerPending,
+    ConnectionClosed,
+    FromWorker,
+    Leaving,
+    Link,
+    PeerStatus,
+    ReloadRequest,
+    StartFailed,
+    WorkerGroup,
+    WorkerProcess,
+    WorkerReady,
+    WorkerReloaded,
+)
+from heedful.runtime.errors import ServiceFault, StartupError
 
 log = logging.getLogger("heedful.supervisor")
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
-FAILURES = 5
-"""Processes that may die one after the other, less than WELL_SECONDS after they were ready."""
-WELL_SECONDS = 3.0
-FIRST_BACKOFF_SECONDS, LAST_BACKOFF_SECONDS = 0.1, 10.0
-BUSY_SECONDS = 5.0
-"""A connection that no process takes for so long is dropped."""
-LINGER_SECONDS = 5.0
-"""A client that was refused has so long to read its answer."""
-DIED = "a serving process died with the request in hand"
+MAX_DEATHS = 5
+"""Consecutive deaths of processes less than STABLE_SECONDS after they became ready."""
+STABLE_SECONDS = 3.0
+MIN_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 0.1, 10.0
+PASS_TIMEOUT_SECONDS = 5.0
+"""A connection that no process accepts for this long is refused."""
+DIED = "the serving process died while answering"
 ENDING = "the service is shutting down"
-NOBODY = "no serving process takes a request now"
+NONE_AVAILABLE = "no serving process accepts requests now"
 FULL = (errno.EAGAIN, errno.ETOOMANYREFS)
-"""A process has not read what was handed to it before."""
-
-
-@dataclass(eq=False)
-class Served:
-    """A serving process, as the supervisor sees it."""
-
-    pid: int
-    link: Link
-    held: dict[int, socket.socket] = field(default_factory=dict)
-    """Its connections, by number."""
-    sending: set[int] = field(default_factory=set)
-    """Those on which it has sent a part of an answer."""
-    ready: bool = False
-    leaving: bool = False
-    well_from: float | None = None
-    """When it was ready for the first time."""
-
-
-@dataclass
-class Reload:
-    """A reload in progress: who asked, who has not answered yet, what has been answered."""
-
-    asker: Served | None
-    waiting: set[int]
-    answers: list[Reloaded] = field(default_factory=list)
+"""The process has not read earlier connections yet."""
 
 
 class Supervisor:
-    """`serve(link)` is what a serving process does; it returns its exit status."""
+    """`serve(link)` runs a serving process and returns its exit status."""
 
-    def __init__(self, listener: socket.socket, crew: Crew, serve: Callable[[Link], int]) -> None:
+    def __init__(
+        self, listener: socket.socket, group: WorkerGroup, serve: Callable[[Link], int]
+    ) -> None:
         self._listener = listener
-        self._crew = crew
+        self._group = group
         self._serve = serve
         self._selector = selectors.DefaultSelector()
-        self._processes: deque[Served] = deque()
+        self._processes: deque[WorkerProcess] = deque()
+        self._refusals = Refusals(self._selector)
+        self._reloads = ReloadQueue(self._processes)
         self._ending = False
         self._failure: Exception | None = None
         self._was_ready = False
-        self._deaths = 0  # in a row
-        self._numbers = itertools.count()
-        self._due: list[float] = []  # when processes are to be started in place of dead ones
-        self._refused: dict[socket.socket, float] = {}  # until when they may still be read
-        self._reload: Reload | None = None
-        self._askers: deque[Served | None] = deque()  # of reloads that wait
+        self._deaths = 0  # consecutive
+        self._connection_ids = itertools.count()
+        self._restarts: list[float] = []  # when to replace dead processes
 
     def run(self) -> None:
-        """Until SIGTERM or SIGINT, and until every process has ended.
+        """Run until SIGTERM or SIGINT, and until every process has ended.
 
-        Raises StartupError where they cannot start, ServiceFault where they do not stay.
+        Raises StartupError when they cannot start, ServiceFault when they keep dying.
         """
-        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # it holds what all of them hold
+        _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))  # it holds all connections
         woken, wake = socket.socketpair()
         for end in (woken, wake, self._listener):
             end.setblocking(False)
         signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
         for number in SIGNALS:
             signal.signal(number, lambda *_: None)  # the number comes through `woken`
-        self._selector.register(woken, selectors.EVENT_READ, self._signalled)
+        self._selector.register(woken, selectors.EVENT_READ, self._on_signal)
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
         gc.collect()
-        gc.freeze()  # what was imported is looked through by no process, and stays shared
-        for _ in range(self._crew.size):
+        gc.freeze()  # no process collects what was imported, so its pages stay shared
+        for _ in range(self._group.size):
             self._start()
-        while self._processes or (self._due and not self._ending):
-            self._turn()
+        while self._processes or (self._restarts and not self._ending):
+            self._poll()
         self._selector.unregister(self._listener)
-        self._due.clear()
-        while self._refused:
-            self._turn()
+        self._restarts.clear()
+        while self._refusals:
+            self._poll()
         if self._failure:
             raise self._failure
 
-    def _turn(self) -> None:
-        """Heed what has happened, or is due."""
-        times = [*self._due, *self._refused.values()]
+    def _poll(self) -> None:
+        """Wait for the next event or deadline, and handle it."""
+        times = [*self._restarts, *self._refusals.deadlines()]
         wait = max(0.0, min(times) - time.monotonic()) if times else None
         for key, _ in self._selector.select(wait):
-            if self._selector.get_map().get(key.fd) is key:  # one before it may have closed it
+            if self._selector.get_map().get(key.fd) is key:  # an earlier handler may have closed it
                 key.data(key.fileobj)
         now = time.monotonic()
-        for due in [due for due in self._due if due <= now]:
-            self._due.remove(due)
+        for due in [due for due in self._restarts if due <= now]:
+            self._restarts.remove(due)
             if not self._ending:
                 self._start()
-        for connection in [each for each, until in self._refused.items() if until <= now]:
-            self._close(connection)
+        self._refusals.close_expired(now)
 
     def _start(self) -> None:
         """Fork a process."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         theirs.setblocking(False)
-        our_words, their_words = multiprocessing.Pipe()
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until the child can heed them
+        our_control, their_control = multiprocessing.Pipe()
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until the child handles them
         pid = os.fork()
         if not pid:
-            os._exit(self._be(Link(theirs, their_words), Link(ours, our_words)))
+            os._exit(self._run_child(Link(theirs, their_control), Link(ours, our_control)))
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         theirs.close()
-        their_words.close()
-        served = Served(pid, Link(ours, our_words))
-        self._processes.append(served)
-        self._selector.register(our_words, selectors.EVENT_READ, lambda _: self._hear(served))
+        their_control.close()
+        process = WorkerProcess(pid, Link(ours, our_control))
+        self._processes.append(process)
+        self._selector.register(our_control, selectors.EVENT_READ, lambda _: self._receive(process))
 
-    def _be(self, link: Link, other: Link) -> int:
-        """In the child: let go of what is the supervisor's, and serve."""
+    def _run_child(self, link: Link, other: Link) -> int:
+        """In the child: close what belongs to the supervisor, and serve."""
         status = 1
         try:
             signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the supervisor heeds it for all
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the supervisor handles it
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda *_: sys.exit(0))  # uvicorn's take their place
+                signal.signal(number, lambda *_: sys.exit(0))  # until uvicorn sets its own
             self._selector.close()
             self._listener.close()
             other.close()
-            for served in self._processes:
-                served.link.close()
-                for connection in served.held.values():
+            for process in self._processes:
+                process.link.close()
+                for connection in process.connections.values():
                     connection.close()
-            for connection in self._refused:
-                connection.close()
+            self._refusals.close_in_child()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             status = self._serve(link)
         except SystemExit as end:
             status = int(end.code or 0)
         except Exception:
-            log.exception("a serving process ends")
+            log.exception("a serving process failed")
         logging.shutdown()
         return status
 
-    def _signalled(self, woken: socket.socket) -> None:
+    def _on_signal(self, woken: socket.socket) -> None:
         for number in set(woken.recv(4096)):
             if number == signal.SIGHUP:
-                self._askers.append(None)
-                self._reload_next()
+                self._reloads.add(None)
             elif number == signal.SIGCHLD:
                 self._reap()
             else:
-                self._end()
+                self._shut_down()
 
-    def _end(self, failure: Exception | None = None) -> None:
-        """Let every process answer what it has in hand; connections are handed on meanwhile."""
+    def _shut_down(self, failure: Exception | None = None) -> None:
+        """Let every process finish its requests in flight; connections are still passed on."""
         self._ending = True
         self._failure = self._failure or failure
-        for served in self._processes:
-            os.kill(served.pid, signal.SIGTERM)
+        for process in self._processes:
+            os.kill(process.pid, signal.SIGTERM)
 
     def _accept(self, listener: socket.socket) -> None:
         with contextlib.suppress(BlockingIOError, ConnectionAbortedError):
             while True:
                 connection, _ = listener.accept()
-                if not self._hand_over(connection):
-                    self._refuse(connection, ENDING if self._ending else NOBODY)
+                if not self._pass_on(connection):
+                    self._refusals.add(connection, ENDING if self._ending else NONE_AVAILABLE)
 
-    def _hand_over(self, connection: socket.socket) -> bool:
-        """Give it to the next process that is ready; to any while none is, which then says so.
+    def _pass_on(self, connection: socket.socket) -> bool:
+        """Send the connection to the next ready process, or to any while none is ready.
 
-        Whether one has taken it.
+        False when no process accepts it in time.
         """
-        number = next(self._numbers)
-        until = time.monotonic() + BUSY_SECONDS
-        staying = [served for served in self._processes if not served.leaving]
-        left = [served for served in staying if served.ready] or staying
-        while left and time.monotonic() < until:
-            for served in list(left):
+        number = next(self._connection_ids)
+        until = time.monotonic() + PASS_TIMEOUT_SECONDS
+        staying = [process for process in self._processes if not process.leaving]
+        candidates = [process for process in staying if process.ready] or staying
+        while candidates and time.monotonic() < until:
+            for process in list(candidates):
                 try:
                     socket.send_fds(
-                        served.link.connections, [number.to_bytes(NUMBER)], [connection.fileno()]
+                        process.link.connections,
+                        [number.to_bytes(CONNECTION_ID_BYTES)],
+                        [connection.fileno()],
                     )
                 except OSError as error:
                     if error.errno not in FULL:
-                        left.remove(served)  # it is dying
+                        candidates.remove(process)  # it is dying
                     continue
-                served.held[number] = connection
-                self._processes.remove(served)
-                self._processes.append(served)  # the last to be asked next time
+                process.connections[number] = connection
+                self._processes.remove(process)
+                self._processes.append(process)  # the last in turn for the next connection
                 return True
             time.sleep(0.01)
         return False
 
-    def _hear(self, served: Served) -> None:
-        """What a process says."""
+    def _receive(self, process: WorkerProcess) -> None:
         try:
-            word, value = served.link.words.recv()
+            message: FromWorker = process.link.control.recv()
         except (EOFError, OSError):
-            self._selector.unregister(served.link.words)  # it has died, or is about to
-            return
-        if word == "ready":
-            served.ready = value
-            if value:
-                served.well_from = served.well_from or time.monotonic()
-                self._was_ready = True
-            self._tell_company()
-        elif word == "closed":
-            served.held.pop(value).close()
-            served.sending.discard(value)
-        elif word == "sending":
-            number, going = value
-            (served.sending.add if going else served.sending.discard)(number)
-        elif word == "leaving":
-            served.leaving = True
-        elif word == "failed":
-            if not self._was_ready:
-                self._end(StartupError(value))
-            else:
-                log.error("a serving process does not start: %s", value)
-        elif word == "reload":
-            self._askers.append(served)
-            self._reload_next()
-        elif word == "reloaded" and self._reload:
-            if value is not None:
-                self._reload.answers.append(value)
-            self._reload.waiting.discard(served.pid)
-            self._reload_next()
+            self._selector.unregister(process.link.control)  # it has died, or is about to
+        else:
+            self._handle(process, message)
+
+    def _handle(self, process: WorkerProcess, message: FromWorker) -> None:
+        match message:
+            case WorkerReady(ready):
+                self._set_ready(process, ready)
+            case StartFailed(reason):
+                self._start_failed(reason)
+            case ConnectionClosed(connection):
+                process.connections.pop(connection).close()
+                process.pending.discard(connection)
+            case AnswerPending(connection, True):
+                process.pending.add(connection)
+            case AnswerPending(connection, False):
+                process.pending.discard(connection)
+            case Leaving():
+                process.leaving = True
+            case ReloadRequest():
+                self._reloads.add(process)
+            case WorkerReloaded(result):
+                self._reloads.finished(process, result)
+
+    def _set_ready(self, process: WorkerProcess, ready: bool) -> None:
+        process.ready = ready
+        if ready:
+            process.first_ready = process.first_ready or time.monotonic()
+            self._was_ready = True
+        self._send_peer_status()
+
+    def _start_failed(self, reason: str) -> None:
+        if self._was_ready:
+            log.error("a serving process does not start: %s", reason)
+        else:
+            self._shut_down(StartupError(reason))
+
+    def _send_peer_status(self) -> None:
+        """Tell every process how many are ready: each answers /ready for all."""
+        ready = sum(process.ready for process in self._processes)
+        for process in self._processes:
+            process.link.send(PeerStatus(ready, self._group.size))
 
     def _reap(self) -> None:
-        """Look which processes have died."""
-        for served in list(self._processes):
-            pid, status = os.waitpid(served.pid, os.WNOHANG)
-            if not pid:
-                continue
-            while served.link.words in self._selector.get_map():
-                self._hear(served)  # its last words
-            self._processes.remove(served)
-            served.link.close()
-            for number, connection in served.held.items():
-                if number in served.sending:
-                    connection.close()  # a 503 would be read as the rest of that answer
-                else:
-                    self._refuse(connection, ENDING if self._ending else DIED)
-            mark_process_dead(pid, str(self._crew.metrics))
-            if self._reload:
-                self._reload.waiting.discard(pid)
-                self._reload_next()
-            if not self._ending:
-                self._replace(served, os.waitstatus_to_exitcode(status))
-        self._tell_company()
+        """Collect the processes that have died."""
+        for process in list(self._processes):
+            pid, status = os.waitpid(process.pid, os.WNOHANG)
+            if pid:
+                self._bury(process, os.waitstatus_to_exitcode(status))
+        self._send_peer_status()
 
-    def _replace(self, dead: Served, status: int) -> None:
-        """Start another in its place after a while, or give up."""
-        well = dead.well_from is not None and time.monotonic() - dead.well_from > WELL_SECONDS
-        self._deaths = 1 if well else self._deaths + 1
+    def _bury(self, process: WorkerProcess, status: int) -> None:
+        """Answer a dead process's clients, and replace it."""
+        while process.link.control in self._selector.get_map():
+            self._receive(process)  # its last messages
+        self._processes.remove(process)
+        process.link.close()
+        for number, connection in process.connections.items():
+            if number in process.pending:
+                connection.close()  # a 503 would be read as the rest of that answer
+            else:
+                self._refusals.add(connection, ENDING if self._ending else DIED)
+        mark_process_dead(process.pid, str(self._group.metrics))
+        self._reloads.finished(process, None)
+        if not self._ending:
+            self._replace(process, status)
+
+    def _replace(self, dead: WorkerProcess, status: int) -> None:
+        """Schedule a restart after a delay, or give up."""
+        ready_for = time.monotonic() - dead.first_ready if dead.first_ready is not None else 0.0
+        self._deaths = 1 if ready_for > STABLE_SECONDS else self._deaths + 1
         log.error("serving process %d has ended with status %d", dead.pid, status)
-        if self._deaths > FAILURES:
-            self._end(ServiceFault("serving processes have died again and again"))
+        if self._deaths > MAX_DEATHS:
+            self._shut_down(ServiceFault("serving processes have died again and again"))
             return
-        backoff = FIRST_BACKOFF_SECONDS * 2.0 ** (self._deaths - 1)
-        self._due.append(time.monotonic() + min(backoff, LAST_BACKOFF_SECONDS))
-
-    def _tell_company(self) -> None:
-        """How many of the processes are ready: each of them answers /ready for all."""
-        ready = sum(served.ready for served in self._processes)
-        for served in self._processes:
-            self._say(served, "company", (ready, self._crew.size))
-
-    def _reload_next(self) -> None:
-        """End the reload in progress if all have answered, and begin the next that is asked for."""
-        done = self._reload
-        if done and done.waiting:
-            return
-        self._reload = None
-        if done and self._processes:
-            asked = done.asker in self._processes
-            teller = done.asker if done.asker and asked else self._processes[0]
-            result = merged(done.answers)
-            if result:
-                self._say(teller, "tell", result)
-            if asked:
-                self._say(teller, "reloaded", result)
-        if self._askers:
-            asker = self._askers.popleft()
-            self._reload = Reload(asker, {served.pid for served in self._processes})
-            for served in self._processes:
-                self._say(served, "reload", None)
-
-    def _refuse(self, connection: socket.socket, why: str) -> None:
-        """Answer 503, and close it when the client has: what it still sends to a closed connection
-        would make it lose the answer."""
-        connection.setblocking(False)
-        self._refused[connection] = time.monotonic() + LINGER_SECONDS
-        self._selector.register(connection, selectors.EVENT_READ, self._drain)
-        try:
-            connection.send(errors.spoken(Unavailable(why)))
-            connection.shutdown(socket.SHUT_WR)
-        except OSError:  # the client has gone, or does not read
-            self._close(connection)
-
-    def _drain(self, connection: socket.socket) -> None:
-        try:
-            more = connection.recv(65536)
-        except BlockingIOError:
-            return
-        except OSError:
-            more = b""
-        if not more:
-            self._close(connection)
-
-    def _close(self, connection: socket.socket) -> None:
-        """Of one that was refused."""
-        self._refused.pop(connection)
-        self._selector.unregister(connection)
-        connection.close()
-
-    def _say(self, served: Served, word: str, value: Any) -> None:
-        with contextlib.suppress(OSError):  # it is dying
-            served.link.words.send((word, value))
-
-
-def merged(answers: list[Reloaded]) -> Reloaded | None:
-    """What all the processes' reloads came to: the folder is one. None where none could."""
-    if not answers:
-        return None
-    refused = tuple(dict.fromkeys(line for answer in answers for line in answer.refused))
-    first = answers[0]
-    return Reloaded(first.loaded, first.unchanged, first.removed, refused)
+        backoff = MIN_BACKOFF_SECONDS * 2.0 ** (self._deaths - 1)
+        self._restarts.append(time.monotonic() + min(backoff, MAX_BACKOFF_SECONDS))

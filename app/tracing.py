@@ -1,7 +1,7 @@
-"""Spans of requests for OpenTelemetry (the extra `otel`), made when a request has ended.
+"""OpenTelemetry spans of requests (the extra `otel`), created when a request has ended.
 
-Its own variables decide: nothing is imported unless one of ENDPOINTS is set. The spans come from
-what the record holds, so that the way of a request is the same with tracing and without.
+OpenTelemetry's own variables configure it: nothing is imported unless one of ENDPOINTS is set. Spans
+are built from the record, so that requests take the same path with and without tracing.
 """
 
 import os
@@ -19,7 +19,7 @@ ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 
 
 class Tracing:
-    """A span for each request, with its stages below it. They hold no text."""
+    """One span per request with a child per stage. They hold no text."""
 
     def __init__(self, provider: "TracerProvider") -> None:
         self._provider = provider
@@ -27,7 +27,7 @@ class Tracing:
 
     @classmethod
     def from_environment(cls) -> Self | None:
-        """None unless an endpoint is set. Raises StartupError where the extra is not installed."""
+        """None unless an endpoint is set. Raises StartupError when the extra is not installed."""
         asked = [name for name in ENDPOINTS if os.environ.get(name)]
         if not asked:
             return None
@@ -46,8 +46,8 @@ class Tracing:
         provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         return cls(provider)
 
-    def request(self, kept: Record, headers: Mapping[str, str], method: str, status: int) -> None:
-        """A request has ended now. `headers` may name the caller's span (W3C traceparent)."""
+    def request(self, record: Record, headers: Mapping[str, str], method: str, status: int) -> None:
+        """Record a request that has just ended. `headers` may hold the caller's span (W3C traceparent)."""
         from opentelemetry.propagate import extract
         from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context
 
@@ -57,27 +57,27 @@ class Tracing:
             return int((offset + seconds) * 1e9)
 
         span = self._tracer.start_span(
-            f"{method} {kept.route}",
+            f"{method} {record.route}",
             context=extract(headers),
             kind=SpanKind.SERVER,
-            start_time=at(kept.started),
+            start_time=at(record.started),
             attributes={
                 "http.request.method": method,
-                "http.route": kept.route,
+                "http.route": record.route,
                 "http.response.status_code": status,
-                "heedful.request_id": kept.id,
-                "heedful.model": kept.model,
+                "heedful.request_id": record.id,
+                "heedful.model": record.model,
             },
         )
-        if kept.refusal is not None:
-            span.set_attribute("error.type", kept.refusal)
+        if record.refusal is not None:
+            span.set_attribute("error.type", record.refusal)
         if status >= 500:
             span.set_status(Status(StatusCode.ERROR))
-        if kept.result is not None and kept.answered is not None:
-            span.set_attribute("heedful.inputs", kept.result.inputs)
-            timing = kept.result.timing
+        if record.result is not None and record.answered is not None:
+            span.set_attribute("heedful.inputs", record.result.inputs)
+            timing = record.result.timing
             stages = {"parse": timing.parse, "queue": timing.queue, "inference": timing.inference}
-            start = kept.answered - sum(stages.values())
+            start = record.answered - sum(stages.values())
             inside = set_span_in_context(span)
             for stage, seconds in stages.items():
                 child = self._tracer.start_span(stage, context=inside, start_time=at(start))
@@ -86,5 +86,5 @@ class Tracing:
         span.end(at(time.perf_counter()))
 
     def close(self) -> None:
-        """Send the spans that wait; take no more."""
+        """Export pending spans and stop."""
         self._provider.shutdown()

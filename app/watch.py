@@ -1,7 +1,7 @@
-"""The requests in hand: their time limit, and whether their clients are still there.
+"""Requests in flight: their time limit, and whether their clients are still connected.
 
-One timer looks after all of them. A timer and a task of its own cost a request as much as the reading
-of its body, and nearly all are answered before either has anything to say.
+One timer watches all of them. A timer and a task per request would cost as much as reading the body,
+and most requests finish before either is needed.
 """
 
 import asyncio
@@ -13,45 +13,44 @@ from starlette.types import Receive
 
 from heedful.runtime.errors import TimedOut
 
-TICK = 0.05
-"""Seconds between two looks: a time limit is kept to this, and as long nobody is missed."""
+POLL_SECONDS = 0.05
+"""Polling interval: a timeout or disconnect is noticed up to this late."""
 
 
 class Watch:
-    """Ends what lasts longer than `limit` seconds, or is asked for by a client that has gone."""
+    """Cancels requests that exceed `limit` seconds, and those whose client has disconnected."""
 
     def __init__(self, limit: float) -> None:
         self.limit = limit
-        self._hands: dict[Hand, None] = {}  # the oldest first
+        self._requests: dict[InFlightRequest, None] = {}  # the oldest first
         self._timer: asyncio.TimerHandle | None = None
 
-    def over(self, receive: Receive) -> "Hand":
-        """A context to answer one request in, by the task that enters it."""
-        return Hand(self, receive)
+    def guard(self, receive: Receive) -> "InFlightRequest":
+        """A context for answering one request, entered by its task."""
+        return InFlightRequest(self, receive)
 
-    def add(self, hand: "Hand") -> None:
-        self._hands[hand] = None
+    def add(self, request: "InFlightRequest") -> None:
+        self._requests[request] = None
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(TICK, self._look)
+            self._timer = asyncio.get_running_loop().call_later(POLL_SECONDS, self._poll)
 
-    def remove(self, hand: "Hand") -> None:
-        self._hands.pop(hand, None)
+    def remove(self, request: "InFlightRequest") -> None:
+        self._requests.pop(request, None)
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         loop = asyncio.get_running_loop()
         now = loop.time()
-        for hand in list(self._hands):
-            if now - hand.started >= self.limit:
+        for request in list(self._requests):
+            if now - request.started >= self.limit:
                 limit = f"not answered within {self.limit:g} s; send fewer inputs, or try later"
-                hand.end(TimedOut(limit))
+                request.cancel(TimedOut(limit))
             else:
-                hand.watch()
-        self._timer = loop.call_later(TICK, self._look) if self._hands else None
+                request.watch_client()
+        self._timer = loop.call_later(POLL_SECONDS, self._poll) if self._requests else None
 
 
-class Hand:
-    """One request. Ending it cancels what is inside, and the context raises the reason instead:
-    TimedOut or ClientDisconnect."""
+class InFlightRequest:
+    """One request. Cancelling it ends its context with the reason: TimedOut or ClientDisconnect."""
 
     __slots__ = (
         "_cancelling",
@@ -60,7 +59,7 @@ class Hand:
         "_task",
         "_watch",
         "_watcher",
-        "read",
+        "body_read",
         "started",
     )
 
@@ -68,8 +67,8 @@ class Hand:
         self._watch, self._receive = watch, receive
         self._reason: Exception | None = None
         self._watcher: asyncio.Task[None] | None = None
-        self.read = False
-        """Whether the body has been read: what comes behind it tells that the client has gone."""
+        self.body_read = False
+        """Set once the body has been read: the next message then is the disconnect."""
 
     def __enter__(self) -> Self:
         task = asyncio.current_task()
@@ -88,7 +87,7 @@ class Hand:
         self._watch.remove(self)
         if self._watcher:
             self._watcher.cancel()
-        # As asyncio.timeout does it: a cancellation that came from elsewhere too goes on.
+        # Like asyncio.timeout: a cancellation from elsewhere propagates.
         if (
             self._reason
             and self._task.uncancel() <= self._cancelling
@@ -96,18 +95,18 @@ class Hand:
         ):
             raise self._reason from None
 
-    def end(self, reason: Exception) -> None:
+    def cancel(self, reason: Exception) -> None:
         """Cancel the task, once."""
         if self._reason is None:
             self._reason = reason
             self._task.cancel()
 
-    def watch(self) -> None:
-        """Listen for the client's leave."""
-        if self.read and self._watcher is None:
-            self._watcher = asyncio.create_task(self._wait())
+    def watch_client(self) -> None:
+        """Cancel when the client disconnects."""
+        if self.body_read and self._watcher is None:
+            self._watcher = asyncio.create_task(self._wait_for_disconnect())
 
-    async def _wait(self) -> None:
+    async def _wait_for_disconnect(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        self.end(ClientDisconnect())
+        self.cancel(ClientDisconnect())

@@ -1,82 +1,130 @@
-"""One serving process of several: its connections come from the supervisor, and reloads go through it."""
+"""One of several serving processes: it gets connections and control messages from the supervisor."""
 
 import asyncio
 import contextlib
 import logging
 import socket
-from typing import Any
 
 from fastapi import FastAPI
 
-from heedful.app.crew import NUMBER, Link
 from heedful.app.protocol import Protocol
 from heedful.app.server import Server
+from heedful.app.state import state_of
+from heedful.app.worker_group import (
+    CONNECTION_ID_BYTES,
+    AnswerPending,
+    ConnectionClosed,
+    FromSupervisor,
+    Leaving,
+    Link,
+    PeerStatus,
+    RecordReload,
+    ReloadFinished,
+    ReloadNow,
+    ReloadRequest,
+    WorkerReady,
+    WorkerReloaded,
+)
 from heedful.runtime.errors import Unavailable
 from heedful.runtime.service import Reloaded
 
 log = logging.getLogger("heedful.server")
 
 
-class Worker(Server):
-    """A server that listens nowhere."""
+class SupervisedPeers:
+    """The other serving processes, reached through the supervisor."""
 
-    def __init__(self, app: FastAPI, link: Link) -> None:
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._last = PeerStatus(ready=0, wanted=1)
+        self._waiting: list[asyncio.Future[Reloaded]] = []
+
+    def status(self) -> str | None:
+        """None when every serving process is ready, otherwise how many are."""
+        if self._last.ready >= self._last.wanted:
+            return None
+        return f"{self._last.ready} of {self._last.wanted} serving processes are up"
+
+    async def reload(self) -> Reloaded:
+        """Reload the bundles in every process. Raises Unavailable when none can."""
+        finished: asyncio.Future[Reloaded] = asyncio.get_running_loop().create_future()
+        self._waiting.append(finished)
+        self._link.send(ReloadRequest())
+        return await finished
+
+    def update(self, status: PeerStatus) -> None:
+        self._last = status
+
+    def reload_finished(self, result: Reloaded | None) -> None:
+        """Answer the oldest `reload`."""
+        finished = self._waiting.pop(0)
+        if finished.done():
+            return  # its client has gone
+        if result:
+            finished.set_result(result)
+        else:
+            finished.set_exception(Unavailable("no serving process can load models now"))
+
+
+class Worker(Server):
+    """A server without a listening socket."""
+
+    def __init__(self, app: FastAPI, link: Link, peers: SupervisedPeers) -> None:
         super().__init__(app)
         self._link = link
-        app.state.reload = self._reload_all
-        app.state.company = self._company
-        self._is_ready = False
-        self._ready, self._wanted = 0, 1
-        self._asked: list[asyncio.Future[Reloaded]] = []
+        self._peers = peers
+        self._was_ready = False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         loop = asyncio.get_running_loop()
-        loop.add_reader(self._link.connections.fileno(), self._take)
-        loop.add_reader(self._link.words.fileno(), self._hear)
-        self.app.state.starting.add_done_callback(self._tell_ready)
+        loop.add_reader(self._link.connections.fileno(), self._accept)
+        loop.add_reader(self._link.control.fileno(), self._receive)
+        state_of(self.app).starting.add_done_callback(self._report_ready)
 
-    def heed_hang_up(self) -> None:
-        """The supervisor does, for all."""
+    def handle_sighup(self) -> None:
+        """The supervisor handles it for all processes."""
 
     def leave(self) -> None:
         asyncio.get_running_loop().remove_reader(self._link.connections.fileno())
-        self._say("leaving", None)
+        self._link.send(Leaving())
 
     async def on_tick(self, counter: int) -> bool:
-        self._tell_ready()
+        self._report_ready()
         return await super().on_tick(counter)
 
-    def _tell_ready(self, *_: object) -> None:
-        """Say it when this process becomes ready, and when it is not any more."""
-        ready = self.app.state.service.ready() is None
-        if ready != self._is_ready:
-            self._is_ready = ready
-            self._say("ready", ready)
+    def _report_ready(self, *_: object) -> None:
+        """Tell the supervisor when this process becomes ready or stops being so."""
+        ready = state_of(self.app).service.ready() is None
+        if ready != self._was_ready:
+            self._was_ready = ready
+            self._link.send(WorkerReady(ready))
 
-    def _take(self) -> None:
-        """Serve the connections that were handed over."""
+    def _accept(self) -> None:
+        """Serve the connections that the supervisor has passed on."""
         with contextlib.suppress(BlockingIOError):
             while True:
-                number, handles, _, _ = socket.recv_fds(self._link.connections, NUMBER, 1)
-                if not number:  # the supervisor is gone
+                sent, handles, _, _ = socket.recv_fds(
+                    self._link.connections, CONNECTION_ID_BYTES, 1
+                )
+                if not sent:  # the supervisor is gone
                     asyncio.get_running_loop().remove_reader(self._link.connections.fileno())
                     return
                 for handle in handles:
                     connection = socket.socket(fileno=handle)
                     connection.setblocking(False)
-                    self.keep(self._adopt(connection, int.from_bytes(number)))
+                    self.spawn(self._adopt(connection, int.from_bytes(sent)))
 
     async def _adopt(self, connection: socket.socket, number: int) -> None:
         def closed() -> None:
-            self._say("closed", number)
+            self._link.send(ConnectionClosed(number))
 
-        def sending(going: bool) -> None:
-            self._say("sending", (number, going))
+        def answer_pending(pending: bool) -> None:
+            self._link.send(AnswerPending(number, pending))
 
         def protocol() -> asyncio.Protocol:
             made = Protocol(self.config, self.server_state, self.lifespan.state)
-            made.closed, made.sending = closed, sending
+            made.closed, made.answer_pending = closed, answer_pending
             return made
 
         try:
@@ -84,49 +132,27 @@ class Worker(Server):
         except OSError:  # the client has gone
             closed()
 
-    def _hear(self) -> None:
-        """What the supervisor says."""
+    def _receive(self) -> None:
+        """Handle one control message."""
         try:
-            word, value = self._link.words.recv()
+            message: FromSupervisor = self._link.control.recv()
         except (EOFError, OSError):
             log.error("the supervisor has died: ending")
-            asyncio.get_running_loop().remove_reader(self._link.words.fileno())
+            asyncio.get_running_loop().remove_reader(self._link.control.fileno())
             self.should_exit = True
             return
-        if word == "company":
-            self._ready, self._wanted = value
-        elif word == "reload":
-            self.keep(self._reload_here())
-        elif word == "tell":
-            self.app.state.tell(value)
-        elif word == "reloaded":
-            asked = self._asked.pop(0)
-            if asked.done():
-                return  # who asked has gone
-            if value:
-                asked.set_result(value)
-            else:
-                asked.set_exception(Unavailable("no serving process can load models now"))
+        match message:
+            case PeerStatus():
+                self._peers.update(message)
+            case ReloadNow():
+                self.spawn(self._reload_here())
+            case RecordReload(result):
+                state_of(self.app).record_reload(result)
+            case ReloadFinished(result):
+                self._peers.reload_finished(result)
 
     async def _reload_here(self) -> None:
-        done = None
-        with contextlib.suppress(Unavailable):  # it is ending
-            done = await self.app.state.reload_here()
-        self._say("reloaded", done)
-
-    async def _reload_all(self) -> Reloaded:
-        """Ask the supervisor for a reload by every process. Raises Unavailable where none can."""
-        asked: asyncio.Future[Reloaded] = asyncio.get_running_loop().create_future()
-        self._asked.append(asked)
-        self._say("reload", None)
-        return await asked
-
-    def _company(self) -> str | None:
-        """None where every serving process is ready, else how many are."""
-        if self._ready >= self._wanted:
-            return None
-        return f"{self._ready} of {self._wanted} serving processes are up"
-
-    def _say(self, word: str, value: Any) -> None:
-        with contextlib.suppress(OSError):  # `_hear` sees that it has died
-            self._link.words.send((word, value))
+        result = None
+        with contextlib.suppress(Unavailable):  # shutting down
+            result = await state_of(self.app).reload_here()
+        self._link.send(WorkerReloaded(result))

@@ -28,6 +28,15 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
         )
         for field in settings.Settings.model_fields
     ]
+    flags += [
+        inspect.Parameter(
+            old,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[str | None, typer.Option(settings.flag_name(old), hidden=True)],
+        )
+        for old in settings.RENAMED
+    ]
     command.__signature__ = inspect.Signature(flags)  # type: ignore[attr-defined]  # what typer reads
     command.__annotations__ = {flag.name: flag.annotation for flag in flags}
     return command

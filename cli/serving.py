@@ -13,6 +13,7 @@ import uvicorn
 from heedful.app import settings
 from heedful.app.main import create_app
 from heedful.app.serving import listen
+from heedful.app.state import state_of
 from heedful.runtime.card import CARD
 from heedful.runtime.errors import StartupError
 from heedful.training import evaluate
@@ -51,11 +52,11 @@ def _serving(bundle: Path, parser: str) -> Iterator[str]:
         thread = threading.Thread(target=serving.run, args=([listener],))
         thread.start()
         try:
-            while not (serving.started and app.state.starting.done()):
+            while not (serving.started and state_of(app).starting.done()):
                 if not thread.is_alive():
                     raise StartupError(f"the service of {bundle.name} ended while it started")
                 time.sleep(POLL)
-            if failure := app.state.starting.exception():
+            if failure := state_of(app).starting.exception():
                 raise failure
             yield url
         finally:

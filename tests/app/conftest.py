@@ -12,6 +12,7 @@ import pytest
 
 from heedful.app.main import create_app
 from heedful.app.settings import PREFIX, Settings
+from heedful.app.state import state_of
 from tests.builders import build_bundle, build_models
 from tests.process import Process
 
@@ -45,7 +46,7 @@ async def ask(settings: Settings, *, start: bool = True) -> AsyncIterator[httpx.
     async with contextlib.AsyncExitStack() as stack:
         if start:
             await stack.enter_async_context(app.router.lifespan_context(app))
-            await app.state.starting
+            await state_of(app).starting
         transport = httpx.ASGITransport(app=app)
         yield await stack.enter_async_context(
             httpx.AsyncClient(transport=transport, base_url="http://heedful")
@@ -98,7 +99,7 @@ def process(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.fixture
 def start(models: Path, tmp_path: Path) -> Iterator[Start]:
-    """`start(grace="1")`: a process with these flags; ended when the test ends."""
+    """`start(shutdown_timeout="1")`: a process with these flags, ended with the test."""
     started: list[Process] = []
 
     def make(env: dict[str, str] | None = None, **flags: str) -> Process:

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from starlette.types import Message
 
-from heedful.app.middleware import GONE
+from heedful.app.middleware import CLIENT_CLOSED
 from tests.app.conftest import Serve
 from tests.app.test_errors import JSON, check
 from tests.process import PATIENCE
@@ -145,7 +145,7 @@ async def test_a_client_that_goes_away_has_its_work_dropped(
         await asyncio.sleep(0.1)
         check(await client.post("/embed", json=BODY), 429, "overloaded")  # it holds the queue
         gone.set()
-        assert await request == [GONE]
+        assert await request == [CLIENT_CLOSED]
         # The queue is free again: this one waits for the worker, and is not refused.
         waiting = asyncio.create_task(client.post("/embed", json=BODY))
         await asyncio.sleep(0.1)
@@ -160,7 +160,7 @@ async def test_a_client_that_goes_away_inside_its_body_is_no_fault(
     client, _ = tight
     gone = asyncio.Event()
     gone.set()
-    assert await post_and_go(client, b'{"inputs": ', more_body=True, gone=gone) == [GONE]
+    assert await post_and_go(client, b'{"inputs": ', more_body=True, gone=gone) == [CLIENT_CLOSED]
     assert not [entry for entry in caplog.records if entry.exc_info]
 
 

@@ -53,8 +53,8 @@ def test_sigterm_answers_what_is_in_hand_and_refuses_new_work(start: Start) -> N
     assert "Traceback" not in process.log
 
 
-def test_grace_bounds_the_wait(start: Start) -> None:
-    process = start(grace="0.2", max_queue="2", max_batch_inputs="2")
+def test_the_shutdown_timeout_bounds_the_wait(start: Start) -> None:
+    process = start(shutdown_timeout="0.2", max_queue="2", max_batch_inputs="2")
     url = process.ready()
     with process.stalled(), in_hand(url) as first:
         process.popen.send_signal(signal.SIGTERM)
@@ -64,8 +64,9 @@ def test_grace_bounds_the_wait(start: Start) -> None:
 
 
 def test_sigterm_while_loading_exits_0(start: Start) -> None:
-    process = start()
+    process = start(grace="20")
     assert httpx.get(process.url() + "/health").status_code == 200
+    assert "WARNING heedful.server --grace is deprecated, use --shutdown-timeout" in process.log
     process.popen.send_signal(signal.SIGTERM)
     assert process.exit_status() == 0
     assert "Traceback" not in process.log

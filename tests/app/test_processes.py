@@ -128,7 +128,7 @@ def test_a_reload_reaches_every_process(
     page = asking[3].get("/metrics").text
     assert counted(page, r'reloads_total\{result="ok"\}') == 1
     assert counted(page, r'reloads_total\{result="refused"\}') == 2
-    assert process.log.count("refused, what was served stays") == 2
+    assert process.log.count("bundle refused, the model served before stays") == 2
 
 
 def test_what_one_that_is_killed_had_in_hand_is_a_503(several: Callable[..., Process]) -> None:

@@ -15,7 +15,7 @@ def test_defaults_are_the_contracts() -> None:
         512,
         2 * 1024 * 1024,
     )
-    assert (found.request_timeout, found.grace) == (30, 20)
+    assert (found.request_timeout, found.shutdown_timeout) == (30, 20)
     assert found.device == "auto"
     assert found.log_format == "text"
     assert found.api_key is None
@@ -39,7 +39,7 @@ def test_environment_is_read_and_a_flag_wins(monkeypatch: pytest.MonkeyPatch) ->
         ("device", "tpu", "'auto', 'cpu' or 'cuda'"),
         ("max_queue", "0", "greater than or equal to 1"),
         ("request_timeout", "nan", "finite"),
-        ("grace", "-1", "greater than or equal to 0"),
+        ("shutdown_timeout", "-1", "greater than or equal to 0"),
         ("log_format", "xml", "'text' or 'json'"),
         ("api_key", "two words", "without spaces"),
         ("api_key", "", "at least 1"),
@@ -67,3 +67,24 @@ def test_every_setting_has_a_flag_and_help() -> None:
     for field in settings.Settings.model_fields:
         assert settings.environment_name(field) in settings.help_text(field)
         assert settings.type_name(field).split("|")[0]
+
+
+@pytest.mark.parametrize(("old", "new"), settings.RENAMED.items())
+def test_an_old_name_still_works_with_a_warning(
+    monkeypatch: pytest.MonkeyPatch, old: str, new: str
+) -> None:
+    assert load().deprecations() == []
+    monkeypatch.setenv(settings.environment_name(old), "7")
+    found = load()
+    assert getattr(found, new) == 7
+    [warning] = found.deprecations()
+    assert settings.environment_name(old) in warning
+    assert settings.environment_name(new) in warning
+    monkeypatch.setenv(settings.environment_name(new), "8")
+    assert getattr(load(), new) == 8
+    found = load(**{old: "9"})
+    assert getattr(found, new) == 9
+    assert found.deprecations() == [
+        f"{settings.flag_name(old)} is deprecated, use {settings.flag_name(new)}"
+    ]
+    assert getattr(load(**{old: "9", new: "10"}), new) == 10

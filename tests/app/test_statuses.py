@@ -66,8 +66,7 @@ async def services(
         stack.enter_context(stalled({pid for pid in workers if pid is not None}))
         broken = await also(start=False, api_key=KEY)
         assert isinstance(broken._transport, httpx.ASGITransport)
-        state = broken._transport.app.state  # type: ignore[attr-defined]  # a FastAPI
-        del state.service, state.reload
+        del broken._transport.app.state.heedful  # type: ignore[attr-defined]  # a FastAPI
         yield Services(
             ready=client,
             idle=await also(start=False, api_key=KEY),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from heedful.app.server import LAST_WRITES
+from heedful.app.server import FLUSH_TIMEOUT
 from heedful.app.settings import Settings, environment_name
 
 ROOT = Path(__file__).parents[2]
@@ -47,9 +47,8 @@ def test_every_copied_path_exists_and_reaches_the_engine() -> None:
 
 def test_every_package_of_the_project_is_copied() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    tools = project["tool"]["setuptools"]
-    needed = {package.split(".")[0] for package in tools["packages"]}
-    needed |= {f"{module}.py" for module in tools["py-modules"]}
+    rooms = {link.name for link in (ROOT / "heedful").iterdir() if link.is_symlink()}
+    needed = {"heedful", *rooms}
     needed |= {project["project"]["readme"], *project["project"]["license-files"]}
     assert needed | {"pyproject.toml", "constraints.txt", "bundles"} == set(COPIED)
 
@@ -86,7 +85,7 @@ def test_compose_builds_the_service_and_gives_it_time_to_stop(compose: dict[str,
     known = {environment_name(field) for field in Settings.model_fields}
     assert set(service["environment"]) <= known
     seconds = float(service["stop_grace_period"].removesuffix("s"))
-    assert seconds >= Settings.model_fields["grace"].default + LAST_WRITES
+    assert seconds >= Settings.model_fields["shutdown_timeout"].default + FLUSH_TIMEOUT
 
 
 def test_compose_mounts_what_exists(compose: dict[str, Any]) -> None:

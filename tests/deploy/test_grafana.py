@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from heedful.app.metrics import OF_A_MODEL, Metrics
+from heedful.app.metrics import MODEL_LABELS, Metrics
 from tests.deploy.series import served
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +27,7 @@ def test_every_series_and_label_is_served() -> None:
         for metric in metrics
         for label in getattr(metric, "_labelnames", ())  # the client has no public name for it
     }
-    assert labels <= known | {*OF_A_MODEL, "le"}
+    assert labels <= known | {*MODEL_LABELS, "le"}
 
 
 def test_every_metric_of_the_service_is_shown() -> None:

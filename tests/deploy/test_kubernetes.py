@@ -9,7 +9,7 @@ import yaml
 
 from heedful.app.metrics import Metrics
 from heedful.app.routes import router as routes
-from heedful.app.server import LAST_WRITES
+from heedful.app.server import FLUSH_TIMEOUT
 from heedful.app.settings import Settings, environment_name
 from heedful.app.status import router as status
 
@@ -72,9 +72,11 @@ def test_the_probes_ask_routes_that_need_no_key() -> None:
 
 
 def test_it_has_time_to_answer_what_is_in_hand() -> None:
-    [grace] = [float(v["value"]) for v in CONTAINER["env"] if v["name"] == "HEEDFUL_GRACE"]
+    [timeout] = [
+        float(v["value"]) for v in CONTAINER["env"] if v["name"] == "HEEDFUL_SHUTDOWN_TIMEOUT"
+    ]
     _, pause = CONTAINER["lifecycle"]["preStop"]["exec"]["command"]
-    assert POD["spec"]["terminationGracePeriodSeconds"] >= grace + LAST_WRITES + float(pause)
+    assert POD["spec"]["terminationGracePeriodSeconds"] >= timeout + FLUSH_TIMEOUT + float(pause)
 
 
 def test_it_may_do_no_more_than_it_needs() -> None:

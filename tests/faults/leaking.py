@@ -4,9 +4,10 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from heedful.app import serving
-from heedful.app.crew import Crew
 from heedful.app.main import create_app
 from heedful.app.settings import Settings
+from heedful.app.state import Peers
+from heedful.app.worker_group import WorkerGroup
 from heedful.cli.main import main
 
 LEAK = 256 * 1024
@@ -22,8 +23,10 @@ class Leak:
         await self._app(scope, receive, send)
 
 
-def leaking(settings: Settings, crew: Crew | None = None) -> FastAPI:
-    made = create_app(settings, crew)
+def leaking(
+    settings: Settings, group: WorkerGroup | None = None, peers: Peers | None = None
+) -> FastAPI:
+    made = create_app(settings, group, peers)
     made.add_middleware(Leak)
     return made
 

@@ -1,0 +1,71 @@
+"""Reloads of all serving processes, one at a time."""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from heedful.app.worker_group import RecordReload, ReloadFinished, ReloadNow, WorkerProcess
+from heedful.runtime.service import Reloaded
+
+
+@dataclass
+class _Reload:
+    asker: WorkerProcess | None
+    """None for SIGHUP."""
+    waiting: set[int]
+    """Process ids without a result yet."""
+    results: list[Reloaded] = field(default_factory=list)
+
+
+class ReloadQueue:
+    """`processes` are those that live; the supervisor changes them."""
+
+    def __init__(self, processes: Sequence[WorkerProcess]) -> None:
+        self._processes = processes
+        self._current: _Reload | None = None
+        self._askers: deque[WorkerProcess | None] = deque()
+
+    def add(self, asker: WorkerProcess | None) -> None:
+        """Reload as soon as earlier reloads have finished."""
+        self._askers.append(asker)
+        self._advance()
+
+    def finished(self, process: WorkerProcess, result: Reloaded | None) -> None:
+        """A process has reloaded, or could not (None); one that has died could not either."""
+        if self._current is None:
+            return
+        if result is not None:
+            self._current.results.append(result)
+        self._current.waiting.discard(process.pid)
+        self._advance()
+
+    def _advance(self) -> None:
+        """Finish the current reload once every process has a result, and begin the next."""
+        finished = self._current
+        if finished and finished.waiting:
+            return
+        self._current = None
+        if finished and self._processes:
+            self._publish(finished)
+        if self._askers:
+            self._current = _Reload(self._askers.popleft(), {p.pid for p in self._processes})
+            for process in self._processes:
+                process.link.send(ReloadNow())
+
+    def _publish(self, reload: _Reload) -> None:
+        """Have one process record the result, the one that asked where it lives."""
+        result = merged(reload.results)
+        asker = reload.asker if reload.asker in self._processes else None
+        if result:
+            (asker or self._processes[0]).link.send(RecordReload(result))
+        if asker:
+            asker.link.send(ReloadFinished(result))
+
+
+def merged(results: list[Reloaded]) -> Reloaded | None:
+    """One result for all processes, which read the same folder; None when no process could reload."""
+    if not results:
+        return None
+    refused = tuple(dict.fromkeys(line for result in results for line in result.refused))
+    first = results[0]
+    return Reloaded(first.loaded, first.unchanged, first.removed, refused)

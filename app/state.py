@@ -1,0 +1,96 @@
+"""AppState: everything that the routes and the server of one application share."""
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from fastapi import FastAPI
+
+from heedful.app.metrics import Metrics
+from heedful.app.settings import Settings
+from heedful.runtime.service import Reloaded, Service
+
+log = logging.getLogger("heedful.server")
+
+
+class Peers(Protocol):
+    """The other serving processes behind the same port."""
+
+    def status(self) -> str | None:
+        """None when every process is ready, otherwise why not."""
+
+    async def reload(self) -> Reloaded:
+        """Reload the bundles in every process. Raises Unavailable when none can."""
+
+
+@dataclass(slots=True)
+class AppState:
+    """One application's settings, service and metrics, and the service's life."""
+
+    settings: Settings
+    service: Service
+    metrics: Metrics
+    created: int
+    """Start of the service, in seconds since the epoch."""
+    peers: Peers | None = None
+    """None when this is the only serving process."""
+    starting: asyncio.Task[None] = field(init=False)
+    """Loads the models; holds the StartupError when they do not load."""
+
+    def peer_status(self) -> str | None:
+        """None when every serving process is ready, otherwise why not."""
+        return self.peers.status() if self.peers else None
+
+    def start(self) -> None:
+        """Begin to load the models."""
+        self.starting = asyncio.create_task(self._load())
+
+    async def _load(self) -> None:
+        await self.service.start()
+        self._publish_models()
+        log.info("ready: %s on %s", ", ".join(self.service.cards), self.service.provider)
+
+    async def stop(self) -> None:
+        """Refuse new requests and finish those in flight, within the shutdown timeout."""
+        self.starting.cancel()
+        await asyncio.wait({self.starting})
+        await self.service.stop(0 if self.service.fault() else self.settings.shutdown_timeout)
+
+    async def reload(self) -> Reloaded:
+        """Reload the bundles in every serving process, then count and log the result."""
+        if self.peers:
+            return await self.peers.reload()
+        result = await self.reload_here()
+        self.record_reload(result)
+        return result
+
+    async def reload_here(self) -> Reloaded:
+        """Reload the bundles in this process alone."""
+        result = await self.service.reload()
+        self._publish_models()
+        return result
+
+    def record_reload(self, result: Reloaded) -> None:
+        """Count and log a reload, once for all processes."""
+        self.metrics.reload(refused=bool(result.refused))
+        for reason in result.refused:
+            log.error("bundle refused, the model served before stays: %s", reason)
+        log.info("reloaded: %s new, %s removed", _names(result.loaded), _names(result.removed))
+
+    def _publish_models(self) -> None:
+        self.metrics.models(self.service.cards.values(), self.service.provider)
+
+
+def attach(app: FastAPI, state: AppState) -> None:
+    app.state.heedful = state
+
+
+def state_of(app: FastAPI) -> AppState:
+    """The state that create_app attached."""
+    state: AppState = app.state.heedful
+    return state
+
+
+def _names(names: tuple[str, ...]) -> str:
+    return ", ".join(names) or "none"
