@@ -1,14 +1,13 @@
 """train: one run of an encoder, or the dependency parser."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import torch
 import typer
 from rich.console import Console
 
 from heedful.cli.options import DATA, PARSER, Data, Parser, Threads
-from heedful.cli.train_parser import write_head_scorer
 from heedful.training import config
 from heedful.training.loop import Paths, train
 from heedful.training.parser import train_parser
@@ -23,25 +22,13 @@ def command(
     parser: Parser = PARSER,
     resume: Annotated[bool, typer.Option(help="Go on from the run's last epoch.")] = False,
     threads: Threads = 1,
-    kind: Annotated[
-        Literal["transition", "head-scorer"],
-        typer.Option(help="Of a parser: spaCy's own, or the fast one, made from it."),
-    ] = "transition",
-    start: Annotated[
-        Path, typer.Option(help="For a head scorer: the transition parser to begin with.")
-    ] = Path(PARSER),
 ) -> None:
     """Train an encoder for a task, or a dependency parser."""
     torch.set_num_threads(threads)
     console = Console()
     if target == "parser":
         cache = Path(".cache/parser")
-        if kind == "transition":
-            scores = train_parser(data, Path(parser), seed=1, cache=cache, console=console)
-        else:
-            scores = write_head_scorer(
-                data, Path(parser), start=start, seed=1, cache=cache, console=console
-            )
+        scores = train_parser(data, Path(parser), seed=1, cache=cache, console=console)
         console.print(f"EWT test, gold sentences: {scores}")
         return
     file = Path(target)

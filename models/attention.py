@@ -1,4 +1,4 @@
-"""Multi-head attention as Vaswani et al. (2017) have it: what two papers compare with; the head scorer has it too."""
+"""Multi-head attention (Vaswani et al. 2017), with which two papers compare their encoders."""
 
 import math
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from heedful.runtime.card import Card
 from heedful.runtime.errors import BadInput, TooManyInputs
 from heedful.text.parse import Parse
-from heedful.text.reading import LONGEST_RUN
+from heedful.text.tokenize import MAX_RUN
 
 
 def check_count(count: int, param: str, most: int) -> None:
@@ -43,7 +43,7 @@ def check_parse(
         most = f"{card.max_tokens} tokens, " + (f"{pieces} word pieces, " if pieces else "")
         raise BadInput(
             f"{param} is longer than {card.name} reads ({most}and "
-            f"{LONGEST_RUN} characters without white space): shorten it, or set truncate to true",
+            f"{MAX_RUN} characters without white space): shorten it, or set truncate to true",
             param=param,
             code="input_too_long",
         )

@@ -8,7 +8,7 @@ from heedful.runtime.cache import Cache
 from heedful.runtime.observer import Observer
 from heedful.runtime.parse_pool import ParsePool
 from heedful.text.parse import Parse, ParseJob, Tokens
-from heedful.text.reading import effort
+from heedful.text.tokenize import effort
 
 Key = tuple[str, int, bool]  # a ParseJob's fields: a tuple is hashed ten times as fast
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-import heedful.text.lean  # before spaCy  # isort: skip
+import heedful.text.spacy_import  # noqa: F401  # before spaCy  # isort: skip
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,8 @@ from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-import heedful.text.head_scorer  # noqa: F401  # a pipeline may name this component
 from heedful.text.errors import ParserError
-from heedful.text.reading import Reader, Reading
+from heedful.text.tokenize import Tokenized, TextTokenizer
 
 Ints = npt.NDArray[np.int64]
 
@@ -94,7 +93,7 @@ class Parser:
     def __init__(self, nlp: Language, name: str, fingerprint: str) -> None:
         self._nlp = nlp
         nlp.max_length = sys.maxsize  # spaCy counts characters, `parse` cuts behind tokens
-        self._reader = Reader(nlp.make_doc, nlp.vocab, nlp.memory_zone)
+        self._tokenizer = TextTokenizer(nlp.make_doc, nlp.vocab, nlp.memory_zone)
         self.name = name
         self.fingerprint = fingerprint
 
@@ -120,14 +119,14 @@ class Parser:
 
     def parse(self, jobs: Sequence[ParseJob]) -> list[Parse]:
         """One Parse a job, in order. A text that holds no token gives an empty one."""
-        with self._reader.zone():
-            read = [self._reader.read(job.text, job.max_tokens) for job in jobs]
+        with self._tokenizer.zone():
+            tokenized = [self._tokenizer.tokenize(job.text, job.max_tokens) for job in jobs]
             trees = self._nlp.pipe(
-                [reading.doc for job, reading in zip(jobs, read, strict=True) if job.tree]
+                [one.doc for job, one in zip(jobs, tokenized, strict=True) if job.tree]
             )
             return [
-                _to_parse(job, reading, next(trees) if job.tree else None)
-                for job, reading in zip(jobs, read, strict=True)
+                _to_parse(job, one, next(trees) if job.tree else None)
+                for job, one in zip(jobs, tokenized, strict=True)
             ]
 
     def tokenizer(self) -> bytes:
@@ -144,12 +143,14 @@ class Tokens:
         """`content` is what `Parser.tokenizer` gave."""
         vocab = Vocab()  # without a language's attributes of words, which nothing here asks for
         tokenizer = Tokenizer(vocab).from_bytes(content)
-        self._reader = Reader(tokenizer, vocab, vocab.memory_zone)
+        self._tokenizer = TextTokenizer(tokenizer, vocab, vocab.memory_zone)
 
     def parse(self, jobs: Sequence[ParseJob]) -> list[Parse]:
         """One Parse a job, in order: as Parser's, of jobs without a tree."""
-        with self._reader.zone():
-            return [_to_parse(job, self._reader.read(job.text, job.max_tokens)) for job in jobs]
+        with self._tokenizer.zone():
+            return [
+                _to_parse(job, self._tokenizer.tokenize(job.text, job.max_tokens)) for job in jobs
+            ]
 
 
 def fingerprint(folder: Path) -> str:
@@ -161,8 +162,8 @@ def fingerprint(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def _to_parse(job: ParseJob, reading: Reading, tree: Doc | None = None) -> Parse:
-    length = len(reading.starts)
+def _to_parse(job: ParseJob, tokenized: Tokenized, tree: Doc | None = None) -> Parse:
+    length = len(tokenized.starts)
     heads = _no_heads(length)
     deps: tuple[str, ...] = ()
     if tree is not None:
@@ -170,8 +171,8 @@ def _to_parse(job: ParseJob, reading: Reading, tree: Doc | None = None) -> Parse
         heads = steps.astype(np.int64) + np.arange(length)
         strings = tree.vocab.strings
         deps = tuple([strings[name] for name in names.tolist()])
-    tokens = _tokens(job.text, reading.starts, reading.stops)
-    return Parse(job.text, tokens, reading.starts, reading.stops, heads, deps, reading.cut)
+    tokens = _tokens(job.text, tokenized.starts, tokenized.stops)
+    return Parse(job.text, tokens, tokenized.starts, tokenized.stops, heads, deps, tokenized.cut)
 
 
 def _tokens(text: str, starts: Ints, stops: Ints) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from heedful.runtime.observer import NoObserver
 from heedful.runtime.parse_pool import ParsePool
 from heedful.runtime.parses import EFFORT, Parses, _groups
 from heedful.text.parse import ParseJob, Parser
-from heedful.text.reading import LONGEST_RUN, effort
+from heedful.text.tokenize import MAX_RUN, effort
 from tests.builders import BuiltParser
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +48,7 @@ async def test_sentences_without_a_tree_need_no_process(
     "job",
     [
         ParseJob("Two kids", 16, tree=True),
-        ParseJob("(" * LONGEST_RUN, 512, tree=False),  # 100 ms of spaCy
+        ParseJob("(" * MAX_RUN, 512, tree=False),  # 100 ms of spaCy
         ParseJob("Two kids wash their hands. " * 100, 16, tree=False),
     ],
     ids=["tree", "long run", "long text"],

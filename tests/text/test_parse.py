@@ -12,7 +12,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from heedful.text.parse import Parse, ParseJob, Parser, Tokens, pack, unpack
-from heedful.text.reading import LONGEST_RUN, WINDOW
+from heedful.text.tokenize import MAX_RUN, WINDOW
 from heedful.text.structure import check_heads
 from tests.builders import BuiltParser
 
@@ -110,7 +110,7 @@ def test_a_run_up_to_the_limit_is_read_whole(parser: Parser, length: int) -> Non
 @pytest.mark.parametrize("length", [501, 5_000, 1_000_000])
 def test_a_longer_run_is_cut_and_said_to_be(parser: Parser, length: int) -> None:
     parse = read(parser, "see " + "x" * length + " and more")
-    assert parse.tokens == ("see", "x" * LONGEST_RUN)
+    assert parse.tokens == ("see", "x" * MAX_RUN)
     assert parse.cut
     assert spans(parse) == list(parse.tokens)
 
@@ -123,8 +123,8 @@ def test_a_run_behind_the_last_token_that_fits_is_not_reached(parser: Parser) ->
 
 def test_runs_just_under_the_limit_do_not_add_up(parser: Parser) -> None:
     """Two megabytes of them, the most a request may hold, are searched in one pass."""
-    parse = read(parser, ("x" * LONGEST_RUN + " ") * 4_000, 3)
-    assert parse.tokens == ("x" * LONGEST_RUN,) * 3
+    parse = read(parser, ("x" * MAX_RUN + " ") * 4_000, 3)
+    assert parse.tokens == ("x" * MAX_RUN,) * 3
     assert parse.cut
 
 
@@ -199,7 +199,7 @@ def test_a_text_is_parsed_the_same_alone_and_among_others(parser: Parser) -> Non
 def test_only_so_many_words_are_kept(
     pipeline: BuiltParser, tree: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("heedful.text.reading.KEPT_WORDS", 30)
+    monkeypatch.setattr("heedful.text.tokenize.KEPT_WORDS", 30)
     nlp = spacy.load(pipeline.folder)
     parser = Parser(nlp, "en_tiny", pipeline.fingerprint)
     # The first text that goes over the bound is still kept, whole.
@@ -233,7 +233,7 @@ def tokens(parser: Parser) -> Tokens:
 def test_the_tokenizer_alone_keeps_only_so_many_words(
     parser: Parser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("heedful.text.reading.KEPT_WORDS", 30)
+    monkeypatch.setattr("heedful.text.tokenize.KEPT_WORDS", 30)
     tokens = Tokens(parser.tokenizer())
     vocab = tokens._reader._vocab
     tokens.parse([ParseJob(" ".join(words(40, seed=9)), 256, tree=False)])

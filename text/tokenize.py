@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-import heedful.text.lean  # noqa: F401  # before spaCy  # isort: skip
+import heedful.text.spacy_import  # noqa: F401  # before spaCy  # isort: skip
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from spacy.vocab import Vocab
 
 Ints = npt.NDArray[np.int64]
 
-LONGEST_RUN = 500
+MAX_RUN = 500
 """Characters without white space read as one piece: spaCy's tokenizer is quadratic in them."""
 WINDOW = 1024
 """Characters tokenized at first; a longer text is read on only while it may still fit."""
@@ -28,7 +28,7 @@ _RUN = re.compile(r"\S+")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Tokenized:
     """A text's first tokens, and where they stand in it."""
 
     doc: Doc
@@ -37,8 +37,8 @@ class Reading:
     cut: bool  # whether tokens behind the last one were left out
 
 
-class Reader:
-    """A tokenizer. Use it inside `with reader.zone():`, which bounds what is kept of the texts."""
+class TextTokenizer:
+    """A tokenizer, used inside `with tokenizer.zone():`, which bounds the memory that texts take."""
 
     def __init__(
         self,
@@ -49,30 +49,30 @@ class Reader:
         self._tokenize = tokenize
         self._vocab = vocab
         self._zone = zone
-        self._most = len(vocab) + KEPT_WORDS
+        self._max_words = len(vocab) + KEPT_WORDS
 
     def zone(self) -> AbstractContextManager[Any]:
         """While inside, documents may be used. Once KEPT_WORDS are known nothing more is kept.
 
         A language's frequent words are soon among them; the rest is forgotten with each zone.
         """
-        return self._zone() if len(self._vocab) >= self._most else nullcontext()
+        return self._zone() if len(self._vocab) >= self._max_words else nullcontext()
 
-    def read(self, text: str, max_tokens: int) -> Reading:
+    def tokenize(self, text: str, max_tokens: int) -> Tokenized:
         """At most `max_tokens` tokens of the text's beginning.
 
         White space of any length becomes one blank, which spaCy makes no token of, as in the
         treebanks that parsers are trained on. A run between white space holds a token or more, so
         that no text is looked at further than the run behind `max_tokens` of them.
         """
-        if len(text) <= LONGEST_RUN and " ".join(text.split()) == text:
+        if len(text) <= MAX_RUN and " ".join(text.split()) == text:
             doc, cut = self._first(text, max_tokens)
             starts, stops = _offsets(doc)
-            return Reading(doc, starts, stops, cut)
+            return Tokenized(doc, starts, stops, cut)
         found = list(islice(_RUN.finditer(text), max_tokens + 1))
-        too_long = [i for i, run in enumerate(found) if run.end() - run.start() > LONGEST_RUN]
+        too_long = [i for i, run in enumerate(found) if run.end() - run.start() > MAX_RUN]
         found = found[: too_long[0] + 1] if too_long else found
-        runs = _Runs([run.group()[:LONGEST_RUN] for run in found], [run.start() for run in found])
+        runs = _Runs([run.group()[:MAX_RUN] for run in found], [run.start() for run in found])
         width = WINDOW
         while True:
             beginning = runs.within(width)
@@ -80,7 +80,7 @@ class Reader:
             if cut or len(beginning) == len(runs.texts):
                 starts, stops = _offsets(doc)
                 starts, stops = runs.offsets(starts), runs.offsets(starts) + (stops - starts)
-                return Reading(doc, starts, stops, cut or bool(too_long))
+                return Tokenized(doc, starts, stops, cut or bool(too_long))
             width *= 4
 
     def _first(self, text: str, max_tokens: int) -> tuple[Doc, bool]:

@@ -6,7 +6,7 @@ import sys
 
 def test_the_command_line_is_left_out_until_it_is_asked_for() -> None:
     program = (
-        "import sys, text.parse; "
+        "import sys, heedful.text.parse; "
         "assert not [name for name in sys.modules if name.startswith('spacy.cli')]; "
         "from spacy.cli.train import train; "
         "assert callable(train)"
