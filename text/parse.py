@@ -19,7 +19,7 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from heedful.text.errors import ParserError
-from heedful.text.tokenize import Tokenized, TextTokenizer
+from heedful.text.tokenize import TextTokenizer, Tokenized
 
 Ints = npt.NDArray[np.int64]
 

@@ -12,8 +12,8 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from heedful.text.parse import Parse, ParseJob, Parser, Tokens, pack, unpack
-from heedful.text.tokenize import MAX_RUN, WINDOW
 from heedful.text.structure import check_heads
+from heedful.text.tokenize import MAX_RUN, WINDOW
 from tests.builders import BuiltParser
 
 EVERYTHING = 100_000
