@@ -3,6 +3,11 @@ PYTHON ?= python3
 PIP_INSTALL = pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SOURCES = pyproject.toml constraints.txt $(wildcard heedful/*.py app/*.py app/static/* app/static/vendor/* cli/*.py export/*.py models/*.py runtime/*.py text/*.py training/*.py training/tasks/*.py)
 
+# Where the datasets are (docs/data.md); `data/` unless something else is said.
+ifneq ($(wildcard ../shared/data),)
+export HEEDFUL_DATA ?= ../shared/data
+endif
+
 .PHONY: serve dev test check openapi vendor soak bench ms-san-minilm-nli lint types imports tools clean
 
 serve: .serve-venv/installed  ## serve the shipped bundles on HEEDFUL_PORT (8000)

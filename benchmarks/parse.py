@@ -1,6 +1,6 @@
 """A parser beside another: sentences a second and milliseconds a sentence, one at a time and in batches.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.parse bundles/parser OTHER [--data ../shared/data] [--sentences 512]
+    OMP_NUM_THREADS=1 python -m benchmarks.parse bundles/parser OTHER [--data FOLDER] [--sentences 512]
 
 Distinct sentences of EWT test and of SNLI dev, the same for both, on one thread, in this process,
 through text.parse as a parse process calls it (tokenizer included). The two take turns, batch by batch,
@@ -17,14 +17,14 @@ from rich.console import Console
 
 from heedful.text.parse import ParseJob, Parser
 from heedful.training import treebank
-from heedful.training.tasks.base import find, records
+from heedful.training.data_folder import data_folder, find, records
 
 BATCHES = (1, 32)
 
 
 def sentences(data: Path, count: int) -> list[str]:
     """Half of EWT test, half of SNLI dev, none twice, in random order."""
-    snli = records(find(data, ("snli/dev.jsonl",), get_from="the data folder's README"))
+    snli = records(find(data, ("snli/dev.jsonl",), dataset="snli"))
     parts = (
         {doc.text.strip() for doc in treebank.sentences(data, "test")},
         {text for record in snli for text in (record["premise"], record["hypothesis"])},
@@ -38,7 +38,7 @@ def sentences(data: Path, count: int) -> list[str]:
 def main() -> None:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("parsers", nargs=2)
-    arguments.add_argument("--data", type=Path, default=Path("../shared/data"))
+    arguments.add_argument("--data", type=Path, default=data_folder())
     arguments.add_argument("--sentences", type=int, default=512)
     asked = arguments.parse_args()
     out = Console()

@@ -3,9 +3,10 @@
 import random
 from pathlib import Path
 
+from heedful.training.data_folder import data_folder
 from heedful.training.tasks.nli import SNLI_TRAIN
 
-DATA = Path("../shared/data")
+DATA = data_folder()
 SEED = 1
 
 

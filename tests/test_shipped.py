@@ -18,11 +18,11 @@ from heedful.text.parse import ParseJob, Parser
 from heedful.text.structure import tree_distance
 from heedful.training import tasks
 from heedful.training.evaluate import Server, measure
+from tests.datasets import DATA, needs_data
 
 BUNDLES = Path("bundles")
 NAMES = sorted(card.parent.name for card in BUNDLES.glob("*/card.json"))
 MS_SAN = [name for name in NAMES if name.startswith("ms-san-")]
-DATA = Path("../shared/data")
 KIDS = "Two kids at a ballgame wash their hands"
 FLOORS = {
     ("disan-sst5", "sst5"): 0.49,
@@ -160,7 +160,7 @@ def test_it_tells_praise_from_blame(client: httpx.Client, text: str, label: str)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not DATA.is_dir(), reason="the datasets are not here")
+@needs_data
 @pytest.mark.parametrize(("model", "task"), FLOORS)
 def test_scores_over_http_are_the_cards(client: httpx.Client, model: str, task: str) -> None:
     score, *_ = measure(tasks.get(task), "test", DATA, Server(str(client.base_url), model, client))

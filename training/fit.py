@@ -12,9 +12,9 @@ from heedful.training.config import (
 )
 from heedful.training.errors import DataError
 from heedful.training.table import Row
-from heedful.training.tasks.base import Example, Reader, Source, Task
-from heedful.training.tasks.division import divide
+from heedful.training.tasks.base import UNLABELLED, Example, Reader, Source, Task
 from heedful.training.tasks.nli import LABELS
+from heedful.training.tasks.splits import divide
 
 SHARE = 0.1
 """Of the rows, for dev; and as much for test."""
@@ -85,4 +85,6 @@ def _reader(examples: list[Example]) -> Reader:
 def _as_texts(words: Sequence[str]) -> list[Example]:
     """The words as a few long texts, which are read faster than as many short ones."""
     starts = range(0, len(words), WORDS_A_TEXT)
-    return [Example((" ".join(words[start : start + WORDS_A_TEXT]),), 0) for start in starts]
+    return [
+        Example((" ".join(words[start : start + WORDS_A_TEXT]),), UNLABELLED) for start in starts
+    ]

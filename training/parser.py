@@ -19,8 +19,8 @@ from spacy.vectors import Vectors
 
 from heedful.text.errors import ParserError
 from heedful.training import minilm, tree_teacher, treebank
+from heedful.training.data_folder import find, records
 from heedful.training.files import write_whole
-from heedful.training.tasks.base import find, records
 from heedful.training.vectors import main_axes
 
 CONFIG = Path(__file__).with_name("parser.cfg")
@@ -144,7 +144,7 @@ def silver_texts(data: Path, seed: int) -> list[str]:
     for name, count in TEXTS.items():
         found = {
             record[field].strip(): None
-            for record in records(find(data, (name,), get_from="the data folder's README"))
+            for record in records(find(data, (name,), dataset=name.partition("/")[0]))
             for field in ("text", "premise", "hypothesis", "a", "b")
             if field in record
         }

@@ -19,7 +19,7 @@ from pydantic import Field, ValidationError
 from heedful.training import config
 from heedful.training.config import RunConfig, Section
 from heedful.training.errors import ConfigError
-from heedful.training.tasks.division import FOLDS
+from heedful.training.tasks.splits import FOLDS
 
 
 class RowConfig(Section):

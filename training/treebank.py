@@ -7,7 +7,7 @@ from pathlib import Path
 from spacy.tokens import Doc
 from spacy.training.converters.conllu_to_docs import conllu_to_docs
 
-from heedful.training.tasks.base import find, lines
+from heedful.training.data_folder import find, lines
 
 EWT_LICENCE = "CC BY-SA 4.0"
 SENTENCES_A_DOCUMENT = (1, 1, 1, 1, 2, 3, 4)
@@ -19,7 +19,7 @@ def sentences(data: Path, split: str) -> list[Doc]:
     path = find(
         data,
         (f"ud/EWT/en_ewt-ud-{split}.conllu", f"en_ewt-ud-{split}.conllu"),
-        get_from="https://github.com/UniversalDependencies/UD_English-EWT",
+        dataset="ud",
     )
     return list(conllu_to_docs("\n".join(lines(path)), n_sents=1, no_print=True))
 

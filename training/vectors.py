@@ -14,8 +14,8 @@ from onnx import numpy_helper
 
 from heedful.text.vocab import SPECIAL, Vocab
 from heedful.training.checkpoint import VOCAB
+from heedful.training.data_folder import find, lines
 from heedful.training.errors import ConfigError, DataError, DataMissing
-from heedful.training.tasks.base import find, lines
 
 Floats = npt.NDArray[np.float32]
 GRAPH = "encoder.onnx"
@@ -50,10 +50,9 @@ class Table:
     @classmethod
     def wordbridge(cls, data: Path) -> "Table":
         """`vectors/wordbridge_300d_f16.npz` and its map of surface forms (running -> run)."""
-        origin = "the data folder's README (wordbridge)"
-        archive = np.load(find(data, ("vectors/wordbridge_300d_f16.npz",), get_from=origin))
+        archive = np.load(find(data, ("vectors/wordbridge_300d_f16.npz",), dataset="wordbridge"))
         rows = {str(word): row for row, word in enumerate(archive["words"])}
-        forms = find(data, ("vectors/surface_to_word.json",), get_from=origin)
+        forms = find(data, ("vectors/surface_to_word.json",), dataset="wordbridge")
         for form, word in json.loads("\n".join(lines(forms))).items():
             rows.setdefault(form, rows[word])
         return cls(archive["vecs"].astype(np.float32), rows)

@@ -8,8 +8,8 @@ import pytest
 from heedful.training import tasks
 from heedful.training.errors import DataError, DataMissing
 from heedful.training.tasks.base import Example
+from tests.datasets import DATA, needs_data
 
-DATA = Path("../shared/data")
 LABELLED = ("trec", "cr", "mpqa", "subj", "r8", "imdb", "yelp", "news")
 NEWS_ROW = "{0}\t{1}\thttp://x\tX\t{2}\tstory\tx.com\t1394470370698\n"
 
@@ -131,10 +131,10 @@ def test_what_is_missing_is_named_with_its_origin(tmp_path: Path, task: str) -> 
         tasks.get(task).test.read(tmp_path)
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the datasets are not here")
+@needs_data
 @pytest.mark.parametrize(
     ("task", "train_and_dev", "test"),
-    [  # the data folder's README: rows by label
+    [  # rows by label, as docs/data.md counts them
         ("trec", (86, 1162, 1250, 1223, 835, 896), (9, 138, 94, 65, 81, 113)),
         ("r8", (1596, 253, 2840, 41, 190, 206, 108, 251), (696, 121, 1083, 10, 81, 87, 36, 75)),
         ("imdb", (12500, 12500), (12500, 12500)),
@@ -150,7 +150,7 @@ def test_datasets_with_a_test_split(
     assert tuple(held[label] for label in range(len(found.labels))) == test
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the datasets are not here")
+@needs_data
 @pytest.mark.parametrize(
     ("task", "rows"),
     [
@@ -169,7 +169,7 @@ def test_datasets_without_splits(task: str, rows: tuple[int, ...]) -> None:
     assert tuple(seen[label] for label in range(len(found.labels))) == rows
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the datasets are not here")
+@needs_data
 def test_mnli_of_the_data_folder() -> None:
     mnli = tasks.get("mnli")
     counts = [len(source.read(DATA)) for source in (*mnli.train, mnli.dev, mnli.test)]

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.training import tasks
+from heedful.training.data_folder import OFFICIAL, VARIABLE, data_folder, records
 from heedful.training.errors import ConfigError, DataError, DataMissing
-from heedful.training.tasks.base import UNLABELLED, Example, records
+from heedful.training.tasks.base import UNLABELLED, Example
 from heedful.training.tasks.embed import sentences
 from heedful.training.tasks.nli import hypotheses
 from heedful.training.tasks.sst import nodes
@@ -94,9 +95,28 @@ def test_hypotheses_of_one_premise_are_paired_without_a_label() -> None:
     ]
 
 
-def test_a_missing_file_is_named_with_its_origin(tmp_path: Path) -> None:
-    with pytest.raises(DataMissing, match=r"snli_1\.0_test\.jsonl.*nlp\.stanford\.edu"):
+def test_a_missing_file_is_named_with_its_address_and_the_page(tmp_path: Path) -> None:
+    with pytest.raises(
+        DataMissing, match=r"snli_1\.0_test\.jsonl.*nlp\.stanford\.edu.*docs/data\.md"
+    ):
         tasks.get("snli").test.read(tmp_path)
+
+
+def test_every_missing_dataset_is_named_with_its_address(tmp_path: Path) -> None:
+    for task in {task.test.name: task for task in tasks.TASKS.values()}.values():
+        with pytest.raises(DataMissing) as missing:
+            task.test.read(tmp_path)
+        assert any(address in str(missing.value) for address in OFFICIAL.values())
+        assert str(tmp_path) in str(missing.value)
+
+
+def test_the_data_folder_is_the_environments_or_the_default(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    assert data_folder() == tmp_path
+    monkeypatch.delenv(VARIABLE)
+    assert data_folder() == Path("data")
 
 
 def test_a_broken_line_is_named(tmp_path: Path) -> None:

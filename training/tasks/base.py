@@ -1,13 +1,9 @@
 """What a task is: where its examples come from, its labels and its kind of head."""
 
-import gzip
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
-
-from heedful.training.errors import DataError, DataMissing
+from typing import Literal
 
 Kind = Literal["nli", "classification", "relatedness", "embedding"]
 UNLABELLED = -1.0
@@ -52,37 +48,3 @@ class Task:
     test: Source
     background: tuple[Source, ...] = ()
     """Unlabelled text that only widens the vocabulary."""
-
-
-def find(data: Path, candidates: tuple[str, ...], *, get_from: str) -> Path:
-    """The first of `candidates` that exists under `data`, gzipped or not. Raises DataMissing."""
-    for name in candidates:
-        for path in (data / name, data / f"{name}.gz"):
-            if path.is_file():
-                return path
-    raise DataMissing(
-        f"no {' or '.join(candidates)} (or the same with .gz) in the data folder; it comes from {get_from}"
-    )
-
-
-def lines(path: Path, encoding: str = "utf-8") -> Iterator[str]:
-    """Lines of a text file, gzipped or not, without their line ends. Raises DataError where it is not `encoding`."""
-    with (
-        gzip.open(path, "rt", encoding=encoding)
-        if path.suffix == ".gz"
-        else path.open(encoding=encoding) as file
-    ):
-        try:
-            for line in file:
-                yield line.rstrip("\n")
-        except UnicodeDecodeError as error:
-            raise DataError(f"{path.name}: not {encoding}: {error.reason}") from error
-
-
-def records(path: Path) -> Iterator[dict[str, Any]]:
-    """Objects of a JSON-lines file. Raises DataError naming the line that is none."""
-    for number, line in enumerate(lines(path), 1):
-        try:
-            yield json.loads(line)
-        except json.JSONDecodeError as error:
-            raise DataError(f"{path.name}:{number}: not a JSON object") from error

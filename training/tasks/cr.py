@@ -6,9 +6,9 @@ Reads SentEval's `CR/custrev.neg` and `CR/custrev.pos` (a sentence a line) or JS
 from pathlib import Path
 
 from heedful.training.tasks.base import Example
-from heedful.training.tasks.division import ten_folds
 from heedful.training.tasks.labelled import UNSTATED
 from heedful.training.tasks.senteval import BACKGROUND, by_label
+from heedful.training.tasks.splits import ten_folds
 
 FILES = {"negative": "CR/custrev.neg", "positive": "CR/custrev.pos"}
 NOTE = "whole; 6 sentences stand there twice"

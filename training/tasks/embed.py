@@ -7,14 +7,14 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from heedful.training.data_folder import find, records
 from heedful.training.errors import DataMissing
 from heedful.training.tasks import nli, sst, stsb
-from heedful.training.tasks.base import Example, Source, Task, find, records
+from heedful.training.tasks.base import UNLABELLED, Example, Source, Task
 
 LONGEST = 40
 """Words, with white space between them; longer sentences are left out."""
 UNSTATED = "no licence stated with the data"
-HERE = "the data folder's README"
 _END = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(])")
 _BREAK = re.compile(r"\s*<br\s*/?>\s*")
 
@@ -34,7 +34,7 @@ def _source(
     def read(data: Path) -> list[Example]:
         judged = _judged(data)
         found = dict.fromkeys(one for text in texts(data) for one in sentences(text))
-        return [Example((one,), 0) for one in found if one not in judged]
+        return [Example((one,), UNLABELLED) for one in found if one not in judged]
 
     return Source(name, licence, note or "distinct sentences, no labels", read)
 
@@ -65,7 +65,7 @@ def _file(name: str, licence: str, *keys: str) -> Source:
     """Fields of a JSON-lines file."""
 
     def texts(data: Path) -> Iterable[str]:
-        path = find(data, (f"{name}.jsonl",), get_from=HERE)
+        path = find(data, (f"{name}.jsonl",), dataset=name.partition("/")[0])
         return (record[key] for record in records(path) for key in keys)
 
     return _source(name, licence, texts)

@@ -7,9 +7,10 @@ Reads the official `aclImdb/{train,test}/{neg,pos}/*.txt` or JSON lines; line br
 from collections.abc import Iterator
 from pathlib import Path
 
-from heedful.training.tasks.base import Example, Reader, Source, Task, find
-from heedful.training.tasks.division import held_out
+from heedful.training.data_folder import find
+from heedful.training.tasks.base import Example, Reader, Source, Task
 from heedful.training.tasks.labelled import UNSTATED, examples, json_lines
+from heedful.training.tasks.splits import held_out
 
 LABELS = ("negative", "positive")
 NAMES = {"neg": "negative", "pos": "positive"}
@@ -26,8 +27,8 @@ def _rows(folder: Path) -> Iterator[tuple[str, str]]:
 def _read(split: str) -> Reader:
     def read(data: Path) -> list[Example]:
         folder = data / "aclImdb" / split
-        site = f"https://ai.stanford.edu/~amaas/data/sentiment/ (aclImdb/{split}/neg and pos)"
-        path = folder if folder.is_dir() else find(data, (f"imdb/{split}.jsonl",), get_from=site)
+        candidates = (f"imdb/{split}.jsonl", f"aclImdb/{split}")
+        path = folder if folder.is_dir() else find(data, candidates, dataset="imdb")
         rows = _rows(path) if path.is_dir() else json_lines(path)
         plain = ((NAMES.get(label, label), text.replace("<br />", " ")) for label, text in rows)
         return examples(path, plain, LABELS)

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from heedful.training.data_folder import lines, records
 from heedful.training.errors import DataError
-from heedful.training.tasks.base import Example, lines, records
+from heedful.training.tasks.base import Example
 
 UNSTATED = "no licence stated with the data"
 

@@ -6,9 +6,9 @@ Reads SentEval's `MPQA/mpqa.neg` and `MPQA/mpqa.pos` (a phrase a line) or JSON l
 from pathlib import Path
 
 from heedful.training.tasks.base import Example
-from heedful.training.tasks.division import ten_folds
 from heedful.training.tasks.labelled import UNSTATED
 from heedful.training.tasks.senteval import BACKGROUND, by_label
+from heedful.training.tasks.splits import ten_folds
 
 FILES = {"negative": "MPQA/mpqa.neg", "positive": "MPQA/mpqa.pos"}
 NOTE = "whole; 2,363 of 10,603 phrases repeat another, across the folds too, as in the papers"

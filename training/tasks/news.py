@@ -7,10 +7,11 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
+from heedful.training.data_folder import find, lines
 from heedful.training.errors import DataError
-from heedful.training.tasks.base import Example, find, lines
-from heedful.training.tasks.division import divided
+from heedful.training.tasks.base import Example
 from heedful.training.tasks.labelled import UNSTATED, examples, json_lines
+from heedful.training.tasks.splits import divided
 
 NAMES = {"b": "business", "e": "entertainment", "m": "health", "t": "technology"}
 COLUMNS = ("ID", "TITLE", "URL", "PUBLISHER", "CATEGORY", "STORY", "HOSTNAME", "TIMESTAMP")
@@ -36,8 +37,7 @@ def _commas(path: Path) -> Iterator[tuple[str, str]]:
 def read(data: Path) -> list[Example]:
     """Every example. Raises DataMissing, DataError."""
     candidates = ("newsCorpora.csv", "uci-news-aggregator.csv", "news_aggregator_subset/all.jsonl")
-    site = "https://archive.ics.uci.edu/dataset/359/news+aggregator"
-    path = find(data, candidates, get_from=site)
+    path = find(data, candidates, dataset="news")
     layout = _tabs if "newsCorpora" in path.name else _commas
     rows = json_lines(path) if ".jsonl" in path.name else layout(path)
     return examples(

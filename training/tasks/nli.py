@@ -9,17 +9,18 @@ from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
 
-from heedful.training.tasks.base import UNLABELLED, Example, Source, Task, find, records
+from heedful.training.data_folder import find, records
+from heedful.training.tasks.base import UNLABELLED, Example, Source, Task
 
 LABELS = ("entailment", "neutral", "contradiction")
 SNLI_LICENCE = "CC BY-SA 4.0"
 MNLI_LICENCE = "OANC, CC BY-SA 3.0 and others, by genre"
 
 
-def _read(*candidates: str, get_from: str) -> Callable[[Path], list[Example]]:
+def _read(*candidates: str, dataset: str) -> Callable[[Path], list[Example]]:
     def read(data: Path) -> list[Example]:
         examples = []
-        for record in records(find(data, candidates, get_from=get_from)):
+        for record in records(find(data, candidates, dataset=dataset)):
             label = record.get("gold_label", record.get("label"))
             if label in LABELS:
                 official = "sentence1" in record
@@ -32,20 +33,19 @@ def _read(*candidates: str, get_from: str) -> Callable[[Path], list[Example]]:
 
 
 def _snli(split: str, *here: str, note: str = "whole") -> Source:
-    site = "https://nlp.stanford.edu/projects/snli/ (snli_1.0.zip)"
     official = (f"snli_1.0/snli_1.0_{split}.jsonl", f"snli_1.0_{split}.jsonl")
-    return Source("snli", SNLI_LICENCE, note, _read(*official, *here, get_from=site))
+    return Source("snli", SNLI_LICENCE, note, _read(*official, *here, dataset="snli"))
 
 
-def _other(name: str, licence: str, *files: str, note: str = "whole", get_from: str) -> Source:
-    return Source(name, licence, note, _read(*files, get_from=get_from))
+def _counterfactual(part: str, file: str) -> Source:
+    read = _read(f"nli_counterfactual/{file}.jsonl", dataset="nli_counterfactual")
+    return Source(f"nli_counterfactual_{part}", "Apache-2.0", "whole", read)
 
 
 def multinli(split: str, here: str, *, note: str) -> Source:
     """A split of MultiNLI, from the official file or from `here`."""
     official = (f"multinli_1.0/multinli_1.0_{split}.jsonl", f"multinli_1.0_{split}.jsonl")
-    site = "https://cims.nyu.edu/~sbowman/multinli/ (multinli_1.0.zip)"
-    return _other("mnli", MNLI_LICENCE, *official, here, note=note, get_from=site)
+    return Source("mnli", MNLI_LICENCE, note, _read(*official, here, dataset="mnli"))
 
 
 SNLI_TRAIN = _snli(
@@ -68,18 +68,8 @@ MNLI_TRAIN = multinli(
 )
 MORE = (
     MNLI_TRAIN,
-    _other(
-        "nli_counterfactual_original",
-        "Apache-2.0",
-        "nli_counterfactual/original_train.jsonl",
-        get_from="https://github.com/acmi-lab/counterfactually-augmented-data",
-    ),
-    _other(
-        "nli_counterfactual_revised",
-        "Apache-2.0",
-        "nli_counterfactual/revised_combined_train.jsonl",
-        get_from="https://github.com/acmi-lab/counterfactually-augmented-data",
-    ),
+    _counterfactual("original", "original_train"),
+    _counterfactual("revised", "revised_combined_train"),
 )
 
 

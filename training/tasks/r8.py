@@ -6,9 +6,10 @@ both are lower-cased and hold letters only.
 
 from pathlib import Path
 
-from heedful.training.tasks.base import Example, Reader, Source, Task, find
-from heedful.training.tasks.division import held_out
+from heedful.training.data_folder import find
+from heedful.training.tasks.base import Example, Reader, Source, Task
 from heedful.training.tasks.labelled import UNSTATED, examples, json_lines, label_first
+from heedful.training.tasks.splits import held_out
 
 LABELS = ("acq", "crude", "earn", "grain", "interest", "money-fx", "ship", "trade")
 
@@ -16,8 +17,7 @@ LABELS = ("acq", "crude", "earn", "grain", "interest", "money-fx", "ship", "trad
 def _read(split: str) -> Reader:
     def read(data: Path) -> list[Example]:
         official = f"r8-{split}-all-terms.txt"
-        site = "https://ana.cachopo.org/datasets-for-single-label-text-categorization"
-        path = find(data, (official, f"r8/{official}", f"r8/{split}.jsonl"), get_from=site)
+        path = find(data, (official, f"r8/{official}", f"r8/{split}.jsonl"), dataset="r8")
         rows = json_lines(path) if ".jsonl" in path.name else label_first(path, "\t")
         return examples(path, rows, LABELS)
 

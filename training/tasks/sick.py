@@ -8,19 +8,19 @@ import csv
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from heedful.training.data_folder import find, lines, records
 from heedful.training.errors import DataError
-from heedful.training.tasks.base import Example, Source, Task, find, lines, records
+from heedful.training.tasks.base import Example, Source, Task
 from heedful.training.tasks.nli import LABELS, SNLI_TRAIN
 
 LICENCE = "CC BY-NC-SA 3.0"
-SITE = "https://zenodo.org/records/2787612 (SICK.zip)"
 OFFICIAL = {"train": "SICK_train.txt", "dev": "SICK_trial.txt", "test": "SICK_test_annotated.txt"}
 OVERLAP = "59 of its pairs, in lower case, stand in the test split too"
 
 
 def rows(data: Path, split: str) -> Iterator[tuple[tuple[str, str], float, str]]:
     """(a, b), score, label of every pair. Raises DataMissing, DataError."""
-    path = find(data, (OFFICIAL[split], f"sick/{split}.jsonl"), get_from=SITE)
+    path = find(data, (OFFICIAL[split], f"sick/{split}.jsonl"), dataset="sick")
     try:
         if OFFICIAL[split] in path.name:
             for row in csv.DictReader(lines(path), delimiter="\t", quoting=csv.QUOTE_NONE):

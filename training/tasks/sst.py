@@ -1,14 +1,15 @@
 """Stanford Sentiment Treebank (Socher et al. 2013): five classes, or two without the neutral ones.
 
 Reads the official trees (`trees/train.txt`, one bracketed tree a line) or `sst5/trees/*.ptb.txt`. Training
-takes every node of the train trees, as all the papers do; dev and test are whole sentences.
+uses every node of the train trees, as Kim (2014) does; dev and test are whole sentences.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from heedful.training.tasks.base import Example, Source, Task, find, lines, records
+from heedful.training.data_folder import find, lines, records
+from heedful.training.tasks.base import UNLABELLED, Example, Source, Task
 
 FIVE = ("very negative", "negative", "neutral", "positive", "very positive")
 TWO = ("negative", "positive")
@@ -44,7 +45,7 @@ def _trees(data: Path, split: str) -> list[list[tuple[str, int]]]:
     path = find(
         data,
         (f"sst5/trees/{split}.ptb.txt", f"trees/{split}.txt"),
-        get_from="https://nlp.stanford.edu/sentiment/ (trainDevTestTrees_PTB.zip)",
+        dataset="sst5",
     )
     return [list(nodes(line)) for line in lines(path) if line]
 
@@ -84,8 +85,8 @@ def _unlabelled(name: str) -> Source:
     """Texts of another corpus; its labels are not read."""
 
     def read(data: Path) -> list[Example]:
-        path = find(data, (f"{name}.jsonl",), get_from="the data folder's README")
-        return [Example((record["text"],), 0) for record in records(path)]
+        path = find(data, (f"{name}.jsonl",), dataset=name.partition("/")[0])
+        return [Example((record["text"],), UNLABELLED) for record in records(path)]
 
     return Source(name, LICENCE, "vocabulary only", read)
 

@@ -7,15 +7,15 @@ columns 5 to 7) or JSON lines of `a`, `b`, `score`.
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from heedful.training.data_folder import find, lines, records
 from heedful.training.errors import DataError
-from heedful.training.tasks.base import Example, Source, Task, find, lines, records
+from heedful.training.tasks.base import Example, Source, Task
 
 LICENCE = "CC BY-SA 4.0, some sources their own"
-SITE = "http://ixa2.si.ehu.eus/stswiki/index.php/STSbenchmark (Stsbenchmark.tar.gz)"
 
 
 def _rows(data: Path, split: str) -> Iterator[tuple[tuple[str, str], float]]:
-    path = find(data, (f"stsbenchmark/sts-{split}.csv", f"stsb/{split}.jsonl"), get_from=SITE)
+    path = find(data, (f"stsbenchmark/sts-{split}.csv", f"stsb/{split}.jsonl"), dataset="stsb")
     try:
         if ".csv" in path.suffixes:
             for line in lines(path):

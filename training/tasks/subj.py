@@ -7,9 +7,9 @@ Reads the official `plot.tok.gt9.5000` and `quote.tok.gt9.5000` (Windows-1252), 
 from pathlib import Path
 
 from heedful.training.tasks.base import Example
-from heedful.training.tasks.division import ten_folds
 from heedful.training.tasks.labelled import UNSTATED
 from heedful.training.tasks.senteval import BACKGROUND, by_label
+from heedful.training.tasks.splits import ten_folds
 
 OFFICIAL = {"objective": "plot.tok.gt9.5000", "subjective": "quote.tok.gt9.5000"}
 SENTEVAL = {"objective": "SUBJ/subj.objective", "subjective": "SUBJ/subj.subjective"}

@@ -5,18 +5,18 @@ Reads the official `train_5500.label` and `TREC_10.label` (`DESC:manner How did 
 
 from pathlib import Path
 
-from heedful.training.tasks.base import Example, Reader, Source, Task, find
-from heedful.training.tasks.division import held_out
+from heedful.training.data_folder import find
+from heedful.training.tasks.base import Example, Reader, Source, Task
 from heedful.training.tasks.labelled import UNSTATED, examples, json_lines, label_first
 from heedful.training.tasks.nli import MNLI_TRAIN, SNLI_TRAIN
+from heedful.training.tasks.splits import held_out
 
 LABELS = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 
 
 def _read(official: str, here: str) -> Reader:
     def read(data: Path) -> list[Example]:
-        site = "https://cogcomp.seas.upenn.edu/Data/QA/QC/"
-        path = find(data, (official, f"trec/{official}", here), get_from=site)
+        path = find(data, (official, f"trec/{official}", here), dataset="trec")
         if ".jsonl" in path.name:
             return examples(path, json_lines(path), LABELS)
         rows = label_first(path, " ", "latin-1")  # label:fine text

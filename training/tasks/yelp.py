@@ -5,9 +5,10 @@ Reads the official `yelp_academic_dataset_review.json` (a review a line: `text`,
 
 from pathlib import Path
 
-from heedful.training.tasks.base import Example, find, records
-from heedful.training.tasks.division import divided
+from heedful.training.data_folder import find, records
+from heedful.training.tasks.base import Example
 from heedful.training.tasks.labelled import examples
+from heedful.training.tasks.splits import divided
 
 LABELS = ("1", "2", "3", "4", "5")
 LICENCE = "Yelp Dataset Terms of Use"
@@ -17,7 +18,7 @@ def read(data: Path) -> list[Example]:
     """Every example. Raises DataMissing, DataError."""
     official = "yelp_academic_dataset_review.json"
     candidates = (official, f"yelp/{official}", "yelp_10k/all.jsonl")
-    path = find(data, candidates, get_from="https://www.yelp.com/dataset")
+    path = find(data, candidates, dataset="yelp")
     rows = (
         (str(int(record["stars"] if "stars" in record else record["label"])), record["text"])
         for record in records(path)

@@ -1,0 +1,75 @@
+"""The folder of the datasets: where it is, where each dataset comes from, and how its files are read."""
+
+import gzip
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from heedful.training.errors import DataError, DataMissing
+
+VARIABLE = "HEEDFUL_DATA"
+"""The environment variable that names the folder."""
+DEFAULT = Path("data")
+PAGE = "docs/data.md"
+OFFICIAL = {
+    "cr": "https://github.com/facebookresearch/SentEval (data/downstream/get_transfer_data.bash)",
+    "imdb": "https://ai.stanford.edu/~amaas/data/sentiment/",
+    "mnli": "https://cims.nyu.edu/~sbowman/multinli/ (multinli_1.0.zip)",
+    "mpqa": "https://github.com/facebookresearch/SentEval (data/downstream/get_transfer_data.bash)",
+    "news": "https://archive.ics.uci.edu/dataset/359/news+aggregator",
+    "nli_counterfactual": "https://github.com/acmi-lab/counterfactually-augmented-data",
+    "nli_newprotocols": "https://github.com/google-research-datasets/Textual-Entailment-New-Protocols",
+    "r8": "https://ana.cachopo.org/datasets-for-single-label-text-categorization",
+    "sick": "https://zenodo.org/records/2787612 (SICK.zip)",
+    "snli": "https://nlp.stanford.edu/projects/snli/ (snli_1.0.zip)",
+    "sst5": "https://nlp.stanford.edu/sentiment/ (trainDevTestTrees_PTB.zip)",
+    "stsb": "http://ixa2.si.ehu.eus/stswiki/index.php/STSbenchmark (Stsbenchmark.tar.gz)",
+    "subj": "https://github.com/facebookresearch/SentEval (data/downstream/get_transfer_data.bash)",
+    "trec": "https://cogcomp.seas.upenn.edu/Data/QA/QC/",
+    "ud": "https://github.com/UniversalDependencies/UD_English-EWT",
+    "wordbridge": "https://github.com/raghavchandra123/wordbridge",
+    "yelp": "https://www.yelp.com/dataset",
+}
+"""The official address of each dataset."""
+
+
+def data_folder() -> Path:
+    """The folder that HEEDFUL_DATA names, else `data/`."""
+    return Path(os.environ.get(VARIABLE) or DEFAULT)
+
+
+def find(data: Path, candidates: tuple[str, ...], *, dataset: str) -> Path:
+    """The first of `candidates` that exists under `data`, gzipped or not. Raises DataMissing."""
+    for name in candidates:
+        for path in (data / name, data / f"{name}.gz"):
+            if path.is_file():
+                return path
+    raise DataMissing(
+        f"{data} holds no {' or '.join(candidates)} (or the same with .gz): download it from "
+        f"{OFFICIAL[dataset]}; {PAGE} describes the layout, --data or {VARIABLE} names the folder"
+    )
+
+
+def lines(path: Path, encoding: str = "utf-8") -> Iterator[str]:
+    """Lines of a text file, gzipped or not, without line ends. Raises DataError where it is not `encoding`."""
+    with (
+        gzip.open(path, "rt", encoding=encoding)
+        if path.suffix == ".gz"
+        else path.open(encoding=encoding) as file
+    ):
+        try:
+            for line in file:
+                yield line.rstrip("\n")
+        except UnicodeDecodeError as error:
+            raise DataError(f"{path.name}: not {encoding}: {error.reason}") from error
+
+
+def records(path: Path) -> Iterator[dict[str, Any]]:
+    """Objects of a JSON-lines file. Raises DataError naming the line that is not JSON."""
+    for number, line in enumerate(lines(path), 1):
+        try:
+            yield json.loads(line)
+        except json.JSONDecodeError as error:
+            raise DataError(f"{path.name}:{number}: not a JSON object") from error
