@@ -235,7 +235,7 @@ def test_the_tokenizer_alone_keeps_only_so_many_words(
 ) -> None:
     monkeypatch.setattr("heedful.text.tokenize.KEPT_WORDS", 30)
     tokens = Tokens(parser.tokenizer())
-    vocab = tokens._reader._vocab
+    vocab = tokens._tokenizer._vocab
     tokens.parse([ParseJob(" ".join(words(40, seed=9)), 256, tree=False)])
     kept = len(vocab.strings)
     for seed in range(5):
