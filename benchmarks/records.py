@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.processes import ROOT
 from heedful.runtime.cores import usable_cores
-from heedful.training.files import write_json
+from heedful.text.atomic import write_json
 
 RESULTS = Path("results/performance")
 LOAD_AVERAGE = os.getloadavg()[0]

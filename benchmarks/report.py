@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from benchmarks.records import RESULTS
-from heedful.training.files import write_whole
+from heedful.text.atomic import write_file
 
 HEAD = """# Performance
 
@@ -95,7 +95,7 @@ def main(
 ) -> None:
     """Write the page."""
     text = page(results)
-    write_whole(out, lambda part: part.write_text(text, encoding="utf-8"))
+    write_file(out, lambda part: part.write_text(text, encoding="utf-8"))
 
 
 if __name__ == "__main__":

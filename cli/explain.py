@@ -17,7 +17,7 @@ from heedful.runtime.errors import BadInput
 from heedful.runtime.explain_service import ExplainOptions
 from heedful.runtime.model_registry import Task
 from heedful.runtime.service import Options, Service, running
-from heedful.training.files import write_whole
+from heedful.text.atomic import write_file
 
 FORMATS = {".html": explain_page.html, ".svg": explain_page.standalone_svg}
 
@@ -66,7 +66,7 @@ def write(question: Question, to: Path, options: Options) -> None:
     drawn = FORMATS[to.suffix](found)
     try:
         to.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(to, lambda part: part.write_text(drawn, encoding="utf-8"))
+        write_file(to, lambda part: part.write_text(drawn, encoding="utf-8"))
     except OSError as error:
         raise BadInput(f"--to: cannot write {to}: {error.strerror}", param="to") from error
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image  # matplotlib stands on it
+from sklearn.decomposition import PCA
 
 from heedful.cli.explain_page import Answer
 
@@ -117,14 +118,10 @@ def dynamic_weights(vectors: Floats, lengths: Sequence[int]) -> Figure:
 def principal(vectors: Floats) -> tuple[Floats, Floats]:
     """Vectors (N, d) -> their first two principal components (N, 2) and shares of the variance (2,).
 
-    Of each component the largest weight is positive.
+    The largest loading of each component is positive.
     """
-    centred = vectors - vectors.mean(0)
-    _, sizes, directions = np.linalg.svd(centred, full_matrices=False)
-    two = directions[:2]
-    largest = np.abs(two).argmax(1)
-    two = two * np.sign(two[np.arange(2), largest])[:, None]
-    return centred @ two.T, (sizes**2 / (sizes**2).sum())[:2]
+    pca = PCA(2, svd_solver="full")
+    return pca.fit_transform(vectors), pca.explained_variance_ratio_
 
 
 def accuracy_by_length(

@@ -23,10 +23,10 @@ from heedful.models.registry import build
 from heedful.runtime.card import Card
 from heedful.runtime.explain_service import ExplainOptions
 from heedful.runtime.service import Options, Service, running
+from heedful.text.atomic import write_file
 from heedful.text.structure import tree_distance
 from heedful.training import tasks
 from heedful.training.errors import DataMissing
-from heedful.training.files import write_whole
 
 SEED = 1
 CASES = (
@@ -107,7 +107,7 @@ async def _draw(out: Path, options: Options, data: Path, console: Console) -> li
                 continue
             content = figure_plots.png(figure)
             file = out / one.file
-            write_whole(file, partial(Path.write_bytes, data=content))
+            write_file(file, partial(Path.write_bytes, data=content))
             console.print(f"{file}: {len(content):,} bytes")
             written.append(file)
     return written

@@ -22,12 +22,13 @@ from heedful.export.bundle import export_bundle
 from heedful.models.registry import ENCODERS
 from heedful.runtime.bundle import write
 from heedful.runtime.card import Card
+from heedful.text.atomic import write_json
 from heedful.training import checkpoint, fit, table, vectors
+from heedful.training.config import Paths
 from heedful.training.data import labels
 from heedful.training.errors import ConfigError
 from heedful.training.evaluate import Score, predict
-from heedful.training.files import write_json
-from heedful.training.loop import Paths, train
+from heedful.training.loop import train
 from heedful.training.metrics import Numbers, accuracy
 from heedful.training.tasks.base import Task
 
@@ -100,7 +101,7 @@ def fit_file(
     if encoder not in ENCODERS:
         raise ConfigError(f"--encoder: {encoder!r}: known are {', '.join(sorted(ENCODERS))}")
     rows = table.read(file, columns, label_column)
-    words, size = vectors.outline(word_vectors, fit.COMMON_WORDS)
+    words, size = vectors.head_of_vocabulary(word_vectors, fit.COMMON_WORDS)
     task = fit.make_task(rows, file, words=words, seed=seed)
     config = fit.make_config(task, encoder=encoder, word_vectors=word_vectors, size=size, seed=seed)
     console.print(f"{file.name}: {len(rows)} rows, {len(task.labels)} labels")

@@ -5,12 +5,11 @@ from typing import Annotated
 
 import typer
 
-DATA = Path("data")
+from heedful.training.data_folder import PAGE, VARIABLE
+
 PARSER = "bundles/parser"
 
-Data = Annotated[
-    Path, typer.Option(envvar="HEEDFUL_DATA", help="Folder of the datasets (docs/data.md).")
-]
+Data = Annotated[Path, typer.Option(envvar=VARIABLE, help=f"Folder of the datasets ({PAGE}).")]
 Parser = Annotated[str, typer.Option(help="spaCy pipeline, a folder or a package.")]
 Models = Annotated[Path, typer.Option(envvar="HEEDFUL_MODELS", help="Bundle folder.")]
 ServedParser = Annotated[

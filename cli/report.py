@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from heedful.cli.options import Results
-from heedful.training.files import write_whole
+from heedful.text.atomic import write_file
 from heedful.training.report import report
 
 
@@ -17,4 +17,4 @@ def command(
 ) -> None:
     """Write docs/results.md from the cards and the records."""
     page = report(bundles, results)
-    write_whole(out, lambda part: part.write_text(page, encoding="utf-8"))
+    write_file(out, lambda part: part.write_text(page, encoding="utf-8"))

@@ -15,11 +15,11 @@ from heedful.cli.options import DATA, PARSER, Data, Parser, Results, Threads
 from heedful.cli.serving import server
 from heedful.export import run as runs
 from heedful.export.bundle import export_bundle
+from heedful.text.atomic import write_json
 from heedful.training import checkpoint, tables, tasks
-from heedful.training.config import RunConfig
+from heedful.training.config import Paths, RunConfig
 from heedful.training.evaluate import measure
-from heedful.training.files import write_json
-from heedful.training.loop import Paths, train
+from heedful.training.loop import train
 
 
 def command(

@@ -9,7 +9,8 @@ from rich.console import Console
 
 from heedful.cli.options import DATA, PARSER, Data, Parser, Threads
 from heedful.training import config
-from heedful.training.loop import Paths, train
+from heedful.training.config import Paths
+from heedful.training.loop import train
 from heedful.training.parser import train_parser
 
 

@@ -11,9 +11,9 @@ import typer
 
 from heedful.cli.options import DATA, PARSER, URL, Data, FolderParser, Results, Threads, Url
 from heedful.cli.serving import server
+from heedful.text.atomic import write_json
 from heedful.training import minilm, transfer
 from heedful.training.evaluate import Server
-from heedful.training.files import write_json
 from heedful.training.tasks import subj
 from heedful.training.transfer import Embed, Floats
 

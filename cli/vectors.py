@@ -19,6 +19,7 @@ import numpy.typing as npt
 import orjson
 
 from heedful.cli.errors import CommandError
+from heedful.text.atomic import write_file
 
 Vectors = npt.NDArray[np.float32]
 SUFFIXES = (".jsonl", ".npy")
@@ -148,12 +149,7 @@ class VectorFile:
             "dimension": self._dimension,
             "texts": self._texts.hexdigest(),
         }
-        new = self._state.with_name(f".{self._state.name}")
-        with new.open("wb") as file:
-            file.write(orjson.dumps(state))
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(self._state)
+        write_file(self._state, lambda part: part.write_bytes(orjson.dumps(state)))
 
     def _sync(self) -> None:
         self._file.flush()

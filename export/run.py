@@ -55,4 +55,4 @@ def _vectors(config: RunConfig) -> str:
     """What the card says of where the word vectors come from."""
     if not config.transformer:
         return config.words.vectors
-    return f"{config.transformer.name}, {'frozen' if config.transformer.trained == 'nothing' else 'fine-tuned'}"
+    return f"{config.transformer.name}, {'frozen' if config.transformer.finetune == 'none' else 'fine-tuned'}"

@@ -17,8 +17,6 @@ bundles/ms-san-sst2/
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +41,7 @@ from heedful.runtime.card import (
 from heedful.runtime.errors import BundleError
 from heedful.runtime.explain_graph import check_explain_graph
 from heedful.runtime.graphs import check_graphs
+from heedful.text.atomic import replace_folder
 from heedful.text.pieces import Lexicon, Pieces
 from heedful.text.vocab import Vocab
 
@@ -118,18 +117,11 @@ def write(folder: Path, card: Mapping[str, Any], files: Mapping[str, Path | byte
     fields = {**card, "format": FORMAT, "name": folder.name, "files": hashes}
     content = _validate(CardContent, folder.name, fields)
     made = Card.model_validate({**content.model_dump(), "version": content.identity()})
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
-        new = Path(temporary) / folder.name
-        new.mkdir()
+    with replace_folder(folder) as new:
         for name, source in files.items():
-            _write_durably(new / name, _content(source))
-        _write_durably(new / CARD, made.model_dump_json(indent=2).encode() + b"\n")
+            (new / name).write_bytes(_content(source))
+        (new / CARD).write_bytes(made.model_dump_json(indent=2).encode() + b"\n")
         read(new)
-        if folder.exists():
-            folder.rename(Path(temporary) / "replaced")
-        new.rename(folder)
-    _sync(folder.parent)
     return made
 
 
@@ -178,19 +170,3 @@ def _content(source: Path | bytes) -> bytes:
 
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def _write_durably(path: Path, content: bytes) -> None:
-    with path.open("xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    """Make a rename inside `folder` last through a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -9,14 +9,17 @@ runs/<name>/
   scores.json   what `heedful evaluate --run` measured through the bundle
 """
 
+import json
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
-from heedful.training.files import write_whole
+from heedful.text.atomic import write_file
+from heedful.training.config import RunConfig
 
 VOCAB, TOKENIZER = "vocab.txt", "tokenizer.json"
 BEST, LAST, LOG = "best.pt", "last.pt", "log.jsonl"
@@ -24,7 +27,7 @@ RECORD, SCORES = "run.json", "scores.json"
 
 
 def save(path: Path, state: dict[str, Any]) -> None:
-    write_whole(path, lambda part: torch.save(state, part))
+    write_file(path, lambda part: torch.save(state, part))
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -41,3 +44,41 @@ class Progress:
     best_epoch: int = 0
     best_score: float = -math.inf
     lowest_loss: float = math.inf
+
+    def after_epoch(self, loss: float, score: float) -> "Progress":
+        epoch = self.epoch + 1
+        return Progress(
+            epoch=epoch,
+            best_epoch=epoch if score > self.best_score else self.best_epoch,
+            best_score=max(score, self.best_score),
+            lowest_loss=min(loss, self.lowest_loss),
+        )
+
+
+class Stateful(Protocol):
+    """A part of a checkpoint."""
+
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state_dict: dict[str, Any]) -> Any: ...
+
+
+def save_last(
+    run: Path, parts: Mapping[str, Stateful], progress: Progress, config: RunConfig
+) -> None:
+    """Write what a resumed run needs."""
+    state = {name: part.state_dict() for name, part in parts.items()}
+    state |= {"progress": asdict(progress), "config": config.model_dump(mode="json")}
+    save(run / LAST, state)
+
+
+def restore(state: Mapping[str, Any], parts: Mapping[str, Stateful]) -> Progress:
+    """Load into `parts` what `save_last` wrote."""
+    for name, part in parts.items():
+        part.load_state_dict(state[name])
+    return Progress(**state["progress"])
+
+
+def log(run: Path, line: Mapping[str, float]) -> None:
+    """Append the figures of an epoch to the run's log."""
+    with (run / LOG).open("a") as file:
+        file.write(json.dumps(line) + "\n")

@@ -1,12 +1,30 @@
 """What a run is: a TOML file, checked whole before anything is loaded."""
 
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from heedful.training.errors import ConfigError
+
+RENAMED = {
+    "optimiser.word_rate": "optimiser.word_lr",
+    "transformer.trained": 'transformer.finetune ("all", "layers" or "none")',
+}
+"""Fields that had another name in older configurations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Where a run reads and writes."""
+
+    run: Path
+    data: Path
+    parser: str
+    cache: Path
+    config: Path
 
 
 class Section(BaseModel):
@@ -41,7 +59,7 @@ class TransformerConfig(Section):
     name: str = "minilm"
     """`minilm`, or a folder with config.json, model.safetensors and tokenizer.json."""
     dim: int = Field(default=384, gt=0)
-    trained: Literal["whole", "layers", "nothing"] = "whole"
+    finetune: Literal["all", "layers", "none"] = "all"
     """`layers`: all but the table of its pieces, half of its weights, which costs the optimiser as much
     as all the rest."""
     frozen_layers: int = Field(default=0, ge=0)
@@ -71,7 +89,7 @@ class OptimiserConfig(Section):
     """After the warm-up: down to zero over all epochs, level, or half the rates after each epoch whose
     loss is no lower than the lowest before (DSA)."""
     rate: float = Field(default=1e-3, gt=0)
-    word_rate: float = Field(default=1e-3, gt=0)
+    word_lr: float = Field(default=1e-3, gt=0)
     """Rate of the word vectors, which have an optimiser of their own: only the rows of a batch move."""
     batch: int = Field(default=64, gt=0)
     weight_decay: float = Field(default=0.0, ge=0)
@@ -134,12 +152,26 @@ class RunConfig(Section):
 def read(path: Path) -> RunConfig:
     """Read a run's TOML file. Raises ConfigError."""
     try:
-        return RunConfig.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        fields = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ConfigError(f"no configuration {path}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not TOML: {error}") from error
+    return validate(fields, path)
+
+
+def validate(fields: Any, origin: Path) -> RunConfig:
+    """The configuration that a TOML file, a record or a checkpoint holds. Raises ConfigError naming `origin`."""
+    try:
+        return RunConfig.model_validate(fields)
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"]))
-        raise ConfigError(f"{path}: {field}: {first['msg']}") from error
+        raise refused(error, origin) from error
+
+
+def refused(error: ValidationError, origin: Path) -> ConfigError:
+    """The first fault with its field and, where that has another name now, the name."""
+    first = error.errors()[0]
+    field = ".".join(map(str, first["loc"]))
+    if first["type"] == "extra_forbidden" and field in RENAMED:
+        return ConfigError(f"{origin}: {field} is now called {RENAMED[field]}")
+    return ConfigError(f"{origin}: {field}: {first['msg']}")

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 from rich.progress import track
 
+from heedful.text.atomic import write_arrays
 from heedful.text.batch import Batch, Sentence, collate
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.pieces import Lexicon, Pieces
 from heedful.text.vocab import Vocab
-from heedful.training.files import write_arrays
 from heedful.training.tasks.base import Example, Source
 
 Ints = npt.NDArray[np.int64]
@@ -123,7 +123,7 @@ def parse(
             with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
                 results = pool.map(_parse_chunk, [pipeline] * len(chunks), chunks)
                 parsed = [one for chunk in track(results, "parsing", len(chunks)) for one in chunk]
-        _keep(file, parsed)
+        _save_parses(file, parsed)
     with np.load(file) as archive:
         tokens = archive["tokens"].tobytes().decode().split("\n")
         lengths, heads = archive["lengths"], archive["heads"]
@@ -132,7 +132,7 @@ def parse(
     return Parsed(index, tokens, heads, bounds)
 
 
-def _keep(file: Path, parsed: list[tuple[tuple[str, ...], list[int]]]) -> None:
+def _save_parses(file: Path, parsed: list[tuple[tuple[str, ...], list[int]]]) -> None:
     """No token holds white space, so lines keep them apart."""
     joined = "\n".join(token for tokens, _ in parsed for token in tokens).encode()
     write_arrays(
@@ -166,7 +166,7 @@ def vocabulary(
     return Vocab(sorted(kept, key=lambda word: (-counts[word], -background[word], word)))
 
 
-def drawn(
+def subsample(
     parts: list[tuple[Source, list[Example]]], rows: int | None
 ) -> list[tuple[Source, list[Example]]]:
     """So many of all parts' examples, drawn at random in the same way each time; all for None or too few."""

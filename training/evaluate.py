@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 from rich.progress import track
 
+from heedful.text.atomic import write_json
 from heedful.training import checkpoint
 from heedful.training.data import labels
 from heedful.training.errors import TrainingError
-from heedful.training.files import write_json
 from heedful.training.metrics import METRICS
 from heedful.training.tasks.base import Example, Source, Task
 

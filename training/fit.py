@@ -70,7 +70,7 @@ def make_config(task: Task, *, encoder: str, word_vectors: str, size: int, seed:
             vectors=word_vectors, dim=min(DIM, size), scale=3.0, background_min_count=1
         ),
         head=HeadConfig(dropout=0.3),
-        optimiser=OptimiserConfig(batch=32, rate=1e-3, word_rate=5e-4, average=0.95),
+        optimiser=OptimiserConfig(batch=32, rate=1e-3, word_lr=5e-4, average=0.95),
         epochs=6,
         patience=2,
         seed=seed,

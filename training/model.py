@@ -14,7 +14,7 @@ from heedful.training.errors import ConfigError
 from heedful.training.tasks.base import Kind
 
 
-class Model(nn.Module):
+class TrainingModel(nn.Module):
     """An encoder and its head: one `Batch` a side -> vectors -> logits."""
 
     alpha: Tensor
@@ -38,7 +38,9 @@ class Model(nn.Module):
         return vectors
 
 
-def make_model(config: RunConfig, kind: Kind, classes: int, words: Tensor | nn.Module) -> Model:
+def make_model(
+    config: RunConfig, kind: Kind, classes: int, words: Tensor | nn.Module
+) -> TrainingModel:
     """The model a configuration describes, over a (V, D) table of word vectors or a transformer.
 
     Raises ConfigError where the encoder reads [CLS] and there is no transformer.
@@ -47,7 +49,7 @@ def make_model(config: RunConfig, kind: Kind, classes: int, words: Tensor | nn.M
     if isinstance(words, nn.Module):
         about = config.transformer
         assert about is not None, "it names the transformer"
-        frozen = about.trained == "nothing"
+        frozen = about.finetune == "none"
         embedding: nn.Module = PieceEmbedding(words, frozen=frozen, sentence=about.sentence)
     else:
         embedding = word_table(words, frozen=config.words.frozen)
@@ -55,7 +57,7 @@ def make_model(config: RunConfig, kind: Kind, classes: int, words: Tensor | nn.M
         sentence = SentenceEncoder(embedding, encoder)
     except ValueError as error:
         raise ConfigError(f"encoder.name: {config.encoder.name}: {error}") from error
-    return Model(sentence, _head(config, kind, classes, encoder.dim), config.alpha)
+    return TrainingModel(sentence, _head(config, kind, classes, encoder.dim), config.alpha)
 
 
 def _head(config: RunConfig, kind: Kind, classes: int, dim: int) -> nn.Module:

@@ -18,7 +18,7 @@ from heedful.training.config import DistillationConfig, RunConfig, TeacherConfig
 from heedful.training.data import Examples, labels
 from heedful.training.errors import ConfigError
 from heedful.training.metrics import dev_metric
-from heedful.training.model import Model
+from heedful.training.model import TrainingModel
 from heedful.training.restore import require
 from heedful.training.tasks.base import UNLABELLED, Example, Kind
 
@@ -29,10 +29,10 @@ class Objective(Protocol):
     def targets(self, examples: Sequence[Example]) -> npt.NDArray[Any]:
         """(N, ..) what the loss of each example is taken against."""
 
-    def loss(self, model: Model, sides: list[Batch], targets: Tensor) -> Tensor:
+    def loss(self, model: TrainingModel, sides: list[Batch], targets: Tensor) -> Tensor:
         """Mean over a batch, ()."""
 
-    def answer(self, model: Model, sides: list[Batch]) -> Tensor:
+    def answer(self, model: TrainingModel, sides: list[Batch]) -> Tensor:
         """(B,) what the kind's metrics compare with the labels."""
 
 
@@ -48,10 +48,10 @@ class Classes:
             raise ConfigError("task: some of its examples have no label: name a run in [teacher]")
         return classes
 
-    def loss(self, model: Model, sides: list[Batch], targets: Tensor) -> Tensor:
+    def loss(self, model: TrainingModel, sides: list[Batch], targets: Tensor) -> Tensor:
         return functional.cross_entropy(model(sides), targets, label_smoothing=self.smoothing)
 
-    def answer(self, model: Model, sides: list[Batch]) -> Tensor:
+    def answer(self, model: TrainingModel, sides: list[Batch]) -> Tensor:
         best: Tensor = model(sides).argmax(-1)
         return best
 
@@ -84,12 +84,12 @@ class Relatedness:
     """Scores from 1 to 5 (Tai et al. 2015, section 4.2): KL divergence from the spread score, eq. (16)."""
 
     def targets(self, examples: Sequence[Example]) -> npt.NDArray[Any]:
-        return spread(labels(examples))
+        return soft_targets(labels(examples))
 
-    def loss(self, model: Model, sides: list[Batch], targets: Tensor) -> Tensor:
+    def loss(self, model: TrainingModel, sides: list[Batch], targets: Tensor) -> Tensor:
         return functional.kl_div(model(sides).log_softmax(-1), targets, reduction="batchmean")
 
-    def answer(self, model: Model, sides: list[Batch]) -> Tensor:
+    def answer(self, model: TrainingModel, sides: list[Batch]) -> Tensor:
         return expected_score(model(sides))
 
 
@@ -107,18 +107,18 @@ class Distillation:
     def targets(self, examples: Sequence[Example]) -> npt.NDArray[Any]:
         return teacher.vectors([one.texts[0] for one in examples], self.cache, self.device)
 
-    def loss(self, model: Model, sides: list[Batch], targets: Tensor) -> Tensor:
+    def loss(self, model: TrainingModel, sides: list[Batch], targets: Tensor) -> Tensor:
         vectors, targets = model.encode(sides[0]), targets.float()
         regression = 1 - functional.cosine_similarity(model.head(vectors), targets).mean()
         relations = relation_loss(vectors, targets)
         return self.weights.regression * regression + self.weights.relations * relations
 
-    def answer(self, model: Model, sides: list[Batch]) -> Tensor:
+    def answer(self, model: TrainingModel, sides: list[Batch]) -> Tensor:
         first, second = map(model.encode, sides)
         return functional.cosine_similarity(first, second)
 
 
-def spread(scores: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+def soft_targets(scores: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
     """Scores y in [1, 5] (N,) -> (N, 5) weights on floor(y) and floor(y) + 1 whose mean is y.
 
     Tai et al. 2015, eq. (15). Raises ValueError for a score outside.
@@ -142,7 +142,7 @@ def relation_loss(vectors: Tensor, targets: Tensor) -> Tensor:
     return squares.sum() / pairs
 
 
-def objective(
+def make_objective(
     kind: Kind, config: RunConfig, *, classes: int, pipeline: str, cache: Path
 ) -> Objective:
     """The objective of a kind; `cache` keeps what a teacher answers, `pipeline` parses what it reads.
@@ -160,7 +160,7 @@ def objective(
     return Classes(smoothing)
 
 
-def dev_score(objective: Objective, kind: Kind, model: Model, examples: Examples) -> float:
+def dev_score(objective: Objective, kind: Kind, model: TrainingModel, examples: Examples) -> float:
     """The kind's dev metric on examples whose targets are their labels."""
     model.eval()
     answers, labels = [], []

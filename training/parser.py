@@ -17,11 +17,11 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from spacy.vectors import Vectors
 
+from heedful.text.atomic import replace_folder, write_file
 from heedful.text.errors import ParserError
 from heedful.training import minilm, tree_teacher, treebank
 from heedful.training.data_folder import find, records
-from heedful.training.files import write_whole
-from heedful.training.vectors import main_axes
+from heedful.training.vectors import pca
 
 CONFIG = Path(__file__).with_name("parser.cfg")
 ATTRIBUTES = ("ORTH", "SPACY", "HEAD", "DEP", "SENT_START")
@@ -96,12 +96,9 @@ def check_out(out: Path) -> None:
 
 
 def write_pipeline(nlp: Language, out: Path) -> None:
-    """Write `out` so that it appears whole, in the place of a pipeline that stands there."""
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as folder:
-        nlp.to_disk(Path(folder) / "new")
-        if out.exists():
-            out.rename(Path(folder) / "replaced")
-        (Path(folder) / "new").rename(out)
+    """Write `out` whole, in the place of a pipeline that is there."""
+    with replace_folder(out) as folder:
+        nlp.to_disk(folder)
 
 
 def evaluate(nlp: Language, gold: Sequence[Doc]) -> dict[str, float]:
@@ -158,7 +155,7 @@ def _word_vectors(counts: Counter[str]) -> Language:
     nlp = spacy.blank("en")
     words = [word for word, _ in counts.most_common(VECTOR_WORDS) if not word.isspace()]
     vectors = minilm.mean_vectors(minilm.load(), words)
-    vectors = main_axes(vectors, VECTOR_WIDTH)
+    vectors = pca(vectors, VECTOR_WIDTH)
     vectors /= vectors.std()
     for word in words:
         nlp.vocab.strings.add(word)
@@ -173,7 +170,7 @@ def _word_vectors(counts: Counter[str]) -> Language:
 
 
 def _write(docs: Iterable[Doc], file: Path) -> None:
-    write_whole(file, DocBin(attrs=ATTRIBUTES, docs=docs).to_disk)
+    write_file(file, DocBin(attrs=ATTRIBUTES, docs=docs).to_disk)
 
 
 def meta(name: str, parts: str, scores: dict[str, float], seed: int) -> dict[str, object]:

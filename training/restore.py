@@ -11,9 +11,9 @@ from torch import nn
 from heedful.text.pieces import Lexicon, Pieces
 from heedful.text.vocab import Vocab
 from heedful.training import checkpoint, transformer
-from heedful.training.config import RunConfig
+from heedful.training.config import RunConfig, validate
 from heedful.training.errors import RunMissing
-from heedful.training.model import Model, make_model
+from heedful.training.model import TrainingModel, make_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +23,14 @@ class Run:
     config: RunConfig
     record: dict[str, Any]
     lexicon: Lexicon
-    model: Model
+    model: TrainingModel
 
 
 def restore(folder: Path) -> Run:
     """Raises RunMissing where the run has not ended."""
     require(folder)
     record = json.loads((folder / checkpoint.RECORD).read_text(encoding="utf-8"))
-    config = RunConfig.model_validate(record["config"])
+    config = validate(record["config"], folder / checkpoint.RECORD)
     lexicon, words = _words(folder, config)
     model = make_model(config, record["kind"], len(record["labels"]), words)
     model.load_state_dict(checkpoint.load(folder / checkpoint.BEST))

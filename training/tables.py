@@ -66,9 +66,7 @@ def read(path: Path) -> TableConfig:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not TOML: {error}") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"]))
-        raise ConfigError(f"{path}: {field}: {first['msg']}") from error
+        raise config.refused(error, path) from error
     rows = (row.model_copy(update={"set": _merged(table.set, row.set)}) for row in table.rows)
     return table.model_copy(update={"rows": tuple(rows)})
 

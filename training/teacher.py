@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from heedful.text.atomic import write_arrays
 from heedful.training import minilm
-from heedful.training.files import write_arrays
 
 SIZE = 384
 

@@ -10,11 +10,11 @@ import torch
 from rich.progress import track
 
 from heedful.models.registry import reads_trees
+from heedful.text.atomic import write_arrays
 from heedful.text.parse import Parser
 from heedful.training import checkpoint
 from heedful.training.data import Examples, parse
 from heedful.training.errors import ConfigError
-from heedful.training.files import write_arrays
 from heedful.training.restore import Run, restore
 from heedful.training.tasks.base import Example
 

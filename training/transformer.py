@@ -42,7 +42,7 @@ def load(config: TransformerConfig) -> tuple[nn.Module, Pieces]:
             f"transformer.frozen_layers: {config.name} has {found.num_hidden_layers} layers, not "
             f"{config.frozen_layers}"
         )
-    if config.trained == "layers":
+    if config.finetune == "layers":
         model.embeddings.word_embeddings.requires_grad_(False)
     if config.frozen_layers:
         model.embeddings.requires_grad_(False)

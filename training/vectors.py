@@ -23,7 +23,7 @@ UNKNOWN_RANGE = 0.05
 """Words without a vector start uniform in +-0.05, as DiSAN and DSA have it (MODELS.md)."""
 
 
-class Source(Protocol):
+class VectorSource(Protocol):
     """Vectors by word."""
 
     def has(self, words: Sequence[str]) -> npt.NDArray[np.bool_]:
@@ -110,7 +110,7 @@ class MiniLM:
         return mean_vectors(load(), words)
 
 
-def source(name: str, data: Path) -> Source:
+def source(name: str, data: Path) -> VectorSource:
     """The source a configuration names. Raises DataMissing."""
     if name == "wordbridge":
         return Table.wordbridge(data)
@@ -127,7 +127,7 @@ def source(name: str, data: Path) -> Source:
     return Table.glove(path)
 
 
-def outline(name: str, count: int) -> tuple[list[str], int]:
+def head_of_vocabulary(name: str, count: int) -> tuple[list[str], int]:
     """The first `count` words of a bundle's or a GloVe file's vectors, which are the commonest, and the
     number of values a word has. Raises DataMissing.
     """
@@ -156,14 +156,14 @@ def initial(
     table = np.random.default_rng(seed).uniform(-UNKNOWN_RANGE, UNKNOWN_RANGE, (len(vectors), dim))
     rows = vectors[known]
     if rows.shape[1] > dim:
-        rows = main_axes(rows, dim)
+        rows = pca(rows, dim)
     table[known] = rows * (scale / np.sqrt((rows**2).sum(axis=1).mean()))
     return torch.from_numpy(table.astype(np.float32))
 
 
-def main_axes(rows: Floats, dim: int) -> Floats:
-    """(N, d) -> (N, dim): the rows centred and turned onto the `dim` axes along which they vary most."""
-    centred = rows - rows.mean(axis=0)
-    axes = np.linalg.eigh(centred.T @ centred)[1][:, ::-1]  # eigh sorts upwards
-    turned: Floats = centred @ axes[:, :dim]
-    return turned
+def pca(rows: Floats, dim: int) -> Floats:
+    """(N, d) -> (N, dim): the rows centred and projected on their `dim` principal components."""
+    from sklearn.decomposition import PCA
+
+    found: Floats = PCA(dim, svd_solver="covariance_eigh").fit_transform(rows)
+    return found

@@ -18,9 +18,8 @@ from heedful.runtime.service import Options, Service
 from heedful.text.batch import collate
 from heedful.text.parse import ParseJob, Parser
 from heedful.training import checkpoint, loop
-from heedful.training.config import RunConfig
+from heedful.training.config import Paths, RunConfig
 from heedful.training.errors import RunMissing
-from heedful.training.loop import Paths
 from tests.builders import build_parser
 
 GOOD, BAD = ("good", "lovely", "fine"), ("bad", "awful", "dull")

@@ -29,7 +29,7 @@ def configuration(folder: Path, *, frozen: bool = False) -> dict[str, object]:
         "transformer": {
             "name": tiny,
             "dim": DIM,
-            "trained": "nothing" if frozen else "whole",
+            "finetune": "none" if frozen else "all",
             "rate": 1e-2,
         },
     }

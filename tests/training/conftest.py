@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heedful.training.config import RunConfig
-from heedful.training.loop import Paths
+from heedful.training.config import Paths, RunConfig
 from tests.builders import BuiltParser, build_parser
 
 GOOD = ("good", "great", "lovely", "fine")
@@ -70,7 +69,7 @@ def config() -> RunConfig:
             "encoder": {"name": "ms-san", "config": {"hidden": 12, "dropout": 0.1}},
             "words": {"dim": 12, "background_min_count": 2},
             "head": {"hidden": 8, "dropout": 0.1},
-            "optimiser": {"batch": 8, "rate": 0.01, "word_rate": 0.01, "average": 0.5},
+            "optimiser": {"batch": 8, "rate": 0.01, "word_lr": 0.01, "average": 0.5},
         }
     )
 

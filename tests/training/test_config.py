@@ -31,6 +31,14 @@ def test_defaults(tmp_path: Path) -> None:
         ("seed = ", "not TOML"),
         ("[encoder]\nname = 'ms-san'\n", "task"),
         (GOOD + "[head]\ndropout = 1.0\n", r"head\.dropout"),
+        (
+            GOOD + "[optimiser]\nword_rate = 1\n",
+            r"optimiser\.word_rate is now called optimiser\.word_lr",
+        ),
+        (
+            GOOD + "[transformer]\ntrained = 'whole'\n",
+            r"trained is now called transformer\.finetune",
+        ),
     ],
 )
 def test_a_wrong_file_is_named_with_its_field(tmp_path: Path, text: str, message: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.vocab import Vocab
-from heedful.training.data import CHUNK, Examples, Parsed, drawn, parse, vocabulary
+from heedful.training.data import CHUNK, Examples, Parsed, parse, subsample, vocabulary
 from heedful.training.tasks.base import Example, Source
 from tests.builders import BuiltParser
 
@@ -87,14 +87,14 @@ def test_examples_are_drawn_alike_each_time_and_their_sources_say_so() -> None:
     sources = [Source(name, "none", "whole", lambda data: []) for name in ("first", "second")]
     rows = [[Example((f"{name}{i}",), i) for i in range(50)] for name in "ab"]
     parts = list(zip(sources, rows, strict=True))
-    taken = drawn(parts, 30)
+    taken = subsample(parts, 30)
     assert sum(len(examples) for _, examples in taken) == 30
     assert all(0 < len(examples) < 30 for _, examples in taken)
     assert all(one in whole for (_, some), whole in zip(taken, rows, strict=True) for one in some)
     assert [source.note for source, _ in taken] == ["whole; drawn at random from 50"] * 2
-    assert [examples for _, examples in drawn(parts, 30)] == [examples for _, examples in taken]
-    assert drawn(parts, None) is parts
-    assert drawn(parts, 100) is parts
+    assert [examples for _, examples in subsample(parts, 30)] == [examples for _, examples in taken]
+    assert subsample(parts, None) is parts
+    assert subsample(parts, 100) is parts
 
 
 def test_batches_hold_every_example_once(pipeline: BuiltParser, cache: Path) -> None:

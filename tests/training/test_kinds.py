@@ -10,10 +10,9 @@ import torch
 from rich.console import Console
 
 from heedful.export import run
+from heedful.text.atomic import write_arrays
 from heedful.training import checkpoint, loop, tasks, teacher
-from heedful.training.config import RunConfig
-from heedful.training.files import write_arrays
-from heedful.training.loop import Paths
+from heedful.training.config import Paths, RunConfig
 from heedful.training.tasks.base import Example, Source, Task
 from tests.training.conftest import BAD, GOOD
 

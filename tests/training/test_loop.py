@@ -1,7 +1,6 @@
 import io
 import json
-import re
-import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +8,10 @@ import numpy as np
 import pytest
 import torch
 from rich.console import Console
-from torch import nn
 
-from heedful.training import checkpoint, data, loop
-from heedful.training.config import EncoderConfig, OptimiserConfig, RunConfig
-from heedful.training.data import Parsed
+from heedful.training import checkpoint, loop
+from heedful.training.config import EncoderConfig, Paths, RunConfig
 from heedful.training.errors import ConfigError
-from heedful.training.loop import Paths
 from tests.builders import BuiltParser
 
 
@@ -35,50 +31,34 @@ def test_learns_and_records(config: RunConfig, paths: Paths, pipeline: BuiltPars
     assert "thin" in (paths.run / checkpoint.VOCAB).read_text().split()  # of the background texts
 
 
-def test_a_resumed_run_is_the_unbroken_run(
-    config: RunConfig, paths: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class InterruptedInEpoch(Console):
+    """A user who presses Ctrl-C when the line of the epoch before is about to be printed."""
+
+    def __init__(self, epoch: int) -> None:
+        super().__init__(file=io.StringIO())
+        self.last = f"epoch {epoch - 1}:"
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        if str(objects[0]).startswith(self.last):
+            raise KeyboardInterrupt
+        super().print(*objects, **options)
+
+
+def test_a_resumed_run_is_the_unbroken_run(config: RunConfig, paths: Paths, tmp_path: Path) -> None:
     loop.train(config, paths, resume=False, console=quiet())
     whole = checkpoint.load(paths.run / checkpoint.LAST)
 
-    broken = Paths(tmp_path / "broken", paths.data, paths.parser, paths.cache, paths.config)
-    epochs = iter(range(100))
-    train_epoch = loop._epoch
-
-    def fails_in_its_third(*args: object) -> float:
-        if next(epochs) == 2:
-            raise KeyboardInterrupt
-        return train_epoch(*args)  # type: ignore[arg-type]  # passed on as it came
-
-    monkeypatch.setattr(loop, "_epoch", fails_in_its_third)
+    broken = replace(paths, run=tmp_path / "broken")
     with pytest.raises(KeyboardInterrupt):
-        loop.train(config, broken, resume=False, console=quiet())
+        loop.train(config, broken, resume=False, console=InterruptedInEpoch(3))
+    log = (broken.run / checkpoint.LOG).read_text().splitlines()
+    assert len(log) == 2
     loop.train(config, broken, resume=True, console=quiet())
     resumed = checkpoint.load(broken.run / checkpoint.LAST)
     assert resumed["progress"] == whole["progress"]
     for part in ("model", "average"):
         for name, value in whole[part].items():
             assert torch.equal(value, resumed[part][name]), name
-
-
-def test_the_average_soon_forgets_where_it_began() -> None:
-    """A decay of .999 alone would still be at 1 - .999 ** 20 = 2 % of the way after 20 updates."""
-    model = nn.Linear(1, 1, bias=False)
-    nn.init.zeros_(model.weight)
-    average = loop._average(model, 0.999)
-    assert average is not None
-    average.update_parameters(model)
-    nn.init.ones_(model.weight)
-    for _ in range(20):
-        average.update_parameters(model)
-    assert next(average.parameters()).item() > 0.9
-    average = loop._average(model, 0.5)  # which is below what the first updates may have
-    assert average is not None
-    average.update_parameters(model)
-    nn.init.zeros_(model.weight)
-    for _ in range(20):
-        average.update_parameters(model)
-    assert 0 <= next(average.parameters()).item() < 1e-4
 
 
 def test_learns_in_bfloat16_too(config: RunConfig, paths: Paths) -> None:
@@ -90,24 +70,20 @@ def test_learns_in_bfloat16_too(config: RunConfig, paths: Paths) -> None:
     assert {value.dtype for value in best.values() if value.is_floating_point()} == {torch.float32}
 
 
-@pytest.mark.parametrize(("encoder", "tree"), [("ms-san", True), ("average", False)])
+@pytest.mark.parametrize(("encoder", "parsed"), [("ms-san", 2), ("average", 0)])
 def test_only_an_encoder_of_trees_has_its_texts_parsed(
-    config: RunConfig,
-    paths: Paths,
-    monkeypatch: pytest.MonkeyPatch,
-    encoder: str,
-    tree: bool,
+    config: RunConfig, paths: Paths, tmp_path: Path, encoder: str, parsed: int
 ) -> None:
-    asked = []
-
-    def listening(*args: Any, **options: Any) -> Parsed:
-        asked.append(options["tree"])
-        return data.parse(*args, **options)
-
-    monkeypatch.setattr(loop, "parse", listening)
+    """Train and dev texts have trees where the encoder reads them; background texts never have."""
     short = config.model_copy(update={"epochs": 1, "encoder": EncoderConfig(name=encoder)})
-    loop.train(short, paths, resume=False, console=quiet())
-    assert asked[:2] == [tree, tree]
+    own = replace(paths, cache=tmp_path / "parses")
+    loop.train(short, own, resume=False, console=quiet())
+    with_trees = []
+    for file in own.cache.glob("*.npz"):
+        with np.load(file) as archive:
+            places = np.concatenate([np.arange(length) for length in archive["lengths"]])
+            with_trees.append(bool((archive["heads"] != places).any()))
+    assert (len(with_trees), sum(with_trees)) == (3, parsed)
 
 
 def test_a_run_is_not_overwritten(config: RunConfig, paths: Paths) -> None:
@@ -176,7 +152,7 @@ def test_the_rate_is_halved_when_the_loss_stalls(config: RunConfig, paths: Paths
     assert stalls
     state = checkpoint.load(paths.run / checkpoint.LAST)
     assert state["schedule0"]["base_lrs"] == [4.0 / 2**stalls]
-    assert state["schedule1"]["base_lrs"] == [config.optimiser.word_rate / 2**stalls]
+    assert state["schedule1"]["base_lrs"] == [config.optimiser.word_lr / 2**stalls]
 
 
 def test_batch_norm_meets_no_row_that_stands_alone(config: RunConfig, paths: Paths) -> None:
@@ -194,53 +170,3 @@ def test_a_run_without_git_has_no_commit(
     monkeypatch.setenv("PATH", str(tmp_path))
     config = config.model_copy(update={"epochs": 1})
     assert loop.train(config, paths, resume=False, console=quiet())["commit"] == ""
-
-
-def test_a_run_outside_a_repository_has_no_commit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GIT_DIR", str(tmp_path / "none"))
-    assert loop._commit() == ""
-
-
-def test_a_changed_source_is_dirty_and_a_changed_record_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source, record = tmp_path / "training" / "loop.py", tmp_path / "results" / "run.json"
-    for file in (source, record):
-        file.parent.mkdir()
-        file.write_text("before")
-    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b.c"]
-    for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "all"]):
-        subprocess.run([*git, *arguments], check=True)
-    monkeypatch.setattr(loop, "__file__", str(source))
-    record.write_text("after")
-    commit = loop._commit()
-    assert re.fullmatch(r"[0-9a-f]{12}", commit)
-    source.write_text("after")
-    assert loop._commit() == f"{commit}-dirty"
-
-
-class Ticks(torch.optim.SGD):
-    """An optimiser of one weight."""
-
-    def __init__(self) -> None:
-        super().__init__([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
-
-
-@pytest.mark.parametrize("schedule", ["cosine", "constant", "halve"])
-def test_rates_rise_and_then_follow_their_schedule(schedule: str) -> None:
-    chosen = OptimiserConfig.model_validate({"schedule": schedule, "warmup": 0.2})
-    optimiser = Ticks()
-    rates = loop._schedule(optimiser, chosen, 20)
-    found = []
-    for _ in range(20):
-        found.append(optimiser.param_groups[0]["lr"])
-        optimiser.step()
-        rates.step()
-    np.testing.assert_allclose(found[:4], [0.25, 0.5, 0.75, 1.0])
-    if schedule == "cosine":
-        expected = [(1 + np.cos(np.pi * (step - 4) / 16)) / 2 for step in range(4, 20)]
-    else:
-        expected = [1.0] * 16
-    np.testing.assert_allclose(found[4:], expected)

@@ -14,8 +14,14 @@ from hypothesis import strategies as st
 from heedful.models.heads import SCORES
 from heedful.text.batch import Batch, Sentence, collate
 from heedful.training.config import RunConfig
-from heedful.training.model import Model, make_model
-from heedful.training.objectives import Distillation, Objective, objective, relation_loss, spread
+from heedful.training.model import TrainingModel, make_model
+from heedful.training.objectives import (
+    Distillation,
+    Objective,
+    make_objective,
+    relation_loss,
+    soft_targets,
+)
 from heedful.training.tasks.base import Example, Kind
 from tests.builders import WORDS, word_table
 
@@ -26,12 +32,12 @@ LABELS: dict[Kind, tuple[str, ...]] = {
 }
 
 
-def made(kind: Kind, config: RunConfig) -> tuple[Objective, Model]:
+def made(kind: Kind, config: RunConfig) -> tuple[Objective, TrainingModel]:
     torch.manual_seed(0)
     table = torch.from_numpy(word_table(dimension=config.words.dim))
     model = make_model(config, kind, len(LABELS.get(kind, ())), table).eval()
     classes = len(LABELS.get(kind, ()))
-    made = objective(kind, config, classes=classes, pipeline="none", cache=Path("cache"))
+    made = make_objective(kind, config, classes=classes, pipeline="none", cache=Path("cache"))
     return made, model
 
 
@@ -70,7 +76,7 @@ def test_classes_learn_by_cross_entropy(kind: Kind, config: RunConfig) -> None:
     assert goal.answer(model, batch).tolist() == [int(np.argmax(row)) for row in logits]
 
 
-def test_relatedness_learns_the_spread_score(config: RunConfig) -> None:
+def test_relatedness_learns_soft_targets(config: RunConfig) -> None:
     goal, model = made("relatedness", config)
     batch = sides(2)
     scores = [1.0, 2.25, 3.5, 4.9, 5.0]
@@ -88,8 +94,8 @@ def test_relatedness_learns_the_spread_score(config: RunConfig) -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.floats(1, SCORES), min_size=1, max_size=8))
-def test_a_spread_score_stands_on_its_two_neighbours(scores: list[float]) -> None:
-    rows = spread(np.array(scores))
+def test_a_soft_target_lies_on_the_two_neighbouring_scores(scores: list[float]) -> None:
+    rows = soft_targets(np.array(scores))
     np.testing.assert_allclose(rows.sum(1), 1, atol=1e-6)
     np.testing.assert_allclose(rows @ np.arange(1, SCORES + 1), scores, atol=1e-5)
     for row, score in zip(rows, scores, strict=True):
@@ -103,7 +109,7 @@ def test_a_spread_score_stands_on_its_two_neighbours(scores: list[float]) -> Non
 @pytest.mark.parametrize("score", [0.9, 5.1, math.nan])
 def test_a_score_outside_is_refused(score: float) -> None:
     with pytest.raises(ValueError, match="between 1 and 5"):
-        spread(np.array([2.0, score]))
+        soft_targets(np.array([2.0, score]))
 
 
 def test_distillation_is_its_two_parts(config: RunConfig) -> None:

@@ -11,10 +11,9 @@ from rich.console import Console
 from heedful.export import run
 from heedful.text.parse import ParseJob, Parser
 from heedful.training import checkpoint, loop
-from heedful.training.config import RunConfig, TeacherConfig
+from heedful.training.config import Paths, RunConfig, TeacherConfig
 from heedful.training.errors import ConfigError, RunMissing
-from heedful.training.loop import Paths
-from heedful.training.objectives import objective
+from heedful.training.objectives import make_objective
 from heedful.training.restore import restore
 from heedful.training.tasks import get
 from heedful.training.tasks.base import UNLABELLED, Example
@@ -48,7 +47,7 @@ def test_targets_are_the_label_and_the_teacher_s_answer_mixed(
         )
         answers.append(restored.model.head(vectors).softmax(-1)[0].detach().numpy())
     taught = config.model_copy(update={"teacher": TeacherConfig(run=teacher, weight=0.75)})
-    goal = objective(
+    goal = make_objective(
         "classification", taught, classes=2, pipeline=paths.parser, cache=tmp_path / "cache"
     )
     expected = [
@@ -77,7 +76,7 @@ def test_a_pupil_learns_from_wrong_labels_what_its_teacher_knows(
     taught = config.model_copy(
         update={"teacher": TeacherConfig(run=teacher, weight=1), "epochs": 40, "patience": 40}
     )
-    goal = objective(
+    goal = make_objective(
         "classification", taught, classes=2, pipeline=paths.parser, cache=tmp_path / "cache"
     )
     np.testing.assert_allclose(goal.targets(wrong), answers, atol=1e-6)
@@ -100,7 +99,9 @@ def test_a_teacher_that_is_not_there_is_named_before_anything_is_parsed(
 
 
 def test_examples_without_a_label_want_a_teacher(config: RunConfig, paths: Paths) -> None:
-    goal = objective("classification", config, classes=2, pipeline=paths.parser, cache=paths.cache)
+    goal = make_objective(
+        "classification", config, classes=2, pipeline=paths.parser, cache=paths.cache
+    )
     with pytest.raises(ConfigError, match=r"no label: name a run in \[teacher\]"):
         goal.targets([Example(("a movie is good",), 1), Example(("a movie",), UNLABELLED)])
 

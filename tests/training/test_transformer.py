@@ -12,21 +12,21 @@ from heedful.training import minilm, transformer
 from heedful.training.config import OptimiserConfig, RunConfig, TransformerConfig
 from heedful.training.data import Examples, Parsed
 from heedful.training.errors import ConfigError, DataMissing
-from heedful.training.loop import _optimisers
 from heedful.training.model import make_model
+from heedful.training.optimise import make_optimisers
 from heedful.training.tasks.base import Example
 from tests.transformer import LIMIT, tiny_folder
 
 DIM = 12
 
 
-def config(name: str, *, encoder: str = "ms-san-bert", trained: str = "whole") -> RunConfig:
+def config(name: str, *, encoder: str = "ms-san-bert", finetune: str = "all") -> RunConfig:
     return RunConfig.model_validate(
         {
             "task": "sst2",
             "licence": "CC0-1.0",
             "encoder": {"name": encoder},
-            "transformer": {"name": name, "dim": DIM, "trained": trained, "rate": 2e-5},
+            "transformer": {"name": name, "dim": DIM, "finetune": finetune, "rate": 2e-5},
         }
     )
 
@@ -79,11 +79,11 @@ def test_minilm_that_is_not_installed_is_one_line(monkeypatch: pytest.MonkeyPatc
 def test_it_has_a_rate_of_its_own_unless_frozen(tmp_path: Path) -> None:
     name = str(tiny_folder(tmp_path, DIM))
     for frozen in (False, True):
-        run = config(name, trained="nothing" if frozen else "whole")
+        run = config(name, finetune="none" if frozen else "all")
         assert run.transformer is not None
         module, _ = transformer.load(run.transformer)
         model = make_model(run, "classification", 2, module)
-        (adam,) = _optimisers(model, OptimiserConfig(rate=1e-3), run.transformer.rate)
+        (adam,) = make_optimisers(model, OptimiserConfig(rate=1e-3), run.transformer.rate)
         rates = {id(p): group["lr"] for group in adam.param_groups for p in group["params"]}
         inside = {id(p) for p in module.parameters()}
         assert {rate for key, rate in rates.items() if key in inside} == (
@@ -95,7 +95,7 @@ def test_it_has_a_rate_of_its_own_unless_frozen(tmp_path: Path) -> None:
 
 
 def test_its_piece_vectors_can_stay_while_its_layers_move(tmp_path: Path) -> None:
-    run = config(str(tiny_folder(tmp_path, DIM)), trained="layers")
+    run = config(str(tiny_folder(tmp_path, DIM)), finetune="layers")
     assert run.transformer is not None
     module, _ = transformer.load(run.transformer)
     model = make_model(run, "classification", 2, module).train()

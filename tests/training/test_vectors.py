@@ -42,7 +42,7 @@ def test_a_glove_line_of_another_width_is_named(tmp_path: Path) -> None:
 
 def test_a_bundles_own_vectors() -> None:
     bundle = "bundles/ms-san-sst2"
-    words, size = vectors.outline(bundle, 100)
+    words, size = vectors.head_of_vocabulary(bundle, 100)
     table = vectors.source(bundle, Path())
     assert (len(words), size) == (100, 300)
     assert table.has([*words, "<pad>", "<unk>", "qqqq"]).tolist() == [True] * 100 + [False] * 3
@@ -76,9 +76,9 @@ def test_a_bundle_without_words_is_refused(tmp_path: Path) -> None:
 def test_the_commonest_words_of_a_glove_file(tmp_path: Path) -> None:
     file = tmp_path / "glove.txt"
     file.write_text("The 1 2\ncat 5 6\ndog 7 8\n")
-    assert vectors.outline(str(file), 2) == (["the", "cat"], 2)
+    assert vectors.head_of_vocabulary(str(file), 2) == (["the", "cat"], 2)
     with pytest.raises(DataMissing, match=r"no word vectors .*none"):
-        vectors.outline(str(tmp_path / "none"), 2)
+        vectors.head_of_vocabulary(str(tmp_path / "none"), 2)
 
 
 def test_an_unknown_source_is_refused(tmp_path: Path) -> None:
@@ -95,11 +95,23 @@ def test_initial_table_scale_and_the_rows_without_a_vector() -> None:
     assert np.abs(table[~known]).max() <= vectors.UNKNOWN_RANGE
 
 
-def test_a_wider_source_keeps_its_main_axes() -> None:
+def test_principal_components_are_the_eigenvectors_of_the_covariance() -> None:
+    """Up to the sign of each, as numpy computes them."""
+    rng = np.random.default_rng(0)
+    rows = (rng.normal(size=(300, 12)) * np.arange(1, 13)).astype(np.float32)
+    centred = rows - rows.mean(axis=0)
+    axes = np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :5]
+    found = vectors.pca(rows, 5)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(np.abs(found), np.abs(centred @ axes), atol=1e-3)
+    np.testing.assert_allclose(found.T @ found, np.diag((found**2).sum(0)), atol=1)
+
+
+def test_a_wider_source_keeps_its_principal_components() -> None:
     rng = np.random.default_rng(0)
     low = rng.normal(size=(200, 3)) @ rng.normal(
         size=(3, 10)
-    )  # rank three: three axes lose nothing
+    )  # rank three: three components lose nothing
     rows = (low - low.mean(0)).astype(np.float32)
     table = vectors.initial(rows, np.ones(200, bool), dim=3, scale=1.0, seed=1).numpy()
     ratio = (rows @ rows.T) / (table @ table.T)

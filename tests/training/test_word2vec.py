@@ -11,9 +11,9 @@ from heedful.models.lama import LAMA
 from heedful.models.registry import build
 from heedful.text.vocab import Vocab
 from heedful.training import checkpoint, loop, word2vec
-from heedful.training.config import RunConfig
+from heedful.training.config import Paths, RunConfig
 from heedful.training.data import Parsed
-from heedful.training.loop import Paths, _start_context
+from heedful.training.prepare import start_context
 from tests.training.test_loop import quiet
 
 FRUIT, TOOLS = ("apple", "pear", "plum"), ("Hammer", "saw", "file")
@@ -64,12 +64,12 @@ def test_the_context_begins_with_the_mean_over_the_corpus_tokens() -> None:
     encoder = build("lama", {"dim": 3, "hidden": 2, "heads": 2})
     table = torch.randn(5, 3)
     ids = np.array([2, 2, 4, 1, 2])
-    _start_context(encoder, table, ids)
+    start_context(encoder, table, ids)
     assert isinstance(encoder, LAMA)
     assert encoder.context is not None
     expected = np.mean([table[i].numpy() for i in ids], axis=0)
     np.testing.assert_allclose(encoder.context.detach(), expected, rtol=1e-5)
-    _start_context(build("lama-ctx", {"dim": 3}), table, ids)  # has its document's own
+    start_context(build("lama-ctx", {"dim": 3}), table, ids)  # has its document's own
 
 
 @pytest.mark.parametrize("encoder", ["lama", "lama-ctx"])

@@ -1,0 +1,64 @@
+"""Files and folders that appear whole or not at all.
+
+The module is in this room because every room that writes files may import `text`.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+
+def write_file(path: Path, write: Callable[[Path], object]) -> None:
+    """Call `write` on a temporary file in the same folder, flush it to the disk and rename it to `path`."""
+    part = path.with_name(f".{path.name}.part")
+    write(part)
+    _sync(part)
+    part.replace(path)
+
+
+def write_json(path: Path, value: object) -> None:
+    text = json.dumps(value, indent=2) + "\n"
+    write_file(path, lambda part: part.write_text(text, encoding="utf-8"))
+
+
+def write_arrays(path: Path, **arrays: npt.ArrayLike) -> None:
+    """Write an .npz archive; its folder is made if it does not exist."""
+
+    def write(part: Path) -> None:
+        with part.open("wb") as out:  # given a name, numpy would append .npz to it
+            np.savez(out, **arrays)  # type: ignore[arg-type]  # its keywords are typed as flags too
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, write)
+
+
+@contextmanager
+def replace_folder(folder: Path) -> Iterator[Path]:
+    """Yield an empty folder to fill; when the block ends without an error it replaces `folder`."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
+        new = Path(temporary) / folder.name
+        new.mkdir()
+        yield new
+        for file in new.rglob("*"):
+            if file.is_file():
+                _sync(file)
+        if folder.exists():
+            folder.rename(Path(temporary) / "replaced")
+        new.rename(folder)
+    _sync(folder.parent)
+
+
+def _sync(path: Path) -> None:
+    """Flush a file, or the renames in a folder, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

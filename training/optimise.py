@@ -1,0 +1,122 @@
+"""How a model's weights move: optimisers, schedules of their learning rates, and the moving average."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self, cast
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from heedful.training.checkpoint import Stateful
+from heedful.training.config import OptimiserConfig, RunConfig
+from heedful.training.model import TrainingModel
+
+Tensors = tuple[Tensor, ...] | list[Tensor]
+AVERAGE_EVERY = 4
+"""Steps between two updates of the moving average, which are expensive for the table of word vectors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Optimisation:
+    """A model with what moves its weights."""
+
+    model: TrainingModel
+    optimisers: list[Optimizer]
+    schedules: list[LambdaLR]
+    average: AveragedModel | None
+    clip: float
+
+    @classmethod
+    def of(cls, model: TrainingModel, config: RunConfig, steps: int) -> Self:
+        """`steps` is the number of batches in all epochs."""
+        optimiser = config.optimiser
+        optimisers = make_optimisers(
+            model, optimiser, config.transformer.rate if config.transformer else None
+        )
+        schedules = [make_schedule(each, optimiser, steps) for each in optimisers]
+        average = moving_average(model, optimiser.average)
+        return cls(model, optimisers, schedules, average, optimiser.clip)
+
+    @property
+    def evaluated(self) -> TrainingModel:
+        """The model that dev scores and export see: the averaged one where there is one."""
+        return cast(TrainingModel, self.average.module) if self.average else self.model
+
+    def step(self, loss: Tensor, number: int) -> None:
+        """One step down the gradient of `loss`; `number` counts the steps of an epoch."""
+        for optimiser in self.optimisers:
+            optimiser.zero_grad()
+        loss.backward()
+        dense = [p for group in self.optimisers[0].param_groups for p in group["params"]]
+        nn.utils.clip_grad_norm_(dense, self.clip)
+        for optimiser, schedule in zip(self.optimisers, self.schedules, strict=True):
+            optimiser.step()
+            schedule.step()
+        if self.average and number % AVERAGE_EVERY == 0:
+            self.average.update_parameters(self.model)
+
+    def halve_rates(self) -> None:
+        for schedule in self.schedules:
+            schedule.base_lrs = [rate / 2 for rate in schedule.base_lrs]
+
+    def parts(self) -> dict[str, Stateful]:
+        """What a checkpoint holds, by name."""
+        parts: dict[str, Stateful] = {"model": self.model}
+        parts |= {f"optimiser{i}": part for i, part in enumerate(self.optimisers)}
+        parts |= {f"schedule{i}": part for i, part in enumerate(self.schedules)}
+        return parts | ({"average": self.average} if self.average else {})
+
+
+def make_optimisers(
+    model: TrainingModel, config: OptimiserConfig, transformer_rate: float | None
+) -> list[Optimizer]:
+    """One for the layers and, unless it is frozen, a sparse Adam for the table of word vectors.
+
+    A transformer's weights are dense: they belong to the first one, at their own rate.
+    """
+    words = [p for p in model.sentence.embedding.parameters() if p.requires_grad]
+    table = {id(p) for p in model.sentence.embedding.parameters()}
+    layers: list[dict[str, Any]] = [
+        {"params": [p for p in model.parameters() if id(p) not in table]}
+    ]
+    if transformer_rate is not None and words:
+        layers.append({"params": words, "lr": transformer_rate})
+    rate, decay = config.rate, config.weight_decay
+    optimisers: list[Optimizer] = []
+    if config.name == "adam":
+        optimisers.append(torch.optim.AdamW(layers, lr=rate, weight_decay=decay))
+    elif config.name == "adadelta":
+        optimisers.append(torch.optim.Adadelta(layers, lr=rate, weight_decay=decay))
+    else:
+        momentum = config.momentum
+        optimisers.append(torch.optim.SGD(layers, lr=rate, momentum=momentum, weight_decay=decay))
+    if words and transformer_rate is None:
+        optimisers.append(torch.optim.SparseAdam(words, lr=config.word_lr))
+    return optimisers
+
+
+def make_schedule(optimiser: Optimizer, config: OptimiserConfig, steps: int) -> LambdaLR:
+    """Linear warm-up over the first `warmup` of all steps, then a cosine to zero, or constant."""
+    rise = max(1, round(config.warmup * steps))
+
+    def factor(step: int) -> float:
+        if step < rise:
+            return (step + 1) / rise
+        if config.schedule != "cosine":
+            return 1.0
+        return 0.5 * (1 + math.cos(math.pi * min(1.0, (step - rise) / max(1, steps - rise))))
+
+    return LambdaLR(optimiser, factor)
+
+
+def moving_average(model: nn.Module, decay: float) -> AveragedModel | None:
+    """An exponential moving average that decays faster at first; None for a `decay` of 0."""
+
+    def update(averaged: Tensors, current: Tensors, count: Tensor | int) -> None:
+        now = min(decay, (1 + float(count)) / (10 + float(count)))
+        get_ema_multi_avg_fn(now)(averaged, current, count)
+
+    return AveragedModel(model, multi_avg_fn=update) if decay else None

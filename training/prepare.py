@@ -1,0 +1,108 @@
+"""A task's examples -> what a run learns from: ids, trees, targets and initial word vectors."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from heedful.models.lama import LAMA
+from heedful.models.registry import reads_trees
+from heedful.models.sentence import Encoder
+from heedful.text.parse import Parser
+from heedful.text.pieces import Lexicon
+from heedful.text.vocab import Vocab
+from heedful.training import transformer, vectors, word2vec
+from heedful.training.config import Paths, RunConfig, WordsConfig
+from heedful.training.data import Examples, Ints, Parsed, parse, vocabulary
+from heedful.training.objectives import Objective
+from heedful.training.tasks.base import Example, Task
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a run learns from and is judged on."""
+
+    train: Examples
+    dev: Examples
+    lexicon: Lexicon
+    words: Tensor | nn.Module
+    """(V, D) initial word vectors, or the transformer in their place."""
+    parser: Parser
+
+
+def prepare(
+    config: RunConfig, task: Task, objective: Objective, train: Sequence[Example], paths: Paths
+) -> Prepared:
+    """Parse the texts of `train`, of the task's dev split and, for the vocabulary, of its background.
+
+    Raises DataMissing, ParserError, ConfigError.
+    """
+    parser = Parser.load(paths.parser)
+    read = partial(
+        parse,
+        pipeline=paths.parser,
+        fingerprint=parser.fingerprint,
+        max_tokens=config.max_tokens,
+        cache_dir=paths.cache,
+    )
+    dev = task.dev.read(paths.data)
+    tree = reads_trees(config.encoder.name, config.encoder_keywords())
+    train_texts, dev_texts = (read(_texts(part), tree=tree) for part in (train, dev))
+    lexicon: Lexicon
+    words: Tensor | nn.Module
+    if config.transformer:
+        words, lexicon = transformer.load(config.transformer)
+    else:
+        widened = config.words.background_min_count is not None
+        sources = task.background if widened else ()
+        background = [read(_texts(source.read(paths.data)), tree=False) for source in sources]
+        lexicon, words = _word_table(config.words, train_texts, background, paths.data, config.seed)
+    return Prepared(
+        train=Examples.of(train, train_texts.rows(lexicon), objective.targets),
+        dev=Examples.of(dev, dev_texts.rows(lexicon)),
+        lexicon=lexicon,
+        words=words,
+        parser=parser,
+    )
+
+
+def _word_table(
+    config: WordsConfig, train: Parsed, background: list[Parsed], data: Path, seed: int
+) -> tuple[Vocab, Tensor]:
+    """The vocabulary and its (V, D) initial vectors."""
+    source: vectors.VectorSource
+    if config.vectors == "word2vec":
+        source = word2vec.train([train, *background], dim=config.dim, seed=seed)
+    else:
+        source = vectors.source(config.vectors, data)
+    vocab = vocabulary(
+        train.counts(),
+        sum((texts.counts() for texts in background), Counter()),
+        source.has,
+        min_count=config.min_count,
+        background_min_count=config.background_min_count,
+    )
+    table = vectors.initial(
+        source.look_up(vocab.words),
+        source.has(vocab.words),
+        dim=config.dim,
+        scale=config.scale,
+        seed=seed,
+    )
+    return vocab, table
+
+
+def start_context(encoder: Encoder, words: Tensor | nn.Module, ids: Ints) -> None:
+    """Start LAMA's own context vector with the mean of the corpus' word vectors."""
+    if isinstance(encoder, LAMA) and encoder.context is not None and isinstance(words, Tensor):
+        counts = torch.from_numpy(np.bincount(ids, minlength=len(words))).float()
+        encoder.start_context(counts @ words / counts.sum())
+
+
+def _texts(examples: Sequence[Example]) -> list[str]:
+    return [text for example in examples for text in example.texts]
