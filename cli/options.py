@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from heedful.training.data_folder import PAGE, VARIABLE
+from heedful.training.data_folder import DEFAULT, PAGE, VARIABLE
 
+DATA = DEFAULT
 PARSER = "bundles/parser"
 
 Data = Annotated[Path, typer.Option(envvar=VARIABLE, help=f"Folder of the datasets ({PAGE}).")]
