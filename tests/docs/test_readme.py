@@ -1,64 +1,108 @@
-"""What the README says is so: its requests work as printed, its tables are the code's."""
+"""The README is a first screen: short, run as printed, and its table's figures are the records'."""
 
+import csv
 import json
 import os
 import re
 import shutil
-import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
-from fastapi.routing import APIRoute
 
-from heedful.app.main import ROUTERS
-from heedful.app.metrics import Metrics
-from heedful.app.settings import Settings, environment_name
+from tests.docs.examples import Example, examples, requests, run, shape, table
+from tests.process import ROOT
 
-README = Path("README.md").read_text(encoding="utf-8")
-EXAMPLES = [b for b in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) if b.startswith("curl")]
-
-
-def test_there_are_examples() -> None:
-    assert len(EXAMPLES) >= 4
-
-
-def first_cells(heading: str) -> list[str]:
-    """The first cells of the table under a heading."""
-    section = README.split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    return [line.split("|")[1].strip() for line in section.splitlines() if line.startswith("| `")]
-
-
-def test_every_setting_is_in_its_table() -> None:
-    assert first_cells("Settings") == [f"`{environment_name(f)}`" for f in Settings.model_fields]
-
-
-def test_every_metric_is_in_its_table() -> None:
-    named = {cell.strip("`") for cell in first_cells("Metrics")}
-    served = {
-        f"{family.name}_total" if family.type == "counter" else family.name
-        for family in Metrics().collect()
-        if family.name.startswith("heedful_")
-    }
-    assert named == served
-
-
-def test_every_route_is_in_its_table() -> None:
-    served = {
-        f"{method} {route.path}"
-        for router in ROUTERS
-        for route in router.routes
-        if isinstance(route, APIRoute)
-        for method in route.methods or ()
-    }
-    named = {name for cell in first_cells("Routes") for name in re.findall(r"`([^`]+)`", cell)}
-    assert named == served | {"GET /docs", "GET /openapi.json"}
-
-
-@pytest.mark.skipif(
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+REQUESTS = requests(README)
+NOT_RUN = {"make serve\n": "the fixture `shipped` is the service that it starts"}
+TOOLS = [
+    one
+    for one in examples(README)
+    if not one.command.startswith("curl") and one.command not in NOT_RUN
+]
+NO_CURL = pytest.mark.skipif(
     not shutil.which("curl") and "CI" not in os.environ, reason="curl is not installed"
 )
-@pytest.mark.parametrize("command", EXAMPLES, ids=range(len(EXAMPLES)))
-def test_a_request_works_as_printed(command: str, shipped: str) -> None:
-    here = command.replace("localhost:8000", shipped.removeprefix("http://"))
-    done = subprocess.run(["sh", "-c", here], capture_output=True, text=True, check=True)
-    assert "error" not in (answer := json.loads(done.stdout)), answer
+
+
+def test_it_is_a_first_screen() -> None:
+    lines = README.splitlines(keepends=True)
+    assert len(lines) <= 120
+    start = "".join(lines[:40])
+    assert "](docs/page-entailment.png)" in start
+    assert requests(start)[0].answer is not None
+
+
+def test_every_command_is_run_or_excused() -> None:
+    commands = [one.command for one in examples(README)]
+    assert set(NOT_RUN) <= set(commands)
+    assert [one.command.split()[0] for one in REQUESTS] == ["curl"] * 3
+    assert [one.command.split()[0] for one in TOOLS] == ["heedful"]
+    assert len(commands) == len(REQUESTS) + len(TOOLS) + len(NOT_RUN)
+    assert README.count("```") == 2 * (len(commands) + len(REQUESTS))
+
+
+@NO_CURL
+@pytest.mark.parametrize("example", REQUESTS, ids=range(len(REQUESTS)))
+def test_a_request_is_answered_as_shown(example: Example, shipped: str) -> None:
+    answer = json.loads(run(example.command, url=shipped))
+    assert example.answer is not None
+    assert shape(answer) == shape(example.answer)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", TOOLS, ids=range(len(TOOLS)))
+def test_a_command_makes_what_it_names(example: Example, tmp_path: Path) -> None:
+    (tmp_path / "bundles").mkdir()
+    for bundle in (ROOT / "bundles").iterdir():
+        (tmp_path / "bundles" / bundle.name).symlink_to(bundle)
+    with (tmp_path / "reviews.csv").open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(("text", "stars"))
+        for number in range(20):
+            rows.writerow((f"a lovely film, {number} times", 5))
+            rows.writerow((f"a dull film, {number} times", 1))
+    run(example.command, folder=tmp_path)
+    made = re.findall(r"--(?:to|out) (\S+)", example.command)
+    assert len(made) == example.command.count("\n")
+    for name in made:
+        assert (tmp_path / name).exists()
+
+
+def test_the_table_has_every_bundle_and_the_figures_of_the_records() -> None:
+    papers = tomllib.loads((ROOT / "results/goals.toml").read_text())["papers"]
+    rows = {cells[0].strip("`"): cells[2:] for cells in table(README, "Models")}
+    assert set(rows) == {file.parent.name for file in ROOT.glob("bundles/*/card.json")}
+    for name, (size, score, paper, speed) in rows.items():
+        card = json.loads((ROOT / f"bundles/{name}/card.json").read_text())
+        held = sum(file.stat().st_size for file in (ROOT / "bundles" / name).iterdir())
+        assert size == f"{held / 1e6:.0f} MB"
+        scores = card["scores"]
+        best = next((one for one in scores if one["split"] == "test"), scores[0])
+        assert score == _figure(best["value"], best["metric"])
+        known = [
+            _figure(one["value"], one["metric"])
+            for one in papers
+            if one["encoder"] == card["encoder"]["name"]
+            and card["task"] in one["tasks"]
+            and (one["dataset"], one["metric"]) == (best["dataset"], best["metric"])
+        ]
+        assert [paper] == (known or [""])
+        record = ROOT / f"results/transfer/{name}.json"
+        if record.exists():
+            rates = json.loads(record.read_text())
+            ratio = rates["sentences_per_second"] / rates["minilm_sentences_per_second"]
+            assert speed == f"{ratio:.1f}"
+        else:
+            assert speed == ""
+
+
+def test_the_figure_beside_infinity_is_the_record_s() -> None:
+    record = json.loads((ROOT / "results/performance/peers.json").read_text())
+    ratio = record["goals"]["single sentences with a parse"]
+    assert f"`ms-san-embed` answers {ratio:.1f} (" in README
+
+
+def _figure(value: float, metric: str) -> str:
+    return f"{100 * value:.1f}" if metric == "accuracy" else f"{value:.3f}"

@@ -1,0 +1,72 @@
+"""The examples of a page: its commands, the answers that it shows below them, and how to run them."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.process import ROOT
+
+_SHELL = re.compile(r"```sh\n(.*?)```(?:\n\n```json\n(.*?)```)?", re.DOTALL)
+_INDENTED = re.compile(r"\n\n((?:    \S.*\n)+)")
+SERVED_AT = "localhost:8000"
+
+
+@dataclass(frozen=True)
+class Example:
+    command: str
+    answer: Any = None
+    """The JSON below the command; None where the page shows none."""
+
+
+def examples(page: str) -> list[Example]:
+    """The shell blocks of a page, in order: fenced ones, then indented ones."""
+    fenced = [
+        Example(command, json.loads(answer) if answer else None)
+        for command, answer in _SHELL.findall(page)
+    ]
+    return fenced + [Example(command) for command in _INDENTED.findall(page)]
+
+
+def requests(page: str) -> list[Example]:
+    """The examples that ask the service."""
+    return [example for example in examples(page) if example.command.startswith("curl")]
+
+
+def run(command: str, *, url: str = "", folder: Path = ROOT) -> str:
+    """Run a command in `folder`: a curl asks the service at `url`, `heedful` is this checkout's.
+
+    Returns stdout.
+    """
+    here = command.replace(SERVED_AT, url.removeprefix("http://"))
+    here = re.sub("^heedful ", f"{sys.executable} -m heedful ", here, flags=re.MULTILINE)
+    done = subprocess.run(
+        ["sh", "-e", "-c", here],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def shape(value: Any) -> Any:
+    """A JSON value with its type in place of each scalar: same keys, same lengths, same types."""
+    if isinstance(value, dict):
+        return {key: shape(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [shape(item) for item in value]
+    return type(value).__name__
+
+
+def table(page: str, heading: str) -> list[list[str]]:
+    """The cells of the first table under a heading, without its head."""
+    section = re.split(r"\n#+ ", page.split(f" {heading}\n", 1)[1])[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]

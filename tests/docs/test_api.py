@@ -1,0 +1,59 @@
+"""docs/api.md: its routes, statuses and codes are the code's, its examples are answered as shown."""
+
+import json
+import os
+import re
+import shutil
+
+import pytest
+from fastapi.routing import APIRoute
+
+from heedful.app.errors import STATUS
+from heedful.app.main import ROUTERS
+from tests.docs.examples import Example, examples, requests, run, shape, table
+from tests.process import ROOT
+
+PAGE = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+REQUESTS = requests(PAGE)
+
+
+def test_every_command_is_a_request_with_its_answer() -> None:
+    assert examples(PAGE) == REQUESTS
+    assert all(one.answer is not None for one in REQUESTS)
+
+
+@pytest.mark.skipif(
+    not shutil.which("curl") and "CI" not in os.environ, reason="curl is not installed"
+)
+@pytest.mark.parametrize("example", REQUESTS, ids=range(len(REQUESTS)))
+def test_a_request_is_answered_as_shown(example: Example, shipped: str) -> None:
+    answer = json.loads(run(example.command, url=shipped))
+    assert shape(answer) == shape(example.answer)
+
+
+def test_every_route_is_in_its_table() -> None:
+    served = {
+        f"{method} {route.path}"
+        for router in ROUTERS
+        for route in router.routes
+        if isinstance(route, APIRoute)
+        for method in route.methods or ()
+    }
+    named = {name for row in table(PAGE, "Routes") for name in re.findall(r"`([^`]+)`", row[0])}
+    assert named == served | {"GET /docs", "GET /openapi.json"}
+
+
+def test_every_status_is_in_its_table_with_the_codes_of_its_errors() -> None:
+    rows = {int(cells[0]): re.findall(r"`(\w+)`", cells[2]) for cells in table(PAGE, "Errors")}
+    assert set(rows) == set(STATUS.values())
+    for error, status in STATUS.items():
+        assert error.code in rows[status], error
+
+
+def test_every_code_of_its_table_is_in_the_code() -> None:
+    sources = [
+        file.read_text() for room in ("app", "runtime") for file in ROOT.glob(f"{room}/*.py")
+    ]
+    for cells in table(PAGE, "Errors"):
+        for code in re.findall(r"`(\w+)`", cells[2]):
+            assert any(f'"{code}"' in source for source in sources), code

@@ -1,0 +1,45 @@
+"""CONTRIBUTING's table of rooms and docs/layout.md agree with the layers that import-linter holds."""
+
+import re
+import tomllib
+
+from tests.docs.examples import table
+from tests.process import ROOT
+
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
+    "contracts"
+]
+[LAYERS] = [
+    [re.split(r" *[|:] *", layer) for layer in one["layers"]]
+    for one in CONTRACTS
+    if one["type"] == "layers"
+]
+ROOMS = [room for layer in LAYERS for room in layer if not room.startswith("__")]
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+LAYOUT = (ROOT / "docs/layout.md").read_text(encoding="utf-8")
+
+
+def test_the_layers_are_the_rooms_of_the_package() -> None:
+    assert set(ROOMS) == {link.name for link in (ROOT / "heedful").iterdir() if link.is_symlink()}
+
+
+def test_the_table_of_contributing_has_every_room_with_what_it_may_import() -> None:
+    rows = {cells[0].strip("`/"): cells[-1] for cells in table(CONTRIBUTING, "Where things are")}
+    assert set(rows) == set(ROOMS)
+    for number, layer in enumerate(LAYERS):
+        below = {room for lower in LAYERS[number + 1 :] for room in lower}
+        for room in set(layer) & set(ROOMS):
+            assert set(rows[room].split(", ")) - {"none"} == below, room
+
+
+def test_the_drawing_of_the_layout_has_the_same_layers() -> None:
+    drawing = LAYOUT.split("```text\n")[1].split("```")[0]
+    drawn = [re.findall(r"[\w/]+/(?=\s|$)", line.split("  #")[0]) for line in drawing.splitlines()]
+    drawn_layers = [[room.strip("/") for room in row] for row in drawn if row]
+    assert drawn_layers == [layer for layer in LAYERS if layer[0] in ROOMS]
+
+
+def test_every_file_that_the_two_pages_name_exists() -> None:
+    for page in (CONTRIBUTING, LAYOUT):
+        for name in re.findall(r"`([\w./-]+/[\w.-]+\.(?:py|md|toml|json))`", page):
+            assert (ROOT / name).exists(), name

@@ -1,0 +1,58 @@
+"""Every page: its links lead somewhere, every command is described, nothing outside is referred to."""
+
+import re
+import subprocess
+
+import pytest
+from typer.main import get_command
+
+from heedful.cli.main import app
+from tests.process import ROOT
+
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+TEXTS = {page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8") for page in PAGES}
+OUTSIDE = ("../" + "shared", "MODELS" + ".md", "API" + ".md")
+"""What stood beside the repository once: a fresh clone does not have it."""
+MAY_NAME_IT = ("Makefile", ".ci/run")
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_links_lead_to_a_file_or_a_heading(page: str) -> None:
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", TEXTS[page]):
+        path = (ROOT / page).parent / target if target else ROOT / page
+        assert path.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+            anchors = [re.sub(r"[^\w -]", "", one).lower().replace(" ", "-") for one in headings]
+            assert anchor in anchors
+
+
+def test_every_page_is_linked_from_the_readme_or_a_page_that_is() -> None:
+    reached, new = {"README.md"}, ["README.md"]
+    while new:
+        page = new.pop()
+        folder = (ROOT / page).parent
+        linked = re.findall(r"\]\(([\w./-]+\.md)", TEXTS[page])
+        found = {(folder / one).resolve().relative_to(ROOT).as_posix() for one in linked}
+        new += sorted(found - reached)
+        reached |= found
+    assert reached == set(TEXTS)
+
+
+def test_every_command_is_described() -> None:
+    text = "\n".join(TEXTS.values())
+    for name in get_command(app).commands:  # type: ignore[attr-defined]  # a group's
+        assert f"heedful {name}" in text, name
+
+
+def test_nothing_outside_the_repository_is_referred_to() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    for name in filter(None, listed.stdout.split("\0")):
+        file = ROOT / name
+        if name in MAY_NAME_IT or not file.is_file() or file.is_symlink():
+            continue
+        content = file.read_bytes()
+        for word in OUTSIDE:
+            assert word.encode() not in content, f"{name} names {word}"
