@@ -18,9 +18,9 @@ from heedful.runtime.cores import usable_cores
 
 LENGTHS = (12, 24, 48)
 BATCHES = (1, 8, 32, 128)
-ENCODED = """Sentences a second of the encoders in ONNX Runtime, in float32 and, where a bundle has that graph and so
-serves it, in int8; no parse, by the sentences in a batch, all of one length. Medians of rounds in which all cells
-take turns."""
+ENCODED = """Sentences a second of the encoders in ONNX Runtime, without a parse, by batch size; all sentences of a
+batch have length L. In float32, and in int8 if the bundle has that graph and so serves it. Medians of rounds in which
+all cells alternate."""
 
 
 def main(

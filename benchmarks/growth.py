@@ -27,15 +27,15 @@ TOKENS = 480
 """In a batch of the lengths."""
 BATCHES = (1, 4, 16, 64, 256)
 DEPTHS = (16, 64, 256, 1024)
-"""Requests in hand at once."""
+"""Requests in flight."""
 SENTENCES, SATURATED = 12_800, 64
-LENGTH = f"""With the length: processor time of one thread, batches of {TOKENS} tokens. "Operations" are those of a
-sentence in millions (`benchmarks/operations.py` says what counts), the next columns what a sentence costs in time
-and in operations over one of {LENGTHS[0]} tokens, the last one the first over the second."""
-BATCH = f"""With the batch: microseconds of the processor for a sentence of {LENGTHS[0]} tokens, one thread."""
-NUMBER = f"""With the number of models that are loaded and asked in turn: single sentences at c = {SATURATED}."""
+LENGTH = f"""With the length: processor time of one thread, batches of {TOKENS} tokens. "Operations" are millions
+per sentence (`benchmarks/operations.py` defines them); the next columns compare time and operations of a sentence
+with those of one of {LENGTHS[0]} tokens, the last column is their ratio."""
+BATCH = f"""With the batch: microseconds of processor time per sentence of {LENGTHS[0]} tokens, one thread."""
+NUMBER = f"""With the number of models that are loaded and called in turn: single sentences at c = {SATURATED}."""
 DEPTH = (
-    f"""With the depth of the queue: single sentences to `{MODELS[0]}`, so many in hand at once."""
+    f"""With the depth of the queue: single sentences to `{MODELS[0]}`, with that many in flight."""
 )
 
 
@@ -129,11 +129,11 @@ def _depths(models: Path, texts: list[str], wall: float) -> Iterator[dict[str, A
         for depth in DEPTHS:
             found = load.run(depth, wall)
             yield {
-                "in hand": depth,
+                "in flight": depth,
                 "requests/s": found.requests_per_second,
                 "p50 ms": found.p50,
                 "p99 ms": found.p99,
-                "p50 / in hand, ms": found.p50 / depth,
+                "p50 / in flight, ms": found.p50 / depth,
             }
 
 

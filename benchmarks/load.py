@@ -27,15 +27,15 @@ CONCURRENCY = (1, 16, 64, 256)
 BATCHES = (1, 64)
 SENTENCES = 12_800
 MAX_QUEUE = 32_768
-"""256 batches of 64 are in hand at once, and half as many wait behind them."""
+"""256 batches of 64 are in flight, and half as many wait."""
 SHARE = 0.7
 """Of the saturation rate, for the open loop."""
 SATURATED = 64
 """Connections at which the rate counts as saturation."""
-CLOSED = """Closed loop (wrk): each connection sends its next request when it has its last answer. Memory is that of the
-server's whole tree, with every shipped bundle loaded; the cores used are its own, without the load generator's."""
+CLOSED = """Closed loop (wrk): each connection sends its next request when it has the answer to the last. Memory is that
+of the server's process tree with every shipped bundle loaded; the cores used do not include the load generator's."""
 OPEN = f"""Open loop at {100 * SHARE:.0f} % of the rate at c = {SATURATED}, single sentences: requests leave at fixed
-times, latency counts from the moment a request was due. Medians of rounds of saturation and open loop in turn."""
+times, and latency counts from the moment a request was due. Medians of alternating saturation and open-loop rounds."""
 
 
 def main(

@@ -28,15 +28,14 @@ from heedful.runtime.service import Options, Service, running
 MODELS = ("disan-sst5", "ms-san-embed")
 BATCH = 64
 CONCURRENCY = (2, 8)
-"""Requests of 64 sentences in hand: the better one counts."""
+"""Requests of 64 sentences in flight: the better one counts."""
 COSTS = (512, 2048)
 """Tokens in a batch of the bare loop: the best one counts."""
 SENTENCES, ROUND_SENTENCES = 12_800, 2048
-LIMIT = f"""Batches of {BATCH} over HTTP as a share of the limit: as many processes as cores, each of which parses and
-runs the encoder on one thread in a bare loop, with the batching that does best. The load generator has no core of
-its own."""
-ADDED = """One request at a time, one sentence each, no cache: p50 of blocks in turn. The service without HTTP is called
-in the process that measures; over HTTP wrk asks it."""
+LIMIT = f"""Batches of {BATCH} over HTTP as a share of the limit: as many processes as cores, each of which parses
+and runs the encoder on one thread in a bare loop, with the best batching. The load generator shares the cores."""
+ADDED = """One request at a time, one sentence each, no cache: p50 of alternating blocks. Without HTTP, `Service` is
+called in the measuring process; over HTTP, wrk sends the requests."""
 
 
 def main(

@@ -1,4 +1,4 @@
-"""docs/performance.md, written from results/performance alone: the goals, the records, the notes beside them.
+"""docs/performance.md, written from results/performance alone: the goals, the records and the notes.
 
 python -m benchmarks.report [--out docs/performance.md]
 """
@@ -17,10 +17,10 @@ from heedful.text.atomic import write_file
 HEAD = """# Performance
 
 Written by `python -m benchmarks.report` from `results/performance/`; not edited by hand. `make bench` measures
-anew. The load generator shares the cores with what it measures, sentences are distinct (SNLI's) and the caches
-are off. Absolute figures move with the machine by 10 to 20 %: compare within a table, whose rows were measured
-in one run. Two programs stand beside it, on their own: `benchmarks.disan_cost` (time and memory of DiSAN's graph over
-the length) and `benchmarks.explain_cost` (what an explanation costs).
+again. The load generator shares the cores with what it measures, the sentences are distinct (SNLI's) and the caches
+are off. Absolute figures vary with the machine by 10 to 20 %: compare rows of one table, which were measured in one
+run. Two programs are run separately: `benchmarks.disan_cost` (time and memory of DiSAN's graph by length) and
+`benchmarks.explain_cost` (what an explanation costs).
 """
 
 

@@ -20,8 +20,8 @@ from benchmarks.texts import DATA, sentences
 MS_SAN = "ms-san-nli"
 """The largest of them."""
 SENTENCES, CONCURRENCY = 12_800, 16
-STARTED = """From the start of the process to the first 200 of `/ready`, memory (PSS) of all its processes then
-and after single sentences at c = 16, caches as shipped. Medians of the starts, which take turns."""
+STARTED = """Time from the start of the process to the first 200 of `/ready`, and memory (PSS) of all its processes then
+and after single sentences at c = 16, caches as shipped. Medians of alternating starts."""
 
 
 def main(

@@ -1,4 +1,4 @@
-"""Heedful beside other servers of the same graph, and beside all-MiniLM-L6-v2. Writes results/performance/peers.json.
+"""Heedful against other servers of the same graph, and against all-MiniLM-L6-v2. Writes results/performance/peers.json.
 
     python -m benchmarks.peers [--only ray] [--quick]
 
@@ -44,7 +44,7 @@ class Peer:
     body: Callable[[str], Any] = lambda text: {"inputs": text}
     path: str = "/embed"
     ours: str = PLAIN
-    """The bundle that it is measured beside."""
+    """The bundle that it is compared with."""
 
 
 def _own(name: str) -> tuple[str, ...]:
@@ -91,11 +91,11 @@ ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
 }
 SERVED = f"""Single sentences over HTTP (wrk). FastAPI, LitServe, BentoML and Ray Serve run the encoder.onnx of
-`{PLAIN}` in fp32, one thread in each of as many workers as cores, on words between white space, and answer by
-orjson; they check nothing. Infinity runs all-MiniLM-L6-v2 (torch) and stands beside `{PARSED}` with its parse.
-Heedful is the service as shipped. The ratio is that of requests a second."""
-EMBEDDED = f"""In one process, no HTTP, batches of 64, as many threads as cores: `{PARSED}` through `Service`, parse
-included, beside all-MiniLM-L6-v2."""
+`{PLAIN}` in fp32, with one worker per core and one thread each, on words split at white space, and answer with
+orjson; they check nothing. Infinity runs all-MiniLM-L6-v2 (torch) and is compared with `{PARSED}` and its parse.
+Heedful is the service as shipped. The ratio is that of requests per second."""
+EMBEDDED = f"""In one process, no HTTP, batches of 64, as many threads as cores: `{PARSED}` through `Service`,
+parse included, against all-MiniLM-L6-v2."""
 
 
 def main(
