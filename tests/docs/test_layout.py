@@ -34,7 +34,9 @@ def test_the_table_of_contributing_has_every_room_with_what_it_may_import() -> N
 
 def test_the_drawing_of_the_layout_has_the_same_layers() -> None:
     drawing = LAYOUT.split("```text\n")[1].split("```")[0]
-    drawn = [re.findall(r"[\w/]+/(?=\s|$)", line.split("  #")[0]) for line in drawing.splitlines()[1:]]
+    drawn = [
+        re.findall(r"[\w/]+/(?=\s|$)", line.split("  #")[0]) for line in drawing.splitlines()[1:]
+    ]
     drawn_layers = [[room.strip("/") for room in row] for row in drawn if row]
     assert drawn_layers == [layer for layer in LAYERS if layer[0] in ROOMS]
 
