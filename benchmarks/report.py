@@ -5,7 +5,7 @@ python -m benchmarks.report [--out docs/performance.md]
 
 import json
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +13,7 @@ import typer
 
 from benchmarks.records import RESULTS
 from heedful.text.atomic import write_file
+from heedful.training.markdown import table as markdown_table
 
 HEAD = """# Performance
 
@@ -48,13 +49,12 @@ def verdict(goal: dict[str, Any], figure: float | None) -> str:
 def _goals(goals: Sequence[dict[str, Any]], records: Sequence[dict[str, Any]]) -> Iterator[str]:
     figures = {name: value for record in records for name, value in record["goals"].items()}
     yield "## Goals\n"
-    yield "| | goal | floor | figure | |"
-    yield "|---|---|---|---|---|"
+    rows = []
     for goal in goals:
         figure = figures.get(goal["name"])
         values = (_with_unit(each, goal["unit"]) for each in (goal["goal"], goal["floor"], figure))
-        yield _line((goal["what"], *values, verdict(goal, figure)))
-    yield ""
+        rows.append((goal["what"], *values, verdict(goal, figure)))
+    yield from markdown_table(("", "goal", "floor", "figure", ""), rows)
 
 
 def _record(record: dict[str, Any]) -> Iterator[str]:
@@ -68,10 +68,8 @@ def _record(record: dict[str, Any]) -> Iterator[str]:
     for table in record["tables"]:
         yield f"{table['caption']}\n"
         if table["rows"]:
-            yield _line(table["rows"][0])
-            yield "|" + "---|" * len(table["rows"][0])
-            yield from (_line(map(_value, row.values())) for row in table["rows"])
-            yield ""
+            rows = (map(_value, row.values()) for row in table["rows"])
+            yield from markdown_table(list(table["rows"][0]), rows)
 
 
 def _with_unit(value: float | None, unit: str) -> str:
@@ -83,10 +81,6 @@ def _value(value: object) -> str:
     if not isinstance(value, float):
         return str(value)
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def _line(cells: Iterable[object]) -> str:
-    return f"| {' | '.join(map(str, cells))} |"
 
 
 def main(

@@ -1,4 +1,4 @@
-"""docs/results.md, written from records alone: the shipped cards, the reproduced tables, the transfer runs."""
+"""Writes docs/results.md from records: the shipped cards, the reproduced tables, the transfer runs."""
 
 import json
 import statistics
@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from heedful.training import tables
+from heedful.training.markdown import table as markdown_table
 from heedful.training.tables import RowConfig, TableConfig
 
 HEAD = """# Results
 
-Written by `heedful report` from `bundles/*/card.json` and `results/`; not edited by hand. Scores on test were
-asked of a service over HTTP. Accuracies are in percent.
+Written by `heedful report` from `bundles/*/card.json` and `results/`; not edited by hand. Test scores were
+measured through the service. Accuracies are in percent.
 """
 TASKS = ("cr", "mpqa", "subj", "sst2", "trec")
 SIMILARITIES = ("stsb dev spearman", "sick test pearson")
@@ -32,11 +33,10 @@ def report(bundles: Path, results: Path) -> str:
 def _goals(goals: Sequence[dict[str, Any]], bundles: Path, results: Path) -> Iterator[str]:
     yield "## Goals\n"
     yield (
-        "On test, if it is not said otherwise. A goal is about what the papers have with the whole of the data, a\n"
-        "floor the least that is accepted.\n"
+        "On test unless noted. A goal is about what the papers reach with all of the data, a floor the minimum that\n"
+        "is accepted.\n"
     )
-    yield "| | measured | score | goal | floor | reached |"
-    yield "|---|---|---|---|---|---|"
+    rows = []
     for goal in goals:
         value, metric, where = (
             _of_bundle(goal, bundles) if "bundle" in goal else _of_row(goal, results)
@@ -45,8 +45,8 @@ def _goals(goals: Sequence[dict[str, Any]], bundles: Path, results: Path) -> Ite
         if value is not None:
             reached = next((name for name in ("goal", "floor") if value >= goal[name]), "neither")
         figures = (_figure(one, metric) for one in (value, goal["goal"], goal["floor"]))
-        yield _line((goal["name"], where, *figures, reached))
-    yield ""
+        rows.append((goal["name"], where, *figures, reached))
+    yield from markdown_table(("", "measured", "score", "goal", "floor", "reached"), rows)
 
 
 def _of_bundle(goal: dict[str, Any], bundles: Path) -> tuple[float | None, str, str]:
@@ -69,28 +69,36 @@ def _of_row(goal: dict[str, Any], results: Path) -> tuple[float | None, str, str
 def _shipped(papers: Sequence[dict[str, Any]], bundles: Path) -> Iterator[str]:
     cards = [_read(file) for file in sorted(bundles.glob("*/card.json"))]
     yield "## Shipped models\n"
-    yield "| bundle | dataset | split | metric | score | paper | rows | seed |"
-    yield "|---|---|---|---|---|---|---|---|"
-    for card in cards:
-        for score in card["scores"]:
-            name = score["metric"]
-            cells = (
+    yield from markdown_table(
+        ("bundle", "dataset", "split", "metric", "score", "paper", "rows", "seed"),
+        (
+            (
                 f"`{card['name']}`",
                 *(score[key] for key in ("dataset", "split", "metric")),
-                _figure(score["value"], name),
-                _figure(_paper(papers, card, score), name),
+                _figure(score["value"], score["metric"]),
+                _figure(_paper(papers, card, score), score["metric"]),
                 f"{score['rows']:,}",
                 card["training"]["seed"],
             )
-            yield _line(cells)
-    yield "\nA paper's figure is that of the same encoder, with the whole of the data.\n"
-    yield "| bundle | trained on | rows | licence of the data | |"
-    yield "|---|---|---|---|---|"
-    for card in cards:
-        for data in card["training"]["data"]:
-            rows = f"{data['rows']:,}"
-            yield _line((f"`{card['name']}`", data["name"], rows, data["licence"], data["note"]))
-    yield ""
+            for card in cards
+            for score in card["scores"]
+        ),
+    )
+    yield "The paper's score is that of the same encoder, trained on all of the data.\n"
+    yield from markdown_table(
+        ("bundle", "trained on", "rows", "licence of the data", ""),
+        (
+            (
+                f"`{card['name']}`",
+                data["name"],
+                f"{data['rows']:,}",
+                data["licence"],
+                data["note"],
+            )
+            for card in cards
+            for data in card["training"]["data"]
+        ),
+    )
 
 
 def _paper(
@@ -115,15 +123,14 @@ def _table(name: str, table: TableConfig, results: Path) -> Iterator[str]:
     found = {row.name: _values(name, row, table, results) for row in table.rows}
     yield f"## {table.title}\n"
     yield f"`heedful reproduce {name}`: mean and standard deviation over the runs.\n"
-    yield "| row | weights | score | runs | paper |"
-    yield "|---|---|---|---|---|"
+    rows = []
     for row in table.rows:
         values, weights, metric = found[row.name]
         score = "not run" if not values else _figure(statistics.mean(values), metric)
         if len(values) > 1:
             score += f" ± {_figure(statistics.stdev(values), metric)}"
-        yield _line((row.name, weights, score, len(values), _figure(row.paper, metric)))
-    yield ""
+        rows.append((row.name, weights, score, len(values), _figure(row.paper, metric)))
+    yield from markdown_table(("row", "weights", "score", "runs", "paper"), rows)
     if sources := sorted(_data(name, table, results)):
         yield from (
             f"- Trained on {source}, {rows:,} rows: {note}." for source, rows, note in sources
@@ -150,7 +157,7 @@ def _against_full(table: TableConfig, name: str, found: dict[str, Any]) -> Itera
             said = f"the row is better, by more than the deviation, {_figure(spread, metric)}"
         else:
             said = f"not more than the deviation, {_figure(spread, metric)}"
-        yield f"- {name} less {row.name}: {_figure(gain, metric)} ({said})."
+        yield f"- {name} minus {row.name}: {_figure(gain, metric)} ({said})."
     yield ""
 
 
@@ -176,12 +183,11 @@ def _transfer(folder: Path) -> Iterator[str]:
     yield "## Frozen embeddings\n"
     yield (
         "`heedful transfer MODEL`: logistic regression on frozen embeddings, accuracy (CR, MPQA and SUBJ in ten\n"
-        "folds); cosine similarity without training; sentences a second, in turn with all-MiniLM-L6-v2 in one run.\n"
+        "folds); cosine similarity without training; sentences a second and MiniLM's in the same run.\n"
     )
-    yield _line(("model", "values", *TASKS, *SIMILARITIES, "sentences/s", "MiniLM beside it"))
-    yield "|" + "---|" * (len(TASKS) + len(SIMILARITIES) + 4)
-    for record in (_read(file) for file in sorted(folder.glob("*.json"))):
-        yield _line(
+    yield from markdown_table(
+        ("model", "values", *TASKS, *SIMILARITIES, "sentences/s", "MiniLM, same run"),
+        (
             (
                 record["model"],
                 record["dimension"],
@@ -190,8 +196,9 @@ def _transfer(folder: Path) -> Iterator[str]:
                 f"{record['sentences_per_second']:.0f}",
                 f"{record['minilm_sentences_per_second']:.0f}",
             )
-        )
-    yield ""
+            for record in map(_read, sorted(folder.glob("*.json")))
+        ),
+    )
 
 
 def _figure(value: float | None, metric: str) -> str:
@@ -199,10 +206,6 @@ def _figure(value: float | None, metric: str) -> str:
     if value is None:
         return ""
     return f"{100 * value:.1f}" if metric == "accuracy" else f"{value:.3f}"
-
-
-def _line(cells: Sequence[object]) -> str:
-    return f"| {' | '.join(map(str, cells))} |"
 
 
 def _read(file: Path) -> Any:

@@ -1,0 +1,15 @@
+"""Markdown of the pages that are written from records."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+
+def table(headings: Sequence[object], rows: Iterable[Iterable[object]]) -> Iterator[str]:
+    """The lines of a table, and the empty line after it."""
+    yield _line(headings)
+    yield "|" + "---|" * len(headings)
+    yield from map(_line, rows)
+    yield ""
+
+
+def _line(cells: Iterable[object]) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
