@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -47,15 +48,15 @@ def test_every_address_is_there(dataset: str) -> None:
 
 def _asked_for(folder: Path) -> set[str]:
     """The files that the errors of all loaders name on an empty folder."""
-    sources = [
+    readers: list[Callable[[Path], object]] = [
         source.read
         for task in tasks.TASKS.values()
         for source in (*task.train, task.dev, task.test, *task.background)
     ]
-    sources += [lambda data: treebank.sentences(data, "train")]
-    sources += [lambda data: vectors.source("wordbridge", data)]
+    readers += [lambda data: treebank.sentences(data, "train")]
+    readers += [lambda data: vectors.source("wordbridge", data)]
     found = set()
-    for read in sources:
+    for read in readers:
         with pytest.raises(DataMissing) as missing:
             read(folder)
         said = re.search(r"holds no (.*?) \(or the same with \.gz\)", str(missing.value))
