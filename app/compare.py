@@ -7,11 +7,13 @@ from starlette.responses import Response
 
 from heedful.app import answers, inference, schemas
 from heedful.app.requests import InferenceRoute
+from heedful.app.trees import Closed
+from heedful.runtime.inputs import Inputs
 
 router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["models"])
 
 
-class Sentences(schemas.Closed):
+class Sentences(Closed):
     source_sentence: str
     sentences: list[str]
 
@@ -43,25 +45,25 @@ class Rank(BaseModel):
 @router.post("/similarity", responses=answers.documented(list[float]))
 async def similarity(body: SimilarityRequest, request: Request) -> Response:
     """The cosine of the source sentence with each of the sentences."""
-    service, card = inference.model(request, "embed", body.model)
-    source, sentences = body.inputs.source_sentence, body.inputs.sentences
-    truncate = body.parameters is not None and bool(body.parameters.truncate)
-    with inference.called(_names("inputs.source_sentence", "inputs.sentences", len(sentences))):
-        result = await service.similarity(source, sentences, model=card.name, truncate=truncate)
-    inference.done(request, result)
-    return answers.json(result.value)
+    model = inference.bind(request, "embed", body.model)
+    result = await model.similarity(
+        Inputs([body.inputs.source_sentence], ["inputs.source_sentence"]),
+        Inputs.from_texts(body.inputs.sentences, "inputs.sentences"),
+        truncate=body.parameters is not None and bool(body.parameters.truncate),
+    )
+    return answers.json(inference.record_result(request, result))
 
 
 @router.post("/rerank", responses=answers.documented(list[Rank]))
 async def rerank(body: RerankRequest, request: Request) -> Response:
     """The texts by their cosine with the query, the best first."""
-    service, card = inference.model(request, "embed", body.model)
-    with inference.called(_names("query", "texts", len(body.texts))):
-        result = await service.similarity(
-            body.query, body.texts, model=card.name, truncate=bool(body.truncate)
-        )
-    inference.done(request, result)
-    scores = result.value
+    model = inference.bind(request, "embed", body.model)
+    result = await model.similarity(
+        Inputs([body.query], ["query"]),
+        Inputs.from_texts(body.texts, "texts"),
+        truncate=bool(body.truncate),
+    )
+    scores = inference.record_result(request, result)
     return answers.json(
         [
             {
@@ -72,9 +74,3 @@ async def rerank(body: RerankRequest, request: Request) -> Response:
             for index in np.argsort(-scores, kind="stable")
         ]
     )
-
-
-def _names(source: str, others: str, count: int) -> dict[str, str]:
-    """The service's names of the fields -> the client's."""
-    rows = {f"others[{i}]": f"{others}[{i}]" for i in range(count)}
-    return {"source": source, "others": others, **rows}

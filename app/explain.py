@@ -11,11 +11,11 @@ from heedful.app import answers, explain_schemas, inference, schemas, trees
 from heedful.app.explain_schemas import ExplainRequest
 from heedful.app.requests import InferenceRoute
 from heedful.app.routes import tokens
+from heedful.runtime.answers import TokenizedText
 from heedful.runtime.card import Card
-from heedful.runtime.explain_graph import Explanation
-from heedful.runtime.explain_service import DRAWS, Explained, ExplainOptions
+from heedful.runtime.explain_graph import ExplainOutputs
+from heedful.runtime.explain_service import DRAWS, ExplainOptions, ExplainResult
 from heedful.runtime.model_registry import Task
-from heedful.runtime.service import TokenizedText
 from heedful.text.trees import to_conllu, to_displacy
 
 router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["models"])
@@ -23,7 +23,7 @@ router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["
 
 @router.post("/explain", responses=answers.documented(explain_schemas.ExplainAnswer))
 async def explain(body: ExplainRequest, request: Request) -> Response:
-    """What the model attends to in a text or a pair, under the priors that are asked for."""
+    """What the model attends to in a text or a pair, with the given priors."""
     task: Task = "explain"
     sides: dict[str, trees.Given]
     if isinstance(body.inputs, schemas.Pair | explain_schemas.Related):
@@ -31,26 +31,23 @@ async def explain(body: ExplainRequest, request: Request) -> Response:
         sides = {f"inputs.{side}": item for side, item in body.inputs}
     else:
         sides = {"inputs": body.inputs}
-    service, card = inference.model(request, task, body.model)
-    items = [trees.read(item, param) for param, item in sides.items()]
-    given = body.priors.model_dump(exclude_none=True)
-    asked = ExplainOptions(
-        alpha=given.pop("alpha", None),
-        priors=given,
+    model = inference.bind(request, task, body.model)
+    inputs = trees.read(list(sides.values()), list(sides), texts_per_row=len(sides))
+    priors = body.priors.model_dump(exclude_none=True)
+    options = ExplainOptions(
+        alpha=priors.pop("alpha", None),
+        priors=priors,
         ablation=body.ablation,
         faithfulness=body.faithfulness,
         k=body.k,
     )
-    result = await service.explain(
-        items, list(sides), asked, task=task, model=card.name, truncate=bool(body.truncate)
-    )
-    inference.done(request, result)
-    texts, explained = result.value
-    return answers.json(answer(result.card, texts, explained, asked.k))
+    result = await model.explain(inputs, options, truncate=bool(body.truncate))
+    texts, found = inference.record_result(request, result)
+    return answers.json(answer(model.card, texts, found, options.k))
 
 
 def answer(
-    card: Card, texts: list[TokenizedText], explained: Explained, k: int = 1
+    card: Card, texts: list[TokenizedText], explained: ExplainResult, k: int = 1
 ) -> dict[str, Any]:
     """As `explain_schemas.ExplainAnswer` says, with numpy's arrays for lists."""
     priors: dict[str, Any] = dict(explained.priors)
@@ -85,7 +82,7 @@ def answer(
     return found
 
 
-def _sentence(text: TokenizedText, explanation: Explanation) -> dict[str, Any]:
+def _sentence(text: TokenizedText, explanation: ExplainOutputs) -> dict[str, Any]:
     def listed(kind: str) -> list[dict[str, Any]]:
         named = getattr(explanation, kind).items()
         return [{"name": name, "weights": np.ascontiguousarray(array[0])} for name, array in named]

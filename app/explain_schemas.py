@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, Discriminator, Field, Tag
 
-from heedful.app.schemas import Closed, Cutting, Pair, Token
-from heedful.app.trees import ConlluTree, DisplacyTree, Item, Trees, shape
+from heedful.app.schemas import Cutting, Pair, Token
+from heedful.app.trees import Closed, ConlluTree, DisplacyTree, Item, Trees, shape
 
 
 class Priors(Closed):

@@ -9,10 +9,10 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from heedful.app import answers, inference
+from heedful.app import answers, inference, trees
 from heedful.app.requests import InferenceRoute
-from heedful.app.schemas import Closed, Dimensions, Texts, check_dimensions
-from heedful.runtime.service import normalise
+from heedful.app.schemas import Dimensions, Texts
+from heedful.app.trees import Closed
 
 router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["OpenAI"])
 
@@ -48,15 +48,10 @@ class Embeddings(BaseModel):
 @router.post("/v1/embeddings", responses=answers.documented(Embeddings))
 async def embeddings(body: EmbeddingsRequest, request: Request) -> Response:
     """One vector of norm 1 for each input, in order."""
-    service, card = inference.model(request, "embed", body.model)
-    check_dimensions(body.dimensions, card.dimension)
-    alone = isinstance(body.input, str)
-    texts = [body.input] if isinstance(body.input, str) else body.input
-    names = {f"inputs[{i}]": "input" if alone else f"input[{i}]" for i in range(len(texts))}
-    with inference.called({"inputs": "input", **names}):
-        result = await service.embed(texts, model=card.name)
-    inference.done(request, result)
-    rows = normalise(result.value, body.dimensions)
+    model = inference.bind(request, "embed", body.model)
+    inputs = trees.read_inputs(body.input, "input")
+    result = await model.embed(inputs, normalize=True, dimensions=body.dimensions)
+    rows = inference.record_result(request, result)
     return answers.json(
         {
             "object": "list",
@@ -68,7 +63,7 @@ async def embeddings(body: EmbeddingsRequest, request: Request) -> Response:
                 }
                 for index, row in enumerate(rows)
             ],
-            "model": card.name,
+            "model": model.card.name,
             "usage": {"prompt_tokens": result.tokens, "total_tokens": result.tokens},
         }
     )

@@ -9,6 +9,8 @@ from starlette.responses import Response
 
 from heedful.app import answers, inference, schemas
 from heedful.app.requests import InferenceRoute
+from heedful.runtime.inputs import Inputs
+from heedful.runtime.model_registry import Task
 
 router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["models"])
 
@@ -59,15 +61,17 @@ class PredictRequest(schemas.Request, schemas.Truncation):
     ]
     raw_scores: bool = Field(False, description="Logits instead of probabilities.")
 
-    def rows(self) -> tuple[list[list[str]], list[list[str]]]:
-        """The texts, and the name of each one's field: one row a text or pair."""
+    def read(self) -> Inputs:
+        """The texts, or the pairs, with their paths."""
         if isinstance(self.inputs, str):
-            return [[self.inputs]], [["inputs"]]
+            return Inputs([self.inputs], ["inputs"])
         if isinstance(self.inputs, TextOrPair):
-            row = self.inputs.root
-            return [row], [[f"inputs[{i}]" for i in range(len(row))]]
+            texts = self.inputs.root
+            return Inputs(texts, [f"inputs[{i}]" for i in range(len(texts))], "inputs", len(texts))
         rows = [row.root for row in self.inputs.root]
-        return rows, [[f"inputs[{i}][{j}]" for j in range(len(row))] for i, row in enumerate(rows)]
+        width = len(rows[0])
+        paths = [f"inputs[{i}][{j}]" for i in range(len(rows)) for j in range(width)]
+        return Inputs([text for row in rows for text in row], paths, "inputs", width)
 
 
 @router.post(
@@ -75,24 +79,10 @@ class PredictRequest(schemas.Request, schemas.Truncation):
 )
 async def predict(body: PredictRequest, request: Request) -> Response:
     """The labels of each text or pair with their probabilities, the best first."""
-    rows, fields = body.rows()
-    truncate, raw = bool(body.truncate), body.raw_scores
-    if len(rows[0]) == 2:
-        service, card = inference.model(request, "nli", body.model)
-        pairs = [(first, second) for first, second in rows]
-        names = {
-            f"pairs[{i}].{side}": field
-            for i, row in enumerate(fields)
-            for side, field in zip(("premise", "hypothesis"), row, strict=True)
-        }
-        with inference.called({"pairs": "inputs", **names}):
-            result = await service.nli(pairs, model=card.name, truncate=truncate, raw=raw)
-    else:
-        service, card = inference.model(request, "classify", body.model)
-        texts = [text for (text,) in rows]
-        names = {f"inputs[{i}]": field for i, (field,) in enumerate(fields)}
-        with inference.called(names):
-            result = await service.classify(texts, model=card.name, truncate=truncate, raw=raw)
-    inference.done(request, result)
-    ranked = [answers.ranked(row, card.labels) for row in result.value]
+    inputs = body.read()
+    task: Task = "nli" if inputs.texts_per_row == 2 else "classify"
+    model = inference.bind(request, task, body.model)
+    result = await model.classify(inputs, truncate=bool(body.truncate), raw=body.raw_scores)
+    scores = inference.record_result(request, result)
+    ranked = [answers.ranked(row, model.card.labels) for row in scores]
     return answers.json(ranked if isinstance(body.inputs, Batch) else ranked[0])

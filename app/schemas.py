@@ -4,13 +4,12 @@ A field that TEI defines for a route is known here. One that would change the an
 model here can honour, is refused by name.
 """
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Discriminator,
     Field,
     Tag,
@@ -19,8 +18,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from heedful.app.trees import ConlluTree, DisplacyTree, Item, shape
-from heedful.runtime.errors import BadInput
+from heedful.app.trees import Closed, ConlluTree, DisplacyTree, Item, shape
+from heedful.runtime.card import NLILabel
 from heedful.runtime.model_registry import Task
 
 
@@ -92,12 +91,6 @@ Truncate = Annotated[
 ]
 
 
-class Closed(BaseModel):
-    """Strict: no type is taken for another, no unknown field is passed over."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
-
-
 class Request(Closed):
     model: str | None = Field(None, description="A name from /models; default the task's model.")
 
@@ -135,16 +128,6 @@ class EmbedRequest(Request, Truncation):
     prompt_name: PromptName = None
 
 
-def check_dimensions(dimensions: int | None, width: int) -> None:
-    """Raise BadInput for more than a model of `width` dimensions has."""
-    if dimensions is not None and dimensions > width:
-        raise BadInput(
-            f"dimensions is {dimensions}: the model has {width}",
-            param="dimensions",
-            code="invalid_value",
-        )
-
-
 class Pair(Closed):
     premise: Item
     hypothesis: Item
@@ -175,9 +158,7 @@ NLIRequest = Annotated[
 ]
 
 
-class TwoTexts(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
-
+class TwoTexts(Closed):
     a: str
     b: str
 
@@ -201,10 +182,6 @@ class TokenizeRequest(Cutting):
 
 
 # Answers. They are written from arrays, never through these: they are the OpenAPI's words.
-
-
-NLILabel = Literal["entailment", "neutral", "contradiction"]
-NLI_LABELS: tuple[NLILabel, ...] = get_args(NLILabel)
 
 
 class NLIAnswer(BaseModel):

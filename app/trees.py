@@ -1,27 +1,31 @@
-"""A tree that a client gives in the place of a text: it is read as it is, and nothing is parsed.
+"""Trees that clients send instead of texts: they are used as given, and nothing is parsed.
 
-The two shapes are those in which `/explain` answers.
+`/explain` answers in the same two shapes.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from heedful.runtime.errors import BadInput
+from heedful.runtime.inputs import Inputs
 from heedful.text import trees
 from heedful.text.parse import Parse
 
 
-class _Closed(BaseModel):
+class Closed(BaseModel):
+    """Strict: no type is coerced, and unknown fields are refused."""
+
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
-class Word(_Closed):
+class Word(Closed):
     text: str = Field(min_length=1, description="A token; it holds no white space.")
     tag: str = Field("", description="displaCy's line under the word; not read.")
 
 
-class Arc(_Closed):
+class Arc(Closed):
     """An arc between two tokens, `start` the one to the left. A token that none points to is a root."""
 
     start: int = Field(ge=0)
@@ -32,21 +36,21 @@ class Arc(_Closed):
     )
 
 
-class Displacy(_Closed):
+class Displacy(Closed):
     """What `displacy.render(.., manual=True)` draws."""
 
     words: list[Word] = Field(min_length=1)
     arcs: list[Arc]
 
 
-class DisplacyTree(_Closed):
+class DisplacyTree(Closed):
     displacy: Displacy
 
     def parse(self) -> Parse:
         return trees.from_displacy(self.displacy.model_dump())
 
 
-class ConlluTree(_Closed):
+class ConlluTree(Closed):
     conllu: str = Field(
         min_length=1, description="ID, FORM, HEAD, DEPREL and SpaceAfter=No are read."
     )
@@ -56,7 +60,7 @@ class ConlluTree(_Closed):
 
 
 class Trees(BaseModel):
-    """Of an answer: one tree twice."""
+    """One tree in both shapes."""
 
     displacy: Displacy
     conllu: str
@@ -66,7 +70,7 @@ Given = str | DisplacyTree | ConlluTree
 
 
 def shape(value: object) -> str | None:
-    """The tag of the text or tree that it looks like."""
+    """The tag of the text or tree that the value looks like."""
     if isinstance(value, str):
         return "<text>"
     for name, kind in (("displacy", DisplacyTree), ("conllu", ConlluTree)):
@@ -87,12 +91,26 @@ Item = Annotated[
 ]
 
 
-def read(item: Given, param: str) -> str | Parse:
-    """A text as it is, a tree as a parse. Raises BadInput, which names the tree's field."""
+def read_inputs(inputs: Given | Sequence[Given], path: str = "inputs") -> Inputs:
+    """The field `path`, which holds one text or tree, or a list of them. Raises BadInput."""
+    if isinstance(inputs, Given):
+        return read([inputs], [path], path)
+    return read(inputs, [f"{path}[{i}]" for i in range(len(inputs))], path)
+
+
+def read(
+    items: Sequence[Given], paths: Sequence[str], path: str = "inputs", texts_per_row: int = 1
+) -> Inputs:
+    """Texts, and trees as parses. Raises BadInput, which names the tree's field."""
+    read = [_read(item, where) for item, where in zip(items, paths, strict=True)]
+    return Inputs(read, paths, path, texts_per_row)
+
+
+def _read(item: Given, path: str) -> str | Parse:
     if isinstance(item, str):
         return item
     try:
         return item.parse()
     except ValueError as error:
         (field,) = type(item).model_fields
-        raise BadInput(f"{param}.{field}: {error}", param=f"{param}.{field}") from error
+        raise BadInput(f"{path}.{field}: {error}", param=f"{path}.{field}") from error

@@ -25,6 +25,7 @@ from heedful.runtime.bundle import ENCODER, read
 from heedful.runtime.explain_graph import ExplainGraph
 from heedful.runtime.explain_service import ExplainOptions
 from heedful.runtime.graphs import encoder_feeds
+from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service
 from heedful.runtime.session import OrtSession
 from heedful.text.batch import Sentence, collate
@@ -37,20 +38,18 @@ async def compare(bundles: Path, model: str, tokens: int, out: Console) -> None:
     service = Service(Options(models=bundles, parse_workers=1, threads=1))
     await service.start()
     text = " ".join(WORDS[i % len(WORDS)] for i in range(tokens))
+    inputs = Inputs.from_texts([text])
+    embed, explain = (service.bind(task, model) for task in ("embed", "explain"))
     calls: dict[str, Callable[[], Awaitable[object]]] = {
-        "explain": lambda: service.explain([text], ["inputs"], ExplainOptions(), model=model),
-        "explain, ablation": lambda: service.explain(
-            [text], ["inputs"], ExplainOptions(ablation=True), model=model
-        ),
-        "explain, faithfulness": lambda: service.explain(
-            [text], ["inputs"], ExplainOptions(faithfulness=True), model=model
-        ),
+        "explain": lambda: explain.explain(inputs, ExplainOptions()),
+        "explain, ablation": lambda: explain.explain(inputs, ExplainOptions(ablation=True)),
+        "explain, faithfulness": lambda: explain.explain(inputs, ExplainOptions(faithfulness=True)),
     }
     for name, call in calls.items():
         times = []
         for _ in range(PAIRS):
             pair = []
-            for each in (lambda: service.embed([text], model=model), call):
+            for each in (lambda: embed.embed(inputs), call):
                 start = time.perf_counter()
                 await each()
                 pair.append(time.perf_counter() - start)

@@ -23,6 +23,7 @@ from benchmarks.processes import bundles, heedful
 from benchmarks.texts import DATA, sentences
 from benchmarks.workers import rate, worker
 from heedful.runtime.cores import usable_cores
+from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service, running
 
 MODELS = ("disan-sst5", "ms-san-embed")
@@ -136,7 +137,9 @@ async def _call(service: Service, model: str, texts: Sequence[str], seconds: flo
     times: list[float] = []
     until = time.perf_counter() + seconds
     while (started := time.perf_counter()) < until:
-        await service.embed([texts[len(times) % len(texts)]], model=model)
+        await service.bind("embed", model).embed(
+            Inputs.from_texts([texts[len(times) % len(texts)]])
+        )
         times.append(1000 * (time.perf_counter() - started))
     return statistics.median(times)
 

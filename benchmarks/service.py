@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service
 
 BATCH = 64
@@ -17,12 +18,13 @@ BATCH = 64
 async def run(bundles: Path, model: str) -> None:
     service = Service(Options(models=bundles))
     await service.start()
+    inference = service.bind("embed", model)
     for line in sys.stdin:  # it has nothing else to do meanwhile
         texts = json.loads(line)
         started = time.perf_counter()
         async with asyncio.TaskGroup() as group:
             for start in range(0, len(texts), BATCH):
-                group.create_task(service.embed(texts[start : start + BATCH], model=model))
+                group.create_task(inference.embed(Inputs.from_texts(texts[start : start + BATCH])))
         sys.stdout.write(f"{time.perf_counter() - started}\n")
         sys.stdout.flush()
     await service.stop(0)

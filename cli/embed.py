@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import stat
 import sys
 from collections.abc import Iterator, Sequence
@@ -21,8 +20,9 @@ from heedful.cli.options import Models, ServedParser
 from heedful.cli.texts import Format, Row, Texts, format_of
 from heedful.cli.vectors import VectorFile, check_free
 from heedful.runtime.card import Card
-from heedful.runtime.errors import BadInput
-from heedful.runtime.service import Options, Service, normalise, running
+from heedful.runtime.inference import Inference
+from heedful.runtime.inputs import Inputs
+from heedful.runtime.service import Options, running
 
 CHUNK, CHUNK_CHARACTERS = 512, 4 * 1024 * 1024
 """Texts in hand at once, one chunk after the other: the same chunks give the same bits, whether or
@@ -103,7 +103,8 @@ async def embed_file(
     with _open(source) as file:
         texts = Texts(file, "stdin" if source == "-" else source, format, field)
         async with running(options) as service:
-            card = service.card("embed", choice.model)
+            inference = service.bind("embed", choice.model)
+            card = inference.card
             _check_dimensions(choice, card)
             made_from = {
                 **asdict(choice),
@@ -117,35 +118,24 @@ async def embed_file(
                 if vectors.resumed:
                     vectors.skip(row.text for row in islice(rows, vectors.resumed["rows"]))
                 while chunk := _chunk(rows):
-                    await _embed(service, chunk, texts, choice, vectors)
+                    await _embed(inference, chunk, texts, choice, vectors)
                     bar.update(task, completed=texts.bytes, rows=vectors.rows)
                 vectors.finish()
     return vectors.rows
 
 
 async def _embed(
-    service: Service, chunk: Sequence[Row], texts: Texts, choice: Choice, vectors: VectorFile
+    inference: Inference, chunk: Sequence[Row], texts: Texts, choice: Choice, vectors: VectorFile
 ) -> None:
     inputs = [row.text for row in chunk]
-    try:
-        result = await service.embed(inputs, model=choice.model, truncate=choice.truncate)
-    except BadInput as error:
-        raise _named(error, chunk, texts) from None
-    value = result.value
-    if choice.normalize:
-        value = normalise(value, choice.dimensions)
-    elif choice.dimensions is not None:
-        value = value[:, : choice.dimensions]
-    vectors.append(inputs, value)
-
-
-def _named(error: BadInput, chunk: Sequence[Row], texts: Texts) -> Exception:
-    """The service names a text by its place in the request; the user knows its line."""
-    found = re.fullmatch(r"inputs\[(\d+)\]", error.param or "")
-    if not found:
-        return error
-    reason = str(error).replace(found[0], "the text")
-    return texts.wrong(chunk[int(found[1])].line, reason)
+    paths = [f"{texts.name}, line {row.line}: the text" for row in chunk]
+    result = await inference.embed(
+        Inputs(inputs, paths),
+        truncate=choice.truncate,
+        normalize=choice.normalize,
+        dimensions=choice.dimensions,
+    )
+    vectors.append(inputs, result.value)
 
 
 def _chunk(rows: Iterator[Row]) -> list[Row]:

@@ -15,6 +15,7 @@ from heedful.cli import explain_page
 from heedful.cli.options import Models, ServedParser
 from heedful.runtime.errors import BadInput
 from heedful.runtime.explain_service import ExplainOptions
+from heedful.runtime.inputs import Inputs
 from heedful.runtime.model_registry import Task
 from heedful.runtime.service import Options, Service, running
 from heedful.text.atomic import write_file
@@ -109,6 +110,7 @@ async def explained(
     model: str | None = None,
 ) -> explain_page.Answer:
     """What /explain answers."""
-    params = ["the text", "--hypothesis"][: len(texts)]
-    result = await service.explain(texts, params, asked, task=task, model=model)
+    paths = ["the text", "--hypothesis"][: len(texts)]
+    inputs = Inputs(texts, paths, texts_per_row=len(texts))
+    result = await service.bind(task, model).explain(inputs, asked)
     return answer(result.card, *result.value)

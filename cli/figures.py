@@ -22,6 +22,7 @@ from heedful.cli.options import DATA, Data
 from heedful.models.registry import build
 from heedful.runtime.card import Card
 from heedful.runtime.explain_service import ExplainOptions
+from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service, running
 from heedful.text.atomic import write_file
 from heedful.text.structure import tree_distance
@@ -157,8 +158,10 @@ async def _accuracy_by_length(source: Source) -> Figure:
         lengths: list[int] = []
         right: list[bool] = []
         for example in examples:
-            texts = list(example.texts)
-            result = await source.service.classify(texts, model=card.name, truncate=True)
+            inputs = Inputs.from_texts(example.texts)
+            result = await source.service.bind("classify", card.name).classify(
+                inputs, truncate=True
+            )
             lengths.append(result.tokens)
             right.append(card.labels[result.value[0].argmax()] == task.labels[int(example.label)])
         series[card.name] = (lengths, right)
@@ -175,8 +178,8 @@ async def _dynamic_weights(source: Source) -> Figure:
     texts = sorted({text for example in examples for text in example.texts})
     vectors, lengths = [], []
     for text in random.Random(SEED).sample(texts, min(SENTENCES, len(texts))):
-        result = await source.service.explain(
-            [text], ["the text"], ExplainOptions(), model=source.card.name, truncate=True
+        result = await source.service.bind("explain", source.card.name).explain(
+            Inputs([text], ["the text"]), ExplainOptions(), truncate=True
         )
         (one,) = result.value[1].sentences
         rounds = [w[0] for name, w in one.maps.items() if name.startswith("attention 1,")]
@@ -197,12 +200,8 @@ async def _weights_by_rating(source: Source) -> Figure:
     }
     holding = [e for e in examples if any(word in e.texts[0].lower() for word in OPINIONS)]
     for example in random.Random(SEED).sample(holding, min(REVIEWS, len(holding))):
-        result = await source.service.explain(
-            list(example.texts),
-            ["the text"],
-            ExplainOptions(),
-            model=source.card.name,
-            truncate=True,
+        result = await source.service.bind("explain", source.card.name).explain(
+            Inputs(example.texts, ["the text"]), ExplainOptions(), truncate=True
         )
         (text,), answer = result.value
         (weights,) = next(iter(answer.sentences[0].pooling.values()))

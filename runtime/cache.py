@@ -44,6 +44,11 @@ class Cache(Generic[K, V]):
     def __len__(self) -> int:
         return len(self._kept)
 
+    @property
+    def pending(self) -> int:
+        """Keys whose values are being made."""
+        return len(self._making)
+
     async def get(
         self, keys: Sequence[K], make: Callable[[list[int]], Awaitable[Sequence[V]]]
     ) -> list[V]:

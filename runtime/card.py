@@ -2,22 +2,21 @@
 
 import hashlib
 import json
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 FORMAT = 3
-"""In format 1 a card's version is that of the files alone, the card itself was not covered, and a model
-reads words, never pieces. From 3 on there may be graphs in int8."""
 CARD, ENCODER, HEAD = "card.json", "encoder.onnx", "head.onnx"
 EXPLAIN = "explain.onnx"
 ENCODER_INT8, EXPLAIN_INT8 = "encoder.int8.onnx", "explain.int8.onnx"
 VOCAB, TOKENIZER = "vocab.txt", "tokenizer.json"
 
 Kind = Literal["nli", "classification", "relatedness", "embedding"]
-SCORES = 5
-"""A relatedness head has a logit for each score from 1 to this."""
-NLI_LABELS = frozenset({"entailment", "neutral", "contradiction"})
+NLILabel = Literal["entailment", "neutral", "contradiction"]
+NLI_LABELS: tuple[NLILabel, ...] = get_args(NLILabel)
+RELATEDNESS_LEVELS = 5
+"""A relatedness head has one logit for each score from 1 to this."""
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
 
@@ -90,7 +89,7 @@ class TrainingCard(_Frozen):
 class CardContent(_Frozen):
     """All that is known of a model. `labels` is the class order of the logits."""
 
-    format: int = Field(ge=1, le=FORMAT)
+    format: int = Field(ge=FORMAT, le=FORMAT)
     name: Name
     task: str
     kind: Kind
@@ -111,7 +110,7 @@ class CardContent(_Frozen):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.kind == "nli" and (set(self.labels) != NLI_LABELS or len(self.labels) != 3):
+        if self.kind == "nli" and sorted(self.labels) != sorted(NLI_LABELS):
             raise ValueError(f"labels of an nli model are {sorted(NLI_LABELS)}, in any order")
         if self.kind == "classification" and len(set(self.labels)) != max(2, len(self.labels)):
             raise ValueError("labels of a classification model are two or more, all different")
@@ -131,18 +130,15 @@ class CardContent(_Frozen):
     @property
     def pieces(self) -> bool:
         """Whether the graph reads pieces of words (text.pieces), not words."""
-        return self.format > 1 and TOKENIZER in self.files
+        return TOKENIZER in self.files
 
     def identity(self) -> str:
         """First 12 hex digits of SHA-256 over the card's content, the files' hashes among it.
 
         A field at its default is left out, so that a card outlives fields that come later.
         """
-        if self.format == 1:
-            content = "".join(f"{name} {self.files[name]}\n" for name in sorted(self.files))
-        else:
-            fields = self.model_dump(mode="json", exclude={"version"}, exclude_defaults=True)
-            content = json.dumps(fields, sort_keys=True)
+        fields = self.model_dump(mode="json", exclude={"version"}, exclude_defaults=True)
+        content = json.dumps(fields, sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:12]
 
 

@@ -44,7 +44,7 @@ TYPES = {
 }
 """ONNX Runtime's names of what weights are made of."""
 RANKS = {"embedding": 2, "states": 3, "pooling": 3, "maps": 4, "gate": 3}
-"""Of the outputs: see `Explanation`, where the second axis of the last three is a name each."""
+"""Of the outputs: see `ExplainOutputs`, where the second axis of the last three is a name each."""
 
 
 class _Metadata(BaseModel):
@@ -58,7 +58,7 @@ class _Metadata(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Explanation:
+class ExplainOutputs:
     """Of B sentences. `pooling`, `maps` and `gate` by name, as in `models.sentence.Explanation`."""
 
     embedding: Floats  # (B, D)
@@ -143,7 +143,7 @@ class ExplainGraph:
             feeds[name] = np.array(switches.get(name, True))
         return feeds
 
-    def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Explanation:
+    def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> ExplainOutputs:
         values = {
             name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in feeds.items()
         }
@@ -153,7 +153,7 @@ class ExplainGraph:
         def named(kind: str) -> dict[str, Floats]:
             return {name: found[kind][:, i] for i, name in enumerate(self.names[kind])}
 
-        return Explanation(
+        return ExplainOutputs(
             found["embedding"], found["states"], named("pooling"), named("maps"), named("gate")
         )
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from heedful.runtime.card import ENCODER, ENCODER_INT8, HEAD, SCORES, Card
+from heedful.runtime.card import ENCODER, ENCODER_INT8, HEAD, RELATEDNESS_LEVELS, Card
 from heedful.runtime.errors import BundleError, GraphError
 from heedful.runtime.session import open_session, ort_errors
 from heedful.text.batch import Batch, Sentence, collate
@@ -62,7 +62,7 @@ def check_graphs(files: Mapping[str, bytes], card: Card, vocab: Lexicon) -> None
     if card.kind != "embedding":
         inputs = head_inputs(card)
         head = _open(files, card, HEAD, dict.fromkeys(inputs, ("tensor(float)", 2)), "logits")
-        width = SCORES if card.kind == "relatedness" else len(card.labels)
+        width = RELATEDNESS_LEVELS if card.kind == "relatedness" else len(card.labels)
         for B in (1, 3):
             feeds = {name: np.zeros((B, card.dimension), np.float32) for name in inputs}
             _check_run(head, card, HEAD, feeds, (B, width))

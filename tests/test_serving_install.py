@@ -78,13 +78,16 @@ def test_it_serves_the_shipped_bundles(python: Path) -> None:
     program = """
 import asyncio
 from pathlib import Path
+from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service
 
 async def main():
     service = Service(Options(models=Path("bundles")))
     await service.start()
     for name, card in service.cards.items():
-        result = await service.embed(["Two kids wash their hands."], model=name)
+        result = await service.bind("embed", name).embed(
+            Inputs.from_texts(["Two kids wash their hands."])
+        )
         print(name, result.value.shape[1] == card.dimension)
     await service.stop(1)
 

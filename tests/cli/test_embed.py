@@ -14,7 +14,8 @@ from rich.console import Console
 from heedful.cli.embed import CHUNK, CHUNK_CHARACTERS, Choice, _chunk, embed_file
 from heedful.cli.errors import CommandError
 from heedful.cli.texts import Row
-from heedful.runtime.service import Options, Service, normalise
+from heedful.runtime.service import Options, Service
+from tests.asking import embed
 from tests.builders import build_models
 from tests.process import PATIENCE, ROOT, wait_for
 
@@ -79,10 +80,10 @@ def test_the_vectors_are_the_services(whole: Path, models: Path, texts: list[str
         service = Service(Options(models, parse_workers=1, threads=1))
         await service.start()
         try:
-            result = await service.embed(texts[-300:], model="tiny-sst2")
+            result = await embed(service, texts[-300:], model="tiny-sst2", normalize=True)
         finally:
-            await service.stop(grace=1)
-        return normalise(result.value)
+            await service.stop(timeout=1)
+        return result.value
 
     found = np.load(whole)
     assert found.shape == (ROWS, 8)

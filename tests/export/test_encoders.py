@@ -31,6 +31,7 @@ from heedful.runtime.service import Options, Service
 from heedful.runtime.session import OrtSession
 from heedful.text.batch import Sentence, collate
 from heedful.text.parse import ParseJob, Parser
+from tests.asking import classify, embed, explain
 from tests.builders import build_parser
 from tests.export.trained import MAX_TOKENS, WORDS, classifier
 from tests.forests import forest
@@ -72,7 +73,7 @@ def served(bundles: Bundles) -> Iterator[tuple[Service, asyncio.Runner]]:
         service = Service(Options(bundles.folder, parse_workers=1, threads=1))
         runner.run(service.start())
         yield service, runner
-        runner.run(service.stop(grace=5))
+        runner.run(service.stop(timeout=5))
 
 
 def as_stored(module: nn.Module) -> Any:
@@ -102,8 +103,8 @@ def test_it_is_served_as_it_is_in_torch(
     name: str, bundles: Bundles, served: tuple[Service, asyncio.Runner]
 ) -> None:
     service, runner = served
-    vectors = runner.run(service.embed(TEXTS, model=f"{name}-toy")).value
-    scores = runner.run(service.classify(TEXTS, model=f"{name}-toy")).value
+    vectors = runner.run(embed(service, TEXTS, model=f"{name}-toy")).value
+    scores = runner.run(classify(service, TEXTS, model=f"{name}-toy")).value
 
     trained = bundles.export(name)
     model, head = as_stored(trained.model), as_stored(trained.head or nn.Identity())
@@ -121,7 +122,7 @@ def test_it_is_served_as_it_is_in_torch(
     np.testing.assert_allclose(vectors, expected, atol=1e-4)
     np.testing.assert_allclose(scores, logits.double().softmax(-1), atol=1e-4)
     for text, vector in zip(TEXTS, vectors, strict=True):
-        alone = runner.run(service.embed([text], model=f"{name}-toy")).value
+        alone = runner.run(embed(service, [text], model=f"{name}-toy")).value
         np.testing.assert_allclose(alone[0], vector, atol=1e-5)
 
 
@@ -165,9 +166,9 @@ def test_it_is_explained_by_the_service_as_the_plain_route_answers(
     trained = bundles.export(name)
     model, head = as_stored(trained.model), as_stored(trained.head or nn.Identity())
     for text in TEXTS:
-        plain = runner.run(service.classify([text], model=f"{name}-toy")).value[0]
-        (vector,) = runner.run(service.embed([text], model=f"{name}-toy")).value
-        asking = service.explain([text], ["inputs"], ExplainOptions(), model=f"{name}-toy")
+        plain = runner.run(classify(service, [text], model=f"{name}-toy")).value[0]
+        (vector,) = runner.run(embed(service, [text], model=f"{name}-toy")).value
+        asking = explain(service, [text], model=f"{name}-toy")
         (tokens,), found = runner.run(asking).value
         (one,) = found.sentences
         assert found.scores is not None
@@ -189,8 +190,11 @@ def test_it_is_explained_by_the_service_as_the_plain_route_answers(
             fields["pieces"] = feeds.pieces
         tensors = {key: torch.from_numpy(value) for key, value in fields.items()}
         for prior in model.encoder.priors:
-            asking = service.explain(
-                [text], ["inputs"], ExplainOptions(priors={prior: False}), model=f"{name}-toy"
+            asking = explain(
+                service,
+                [text],
+                ExplainOptions(priors={prior: False}),
+                model=f"{name}-toy",
             )
             _, off = runner.run(asking).value
             with torch.inference_mode():

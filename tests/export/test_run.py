@@ -20,6 +20,7 @@ from heedful.text.parse import ParseJob, Parser
 from heedful.training import checkpoint, loop
 from heedful.training.config import Paths, RunConfig
 from heedful.training.errors import RunMissing
+from tests.asking import classify
 from tests.builders import build_parser
 
 GOOD, BAD = ("good", "lovely", "fine"), ("bad", "awful", "dull")
@@ -79,13 +80,13 @@ def test_a_run_becomes_a_bundle_that_answers_as_the_trained_model(tmp_path: Path
     assert card.training.config == "configs/toy-sst2.toml"
     assert [(score.split, score.rows) for score in card.scores] == [("dev", 6)]
 
-    async def classify() -> np.ndarray:
+    async def served() -> np.ndarray:
         service = Service(Options(models=models, device="cpu", threads=1, parse_workers=1))
         await service.start()
         try:
-            return (await service.classify(TEXTS)).value
+            return (await classify(service, TEXTS)).value
         finally:
-            await service.stop(grace=5)
+            await service.stop(timeout=5)
 
     parses = Parser.load(parser.folder).parse([ParseJob(text, 30, True) for text in TEXTS])
     batch = collate([trained.vocab.sentence(parse.tokens, parse.heads) for parse in parses])
@@ -95,7 +96,7 @@ def test_a_run_becomes_a_bundle_that_answers_as_the_trained_model(tmp_path: Path
             *map(torch.from_numpy, (batch.ids, batch.lengths, batch.heads)), torch.tensor(0.25)
         )
         expected = trained.head.eval()(vectors).softmax(-1)
-    np.testing.assert_allclose(asyncio.run(classify()), expected, atol=1e-2)
+    np.testing.assert_allclose(asyncio.run(served()), expected, atol=1e-2)
 
 
 @pytest.mark.parametrize("missing", [checkpoint.RECORD, checkpoint.BEST, checkpoint.VOCAB])

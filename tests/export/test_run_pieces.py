@@ -15,6 +15,7 @@ from heedful.text.batch import collate
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.pieces import Pieces
 from heedful.training import checkpoint
+from tests.asking import classify
 from tests.builders import build_parser
 from tests.export.test_run import TEXTS, train
 from tests.transformer import LIMIT, tiny_folder
@@ -58,13 +59,13 @@ def test_a_run_becomes_a_bundle_that_answers_as_the_trained_model(
     assert card.training.vectors == f"{tmp_path / 'tiny'}, {'frozen' if frozen else 'fine-tuned'}"
     assert ("int8, word table int4" in card.parity.against) == (storage == "small")
 
-    async def classify() -> np.ndarray:
+    async def served() -> np.ndarray:
         service = Service(Options(models=models, device="cpu", threads=1, parse_workers=1))
         await service.start()
         try:
-            return (await service.classify(TEXTS)).value
+            return (await classify(service, TEXTS)).value
         finally:
-            await service.stop(grace=5)
+            await service.stop(timeout=5)
 
     assert isinstance(trained.vocab, Pieces)
     assert trained.vocab.limit == LIMIT
@@ -78,7 +79,7 @@ def test_a_run_becomes_a_bundle_that_answers_as_the_trained_model(
             *map(torch.from_numpy, arrays), torch.tensor(0.25), torch.from_numpy(batch.pieces)
         )
         expected = trained.head.eval()(vectors).softmax(-1)
-    np.testing.assert_allclose(asyncio.run(classify()), expected, atol=2e-2)
+    np.testing.assert_allclose(asyncio.run(served()), expected, atol=2e-2)
 
 
 def tiny_weights(folder: Path) -> torch.Tensor:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from heedful.runtime.service import TIDY_SECONDS
+from heedful.runtime.service import TRIM_INTERVAL
 from tests.faults.scenarios import CLIENTS, Flags, Place, check
 from tests.load import Ask, Load, load, mixed, texts, until
 
@@ -16,7 +16,7 @@ CONNECTIONS = 1000
 QUEUE = 512  # inputs
 TIME_LIMIT = 20.0
 SAMPLES = 40
-REST = TIDY_SECONDS + 1
+REST = TRIM_INTERVAL + 1
 """Seconds after which memory is looked at: by then what was freed has been given back."""
 
 

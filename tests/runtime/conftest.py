@@ -67,4 +67,4 @@ def running(models: Path) -> Iterator[Running]:
         service = Service(Options(models, parse_workers=1, threads=1, max_queue=1024))
         runner.run(service.start())
         yield Running(service, runner)
-        runner.run(service.stop(grace=5))
+        runner.run(service.stop(timeout=5))

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from heedful.runtime.answers import cosines, normalise, softmax
-from heedful.runtime.errors import BadInput
 
 SHAPES = hnp.array_shapes(min_dims=2, max_dims=2, max_side=6)
 VECTORS = hnp.arrays(
@@ -14,33 +13,17 @@ VECTORS = hnp.arrays(
 )
 
 
-@given(VECTORS, st.data())
-def test_rows_have_length_one_or_are_zero(
-    vectors: npt.NDArray[np.float32], data: st.DataObject
-) -> None:
-    width = data.draw(st.none() | st.integers(1, vectors.shape[1]))
-    unit = normalise(vectors, width)
+@given(VECTORS)
+def test_rows_have_length_one_or_are_zero(vectors: npt.NDArray[np.float32]) -> None:
+    unit = normalise(vectors)
     assert unit.dtype == np.float32
-    assert unit.shape == (len(vectors), width or vectors.shape[1])
-    for row, before in zip(unit.astype(float), vectors[:, :width], strict=True):
+    assert unit.shape == vectors.shape
+    for row, before in zip(unit.astype(float), vectors, strict=True):
         assert np.linalg.norm(row) == pytest.approx(1 if before.any() else 0, abs=1e-6)
         if before.any():  # the same direction
             largest = np.abs(before).argmax()
             expected = before.astype(float) / float(before[largest])
             np.testing.assert_allclose(row / row[largest], expected, atol=1e-6)
-
-
-def test_values_are_cut_first_and_scaled_after() -> None:
-    vectors = np.array([[3, 4, 12]], np.float32)
-    np.testing.assert_allclose(normalise(vectors, 2), [[0.6, 0.8]])
-    np.testing.assert_allclose(normalise(vectors, None), [[3 / 13, 4 / 13, 12 / 13]])
-
-
-@pytest.mark.parametrize("dimensions", [0, -1, 4])
-def test_dimensions_out_of_range_are_refused(dimensions: int) -> None:
-    with pytest.raises(BadInput, match="it must be 1 to 3") as caught:
-        normalise(np.ones((1, 3), np.float32), dimensions)
-    assert caught.value.param == "dimensions"
 
 
 @given(hnp.arrays(np.float32, SHAPES, elements=st.floats(-(2.0**100), 2.0**100, width=32)))

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from heedful.runtime import bundle
 from heedful.runtime.bundle import CARD, ENCODER, HEAD, VOCAB
-from heedful.runtime.card import FORMAT, Card, CardContent
+from heedful.runtime.card import Card, CardContent
 from heedful.runtime.errors import BundleError
 from heedful.text.vocab import SPECIAL, Vocab
 from tests.builders import (
@@ -107,17 +107,6 @@ def test_the_version_follows_from_the_card_and_the_files(
     assert len({first, licence, labels}) == 3
 
 
-def test_a_card_of_format_1_is_read(folder: Path) -> None:
-    """As the first bundles had it: its version is that of the files alone."""
-    files = json.loads((folder / CARD).read_text())["files"]
-    lines = "".join(f"{name} {digest}\n" for name, digest in sorted(files.items()))
-    old = hashlib.sha256(lines.encode()).hexdigest()[:12]
-    change_card(folder, format=1, version=old, licence="another")
-    assert bundle.read(folder).card.version == old
-    change_card(folder, format=FORMAT)
-    assert "version is not that of the card" in refusal(folder).reason
-
-
 @pytest.fixture(scope="module")
 def written(
     tmp_path_factory: pytest.TempPathFactory, built_parser: BuiltParser
@@ -176,6 +165,7 @@ def test_a_file_that_the_card_does_not_know_is_left_alone(folder: Path) -> None:
     [
         ({"format": 4}, "format 4 is later than 3, the latest known: upgrade heedful"),
         ({"format": 0}, "format: "),
+        ({"format": 2}, "format: "),
         ({"name": "other"}, "names the model 'other': the folder must have that name"),
         ({"name": "Tiny SST2"}, "name: "),
         ({"surprise": 1}, "surprise: Extra inputs are not permitted"),

@@ -18,6 +18,7 @@ from heedful.runtime.observer import NoObserver
 from heedful.runtime.parses import _weigh
 from heedful.runtime.service import Options, Service
 from heedful.text.parse import Parse, ParseJob, Parser
+from tests.asking import embed, tokenize
 
 pytestmark = pytest.mark.anyio
 
@@ -181,7 +182,8 @@ async def test_a_fault_is_not_kept() -> None:
     with pytest.raises(Unavailable):
         await maker.get(cache, [7])
     assert await maker.get(cache, [7]) == [14]
-    assert cache._making == {}
+    assert maker.made == [7, 7]
+    assert cache.pending == 0
 
 
 def test_a_parse_weighs_what_it_needs(parser: Parser) -> None:
@@ -208,22 +210,22 @@ async def test_the_service_answers_the_same_with_and_without(models: Path, items
     service = Service(Options(models, parse_workers=1, threads=1, cache_items=items), watcher)
     await service.start()
     try:
-        first = await service.embed(texts, model="tiny-sst2")
+        first = await embed(service, texts, model="tiny-sst2")
         expected = first.value.copy()
         first.value[:] = np.nan  # an answer belongs to who asked
-        again = await service.embed(texts[::-1], model="tiny-sst2")
+        again = await embed(service, texts[::-1], model="tiny-sst2")
         np.testing.assert_allclose(again.value[::-1], expected, rtol=0, atol=1e-6)
-        other = await service.embed(texts, model="tiny-nli")
+        other = await embed(service, texts, model="tiny-nli")
         assert np.abs(other.value).max() > 0
         assert (again.tokens, again.truncated) == (first.tokens, 0)
         assert watcher.misses == (9 if items else 0)  # parses: 3; vectors: 3 of each model
         assert watcher.hits == (9 if items else 0)
-        (tokens,) = (await service.tokenize(texts[:1])).value
+        (tokens,) = (await tokenize(service, texts[:1])).value
         if items:
             with pytest.raises(ValueError, match="read-only"):
                 tokens.parse.heads[0] = 9
     finally:
-        await service.stop(grace=1)
+        await service.stop(timeout=1)
 
 
 def test_the_bound_is_what_the_help_says() -> None:

@@ -15,12 +15,13 @@ from heedful.runtime.bundle import ENCODER, EXPLAIN, read
 from heedful.runtime.card import EXPLAIN as FILE
 from heedful.runtime.errors import BadInput, BundleError, WrongTask
 from heedful.runtime.explain_graph import MAX_TOKENS, ExplainGraph
-from heedful.runtime.explain_service import DRAWS, Explained, ExplainOptions
+from heedful.runtime.explain_service import DRAWS, ExplainOptions, ExplainResult
 from heedful.runtime.model_registry import Task
 from heedful.runtime.session import OrtSession
 from heedful.text.batch import Sentence, collate
 from heedful.text.structure import without
 from heedful.text.trees import build
+from tests.asking import classify, embed, explain, nli
 from tests.builders import ALPHA, BuiltParser, build_bundle, expected_embedding, word_table
 from tests.runtime.conftest import Running
 from tests.runtime.test_bundle import replace_file
@@ -30,12 +31,10 @@ KIDS = "Two kids at a ballgame wash their hands"
 
 def ask(
     running: Running, *items: object, model: str | None = "tiny-sst2", **asked: object
-) -> tuple[list[TokenizedText], Explained]:
-    alone = len(items) == 1
-    params = ["inputs"] if alone else ["inputs.premise", "inputs.hypothesis"]
-    task: Task = "explain" if alone else "nli"
+) -> tuple[list[TokenizedText], ExplainResult]:
+    task: Task = "explain" if len(items) == 1 else "nli"
     result = running.ask(
-        running.service.explain(items, params, ExplainOptions(**asked), task=task, model=model)  # type: ignore[arg-type]  # of tests
+        explain(running.service, items, ExplainOptions(**asked), task=task, model=model)  # type: ignore[arg-type]  # of tests
     )
     return result.value
 
@@ -50,7 +49,7 @@ def scores(running: Running, *sentences: Sentence, alpha: float = ALPHA) -> npt.
     """What the built head gives for vectors that numpy made."""
     vectors = [expected_embedding(sentence, alpha)[None] for sentence in sentences]
     model = running.service._registry.models["tiny-sst2" if len(sentences) == 1 else "tiny-nli"]
-    logits, _ = running.ask(model.logits(running.service._heads, *vectors))
+    logits, _ = running.ask(model.logits(running.service._engine.head_threads, *vectors))
     found: npt.NDArray[np.float64] = softmax(logits.astype(np.float64))[0]
     return found
 
@@ -70,11 +69,11 @@ def test_weights_are_those_of_the_graph_by_hand(running: Running) -> None:
 
 def test_the_prediction_is_the_plain_routes(running: Running) -> None:
     _, explained = ask(running, KIDS)
-    plain = running.ask(running.service.classify([KIDS], model="tiny-sst2"))
+    plain = running.ask(classify(running.service, [KIDS], model="tiny-sst2"))
     assert explained.scores is not None
     np.testing.assert_allclose(explained.scores, plain.value[0], atol=1e-6)
     _, explained = ask(running, KIDS, "A dog.", model=None)
-    plain = running.ask(running.service.nli([(KIDS, "A dog.")]))
+    plain = running.ask(nli(running.service, [(KIDS, "A dog.")]))
     assert explained.scores is not None
     np.testing.assert_allclose(explained.scores, plain.value[0], atol=1e-6)
     assert ask(running, KIDS, model="tiny-nli")[1].scores is None  # it compares two
@@ -152,7 +151,7 @@ def test_a_given_tree_is_read_as_it_is(running: Running) -> None:
     assert text.parse.text == KIDS
     expected = expected_embedding(Sentence(text.ids, tree.heads))
     np.testing.assert_allclose(explained.sentences[0].embedding[0], expected, atol=1e-5)
-    plain = running.ask(running.service.embed([tree, KIDS], model="tiny-sst2"))
+    plain = running.ask(embed(running.service, [tree, KIDS], model="tiny-sst2"))
     np.testing.assert_allclose(plain.value[0], expected, atol=1e-5)
     assert np.abs(plain.value[0] - plain.value[1]).max() > 1e-3
 
@@ -160,11 +159,11 @@ def test_a_given_tree_is_read_as_it_is(running: Running) -> None:
 def test_a_given_tree_that_is_too_long_is_refused_or_cut(running: Running) -> None:
     tree = build(["dog"] * 20, np.arange(20), ["ROOT"] * 20, [True] * 20)
     with pytest.raises(BadInput, match="is longer than tiny-sst2 reads"):
-        running.ask(running.service.embed([tree], model="tiny-sst2"))
-    cut = running.ask(running.service.embed([tree], model="tiny-sst2", truncate=True))
+        running.ask(embed(running.service, [tree], model="tiny-sst2"))
+    cut = running.ask(embed(running.service, [tree], model="tiny-sst2", truncate=True))
     assert cut.truncated == 1
     short = build(["dog"] * 16, np.arange(16), ["ROOT"] * 16, [True] * 16)
-    same = running.ask(running.service.embed([short], model="tiny-sst2"))
+    same = running.ask(embed(running.service, [short], model="tiny-sst2"))
     np.testing.assert_array_equal(cut.value, same.value)
 
 

@@ -1,9 +1,9 @@
 """A bundle of a model that reads pieces: loaded, refused, and served beside one of words."""
 
 import asyncio
-import json
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,8 @@ from heedful.runtime.service import Options, Service
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.pieces import Pieces
 from heedful.text.trees import first
+from tests.asking import embed, tokenize
+from tests.asking import embed as embed_texts
 from tests.builders import (
     ALPHA,
     BuiltParser,
@@ -46,7 +48,7 @@ def served(folder: Path) -> Iterator[Running]:
         service = Service(Options(folder, parse_workers=1, threads=1))
         runner.run(service.start())
         yield Running(service, runner)
-        runner.run(service.stop(grace=5))
+        runner.run(service.stop(timeout=5))
 
 
 def reference(text: str, parser: Parser, words: int | None = None) -> np.ndarray:
@@ -64,7 +66,7 @@ def test_the_bundle_holds_a_tokenizer_in_the_place_of_a_vocabulary(folder: Path)
 
 
 def test_embed_gives_the_encoder_s_vectors(served: Running, parser: Parser) -> None:
-    result = served.ask(served.service.embed(TEXTS, model=NAME))
+    result = served.ask(embed(served.service, TEXTS, model=NAME))
     expected = [reference(text, parser) for text in TEXTS]
     np.testing.assert_allclose(result.value, expected, atol=1e-6)
     assert (result.tokens, result.unknown, result.truncated) == (8 + 1 + 6 + 1, 0, 0)
@@ -74,14 +76,14 @@ def test_a_text_has_one_vector_whatever_it_is_sent_with(served: Running) -> None
     rng = np.random.default_rng(0)
     words = ["kids", "ballgame", "unheard", "bad", "wash", ".", "\u200dx"]
     others = [" ".join(rng.choice(words, size=rng.integers(1, 6))) for _ in range(200)]
-    ask, embed = served.ask, served.service.embed
+    ask, embed = served.ask, partial(embed_texts, served.service)
     alone = ask(embed([TEXTS[0]], model=NAME)).value[0]
     among = ask(embed([*others, TEXTS[0]], model=NAME)).value[-1]
     np.testing.assert_allclose(among, alone, atol=1e-5)
 
 
 def test_tokens_are_words_with_the_id_of_their_first_piece(served: Running) -> None:
-    result = served.ask(served.service.tokenize(["the ballgame 中文 dog"], model=NAME))
+    result = served.ask(tokenize(served.service, ["the ballgame 中文 dog"], model=NAME))
     (got,) = result.value
     assert got.parse.tokens == ("the", "ballgame", "中文", "dog")
     ids, _ = PIECES.split(["the", "ball", "dog"])
@@ -95,21 +97,21 @@ def test_a_text_of_too_many_pieces_is_refused_or_cut_behind_a_word(
 ) -> None:
     ask, service = served.ask, served.service
     full = "unheard " * 5 + "a a a"  # 38 pieces
-    assert ask(service.embed([full], model=NAME)).truncated == 0
+    assert ask(embed(service, [full], model=NAME)).truncated == 0
     longer = "unheard " * 6 + "dog"
     with pytest.raises(
         BadInput, match=r"inputs\[1\] is longer .* \(16 tokens, 40 word pieces"
     ) as caught:
-        ask(service.embed([full, longer], model=NAME))
+        ask(embed(service, [full, longer], model=NAME))
     assert caught.value.code == "input_too_long"
-    result = ask(service.embed([longer, full], model=NAME, truncate=True))
+    result = ask(embed(service, [longer, full], model=NAME, truncate=True))
     assert (result.truncated, result.tokens) == (1, 5 + 8)
     np.testing.assert_allclose(result.value[0], reference(longer, parser, 5), atol=1e-6)
-    assert ask(service.embed([longer], model="tiny-words")).truncated == 0
+    assert ask(embed(service, [longer], model="tiny-words")).truncated == 0
 
 
 def test_a_word_as_long_as_the_parser_lets_one_be(served: Running) -> None:
-    result = served.ask(served.service.embed(["x" * 500, "中" * 500], model=NAME))
+    result = served.ask(embed(served.service, ["x" * 500, "中" * 500], model=NAME))
     assert (result.tokens, result.unknown, result.truncated) == (2, 2, 0)
     assert np.isfinite(result.value).all()
 
@@ -123,21 +125,6 @@ def test_a_batch_is_planned_by_pieces(served: Running) -> None:
     assert len(sentence.ids) == 37
     assert model.encoder.cost(len(sentence.ids)) == -(-37 * 37 // 16)
     assert BUDGET // model.encoder.cost(37) < BUDGET // model.encoder.cost(len(sentence))
-
-
-def broken(folder: Path, tmp_path: Path, **card: object) -> BundleError:
-    copy = tmp_path / NAME
-    shutil.copytree(folder / NAME, copy)
-    fields = json.loads((copy / "card.json").read_text()) | card
-    (copy / "card.json").write_text(json.dumps(fields))
-    with pytest.raises(BundleError) as caught:
-        bundle.read(copy)
-    return caught.value
-
-
-def test_the_first_format_knows_no_pieces(folder: Path, tmp_path: Path) -> None:
-    message = "files must name exactly encoder.onnx, head.onnx, vocab.txt"
-    assert message in str(broken(folder, tmp_path, format=1))
 
 
 def test_a_changed_tokenizer_is_refused(folder: Path, tmp_path: Path) -> None:

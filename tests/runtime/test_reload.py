@@ -15,6 +15,7 @@ import pytest
 from heedful.runtime.errors import Unavailable
 from heedful.runtime.service import Options, Reloaded, Service
 from heedful.text.parse import fingerprint
+from tests.asking import embed
 from tests.builders import BuiltParser, build_bundle
 from tests.runtime.conftest import Running
 
@@ -31,7 +32,7 @@ def served(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[R
         service = Service(Options(folder, parse_workers=1, threads=1))
         runner.run(service.start())
         yield Running(service, runner)
-        runner.run(service.stop(grace=5))
+        runner.run(service.stop(timeout=5))
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def parser(models: Path) -> BuiltParser:
 
 
 def vector(served: Running, model: str = NAME) -> np.ndarray:
-    row: np.ndarray = served.ask(served.service.embed([TEXT], model=model)).value[0]
+    row: np.ndarray = served.ask(embed(served.service, [TEXT], model=model)).value[0]
     return row
 
 
@@ -159,7 +160,7 @@ def test_a_request_keeps_its_model_which_goes_with_it(
         (pid,) = served.service._pool.pids
         os.kill(pid, signal.SIGSTOP)
         try:
-            asked = asyncio.create_task(served.service.embed([TEXT], model=NAME))
+            asked = asyncio.create_task(embed(served.service, [TEXT], model=NAME))
             await asyncio.sleep(0)  # it has its model now, and waits for the parser
             await served.service.reload()
             assert not asked.done()
@@ -184,7 +185,7 @@ def test_reloads_take_turns_and_end_with_the_service(models: Path, parser: Built
         done = await asyncio.gather(*(service.reload() for _ in range(3)))
         assert starting.done()  # a reload waits for the start
         assert done == [Reloaded(unchanged=tuple(service.cards))] * 3
-        await service.stop(grace=1)
+        await service.stop(timeout=1)
         with pytest.raises(Unavailable, match="stopping"):
             await service.reload()
 

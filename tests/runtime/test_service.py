@@ -4,6 +4,7 @@ import asyncio
 import multiprocessing
 import re
 import shutil
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,11 +24,14 @@ from heedful.runtime.errors import (
     UnknownModel,
     WrongTask,
 )
+from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service
 from heedful.runtime.session import CPU, OrtSession, gpus
 from heedful.text.batch import Sentence
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.vocab import Vocab
+from tests import asking
+from tests.asking import classify, embed, nli, similarity, tokenize
 from tests.builders import ALPHA, DIMENSION, build_bundle, build_parser, expected_embedding
 from tests.runtime.conftest import Running
 
@@ -49,7 +53,7 @@ def reference(text: str, parser: Parser, vocab: Vocab, *, tree: bool = True) -> 
 
 def test_embed_gives_the_encoder_s_vectors(running: Running, parser: Parser, vocab: Vocab) -> None:
     texts = [TEXT, "The dog is not good .", "zebra", TEXT]
-    result = running.ask(running.service.embed(texts, model="tiny-sst2"))
+    result = running.ask(embed(running.service, texts, model="tiny-sst2"))
     expected = [reference(text, parser, vocab) for text in texts]
     np.testing.assert_allclose(result.value, expected, atol=1e-6)
     assert result.value.dtype == np.float32
@@ -61,34 +65,61 @@ def test_embed_gives_the_encoder_s_vectors(running: Running, parser: Parser, voc
 def test_a_model_without_a_tree_is_not_given_one(
     running: Running, parser: Parser, vocab: Vocab
 ) -> None:
-    result = running.ask(running.service.embed([TEXT], model="tiny-flat"))
+    result = running.ask(embed(running.service, [TEXT], model="tiny-flat"))
     expected = reference(TEXT, parser, vocab, tree=False)
     np.testing.assert_allclose(result.value[0], expected, atol=1e-6)
 
 
 def test_classify_gives_the_head_s_probabilities(running: Running, models: Path) -> None:
     texts = [TEXT, "bad", "a dog"]
-    vectors = running.ask(running.service.embed(texts, model="tiny-sst2")).value
+    vectors = running.ask(embed(running.service, texts, model="tiny-sst2")).value
     head = OrtSession(models / "tiny-sst2" / "head.onnx", "cpu", 1)
-    result = running.ask(running.service.classify(texts))
+    result = running.ask(classify(running.service, texts))
     np.testing.assert_allclose(result.value, softmax(head.run({"sentence": vectors})), atol=1e-6)
     assert result.card.labels == ("negative", "positive")
-    raw = running.ask(running.service.classify(texts, raw=True))
+    raw = running.ask(classify(running.service, texts, raw=True))
     np.testing.assert_allclose(raw.value, head.run({"sentence": vectors}), atol=1e-5)
+
+
+def test_vectors_are_cut_first_and_scaled_after(running: Running) -> None:
+    raw = running.ask(embed(running.service, [TEXT, "bad"])).value
+    cut = running.ask(embed(running.service, [TEXT, "bad"], dimensions=2)).value
+    np.testing.assert_allclose(cut, raw[:, :2], atol=1e-6)
+    unit = running.ask(embed(running.service, [TEXT, "bad"], dimensions=2, normalize=True)).value
+    norms = np.linalg.norm(raw[:, :2], axis=1, keepdims=True)
+    np.testing.assert_allclose(unit, raw[:, :2] / norms, atol=1e-6)
+    whole = running.ask(embed(running.service, [TEXT, "bad"], normalize=True)).value
+    np.testing.assert_allclose(whole, normalise(raw), atol=1e-6)
+
+
+@pytest.mark.parametrize("dimensions", [0, -1, DIMENSION + 1])
+def test_dimensions_out_of_range_are_refused(running: Running, dimensions: int) -> None:
+    with pytest.raises(BadInput, match=f"the model has {DIMENSION}") as caught:
+        running.ask(embed(running.service, [TEXT], dimensions=dimensions))
+    assert (caught.value.param, caught.value.code) == ("dimensions", "invalid_value")
+
+
+def test_an_error_names_a_text_by_its_path(running: Running) -> None:
+    inputs = Inputs(["a", " "], ["the first", "row 7 of table.csv"], "the table")
+    with pytest.raises(BadInput, match=r"^row 7 of table\.csv is blank: send a text$") as caught:
+        running.ask(running.service.bind("embed").embed(inputs))
+    assert caught.value.param == "row 7 of table.csv"
+    with pytest.raises(BadInput, match=r"^the table is empty"):
+        running.ask(running.service.bind("embed").embed(Inputs([], [], "the table")))
 
 
 def test_similarity_is_the_cosine_of_the_vectors(running: Running) -> None:
     texts = [TEXT, "bad", "a dog"]
-    rows = normalise(running.ask(running.service.embed(texts)).value)
-    result = running.ask(running.service.similarity(TEXT, texts))
+    rows = normalise(running.ask(embed(running.service, texts)).value)
+    result = running.ask(similarity(running.service, TEXT, texts))
     np.testing.assert_allclose(result.value, rows @ rows[0], atol=1e-6)
     assert result.tokens == 5 + 5 + 1 + 2
     for source, others, param in (("", texts, "source"), (TEXT, ["a", " "], "others[1]")):
         with pytest.raises(BadInput) as blank:
-            running.ask(running.service.similarity(source, others))
+            running.ask(similarity(running.service, source, others))
         assert blank.value.param == param
     with pytest.raises(BadInput) as none:
-        running.ask(running.service.similarity(TEXT, []))
+        running.ask(similarity(running.service, TEXT, []))
     assert none.value.param == "others"
 
 
@@ -96,10 +127,10 @@ def test_nli_reads_the_premise_first(running: Running, models: Path) -> None:
     pairs = [(TEXT, "a dog"), ("a dog", TEXT), ("bad", "bad")]
     sides = list(zip(*pairs, strict=True))
     first, second = (
-        running.ask(running.service.embed(side, model="tiny-nli")).value for side in sides
+        running.ask(embed(running.service, side, model="tiny-nli")).value for side in sides
     )
     head = OrtSession(models / "tiny-nli" / "head.onnx", "cpu", 1)
-    result = running.ask(running.service.nli(pairs))
+    result = running.ask(nli(running.service, pairs))
     expected = softmax(head.run({"first": first, "second": second}))
     np.testing.assert_allclose(result.value, expected, atol=1e-6)
     assert np.abs(result.value[0] - result.value[1]).max() > 1e-3
@@ -108,7 +139,7 @@ def test_nli_reads_the_premise_first(running: Running, models: Path) -> None:
 
 def test_tokenize_gives_offsets_ids_and_the_tree(running: Running, parser: Parser) -> None:
     text = "  The dog washes\n"
-    result = running.ask(running.service.tokenize([text], model="tiny-flat"))
+    result = running.ask(tokenize(running.service, [text], model="tiny-flat"))
     (got,) = result.value
     assert [text[a:b] for a, b in zip(got.parse.starts, got.parse.stops, strict=True)] == [
         *("The", "dog", "washes")
@@ -125,7 +156,7 @@ def test_a_text_has_one_vector_whatever_it_is_sent_with(running: Running, model:
     rng = np.random.default_rng(0)
     words = ["kids", "dog", "wash", "bad", "xyzzy", "."]
     others = [" ".join(rng.choice(words, size=rng.integers(1, 16))) for _ in range(511)]
-    ask, embed = running.ask, running.service.embed
+    ask, embed = running.ask, partial(asking.embed, running.service)
     alone = ask(embed([TEXT], model=model)).value[0]
     in_64 = ask(embed([*others[:20], TEXT, *others[20:63]], model=model)).value[20]
     last_of_512 = ask(embed([*others, TEXT], model=model)).value[-1]
@@ -144,7 +175,7 @@ def test_a_text_has_one_vector_whatever_it_is_sent_with(running: Running, model:
 @given(st.lists(st.text(min_size=1, max_size=60), min_size=1, max_size=4))
 def test_any_text_gets_a_finite_vector_or_a_reason(running: Running, texts: list[str]) -> None:
     try:
-        result = running.ask(running.service.embed(texts, model="tiny-sst2", truncate=True))
+        result = running.ask(embed(running.service, texts, model="tiny-sst2", truncate=True))
     except BadInput as error:
         match = re.fullmatch(r"inputs\[(\d+)\]", error.param or "")
         assert match
@@ -171,9 +202,9 @@ def test_any_text_gets_a_finite_vector_or_a_reason(running: Running, texts: list
 def test_texts_that_cannot_be_read_are_named_with_the_remedy(
     running: Running, texts: list[str], param: str, reason: str
 ) -> None:
-    for method in (running.service.embed, running.service.classify, running.service.tokenize):
+    for method in (asking.embed, asking.classify, asking.tokenize):
         with pytest.raises(BadInput, match=reason) as caught:
-            running.ask(method(texts))
+            running.ask(method(running.service, texts))
         assert caught.value.param == param
 
 
@@ -184,7 +215,7 @@ def test_in_pairs_the_side_is_named(running: Running) -> None:
         ([], "pairs"),
     ):
         with pytest.raises(BadInput) as caught:
-            running.ask(running.service.nli(pairs))
+            running.ask(nli(running.service, pairs))
         assert caught.value.param == param
 
 
@@ -193,39 +224,39 @@ def test_a_text_at_the_limit_is_whole_and_one_beyond_is_cut_with_leave(
 ) -> None:
     full, longer = "dog " * MAX_TOKENS, "dog " * MAX_TOKENS + "bad bad"
     ask, service = running.ask, running.service
-    assert ask(service.embed([full], model="tiny-sst2")).truncated == 0
-    result = ask(service.embed([longer, TEXT, full], model="tiny-sst2", truncate=True))
+    assert ask(embed(service, [full], model="tiny-sst2")).truncated == 0
+    result = ask(embed(service, [longer, TEXT, full], model="tiny-sst2", truncate=True))
     assert (result.truncated, result.tokens) == (1, MAX_TOKENS + 5 + MAX_TOKENS)
     expected = reference(longer, parser, vocab)
     np.testing.assert_allclose(result.value[0], expected, atol=1e-6)
-    pair = ask(service.nli([(longer, longer), (TEXT, longer), (TEXT, TEXT)], truncate=True))
+    pair = ask(nli(service, [(longer, longer), (TEXT, longer), (TEXT, TEXT)], truncate=True))
     assert pair.truncated == 2
 
 
 def test_more_inputs_than_a_request_may_hold(running: Running) -> None:
     most = running.service.options.max_batch_inputs
-    assert running.ask(running.service.embed(["dog"] * most)).value.shape == (most, DIMENSION)
+    assert running.ask(embed(running.service, ["dog"] * most)).value.shape == (most, DIMENSION)
     with pytest.raises(TooManyInputs, match="512"):
-        running.ask(running.service.embed(["dog"] * (most + 1)))
+        running.ask(embed(running.service, ["dog"] * (most + 1)))
     with pytest.raises(TooManyInputs):
-        running.ask(running.service.nli([("a", "b")] * (most + 1)))
+        running.ask(nli(running.service, [("a", "b")] * (most + 1)))
 
 
 def test_the_model_that_answers(running: Running) -> None:
     service = running.service
     assert list(service.cards) == ["tiny-flat", "tiny-nli", "tiny-sst2"]
-    assert service.card("embed").name == "tiny-flat"
-    assert service.card("nli").name == "tiny-nli"
-    assert service.card("classify").name == "tiny-sst2"
+    assert service.bind("embed").card.name == "tiny-flat"
+    assert service.bind("nli").card.name == "tiny-nli"
+    assert service.bind("classify").card.name == "tiny-sst2"
     for name in service.cards:  # every bundle has an encoder
-        assert service.card("embed", name).name == name
+        assert service.bind("embed", name).card.name == name
     with pytest.raises(UnknownModel, match="known are: tiny-flat, tiny-nli, tiny-sst2") as unknown:
-        service.card("embed", "bert")
+        service.bind("embed", "bert")
     with pytest.raises(WrongTask, match=r"tiny-sst2 does not do nli; .*do: tiny-nli") as wrong:
-        service.card("nli", "tiny-sst2")
+        service.bind("nli", "tiny-sst2")
     assert unknown.value.param == wrong.value.param == "model"
     with pytest.raises(WrongTask):
-        running.ask(service.classify([TEXT], model="tiny-nli"))
+        running.ask(classify(service, [TEXT], model="tiny-nli"))
 
 
 def test_ready_and_the_provider(running: Running) -> None:
@@ -238,31 +269,31 @@ def test_a_full_queue_refuses_the_whole_request(models: Path) -> None:
         options = Options(models, parse_workers=1, threads=1, max_queue=6, max_batch_inputs=4)
         service = Service(options)
         await service.start()
-        calls = [asyncio.create_task(service.embed([f"dog {i}"] * 4)) for i in range(2)]
-        calls += [asyncio.create_task(service.embed(["dog"] * 2))]
+        calls = [asyncio.create_task(embed(service, [f"dog {i}"] * 4)) for i in range(2)]
+        calls += [asyncio.create_task(embed(service, ["dog"] * 2))]
         answers = await asyncio.gather(*calls, return_exceptions=True)
         assert [getattr(answer, "code", "fine") for answer in answers] == [
             *("fine", "overloaded", "fine")
         ]
         assert answers[1].retry_after >= 1  # type: ignore[union-attr]  # an Overloaded, see above
         # What was cancelled or failed leaves room again.
-        cancelled = asyncio.create_task(service.embed(["dog"] * 4))
+        cancelled = asyncio.create_task(embed(service, ["dog"] * 4))
         await asyncio.sleep(0)
         cancelled.cancel()
         await asyncio.wait([cancelled])
         with pytest.raises(BadInput):
-            await service.embed(["dog " * 99] * 4)
+            await embed(service, ["dog " * 99] * 4)
         for _ in range(3):
-            await service.embed(["dog"] * 4)
+            await embed(service, ["dog"] * 4)
 
         # Stopping: what is in hand is answered, what comes later is not taken.
-        last = asyncio.create_task(service.embed(["dog"] * 4))
+        last = asyncio.create_task(embed(service, ["dog"] * 4))
         await asyncio.sleep(0)
-        stopping = asyncio.create_task(service.stop(grace=30))
+        stopping = asyncio.create_task(service.stop(timeout=30))
         await asyncio.sleep(0)
         assert service.ready() == "the service is stopping"
         with pytest.raises(Unavailable, match="stopping"):
-            await service.embed(["dog"])
+            await embed(service, ["dog"])
         await stopping
         assert (await last).value.shape == (4, DIMENSION)
 
@@ -278,9 +309,9 @@ def test_a_dead_parse_process_is_told_and_replaced(models: Path) -> None:
         process.kill()
         process.join()
         assert service.ready() == "0 of 1 parse processes are up"
-        assert (await service.embed([TEXT], model="tiny-nli")).value.shape == (1, DIMENSION)
+        assert (await embed(service, [TEXT], model="tiny-nli")).value.shape == (1, DIMENSION)
         assert service.ready() is None
-        await service.stop(grace=1)
+        await service.stop(timeout=1)
 
     asyncio.run(scenario())
 
@@ -289,12 +320,12 @@ def test_without_grace_what_is_in_hand_fails_at_once(models: Path) -> None:
     async def scenario() -> None:
         service = Service(Options(models, parse_workers=1, threads=1))
         with pytest.raises(Unavailable, match="starting"):
-            await service.embed(["dog"])
+            await embed(service, ["dog"])
         assert service.ready() == "the service is starting"
         await service.start()
-        calls = [asyncio.create_task(service.embed([f"dog {i}"] * 500)) for i in range(4)]
+        calls = [asyncio.create_task(embed(service, [f"dog {i}"] * 500)) for i in range(4)]
         await asyncio.sleep(0)
-        await service.stop(grace=0)
+        await service.stop(timeout=0)
         answers = await asyncio.gather(*calls, return_exceptions=True)
         assert {type(answer) for answer in answers} == {Unavailable}
 
@@ -357,9 +388,9 @@ def test_a_task_that_no_model_does(tmp_path: Path, models: Path) -> None:
         await service.start()
         try:
             with pytest.raises(UnknownModel, match="no model that is loaded does nli") as caught:
-                await service.nli([("a", "b")])
+                await nli(service, [("a", "b")])
         finally:
-            await service.stop(grace=1)
+            await service.stop(timeout=1)
         return caught.value
 
     assert asyncio.run(scenario()).code == "model_not_found"

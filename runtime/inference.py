@@ -1,0 +1,274 @@
+"""One request's work by one model: texts in, vectors and probabilities out."""
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from heedful.runtime.answers import (
+    Result,
+    Timing,
+    TokenizedText,
+    cosines,
+    expected_score,
+    normalise,
+    softmax,
+)
+from heedful.runtime.card import Card
+from heedful.runtime.errors import BadInput, Overloaded
+from heedful.runtime.explain_service import (
+    ExplainOptions,
+    ExplainResult,
+    check_length,
+    check_priors,
+    explain,
+    explain_graph_of,
+)
+from heedful.runtime.inputs import Inputs
+from heedful.runtime.loaded_model import LoadedModel
+from heedful.runtime.parses import Parses
+from heedful.runtime.scheduler import Encoded, Scheduler
+from heedful.runtime.session import SessionThreads
+from heedful.text.batch import Sentence
+from heedful.text.parse import Parse, ParseJob
+from heedful.text.trees import first
+
+RETRY_AFTER = 1
+"""Seconds: a full queue empties in about that time."""
+
+T = TypeVar("T")
+Floats = npt.NDArray[np.float32]
+
+
+class Admission:
+    """Counts the inputs in flight and refuses requests beyond `max_inputs` of them."""
+
+    def __init__(self, max_inputs: int) -> None:
+        self._max_inputs = max_inputs
+        self._in_flight = 0
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self.admitted = False
+        """Whether a request has been admitted since this was last reset."""
+
+    @property
+    def in_flight(self) -> int:
+        return self._in_flight
+
+    @contextmanager
+    def admit(self, inputs: int) -> Iterator[None]:
+        """Count the request's inputs as in flight, or raise Overloaded."""
+        if self._in_flight + inputs > self._max_inputs:
+            raise Overloaded(
+                f"{self._in_flight} inputs are in flight and at most {self._max_inputs} may be: "
+                f"try again in {RETRY_AFTER} s",
+                retry_after=RETRY_AFTER,
+            )
+        self._in_flight += inputs
+        self.admitted = True
+        self._empty.clear()
+        try:
+            yield
+        finally:
+            self._in_flight -= inputs
+            if not self._in_flight:
+                self._empty.set()
+
+    async def wait_until_empty(self) -> None:
+        await self._empty.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What all requests share."""
+
+    parses: Parses
+    scheduler: Scheduler
+    head_threads: SessionThreads
+    explain_threads: SessionThreads
+    admission: Admission
+    max_batch_inputs: int  # of one request
+
+
+@dataclass(frozen=True, slots=True)
+class Inference:
+    """A model bound to one request; `Service.bind` makes it.
+
+    Every method raises BadInput, TooManyInputs, Overloaded, Unavailable and InferenceFailed.
+    """
+
+    model: LoadedModel
+    engine: Engine
+
+    @property
+    def card(self) -> Card:
+        return self.model.card
+
+    async def embed(
+        self,
+        inputs: Inputs,
+        *,
+        truncate: bool = False,
+        normalize: bool = False,
+        dimensions: int | None = None,
+    ) -> Result[Floats]:
+        """Vectors (N, D), cut to the first `dimensions` values and then scaled to length 1."""
+        width = self.card.dimension
+        if dimensions is not None and not 1 <= dimensions <= width:
+            raise BadInput(
+                f"dimensions is {dimensions}: the model has {width}",
+                param="dimensions",
+                code="invalid_value",
+            )
+        with self._admit(inputs):
+            parsed = await self._parse(inputs, truncate=truncate)
+            encoded = await self._encode(parsed)
+        vectors = encoded.vectors[:, :dimensions]
+        value = normalise(vectors) if normalize else np.ascontiguousarray(vectors)
+        return parsed.result(value, encoded.queue, encoded.inference)
+
+    async def similarity(
+        self, source: Inputs, others: Inputs, *, truncate: bool = False
+    ) -> Result[npt.NDArray[np.float64]]:
+        """Cosines (N,) of one text with each of the others."""
+        others.check_count(self.engine.max_batch_inputs)
+        both = Inputs([*source.items, *others.items], [*source.paths, *others.paths])
+        both.check_texts()
+        with self.engine.admission.admit(len(others)):
+            parsed = await self._parse(both, truncate=truncate)
+            encoded = await self._encode(parsed)
+        value = cosines(encoded.vectors[0], encoded.vectors[1:])
+        return parsed.result(value, encoded.queue, encoded.inference)
+
+    async def classify(
+        self, inputs: Inputs, *, truncate: bool = False, raw: bool = False
+    ) -> Result[npt.NDArray[Any]]:
+        """Probabilities (N, C) in the order of the card's labels, of texts or of pairs.
+
+        With `raw` logits instead.
+        """
+        result = await self._logits(inputs, truncate)
+        return result if raw else result.map(softmax)
+
+    async def relatedness(
+        self, pairs: Inputs, *, truncate: bool = False
+    ) -> Result[npt.NDArray[np.float64]]:
+        """How related the two sentences of each pair are, from 1 to 5: (N,)."""
+        return (await self._logits(pairs, truncate)).map(expected_score)
+
+    async def tokenize(
+        self, inputs: Inputs, *, truncate: bool = False
+    ) -> Result[list[TokenizedText]]:
+        """The tokens that the model would read, always with their tree."""
+        with self._admit(inputs):
+            parsed = await self._parse(inputs, truncate=truncate, tree=True)
+        return parsed.result(parsed.tokenized())
+
+    async def explain(
+        self, inputs: Inputs, options: ExplainOptions, *, truncate: bool = False
+    ) -> Result[tuple[list[TokenizedText], ExplainResult]]:
+        """What the model attends to in a sentence or in the two of a pair."""
+        check_priors(self.model, options)
+        inputs.check_texts()
+        limit = explain_graph_of(self.model).max_tokens if truncate else None
+        with self.engine.admission.admit(1):
+            parsed = await self._parse(inputs, truncate=truncate, tree=True, max_tokens=limit)
+            for parse, path in zip(parsed.parses, inputs.paths, strict=True):
+                check_length(self.model, parse, path)
+            found = await explain(self.model, self.engine.explain_threads, parsed.parses, options)
+        return parsed.result((parsed.tokenized(), found), found.waited, found.seconds)
+
+    async def _logits(self, inputs: Inputs, truncate: bool) -> Result[Floats]:
+        """The head's logits (N, C) of texts or of pairs."""
+        with self._admit(inputs):
+            parsed = await self._parse(inputs, truncate=truncate)
+            encoded = await self._encode(parsed)
+            step = inputs.texts_per_row
+            sides = [encoded.vectors[side::step] for side in range(step)]
+            logits, seconds = await self.model.logits(self.engine.head_threads, *sides)
+        return parsed.result(logits, encoded.queue, encoded.inference + seconds)
+
+    def _admit(self, inputs: Inputs) -> AbstractContextManager[None]:
+        """Check the inputs and count them as in flight."""
+        inputs.check_count(self.engine.max_batch_inputs)
+        inputs.check_texts()
+        return self.engine.admission.admit(len(inputs))
+
+    async def _parse(
+        self,
+        inputs: Inputs,
+        *,
+        truncate: bool,
+        tree: bool = False,
+        max_tokens: int | None = None,
+    ) -> "_Parsed":
+        """Parse the texts and look up their words.
+
+        `tree` asks for trees even if the model needs none. `max_tokens` may lower the card's limit.
+        """
+        model, card = self.model, self.model.card
+        started = time.perf_counter()
+        limit = min(card.max_tokens, max_tokens or card.max_tokens)
+        jobs = [
+            ParseJob(item, limit, tree or card.tree)
+            for item in inputs.items
+            if isinstance(item, str)
+        ]
+        made = iter(await self.engine.parses.get(jobs))
+        parses = [
+            model.fit(next(made) if isinstance(item, str) else _cut(item, limit))
+            for item in inputs.items
+        ]
+        inputs.check_parses(parses, card, model.vocab.limit, truncate=truncate)
+        sentences = [model.sentence(parse) for parse in parses]
+        seconds = time.perf_counter() - started
+        return _Parsed(model, parses, sentences, inputs.texts_per_row, seconds)
+
+    async def _encode(self, parsed: "_Parsed") -> Encoded:
+        return await self.engine.scheduler.encode(self.model.encoder, parsed.sentences)
+
+
+def _cut(parse: Parse, max_tokens: int) -> Parse:
+    """The first tokens of a given tree."""
+    return parse if len(parse) <= max_tokens else first(parse, max_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    """A request's texts as the model reads them."""
+
+    model: LoadedModel
+    parses: Sequence[Parse]
+    sentences: Sequence[Sentence]
+    texts_per_row: int
+    seconds: float
+
+    def tokenized(self) -> list[TokenizedText]:
+        vocab = self.model.vocab
+        return [
+            TokenizedText(parse, vocab.word_ids(sentence), vocab.known(sentence))
+            for parse, sentence in zip(self.parses, self.sentences, strict=True)
+        ]
+
+    def result(self, value: T, queue: float = 0.0, inference: float = 0.0) -> Result[T]:
+        """The value with its counts and times, both in seconds."""
+        cut = [parse.cut for parse in self.parses]
+        step = self.texts_per_row
+        known = sum(
+            int(np.count_nonzero(self.model.vocab.known(sentence))) for sentence in self.sentences
+        )
+        tokens = sum(map(len, self.sentences))
+        return Result(
+            value=value,
+            card=self.model.card,
+            timing=Timing(self.seconds, queue, inference),
+            inputs=len(cut) // step,
+            truncated=sum(any(cut[i : i + step]) for i in range(0, len(cut), step)),
+            tokens=tokens,
+            unknown=tokens - known,
+        )

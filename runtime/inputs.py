@@ -1,0 +1,80 @@
+"""A request's inputs: texts or trees that know where they stand in the request."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from heedful.runtime.card import Card
+from heedful.runtime.errors import BadInput, TooManyInputs
+from heedful.text.parse import Parse
+from heedful.text.tokenize import MAX_RUN
+
+Item = str | Parse
+"""A text, or a tree that replaces it and is used as given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Rows of one text or of two, flattened: `items[i]` stands at `paths[i]`.
+
+    A path is what an error calls its text, for example "pairs[1].premise".
+    """
+
+    items: Sequence[Item]
+    paths: Sequence[str]
+    path: str = "inputs"  # of the list of rows
+    texts_per_row: int = 1
+
+    @classmethod
+    def from_texts(cls, texts: Sequence[Item], path: str = "inputs") -> Self:
+        return cls(texts, [f"{path}[{i}]" for i in range(len(texts))], path)
+
+    @classmethod
+    def from_pairs(
+        cls, pairs: Sequence[tuple[Item, Item]], sides: tuple[str, str], path: str = "pairs"
+    ) -> Self:
+        paths = [f"{path}[{i}].{side}" for i in range(len(pairs)) for side in sides]
+        return cls([item for pair in pairs for item in pair], paths, path, texts_per_row=2)
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.items) // self.texts_per_row
+
+    def check_count(self, max_rows: int) -> None:
+        """Raise BadInput for no row, TooManyInputs for more than `max_rows`."""
+        if not len(self):
+            raise BadInput(f"{self.path} is empty: send at least one", param=self.path)
+        if len(self) > max_rows:
+            message = f"{self.path} holds {len(self)}, more than {max_rows}: send several requests"
+            raise TooManyInputs(message, param=self.path)
+
+    def check_texts(self) -> None:
+        """Raise BadInput for a text that is blank or that no UTF-8 client could have meant."""
+        for item, path in zip(self.items, self.paths, strict=True):
+            text = item if isinstance(item, str) else item.text
+            if not text or text.isspace():
+                raise BadInput(f"{path} is blank: send a text", param=path)
+            if "\0" in text:
+                raise BadInput(f"{path} holds a NUL character: remove it", param=path)
+            try:
+                text.encode()
+            except UnicodeEncodeError as error:
+                message = f"{path} holds half of a surrogate pair: send valid Unicode"
+                raise BadInput(message, param=path) from error
+
+    def check_parses(
+        self, parses: Sequence[Parse], card: Card, max_pieces: int | None, *, truncate: bool
+    ) -> None:
+        """Raise BadInput for a text that was cut without `truncate`, or that holds no token."""
+        for parse, path in zip(parses, self.paths, strict=True):
+            if parse.cut and not truncate:
+                pieces = f"{max_pieces} word pieces, " if max_pieces else ""
+                raise BadInput(
+                    f"{path} is longer than {card.name} reads ({card.max_tokens} tokens, {pieces}"
+                    f"and {MAX_RUN} characters without white space): shorten it, "
+                    "or set truncate to true",
+                    param=path,
+                    code="input_too_long",
+                )
+            if not len(parse):
+                raise BadInput(f"{path} holds no token: send a text", param=path)

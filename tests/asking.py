@@ -1,0 +1,59 @@
+"""Requests of plain texts to a service, in the way that a route asks."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from heedful.runtime.answers import Result, TokenizedText
+from heedful.runtime.explain_service import ExplainOptions, ExplainResult
+from heedful.runtime.inputs import Inputs, Item
+from heedful.runtime.model_registry import Task
+from heedful.runtime.service import Service
+
+Array = npt.NDArray[Any]
+
+
+async def embed(
+    service: Service, texts: Sequence[Item], *, model: str | None = None, **fields: Any
+) -> Result[npt.NDArray[np.float32]]:
+    return await service.bind("embed", model).embed(Inputs.from_texts(texts), **fields)
+
+
+async def classify(
+    service: Service, texts: Sequence[Item], *, model: str | None = None, **fields: Any
+) -> Result[Array]:
+    return await service.bind("classify", model).classify(Inputs.from_texts(texts), **fields)
+
+
+async def nli(
+    service: Service, pairs: Sequence[tuple[Item, Item]], *, model: str | None = None, **fields: Any
+) -> Result[Array]:
+    inputs = Inputs.from_pairs(pairs, ("premise", "hypothesis"))
+    return await service.bind("nli", model).classify(inputs, **fields)
+
+
+async def similarity(service: Service, source: str, others: Sequence[str]) -> Result[Array]:
+    return await service.bind("embed").similarity(
+        Inputs([source], ["source"]), Inputs.from_texts(others, "others")
+    )
+
+
+async def tokenize(
+    service: Service, texts: Sequence[Item], *, model: str | None = None
+) -> Result[list[TokenizedText]]:
+    return await service.bind("embed", model).tokenize(Inputs.from_texts(texts))
+
+
+async def explain(
+    service: Service,
+    items: Sequence[Item],
+    options: ExplainOptions | None = None,
+    *,
+    task: Task = "explain",
+    model: str | None = None,
+) -> Result[tuple[list[TokenizedText], ExplainResult]]:
+    paths = ["inputs"] if len(items) == 1 else ["inputs.premise", "inputs.hypothesis"]
+    inputs = Inputs(items, paths, texts_per_row=len(items))
+    return await service.bind(task, model).explain(inputs, options or ExplainOptions())
