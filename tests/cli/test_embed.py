@@ -127,7 +127,7 @@ def test_choices_and_a_text_that_is_too_long(environment: dict[str, str], tmp_pa
     arguments += ["--dimensions", "3", "--no-normalize"]
     status, said = run(environment, *arguments)
     assert status == 1
-    assert said.startswith(f"heedful: {corpus}, line 4: the text is longer than tiny-flat reads")
+    assert said.startswith(f"heedful: {corpus}:4: the text is longer than tiny-flat reads")
     assert "truncate" in said
     assert said.count("\n") == 1
     assert not out.exists()

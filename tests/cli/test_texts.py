@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.cli.errors import CommandError
-from heedful.cli.texts import LONGEST_LINE, Format, Row, Texts, format_of
+from heedful.cli.texts import Format, Row, Texts, format_of
+from heedful.text.rows import MAX_LINE
 
 texts_of_any_kind = st.lists(
     st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda t: not t.isspace()),
@@ -60,28 +61,32 @@ def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
 @pytest.mark.parametrize(
     ("format", "content", "said"),
     [
-        ("txt", b"dog\n \ncat\n", "corpus, line 2: the text is blank: remove the line"),
-        ("txt", b"dog\n\xff\n", "line 2: is not UTF-8 from byte 0 on: convert"),
-        ("txt", b"dog\n" + b"x" * (LONGEST_LINE + 1), "line 2: is longer than 2097152 bytes"),
-        ("jsonl", b'{"text": "a"}\n{"text": \n', "line 2: is not JSON .*: write one object a line"),
-        ("jsonl", b'{"text": "a"}\n\n{"text": "a"}\n', "line 2: is not JSON"),
-        ("jsonl", b'["a"]\n', "line 1: is no JSON object"),
+        ("txt", b"dog\n \ncat\n", "corpus:2: the text is blank: remove the line"),
+        ("txt", b"dog\n\xff\n", "corpus:2: byte 0xff is not UTF-8: save"),
+        (
+            "txt",
+            b"dog\n" + b"x" * (MAX_LINE + 1),
+            "corpus:2: the line is longer than 2097152 bytes",
+        ),
+        ("jsonl", b'{"text": "a"}\n{"text": \n', "corpus:2: not JSON .*: write one object a line"),
+        ("jsonl", b'{"text": "a"}\n\n{"text": "a"}\n', "corpus:2: the text is blank"),
+        ("jsonl", b'["a"]\n', "corpus:1: not a JSON object"),
         (
             "jsonl",
             b'{"body": "a", "n": 1}\n',
-            "line 1: has no field 'text', .* body, n; set --field",
+            "corpus:1: no 'text': .* body, n; set --field",
         ),
-        ("jsonl", b'{"text": 7}\n', "line 1: the field 'text' must be a string"),
-        ("jsonl", b'{"text": "a"}\n{"text": ""}\n', "line 2: the text is blank"),
+        ("jsonl", b'{"text": 7}\n', "corpus:1: 'text' must be a string"),
+        ("jsonl", b'{"text": "a"}\n{"text": ""}\n', "corpus:2: the text is blank"),
         (
             "csv",
             b"id,body\n1,a\n",
-            "line 1: has no one column 'text', but: id, body; set --text-col",
+            "corpus:1: no column 'text': .* id, body; set --field",
         ),
-        ("csv", b"text,text\n1,a\n", "line 1: has no one column 'text'"),
-        ("csv", b'id,text\n1,"a\nb"\n2\n', "line 4: has 1 columns, the header has 2: mend"),
-        ("csv", b'id,text\n1,a\n2,"b\n', "line 3: is not CSV: .*; mend the line"),
-        ("csv", b'id,text\n1,"a\n\n"\n2,\n', "line 5: the text is blank"),
+        ("csv", b"text,text\n1,a\n", "corpus:1: two columns 'text'"),
+        ("csv", b'id,text\n1,"a\nb"\n2\n', "corpus:4: 1 cells where the header has 2: put"),
+        ("csv", b'id,text\n1,a\n2,"b\n', "corpus:3: a quote is opened here .*: close it"),
+        ("csv", b'id,text\n1,"a\n\n"\n2,\n', "corpus:5: the text is blank"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_line_and_a_remedy(

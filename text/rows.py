@@ -1,0 +1,138 @@
+"""Rows of a file: CSV, TSV, JSON lines or plain text, read one at a time with the number of their line."""
+
+import csv
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Literal
+
+Format = Literal["jsonl", "csv", "tsv", "txt"]
+Line = tuple[int, list[str]]
+"""The number of the line where a row begins, the first is 1, and the wanted values."""
+SEPARATORS: dict[Format, str] = {"csv": ",", "tsv": "\t"}
+MAX_LINE = 2 * 1024 * 1024
+"""Bytes: a file without line ends must not fill the memory."""
+SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(slots=True)
+class Rows:
+    """The values of `columns` in each row of an open file; of plain text a row is a line.
+
+    Blank lines at the end are ignored; another blank line is a row of empty values. Raises `error` with
+    a message that names file, line and remedy.
+    """
+
+    file: BinaryIO
+    name: str
+    format: Format
+    columns: Sequence[str]
+    error: type[Exception]
+    integers: bool = False
+    """Whether a JSON value may be an integer."""
+    option: str = ""
+    """The command line's option for another column, for messages."""
+    bytes: int = field(default=0, init=False)
+    """Read so far."""
+
+    def __iter__(self) -> Iterator[Line]:
+        readers = {"jsonl": self._json_lines, "txt": self._plain}
+        blank: list[int] = []
+        for line, values in readers.get(self.format, self._cells)():
+            if values is None:
+                blank.append(line)
+                continue
+            yield from ((number, [""] * len(self.columns)) for number in blank)
+            blank.clear()
+            yield line, values
+
+    def wrong(self, line: int, reason: str) -> Exception:
+        return self.error(f"{self.name}:{line}: {reason}")
+
+    def _lines(self) -> Iterator[tuple[int, str]]:
+        """Decoded lines with their ends, without a byte order mark."""
+        number = 0
+        while line := self.file.readline(MAX_LINE + 1):
+            number += 1
+            self.bytes += len(line)
+            if len(line) > MAX_LINE:
+                raise self.wrong(number, f"the line is longer than {MAX_LINE} bytes: split it")
+            try:
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                byte = line[error.start]
+                raise self.wrong(
+                    number, f"byte 0x{byte:02x} is not UTF-8: save the file as UTF-8"
+                ) from error
+            yield number, text
+
+    def _plain(self) -> Iterator[tuple[int, list[str] | None]]:
+        for number, line in self._lines():
+            text = line.rstrip("\r\n")
+            yield number, [text] if text else None
+
+    def _json_lines(self) -> Iterator[tuple[int, list[str] | None]]:
+        for number, line in self._lines():
+            if not line.strip():
+                yield number, None
+                continue
+            try:
+                record = json.loads(line)
+            except ValueError as error:
+                reason = f"not JSON ({error}): write one object a line"
+                raise self.wrong(number, reason) from error
+            if not isinstance(record, dict):
+                raise self.wrong(number, "not a JSON object: write one object a line")
+            yield number, [self._value(number, record, name) for name in self.columns]
+
+    def _value(self, number: int, record: dict[str, Any], name: str) -> str:
+        if name not in record:
+            held = ", ".join(record) or "nothing"
+            raise self.wrong(number, f"no {name!r}: the object holds {held}{self._remedy()}")
+        value = record[name]
+        if not isinstance(value, str | int if self.integers else str) and value is not None:
+            raise self.wrong(number, f"{name!r} must be a string")
+        text = "" if value is None else str(value)
+        if SURROGATE.search(text):
+            raise self.wrong(number, "holds half of a surrogate pair: remove it")
+        return text
+
+    def _cells(self) -> Iterator[tuple[int, list[str] | None]]:
+        separator = SEPARATORS[self.format]
+        records = self._records(separator)
+        header = next(records, (1, []))[1]
+        if not header:
+            return
+        for name in self.columns:
+            if header.count(name) != 1:
+                fault = "two columns" if name in header else "no column"
+                reason = f"{fault} {name!r}: the header names {', '.join(header)}{self._remedy()}"
+                raise self.wrong(1, reason)
+        places = [header.index(name) for name in self.columns]
+        for line, record in records:
+            if len(record) not in (0, len(header)):
+                raise self.wrong(
+                    line,
+                    f'{len(record)} cells where the header has {len(header)}: put "quotes" around '
+                    f"a text that holds a {'tab' if separator == chr(9) else 'comma'}",
+                )
+            yield line, [record[place] for place in places] if record else None
+
+    def _records(self, separator: str) -> Iterator[Line]:
+        reader = csv.reader((line for _, line in self._lines()), delimiter=separator, strict=True)
+        while True:
+            line = reader.line_num + 1
+            try:
+                yield line, next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                raise self.wrong(
+                    line,
+                    f"a quote is opened here and not closed well ({error}): close it, "
+                    'and write a " inside a quoted text as ""',
+                ) from error
+
+    def _remedy(self) -> str:
+        return f"; set {self.option}" if self.option else ""
