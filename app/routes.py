@@ -9,8 +9,8 @@ from starlette.responses import Response
 from heedful.app import answers, inference, schemas, trees
 from heedful.app.requests import InferenceRoute
 from heedful.runtime.answers import TokenizedText
-from heedful.runtime.card import NLI_LABELS
 from heedful.runtime.inputs import Inputs
+from heedful.text.kinds import NLI_LABELS
 
 router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["models"])
 

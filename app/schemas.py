@@ -19,8 +19,8 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from heedful.app.trees import Closed, ConlluTree, DisplacyTree, Item, shape
-from heedful.runtime.card import NLILabel
 from heedful.runtime.model_registry import Task
+from heedful.text.kinds import NLILabel
 
 
 def unsupported(message: str) -> PydanticCustomError:

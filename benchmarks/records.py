@@ -6,16 +6,15 @@ Each is results/performance/<program>.json; `python -m benchmarks.report` writes
 import os
 import platform
 import shlex
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.processes import ROOT
 from heedful.runtime.cores import usable_cores
 from heedful.text.atomic import write_json
+from heedful.training.source_commit import source_commit
 
 RESULTS = Path("results/performance")
 LOAD_AVERAGE = os.getloadavg()[0]
@@ -42,7 +41,7 @@ def write(
     record = {
         "title": title,
         "command": shlex.join(["python", "-m", f"benchmarks.{name}", *sys.argv[1:]]),
-        "commit": _commit(),
+        "commit": source_commit() or "unknown",
         "when": time.strftime("%Y-%m-%d"),
         "machine": {
             "processor": _processor(),
@@ -73,14 +72,3 @@ def _processor() -> str:
     flags = next((line.split() for line in lines if line.startswith("flags")), [])
     wide = [flag for flag in ("avx2", "avx512f", "avx512_vnni", "amx_int8") if flag in flags]
     return ", ".join([*sorted(names), *wide])
-
-
-def _commit() -> str:
-    def git(*arguments: str) -> str:
-        command = ["git", *arguments]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        return done.stdout.strip()
-
-    head = git("rev-parse", "--short=12", "HEAD") or "unknown"
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", "*.py")
-    return f"{head}, changed" if changed else head

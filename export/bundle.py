@@ -17,7 +17,8 @@ from heedful.export.share import share_weights
 from heedful.models.registry import ENCODERS
 from heedful.models.sentence import SentenceEncoder
 from heedful.runtime.bundle import ENCODER, EXPLAIN, HEAD, TOKENIZER, VOCAB, write
-from heedful.runtime.card import Card, Kind, ParserCard, ScoreCard, TrainingCard
+from heedful.runtime.card import Card, ParserCard, ScoreCard, TrainingCard
+from heedful.text.kinds import Kind
 from heedful.text.pieces import Lexicon, Pieces
 
 Module = TypeVar("Module", bound=nn.Module)

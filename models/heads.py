@@ -7,9 +7,6 @@ from torch import Tensor, nn
 
 from heedful.models.initialise import he
 
-SCORES = 5
-"""Relatedness is scored from 1 to this."""
-
 
 class NLIHead(nn.Module):
     """[p; h; |p - h|; p * h] -> hidden -> classes (MS-SAN and DSA; MS-SAN: 2,400 -> 300 -> 3).
@@ -75,27 +72,29 @@ class ClassificationHead(nn.Module):
 
 
 class RelatednessHead(nn.Module):
-    """[|a - b|; a * b] -> hidden, sigmoid -> the scores 1 to 5 (Tai et al. 2015, section 4.2)."""
+    """[|a - b|; a * b] -> hidden, sigmoid -> the scores 1 to `scores` (Tai et al. 2015, section 4.2)."""
 
-    def __init__(self, dim: int, *, hidden: int = 50, dropout: float = 0.0) -> None:
+    def __init__(
+        self, dim: int, *, hidden: int = 50, scores: int = 5, dropout: float = 0.0
+    ) -> None:
         super().__init__()
         self.layers = nn.Sequential(
             nn.Dropout(dropout),
             nn.Linear(2 * dim, hidden),
             nn.Sigmoid(),
             nn.Dropout(dropout),
-            nn.Linear(hidden, SCORES),
+            nn.Linear(hidden, scores),
         )
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
-        """(B, D) and (B, D), in either order -> logits (B, SCORES)."""
+        """(B, D) and (B, D), in either order -> logits (B, scores)."""
         logits: Tensor = self.layers(torch.cat([(first - second).abs(), first * second], dim=-1))
         return logits
 
 
 def expected_score(logits: Tensor) -> Tensor:
-    """Logits (B, SCORES) of the scores from 1 up -> their expectation (B,)."""
-    scores = torch.arange(1, SCORES + 1, dtype=logits.dtype, device=logits.device)
+    """Logits (B, S) of the scores 1 to S -> their expectation (B,)."""
+    scores = torch.arange(1, logits.shape[-1] + 1, dtype=logits.dtype, device=logits.device)
     return logits.softmax(-1) @ scores
 
 

@@ -36,12 +36,12 @@ from heedful.runtime.card import (
     VOCAB,
     Card,
     CardContent,
-    Kind,
 )
 from heedful.runtime.errors import BundleError
 from heedful.runtime.explain_graph import check_explain_graph
 from heedful.runtime.graphs import check_graphs
 from heedful.text.atomic import replace_folder
+from heedful.text.kinds import Kind
 from heedful.text.pieces import Lexicon, Pieces
 from heedful.text.vocab import Vocab
 

@@ -2,9 +2,11 @@
 
 import hashlib
 import json
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from heedful.text.kinds import NLI_LABELS, Kind
 
 FORMAT = 3
 CARD, ENCODER, HEAD = "card.json", "encoder.onnx", "head.onnx"
@@ -12,11 +14,6 @@ EXPLAIN = "explain.onnx"
 ENCODER_INT8, EXPLAIN_INT8 = "encoder.int8.onnx", "explain.int8.onnx"
 VOCAB, TOKENIZER = "vocab.txt", "tokenizer.json"
 
-Kind = Literal["nli", "classification", "relatedness", "embedding"]
-NLILabel = Literal["entailment", "neutral", "contradiction"]
-NLI_LABELS: tuple[NLILabel, ...] = get_args(NLILabel)
-RELATEDNESS_LEVELS = 5
-"""A relatedness head has one logit for each score from 1 to this."""
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
 

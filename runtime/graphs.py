@@ -6,10 +6,11 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from heedful.runtime.card import ENCODER, ENCODER_INT8, HEAD, RELATEDNESS_LEVELS, Card
+from heedful.runtime.card import ENCODER, ENCODER_INT8, HEAD, Card
 from heedful.runtime.errors import BundleError, GraphError
 from heedful.runtime.session import open_session, ort_errors
 from heedful.text.batch import Batch, Sentence, collate
+from heedful.text.kinds import RELATEDNESS_LEVELS
 from heedful.text.pieces import Lexicon
 from heedful.text.vocab import Vocab
 

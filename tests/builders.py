@@ -32,8 +32,9 @@ from heedful.runtime.bundle import (
     VOCAB,
     write,
 )
-from heedful.runtime.card import Card, Kind
+from heedful.runtime.card import Card
 from heedful.text.batch import Sentence
+from heedful.text.kinds import Kind
 from heedful.text.parse import fingerprint
 from heedful.text.pieces import Pieces
 from heedful.text.vocab import SPECIAL

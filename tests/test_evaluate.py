@@ -7,9 +7,10 @@ import httpx
 import numpy as np
 import pytest
 
+from heedful.text.kinds import Kind
 from heedful.training.errors import TrainingError
 from heedful.training.evaluate import Server, measure
-from heedful.training.tasks.base import Example, Kind, Source, Task
+from heedful.training.tasks.base import Example, Source, Task
 from tests.builders import LABELS, build_bundle, build_models
 from tests.process import Process
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from heedful.text.kinds import NLI_LABELS
 from heedful.training.config import (
     EncoderConfig,
     HeadConfig,
@@ -13,7 +14,6 @@ from heedful.training.config import (
 from heedful.training.errors import DataError
 from heedful.training.table import Row
 from heedful.training.tasks.base import UNLABELLED, Example, Reader, Source, Task
-from heedful.training.tasks.nli import LABELS
 from heedful.training.tasks.splits import divide
 
 SHARE = 0.1
@@ -33,9 +33,9 @@ def make_task(rows: Sequence[Row], file: Path, *, words: Sequence[str], seed: in
     """
     labels = tuple(sorted({row.label for row in rows}))
     pairs = len(rows[0].texts) == 2
-    if pairs and set(labels) != set(LABELS):
+    if pairs and set(labels) != set(NLI_LABELS):
         raise DataError(
-            f"{file.name}: pairs are answered by /nli, whose labels are {', '.join(LABELS)}, all three; "
+            f"{file.name}: pairs are answered by /nli, whose labels are {', '.join(NLI_LABELS)}, all three; "
             f"here they are {', '.join(labels[:10])}: rename them, or join the two texts in one column"
         )
     examples = [Example(row.texts, labels.index(row.label)) for row in rows]

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from heedful.training.tasks.base import Kind
+from heedful.text.kinds import Kind
 
 Numbers = npt.NDArray[Any]
 Metric = Callable[[Numbers, Numbers], float]

@@ -8,10 +8,10 @@ from heedful.models.pieces import PieceEmbedding
 from heedful.models.registry import ENCODERS, build
 from heedful.models.sentence import SentenceEncoder, word_table
 from heedful.text.batch import Batch
+from heedful.text.kinds import RELATEDNESS_LEVELS, Kind
 from heedful.training import teacher
 from heedful.training.config import RunConfig
 from heedful.training.errors import ConfigError
-from heedful.training.tasks.base import Kind
 
 
 class TrainingModel(nn.Module):
@@ -66,7 +66,7 @@ def _head(config: RunConfig, kind: Kind, classes: int, dim: int) -> nn.Module:
         return nn.Linear(dim, teacher.SIZE)
     layers = config.head.model_dump()
     if kind == "relatedness":
-        return RelatednessHead(dim, **layers)
+        return RelatednessHead(dim, scores=RELATEDNESS_LEVELS, **layers)
     entry = ENCODERS[config.encoder.name]
     head = entry.nli if kind == "nli" else entry.classification
     return head(dim, classes=classes, **layers)

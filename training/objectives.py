@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from heedful.models.heads import SCORES, expected_score
+from heedful.models.heads import expected_score
 from heedful.text.batch import Batch
+from heedful.text.kinds import RELATEDNESS_LEVELS, Kind
 from heedful.training import teacher, teaching
 from heedful.training.config import DistillationConfig, RunConfig, TeacherConfig
 from heedful.training.data import Examples, labels
@@ -20,7 +21,7 @@ from heedful.training.errors import ConfigError
 from heedful.training.metrics import dev_metric
 from heedful.training.model import TrainingModel
 from heedful.training.restore import require
-from heedful.training.tasks.base import UNLABELLED, Example, Kind
+from heedful.training.tasks.base import UNLABELLED, Example
 
 
 class Objective(Protocol):
@@ -123,9 +124,9 @@ def soft_targets(scores: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
 
     Tai et al. 2015, eq. (15). Raises ValueError for a score outside.
     """
-    if not ((scores >= 1) & (scores <= SCORES)).all():
-        raise ValueError(f"a relatedness score lies between 1 and {SCORES}")
-    distance = np.abs(scores[:, None] - np.arange(1, SCORES + 1))
+    if not ((scores >= 1) & (scores <= RELATEDNESS_LEVELS)).all():
+        raise ValueError(f"a relatedness score lies between 1 and {RELATEDNESS_LEVELS}")
+    distance = np.abs(scores[:, None] - np.arange(1, RELATEDNESS_LEVELS + 1))
     weights: npt.NDArray[np.float32] = np.maximum(0, 1 - distance).astype(np.float32)
     return weights
 

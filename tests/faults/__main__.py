@@ -10,7 +10,6 @@ import asyncio
 import json
 import os
 import platform
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,6 +22,7 @@ import typer
 from rich.console import Console
 
 from heedful.runtime.cores import usable_cores
+from heedful.training.source_commit import source_commit
 from tests.faults import endurance, scenarios
 from tests.process import ROOT
 
@@ -61,7 +61,7 @@ def main(
                 "holds": holds,
                 "measured": asdict(result),
                 "when": time.strftime("%Y-%m-%d"),
-                "commit": _commit(),
+                "commit": source_commit() or "unknown",
             }
             figures.write_text(json.dumps(measured, indent=1) + "\n")
             out.write_text(_page(measured))
@@ -170,17 +170,6 @@ def _shown(value: Any) -> str:
 def _memory() -> float:
     """Of the machine, in GB."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-
-
-def _commit() -> str:
-    git = subprocess.run(
-        ["git", "rev-parse", "--short=12", "HEAD"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return git.stdout.strip() or "unknown"
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import torch
 
-from heedful.models.heads import SCORES, RelatednessHead, expected_score
+from heedful.models.heads import RelatednessHead, expected_score
 
 
 def test_relatedness_is_the_formula_of_tai_et_al() -> None:
@@ -22,8 +22,8 @@ def test_relatedness_is_the_formula_of_tai_et_al() -> None:
         expected.append(sum((i + 1) * s for i, s in enumerate(scores)) / sum(scores))
     found = expected_score(logits)
     np.testing.assert_allclose(found.detach(), expected, rtol=1e-5)
-    assert logits.shape == (3, SCORES)
-    assert ((found >= 1) & (found <= SCORES)).all()
+    assert logits.shape == (3, 5)
+    assert ((found >= 1) & (found <= 5)).all()
 
 
 def test_relatedness_does_not_know_which_sentence_is_first() -> None:

@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
+from heedful.text.kinds import NLI_LABELS
 from heedful.training import fit
 from heedful.training.errors import DataError
 from heedful.training.table import Row
-from heedful.training.tasks.nli import LABELS
 
 FILE, NONE = Path("my.csv"), Path()
 
@@ -37,8 +37,8 @@ def test_equal_texts_stay_on_one_side() -> None:
 
 
 def test_pairs_with_the_labels_of_nli() -> None:
-    task = fit.make_task(rows(LABELS, 90, width=2), FILE, words=(), seed=1)
-    assert (task.kind, set(task.labels)) == ("nli", set(LABELS))
+    task = fit.make_task(rows(NLI_LABELS, 90, width=2), FILE, words=(), seed=1)
+    assert (task.kind, set(task.labels)) == ("nli", set(NLI_LABELS))
     with pytest.raises(DataError, match=r"here they are no, yes: rename them"):
         fit.make_task(rows(("yes", "no"), 90, width=2), FILE, words=(), seed=1)
 

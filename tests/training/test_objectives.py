@@ -11,8 +11,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.models.heads import SCORES
 from heedful.text.batch import Batch, Sentence, collate
+from heedful.text.kinds import RELATEDNESS_LEVELS, Kind
 from heedful.training.config import RunConfig
 from heedful.training.model import TrainingModel, make_model
 from heedful.training.objectives import (
@@ -22,7 +22,7 @@ from heedful.training.objectives import (
     relation_loss,
     soft_targets,
 )
-from heedful.training.tasks.base import Example, Kind
+from heedful.training.tasks.base import Example
 from tests.builders import WORDS, word_table
 
 Floats = npt.NDArray[np.float64]
@@ -93,17 +93,17 @@ def test_relatedness_learns_soft_targets(config: RunConfig) -> None:
 
 
 @settings(deadline=None)
-@given(st.lists(st.floats(1, SCORES), min_size=1, max_size=8))
+@given(st.lists(st.floats(1, RELATEDNESS_LEVELS), min_size=1, max_size=8))
 def test_a_soft_target_lies_on_the_two_neighbouring_scores(scores: list[float]) -> None:
     rows = soft_targets(np.array(scores))
     np.testing.assert_allclose(rows.sum(1), 1, atol=1e-6)
-    np.testing.assert_allclose(rows @ np.arange(1, SCORES + 1), scores, atol=1e-5)
+    np.testing.assert_allclose(rows @ np.arange(1, RELATEDNESS_LEVELS + 1), scores, atol=1e-5)
     for row, score in zip(rows, scores, strict=True):
-        expected = np.zeros(SCORES + 1)
+        expected = np.zeros(RELATEDNESS_LEVELS + 1)
         low = math.floor(score)
         expected[low - 1] = low - score + 1
         expected[low] = score - low
-        np.testing.assert_allclose(row, expected[:SCORES], atol=1e-6)
+        np.testing.assert_allclose(row, expected[:RELATEDNESS_LEVELS], atol=1e-6)
 
 
 @pytest.mark.parametrize("score", [0.9, 5.1, math.nan])

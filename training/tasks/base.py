@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-Kind = Literal["nli", "classification", "relatedness", "embedding"]
+from heedful.text.kinds import Kind
+
 UNLABELLED = -1.0
 """The label of an example that has none: it can be learnt from a teacher alone."""
 

@@ -3,8 +3,9 @@
 The official test labels are kept by Kaggle. Reads the same layouts as `nli`.
 """
 
+from heedful.text.kinds import NLI_LABELS
 from heedful.training.tasks.base import Task
-from heedful.training.tasks.nli import LABELS, MNLI_TRAIN, multinli
+from heedful.training.tasks.nli import MNLI_TRAIN, multinli
 
 DEV = multinli(
     "dev_matched", "mnli/dev_matched.jsonl", note="whole; 29 train pairs share a premise with it"
@@ -14,4 +15,4 @@ TEST = multinli(
     "mnli/dev_mismatched_sample1000.jsonl",
     note="the official mismatched dev split of 9,832 pairs, or a tokenized sample of 1,000",
 )
-TASKS = (Task(name="mnli", kind="nli", labels=LABELS, train=(MNLI_TRAIN,), dev=DEV, test=TEST),)
+TASKS = (Task(name="mnli", kind="nli", labels=NLI_LABELS, train=(MNLI_TRAIN,), dev=DEV, test=TEST),)

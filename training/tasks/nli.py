@@ -9,10 +9,10 @@ from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
 
+from heedful.text.kinds import NLI_LABELS
 from heedful.training.data_folder import find, records
 from heedful.training.tasks.base import UNLABELLED, Example, Source, Task
 
-LABELS = ("entailment", "neutral", "contradiction")
 SNLI_LICENCE = "CC BY-SA 4.0"
 MNLI_LICENCE = "OANC, CC BY-SA 3.0 and others, by genre"
 
@@ -22,11 +22,11 @@ def _read(*candidates: str, dataset: str) -> Callable[[Path], list[Example]]:
         examples = []
         for record in records(find(data, candidates, dataset=dataset)):
             label = record.get("gold_label", record.get("label"))
-            if label in LABELS:
+            if label in NLI_LABELS:
                 official = "sentence1" in record
                 premise = record["sentence1" if official else "premise"]
                 hypothesis = record["sentence2" if official else "hypothesis"]
-                examples.append(Example((premise, hypothesis), LABELS.index(label)))
+                examples.append(Example((premise, hypothesis), NLI_LABELS.index(label)))
         return examples
 
     return read
@@ -86,7 +86,7 @@ def hypotheses(pairs: list[Example]) -> list[Example]:
 
 
 def _task(name: str, train: tuple[Source, ...]) -> Task:
-    return Task(name=name, kind="nli", labels=LABELS, train=train, dev=SNLI_DEV, test=SNLI_TEST)
+    return Task(name=name, kind="nli", labels=NLI_LABELS, train=train, dev=SNLI_DEV, test=SNLI_TEST)
 
 
 TASKS = (

@@ -8,10 +8,11 @@ import csv
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from heedful.text.kinds import NLI_LABELS
 from heedful.training.data_folder import find, lines, records
 from heedful.training.errors import DataError
 from heedful.training.tasks.base import Example, Source, Task
-from heedful.training.tasks.nli import LABELS, SNLI_TRAIN
+from heedful.training.tasks.nli import SNLI_TRAIN
 
 LICENCE = "CC BY-NC-SA 3.0"
 OFFICIAL = {"train": "SICK_train.txt", "dev": "SICK_trial.txt", "test": "SICK_test_annotated.txt"}
@@ -39,7 +40,7 @@ def _relatedness(split: str) -> Callable[[Path], list[Example]]:
 
 def _entailment(split: str) -> Callable[[Path], list[Example]]:
     return lambda data: [
-        Example(texts, LABELS.index(label)) for texts, _, label in rows(data, split)
+        Example(texts, NLI_LABELS.index(label)) for texts, _, label in rows(data, split)
     ]
 
 
@@ -63,7 +64,7 @@ TASKS = (
     Task(
         name="sick-entailment",
         kind="nli",
-        labels=LABELS,
+        labels=NLI_LABELS,
         train=(ENTAILMENT["train"],),
         dev=ENTAILMENT["dev"],
         test=ENTAILMENT["test"],

@@ -1,0 +1,9 @@
+"""The kinds of task that a model is made for, as training, cards and the service name them."""
+
+from typing import Literal, get_args
+
+Kind = Literal["nli", "classification", "relatedness", "embedding"]
+NLILabel = Literal["entailment", "neutral", "contradiction"]
+NLI_LABELS: tuple[NLILabel, ...] = get_args(NLILabel)
+RELATEDNESS_LEVELS = 5
+"""A relatedness head has one logit for each score from 1 to this."""
