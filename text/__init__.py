@@ -1,1 +1,1 @@
-"""String -> arrays: tokens, word ids, dependency heads, padded batches. numpy and spaCy only."""
+"""Strings -> arrays: tokens, trees, ids and padded batches, without torch. The bottom room: it imports no other."""

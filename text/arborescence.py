@@ -1,4 +1,4 @@
-"""Scores of governors -> the best tree: Chu and Liu 1965, Edmonds 1967.
+"""Scores of governors -> the best tree (Chu and Liu 1965, Edmonds 1967).
 
 Node 0 is a virtual root, node i > 0 the word i. An arborescence gives every word one governor, so that
 every walk upwards ends at the root. Several words may hang under the root: a text has a tree a sentence.
@@ -15,8 +15,8 @@ def best_heads(scores: Floats, lengths: Ints) -> Ints:
     """Scores (B, L, 1 + L) [word, governor], lengths (B,) -> governors (B, L), 0 for the root.
 
     The governors of a sentence have the greatest sum that an arborescence can have. Each word's own
-    best governor is that wherever no cycle comes of it, which is nearly always. Behind a sentence's
-    end governors are 0.
+    best governor is that wherever no cycle comes of it, which is nearly always. On padding
+    governors are 0.
     """
     B, L, _ = scores.shape
     words = np.arange(L) < lengths[:, None]

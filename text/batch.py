@@ -1,7 +1,7 @@
-"""Sentences of ids and heads -> padded batches: the only padding there is.
+"""Sentences of ids and heads -> padded batches. Nothing else pads.
 
-A sentence of L words has S ids: for a model of words S = L, for one of pieces (text.pieces) S is their
-number, [CLS] and [SEP] among them.
+A sentence of L words has S ids. With a word vocabulary S = L; with word pieces (text.pieces) S counts the
+pieces, [CLS] and [SEP] included.
 """
 
 import math
@@ -15,7 +15,7 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 
 PAD = 0
-"""The id behind a sentence's end, in every vocabulary."""
+"""The padding id of every vocabulary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Sentence:
 
     @property
     def key(self) -> bytes:
-        """Equal for two sentences that an encoder sees as the same."""
+        """Equal for two sentences that are the same to an encoder."""
         pieces = b"" if self.pieces is None else self.pieces.tobytes()
         return len(self).to_bytes(8) + self.heads.tobytes() + pieces + self.ids.tobytes()
 
@@ -41,15 +41,15 @@ class Sentence:
 class Batch:
     """B sentences padded to the longest, L words and S ids."""
 
-    ids: Ints  # (B, S), PAD behind a sentence's end
+    ids: Ints  # (B, S), PAD on padding
     heads: Ints  # (B, L), a padding token is its own head
     lengths: Ints  # (B,), in words
-    padding: float  # share of `ids` that holds none, 0..1
-    pieces: Ints | None = None  # (B, L), 0 behind a sentence's end
+    padding: float  # share of `ids` that is padding, 0..1
+    pieces: Ints | None = None  # (B, L), 0 on padding
 
 
 def collate(sentences: Sequence[Sentence]) -> Batch:
-    """Pad to the longest, all of words or all of pieces. Raises ValueError for no sentence or an empty one."""
+    """Pad to the longest sentence. Raises ValueError for no sentence or an empty one."""
     lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
     if not len(lengths) or not lengths.min():
         raise ValueError("a batch needs at least one sentence, and each of them a token")
@@ -67,13 +67,13 @@ def collate(sentences: Sequence[Sentence]) -> Batch:
 
 
 def plan(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Indices grouped into batches of like lengths, each of at most `budget` cells once padded.
+    """Group indices into batches of similar lengths, each of at most `budget` cells once padded.
 
-    One sentence longer than the budget makes a batch of its own, so that every sentence is served.
+    A sentence longer than the budget gets its own batch, so that every sentence is served.
     """
     groups: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
-        # Sorted: this sentence is the longest so far, and it sets the width of its batch.
+        # Sorted: this sentence is the longest so far and sets the width of its batch.
         if groups and (len(groups[-1]) + 1) * lengths[index] <= budget:
             groups[-1].append(index)
         else:
@@ -82,17 +82,17 @@ def plan(lengths: Sequence[int], budget: int) -> list[list[int]]:
 
 
 def cheapest(lengths: Sequence[int], budget: int, overhead: int) -> list[list[int]]:
-    """Indices grouped into batches of at most `budget` cells once padded, as `plan` does, at the least cost.
+    """Group indices into batches of at most `budget` cells once padded, at the lowest total cost.
 
-    A batch costs `overhead` and its cells: padding is paid for, and so is each batch more.
+    A batch costs `overhead` plus its cells, padding included.
     """
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
-    # A length, and how many of it: sentences that nothing is gained by parting.
+    # (length, count): splitting sentences of equal length gains nothing.
     runs: list[tuple[int, int]] = []
     for length, equal in groupby(order, lengths.__getitem__):
-        left, most = len(list(equal)), max(1, budget // length)
-        runs += [(length, most)] * (left // most) + [(length, left % most)] * (left % most > 0)
-    # Of the first runs: their least cost, and where the last of their batches begins.
+        left, size = len(list(equal)), max(1, budget // length)
+        runs += [(length, size)] * (left // size) + [(length, left % size)] * (left % size > 0)
+    # For each prefix of the runs: its lowest cost, and where its last batch begins.
     costs, begins = [0], [0]
     for end, (length, _) in enumerate(runs):
         best, begin, size = math.inf, end, 0

@@ -1,5 +1,5 @@
-"""The one error of reading text; apart from `text.parse`, which takes seconds to import with spaCy."""
+"""The error of the parser, apart from `text.parse`, which takes seconds to import."""
 
 
 class ParserError(Exception):
-    """The spaCy pipeline cannot be used; the message names it and the remedy."""
+    """The spaCy pipeline cannot be used. The message names it and the remedy."""

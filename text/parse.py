@@ -1,4 +1,4 @@
-"""Text -> Parse: tokens with character offsets and, where asked for, the tree (spaCy)."""
+"""Text -> tokens with character offsets and, on request, the dependency tree (spaCy)."""
 
 import hashlib
 import sys
@@ -29,15 +29,15 @@ _OWN.flags.writeable = False
 
 @dataclass(frozen=True, slots=True)
 class Parse:
-    """A text's L tokens. White space is none; `text[start:stop]` is the token, for any Unicode."""
+    """A text's L tokens, none of them white space; `text[start:stop]` is the token, for any Unicode."""
 
     text: str
     tokens: tuple[str, ...]
     starts: Ints  # (L,) character offsets
     stops: Ints  # (L,)
-    heads: Ints  # (L,) index of the governor, itself for a root and wherever no tree was asked for
-    deps: tuple[str, ...]  # (L,) UD relations; empty where no tree was asked for
-    cut: bool  # whether tokens behind the last one were left out
+    heads: Ints  # (L,) index of the governor; its own for a root, and for all without a tree
+    deps: tuple[str, ...]  # (L,) UD relations; empty without a tree
+    cut: bool  # whether later tokens were left out
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -45,7 +45,7 @@ class Parse:
 
 @dataclass(frozen=True, slots=True)
 class ParseJob:
-    """What is asked of a parser: cut `text` behind `max_tokens`, with or without its tree."""
+    """A text to tokenize up to `max_tokens`, with or without its tree."""
 
     text: str
     max_tokens: int
@@ -54,7 +54,7 @@ class ParseJob:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """Parses between two processes: pickled one by one they cost nine times as much."""
+    """Parses as they travel between processes: pickled one by one they cost nine times as much."""
 
     lengths: list[int]
     numbers: list[Ints]  # starts, stops and heads, each (the sum of L,)
@@ -80,7 +80,7 @@ def unpack(jobs: Sequence[ParseJob], packed: Packed) -> list[Parse]:
     end = 0
     for job, length, deps, cut in zip(jobs, packed.lengths, packed.deps, packed.cut, strict=True):
         begin, end = end, end + length
-        # Copies: one parse that is kept would keep the numbers of all.
+        # Copies: otherwise one cached parse would keep the arrays of all in memory.
         starts, stops, heads = (column[begin:end].copy() for column in packed.numbers)
         tokens = _tokens(job.text, starts, stops)
         parses.append(Parse(job.text, tokens, starts, stops, heads, deps, cut))
@@ -92,16 +92,16 @@ class Parser:
 
     def __init__(self, nlp: Language, name: str, fingerprint: str) -> None:
         self._nlp = nlp
-        nlp.max_length = sys.maxsize  # spaCy counts characters, `parse` cuts behind tokens
+        nlp.max_length = sys.maxsize  # spaCy limits characters, `parse` limits tokens
         self._tokenizer = TextTokenizer(nlp.make_doc, nlp.vocab, nlp.memory_zone)
         self.name = name
         self.fingerprint = fingerprint
 
     @classmethod
     def load(cls, pipeline: str | Path) -> Self:
-        """Load a pipeline by folder (ours: `bundles/parser`) or by package name (`en_core_web_sm`).
+        """Load a pipeline from a folder (ours is `bundles/parser`) or by package name (`en_core_web_sm`).
 
-        Raises ParserError where there is none, or where it has no parser.
+        Raises ParserError where it cannot be loaded or has no parser.
         """
         try:
             nlp = spacy.load(pipeline)
@@ -118,7 +118,7 @@ class Parser:
         return cls(nlp, f"{nlp.meta['lang']}_{nlp.meta['name']}", fingerprint(nlp.path))
 
     def parse(self, jobs: Sequence[ParseJob]) -> list[Parse]:
-        """One Parse a job, in order. A text that holds no token gives an empty one."""
+        """One Parse per job, in order. A text without a token gives an empty one."""
         with self._tokenizer.zone():
             tokenized = [self._tokenizer.tokenize(job.text, job.max_tokens) for job in jobs]
             trees = self._nlp.pipe(
@@ -130,23 +130,23 @@ class Parser:
             ]
 
     def tokenizer(self) -> bytes:
-        """What `Tokens` is made of."""
+        """The tokenizer's settings, from which `Tokens` is made."""
         tokenizer: Any = self._nlp.tokenizer  # spaCy types it as any function of a text
         content: bytes = tokenizer.to_bytes(exclude=["vocab"])
         return content
 
 
 class Tokens:
-    """The tokenizer of a Parser alone: the same tokens, and no tree."""
+    """The tokenizer of a Parser without its parser: the same tokens, no tree."""
 
     def __init__(self, content: bytes) -> None:
-        """`content` is what `Parser.tokenizer` gave."""
-        vocab = Vocab()  # without a language's attributes of words, which nothing here asks for
+        """`content` is the result of `Parser.tokenizer`."""
+        vocab = Vocab()  # without a language's word attributes, which nothing here reads
         tokenizer = Tokenizer(vocab).from_bytes(content)
         self._tokenizer = TextTokenizer(tokenizer, vocab, vocab.memory_zone)
 
     def parse(self, jobs: Sequence[ParseJob]) -> list[Parse]:
-        """One Parse a job, in order: as Parser's, of jobs without a tree."""
+        """One Parse per job, in order, as Parser gives for jobs without a tree."""
         with self._tokenizer.zone():
             return [
                 _to_parse(job, self._tokenizer.tokenize(job.text, job.max_tokens)) for job in jobs
@@ -154,7 +154,7 @@ class Tokens:
 
 
 def fingerprint(folder: Path) -> str:
-    """SHA-256 over every file of the pipeline: its names and its bytes."""
+    """SHA-256 over the names and contents of every file of the pipeline."""
     digest = hashlib.sha256()
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
         digest.update(file.relative_to(folder).as_posix().encode() + b"\0")
@@ -181,5 +181,5 @@ def _tokens(text: str, starts: Ints, stops: Ints) -> tuple[str, ...]:
 
 
 def _no_heads(length: int) -> Ints:
-    """Each token its own governor. To be read only."""
+    """Each token as its own governor. Read-only."""
     return _OWN[:length] if length <= len(_OWN) else np.arange(length)

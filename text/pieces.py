@@ -1,8 +1,8 @@
-"""Pieces: words -> the WordPiece ids of a transformer, by its `tokenizer.json`.
+"""Words -> the WordPiece ids of a transformer, by its `tokenizer.json`.
 
-spaCy's words stay the unit of trees, distances and attention: each word is split by itself, so that
-every piece belongs to one word, and a word's vector is the mean of its pieces'. [CLS] and [SEP] stand
-around a sentence. The tokenizer is Hugging Face's `tokenizers`, which needs no torch.
+spaCy's words remain the unit of trees, distances and attention: each word is split by itself, so that
+every piece belongs to one word, and a word's vector is the mean of its pieces' vectors. A sentence begins
+with [CLS] and ends with [SEP]. The tokenizer is Hugging Face's `tokenizers`, which needs no torch.
 """
 
 from collections.abc import Sequence
@@ -20,17 +20,17 @@ from heedful.text.vocab import Vocab
 
 Ints = npt.NDArray[np.int64]
 
-PIECES_PER_WORD = 100
-"""A word of more pieces is unknown, one [UNK]: WordPiece has that rule for a word of more than 100
-characters; here it also holds for what only spaCy takes for one word (a URL, Chinese without blanks)."""
-REMEMBERED = 65_536
-"""Words whose pieces are kept: a look-up takes a fiftieth of splitting."""
+MAX_PIECES = 100
+"""A word of more pieces becomes one [UNK]. WordPiece does so with a word of more than 100 characters; here the
+rule also covers what only spaCy takes for one word (a URL, Chinese without blanks)."""
+CACHED_WORDS = 65_536
+"""Words whose pieces are cached: a look-up takes a fiftieth of the time of splitting."""
 
 
 class Pieces:
-    """A tokenizer applied word by word. `limit`: pieces the transformer reads, [CLS] and [SEP] among them.
+    """A tokenizer applied word by word. `limit` counts the pieces the transformer reads, [CLS] and [SEP] included.
 
-    `text` is what its file holds.
+    `text` is the content of its file.
     """
 
     def __init__(self, tokenizer: Tokenizer, limit: int) -> None:
@@ -44,17 +44,17 @@ class Pieces:
         tokenizer.encode_special_tokens = True  # "[SEP]" in a text is three words like any other
         self._tokenizer, self.limit = tokenizer, limit
         self._cls, self._sep, self._unknown = map(self._special, ("[CLS]", "[SEP]", "[UNK]"))
-        self._longest_word = min(PIECES_PER_WORD, limit - 2)
-        self._pieces = lru_cache(maxsize=REMEMBERED)(self._split)
+        self._max_pieces = min(MAX_PIECES, limit - 2)
+        self._pieces = lru_cache(maxsize=CACHED_WORDS)(self._split)
 
     def __len__(self) -> int:
-        """Of the transformer's table: one above the largest id."""
+        """The rows of the transformer's table: one more than the largest id."""
         return max(self._tokenizer.get_vocab().values()) + 1
 
     def split(self, tokens: Sequence[str]) -> tuple[Ints, Ints]:
-        """Pieces of all words in a row, and how many each word (L,) has: one at least.
+        """The pieces of all words in order, and the number of each word's pieces (L,), at least one.
 
-        A word that the tokenizer takes for nothing (a zero-width joiner) is [UNK] too.
+        A word that the tokenizer drops (a zero-width joiner) becomes [UNK] too.
         """
         words = [self._pieces(token) for token in tokens]
         counts = np.fromiter(map(len, words), np.int64, len(words))
@@ -79,7 +79,7 @@ class Pieces:
         return ids
 
     def known(self, sentence: Sentence) -> npt.NDArray[np.bool_]:
-        """(L,) whether a word was split without [UNK]."""
+        """(L,) whether each word was split without [UNK]."""
         known: npt.NDArray[np.bool_] = np.logical_and.reduceat(
             sentence.ids[:-1] != self._unknown, _starts(sentence)
         )
@@ -87,12 +87,12 @@ class Pieces:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read a file that `save` wrote; ValueError where it is none."""
+        """Read a file that `save` wrote. Raises ValueError."""
         return cls.read(path.read_bytes())
 
     @classmethod
     def read(cls, content: bytes) -> Self:
-        """The tokenizer in the bytes of a `tokenizer.json` that holds its limit; ValueError where they are none."""
+        """The tokenizer in the bytes of a `tokenizer.json` that holds its limit. Raises ValueError."""
         try:
             tokenizer = Tokenizer.from_str(content.decode())
         except Exception as error:  # tokenizers raises nothing narrower
@@ -112,15 +112,15 @@ class Pieces:
 
     def _split(self, word: str) -> tuple[int, ...]:
         ids = self._tokenizer.encode(word, add_special_tokens=False).ids
-        return tuple(ids) if 0 < len(ids) <= self._longest_word else (self._unknown,)
+        return tuple(ids) if 0 < len(ids) <= self._max_pieces else (self._unknown,)
 
 
 Lexicon = Vocab | Pieces
-"""What turns a bundle's words into ids."""
+"""Turns words into ids."""
 
 
 def _starts(sentence: Sentence) -> Ints:
-    """(L,) where each word's pieces begin, behind [CLS]."""
+    """(L,) where each word's pieces begin."""
     assert sentence.pieces is not None, "a sentence of pieces"
     starts: Ints = 1 + np.cumsum(sentence.pieces) - sentence.pieces
     return starts

@@ -1,5 +1,4 @@
-"""spaCy without its command line, which `import spacy` brings along: a quarter of its time to import, and
-16 MB in each process that reads texts."""
+"""Import spaCy without its command line, which takes a quarter of the import time and 16 MB a process."""
 
 import importlib
 import sys
@@ -7,11 +6,11 @@ from types import ModuleType
 
 
 def _import_without_command_line() -> None:
-    """Stand-ins while spaCy is imported; whoever asks for the command line later gets the real one."""
+    """Put stubs in its place during the import; a later import of the command line gets the real one."""
     if "spacy" in sys.modules:
         return
     info = ModuleType("spacy.cli.info")
-    info.info = None  # type: ignore[attr-defined]  # the one name that spaCy's package takes from it
+    info.info = None  # type: ignore[attr-defined]  # the only name that the package `spacy` imports from it
     stubs = {"spacy.cli": ModuleType("spacy.cli"), "spacy.cli.info": info}
     sys.modules.update(stubs)
     try:

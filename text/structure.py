@@ -1,7 +1,7 @@
 """Dependency heads -> tree distances. Pure functions over numpy arrays.
 
-The serving graph computes the same distances itself (`models.masks.tree_distance`); these are what
-training data is checked with and what the tests hold that graph to.
+The serving graph computes the same distances itself (`models.masks.tree_distance`); these functions check
+training data and are the reference for the tests of that graph.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ def check_heads(heads: Heads) -> None:
 
 
 def ancestors(heads: Heads) -> npt.NDArray[np.bool_]:
-    """(L, L) boolean: [i, k] says whether k is i itself or stands above it in the tree."""
+    """(L, L) boolean: [i, k] is True where k is i itself or an ancestor of it."""
     length = len(heads)
     above = np.eye(length, dtype=bool)
     node: Heads = np.arange(length)
@@ -39,24 +39,24 @@ def ancestors(heads: Heads) -> npt.NDArray[np.bool_]:
 def tree_distance(heads: Heads) -> npt.NDArray[np.int64]:
     """Edges between each two tokens on the dependency tree, (L, L).
 
-    Several roots are a forest: all hang under one virtual root, and a path between two trees counts
-    the edges through it, so that every distance is finite (MODELS.md, MS-SAN).
+    Several roots hang under one virtual root, and a path between two trees counts the edges through it,
+    so that every distance is finite (docs/models.md, MS-SAN).
     """
     above = ancestors(heads).astype(np.int64)
     depth = above.sum(axis=1)  # edges up to the virtual root
-    shared = above @ above.T  # ancestors that both have, themselves included
+    shared = above @ above.T  # common ancestors, the tokens themselves included
     distance: npt.NDArray[np.int64] = depth[:, None] + depth[None, :] - 2 * shared
     return distance
 
 
 def without(heads: Heads, gone: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
-    """The forest of the tokens that are left when those at `gone` are taken out.
+    """The forest that remains when the tokens at `gone` are removed.
 
-    A token hangs under the nearest governor that is left, or becomes a root where none is.
+    A token hangs under its nearest remaining ancestor, or becomes a root where there is none.
     """
     left = np.setdiff1d(np.arange(len(heads)), gone)
     above = np.where(np.isin(np.arange(len(heads)), gone), heads, np.arange(len(heads)))
-    for _ in range(len(heads).bit_length()):  # from a token that is gone up to one that is left
+    for _ in range(len(heads).bit_length()):  # from a removed token up to one that remains
         above = above[above]
     place = np.full(len(heads), -1)
     place[left] = np.arange(len(left))

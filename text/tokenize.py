@@ -18,23 +18,23 @@ from spacy.vocab import Vocab
 Ints = npt.NDArray[np.int64]
 
 MAX_RUN = 500
-"""Characters without white space read as one piece: spaCy's tokenizer is quadratic in them."""
+"""Longest run of characters without white space: spaCy's tokenizer is quadratic in its length."""
 WINDOW = 1024
-"""Characters tokenized at first; a longer text is read on only while it may still fit."""
+"""Characters tokenized first; more of a longer text is tokenized only as long as it may fit."""
 KEPT_WORDS = 10_000
-"""Words that a vocabulary learns for good. spaCy takes ten times as long over words it does not know,
-and its cache of runs, which knows how each was split, holds as many. About 4 MB."""
+"""Words that the vocabulary keeps for good, about 4 MB. spaCy takes ten times as long for an unknown word; its
+cache of how runs are split is of the same size."""
 _RUN = re.compile(r"\S+")
 
 
 @dataclass(frozen=True, slots=True)
 class Tokenized:
-    """A text's first tokens, and where they stand in it."""
+    """A text's first tokens and their offsets."""
 
     doc: Doc
     starts: Ints  # (L,) character offsets
     stops: Ints  # (L,)
-    cut: bool  # whether tokens behind the last one were left out
+    cut: bool  # whether later tokens were left out
 
 
 class TextTokenizer:
@@ -52,18 +52,18 @@ class TextTokenizer:
         self._max_words = len(vocab) + KEPT_WORDS
 
     def zone(self) -> AbstractContextManager[Any]:
-        """While inside, documents may be used. Once KEPT_WORDS are known nothing more is kept.
+        """Documents may be used inside it. After KEPT_WORDS words nothing more is kept.
 
-        A language's frequent words are soon among them; the rest is forgotten with each zone.
+        By then a language's frequent words are known; other words are forgotten at the end of each zone.
         """
         return self._zone() if len(self._vocab) >= self._max_words else nullcontext()
 
     def tokenize(self, text: str, max_tokens: int) -> Tokenized:
-        """At most `max_tokens` tokens of the text's beginning.
+        """The first `max_tokens` tokens of the text.
 
-        White space of any length becomes one blank, which spaCy makes no token of, as in the
-        treebanks that parsers are trained on. A run between white space holds a token or more, so
-        that no text is looked at further than the run behind `max_tokens` of them.
+        White space of any length becomes one blank, which is no token for spaCy, as in the treebanks
+        that parsers are trained on. A run between white space holds at least one token, so only the
+        first `max_tokens` + 1 runs are read.
         """
         if len(text) <= MAX_RUN and " ".join(text.split()) == text:
             doc, cut = self._first(text, max_tokens)
@@ -84,13 +84,13 @@ class TextTokenizer:
             width *= 4
 
     def _first(self, text: str, max_tokens: int) -> tuple[Doc, bool]:
-        """The first tokens of a text, and whether there are more."""
+        """The first tokens of a text, and whether it has more."""
         doc = self._tokenize(text)
         return (doc[:max_tokens].as_doc(), True) if len(doc) > max_tokens else (doc, False)
 
 
 class _Runs:
-    """What stands between white space, and where: in the text, and joined by single blanks."""
+    """The runs between white space, with their offsets in the text and joined by single blanks."""
 
     def __init__(self, texts: list[str], starts: list[int]) -> None:
         self.texts = texts
@@ -98,18 +98,18 @@ class _Runs:
         self._shifts = np.array(starts, np.int64) - self._joined[:-1]
 
     def within(self, width: int) -> list[str]:
-        """The first runs, one at least, that fit into `width` characters once joined."""
+        """The first runs, at least one, that fit into `width` characters once joined."""
         return self.texts[: max(1, int(np.searchsorted(self._joined[1:], width)))]
 
     def offsets(self, joined: Ints) -> Ints:
-        """Offsets in the text of offsets in the joined runs."""
+        """Offsets in the joined runs -> offsets in the text."""
         run = np.searchsorted(self._joined, joined, side="right") - 1
         offsets: Ints = joined + self._shifts[run]
         return offsets
 
 
 def effort(text: str) -> int:
-    """What tokenizing a text takes at most, in squared characters: some 0.5 µs each."""
+    """The highest cost of tokenizing a text, in squared characters of about 0.5 µs each."""
     return sum(len(run) ** 2 for run in text.split())
 
 

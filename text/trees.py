@@ -1,4 +1,4 @@
-"""Dependency trees as others write them: displaCy's `manual` structure and CoNLL-U."""
+"""Dependency trees in two standard formats: displaCy's `manual` structure and CoNLL-U."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,11 +11,11 @@ from heedful.text.parse import Parse
 from heedful.text.structure import Heads, check_heads, without
 
 ROOT = "ROOT"
-"""spaCy's name of the relation that a root has; CoNLL-U says root."""
+"""spaCy's relation of a root; CoNLL-U writes `root`."""
 
 
 def to_displacy(parse: Parse) -> dict[str, Any]:
-    """What `displacy.render(.., manual=True)` draws. A root has no arc."""
+    """The structure that `displacy.render(.., manual=True)` draws. A root has no arc."""
     arcs = [
         {
             "start": min(token, head),
@@ -30,7 +30,7 @@ def to_displacy(parse: Parse) -> dict[str, Any]:
 
 
 def from_displacy(tree: Mapping[str, Any]) -> Parse:
-    """Of `words` with `text`, and `arcs`. Raises ValueError where they are no forest."""
+    """Read `words` with `text`, and `arcs`. Raises ValueError where the arcs do not form a forest."""
     tokens = [word["text"] for word in tree["words"]]
     heads, deps = np.arange(len(tokens)), [ROOT] * len(tokens)
     for i, arc in enumerate(tree["arcs"]):
@@ -48,7 +48,7 @@ def from_displacy(tree: Mapping[str, Any]) -> Parse:
 
 
 def to_conllu(parse: Parse) -> str:
-    """CoNLL-U, a sentence wherever no arc leads across: with one root each, but for crossing trees."""
+    """CoNLL-U, split into sentences where no arc crosses; each has one root unless trees cross."""
     lines = []
     starts = _sentences(parse.heads)
     for start, stop in pairwise([*starts, len(parse)]):
@@ -67,9 +67,9 @@ def to_conllu(parse: Parse) -> str:
 
 
 def from_conllu(content: str) -> Parse:
-    """Of ID, FORM, HEAD, DEPREL and SpaceAfter=No. Raises ValueError, which names the line.
+    """Read ID, FORM, HEAD, DEPREL and SpaceAfter=No. Raises ValueError naming the line.
 
-    Comments, ranges (1-2) and empty nodes (1.1) are left out. Several sentences make one forest.
+    Comments, ranges (1-2) and empty nodes (1.1) are skipped. Several sentences make one forest.
     """
     tokens: list[str] = []
     heads: list[int] = []
@@ -102,7 +102,7 @@ def from_conllu(content: str) -> Parse:
 def build(
     tokens: Sequence[str], heads: Heads, deps: Sequence[str], spaces: Sequence[bool]
 ) -> Parse:
-    """A parse of tokens with `spaces` behind them or not. Raises ValueError for what is no tree."""
+    """A parse of the tokens; `spaces` says which a blank follows. Raises ValueError where the heads hold a cycle."""
     for i, token in enumerate(tokens):
         if token.split() != [token]:
             raise ValueError(f"token {i} is {token[:50]!r}: a token is not empty and has no blank")
@@ -121,7 +121,7 @@ def build(
 
 
 def drop(parse: Parse, gone: Sequence[int], *, cut: bool = False) -> Parse:
-    """The parse without some tokens; `cut` marks it as cut."""
+    """The parse without the tokens at `gone`; `cut` marks it as cut."""
     left = np.setdiff1d(np.arange(len(parse)), gone)
     return Parse(
         text=parse.text,
@@ -140,7 +140,7 @@ def first(parse: Parse, count: int) -> Parse:
 
 
 def _sentences(heads: Heads) -> list[int]:
-    """First tokens of the stretches that no arc leaves."""
+    """The first token of each span that no arc leaves."""
     reach = 0
     starts: list[int] = []
     spans = sorted((min(t, h), max(t, h)) for t, h in enumerate(heads.tolist()))

@@ -1,4 +1,4 @@
-"""Vocab: token <-> id. One word a line, the line number is the id."""
+"""Word <-> id. The file has one word a line; the line number is the id."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -16,13 +16,13 @@ SPECIAL = ("<pad>", "<unk>")
 
 
 class Vocab:
-    """Lower-cased words and their ids; id 0 pads, id 1 stands for every unknown word."""
+    """Lower-cased words and their ids: 0 is padding, 1 is every unknown word."""
 
     limit: int | None = None
-    """No number of words is too many for it: see `text.pieces`."""
+    """No limit on the length of a sentence; `text.pieces` has one."""
 
     def __init__(self, words: Iterable[str]) -> None:
-        """`words` without the special two; ValueError on a doubled, empty or broken word."""
+        """`words` without the two special ones. Raises ValueError for a word that is doubled, empty or has a blank."""
         self.words: tuple[str, ...] = (*SPECIAL, *words)
         self._ids = {word: i for i, word in enumerate(self.words)}
         if len(self._ids) != len(self.words):
@@ -38,7 +38,7 @@ class Vocab:
         return self._ids.get(token.lower(), UNKNOWN) > UNKNOWN
 
     def ids(self, tokens: Sequence[str]) -> npt.NDArray[np.int64]:
-        """(L,) ids, `UNKNOWN` where a word is not held. A literal "<pad>" is unknown too."""
+        """(L,) ids, `UNKNOWN` for a word that is not in the vocabulary. A literal "<pad>" is unknown too."""
         find = self._ids.get
         return np.array([find(token.lower(), UNKNOWN) or UNKNOWN for token in tokens], np.int64)
 
@@ -46,26 +46,26 @@ class Vocab:
         return Sentence(self.ids(tokens), heads)
 
     def fitting(self, tokens: Sequence[str]) -> int:
-        """How many of the first words fit: all, an id is a word."""
+        """How many of the first words fit: all of them."""
         return len(tokens)
 
     def word_ids(self, sentence: Sentence) -> npt.NDArray[np.int64]:
-        """(L,)"""
+        """(L,) the ids."""
         return sentence.ids
 
     def known(self, sentence: Sentence) -> npt.NDArray[np.bool_]:
-        """(L,) whether each word is held."""
+        """(L,) whether each word is in the vocabulary."""
         known: npt.NDArray[np.bool_] = sentence.ids != UNKNOWN
         return known
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read a file that `save` wrote; ValueError where it is none."""
+        """Read a file that `save` wrote. Raises ValueError."""
         return cls.read(path.read_bytes())
 
     @classmethod
     def read(cls, content: bytes) -> Self:
-        """The vocabulary in a file's bytes; ValueError where they are none."""
+        """The vocabulary in a file's bytes. Raises ValueError."""
         lines = content.decode().split("\n")
         if tuple(lines[:2]) != SPECIAL or lines[-1] != "":
             raise ValueError(f"is not a vocabulary: it must begin with {SPECIAL}, one word a line")

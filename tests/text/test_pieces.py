@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
 
-from heedful.text.pieces import PIECES_PER_WORD, Pieces
+from heedful.text.pieces import MAX_PIECES, Pieces
 from tests.builders import build_pieces
 from tests.forests import chain
 
@@ -50,10 +50,10 @@ def test_what_cannot_be_split_is_unknown(word: str, count: int) -> None:
 
 
 def test_the_longest_word_that_is_split() -> None:
-    word = "," * PIECES_PER_WORD
-    assert build_pieces(512).split([word])[1].tolist() == [PIECES_PER_WORD]
-    assert build_pieces(PIECES_PER_WORD + 2).split([word])[1].tolist() == [PIECES_PER_WORD]
-    assert build_pieces(PIECES_PER_WORD + 1).split([word])[1].tolist() == [1]
+    word = "," * MAX_PIECES
+    assert build_pieces(512).split([word])[1].tolist() == [MAX_PIECES]
+    assert build_pieces(MAX_PIECES + 2).split([word])[1].tolist() == [MAX_PIECES]
+    assert build_pieces(MAX_PIECES + 1).split([word])[1].tolist() == [1]
 
 
 def test_special_pieces_in_a_text_are_text() -> None:
