@@ -1,4 +1,4 @@
-"""Tensors -> tensors, in torch. One paper a file; what two papers share has a file of its own.
+"""Tensors -> tensors, in torch. Each paper has a file, and so has each part that several papers share.
 
 Legend of every shape comment: B sentences in a batch, L tokens in the longest of them, D features
 of a token, H attention heads, d features of a head. Row = token. In a mask `allowed[.., q, k]` q is

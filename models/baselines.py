@@ -15,12 +15,12 @@ from heedful.models.sentence import Encoder, Explanation
 
 
 class PooledWords(Encoder):
-    """Word vectors under attention, and nothing else: one weight a token, or one a feature."""
+    """Attention over word vectors and nothing else: one weight per token, or one per feature."""
 
     inputs = ()
 
     def __init__(self, dim: int, pooling: AttentivePooling, name: str) -> None:
-        """`name` is the pooling's in an explanation."""
+        """`name` is the name of the pooling in an explanation."""
         super().__init__()
         self.dim, self.pooling, self.name = dim, pooling, name
         self.apply(glorot)
@@ -55,8 +55,8 @@ def word_s2t(*, dim: int = 300, dropout: float = 0.0) -> PooledWords:
 class MultiHeadS2T(Encoder):
     """Multi-head attention (Vaswani et al. 2017), then source2token.
 
-    The heads make 2 D features together (8 x 75 at D = 300), as many as DiSAN's two blocks, and
-    have neither biases nor an output projection.
+    Together the heads have 2 D features (8 x 75 at D = 300), as DiSAN's two blocks, without biases or an
+    output projection.
     """
 
     inputs = ()
@@ -66,7 +66,7 @@ class MultiHeadS2T(Encoder):
         if dim % 2 or 2 * dim % heads:
             raise ValueError(f"dim {dim} must be even, and {heads} heads must divide {2 * dim}")
         self.dim = 2 * dim
-        self.heads = heads
+        self.num_heads = heads
         self.query = nn.Linear(dim, self.dim, bias=False)
         self.key = nn.Linear(dim, self.dim, bias=False)
         self.value = nn.Linear(dim, self.dim, bias=False)
@@ -90,7 +90,7 @@ class MultiHeadS2T(Encoder):
     def _attend(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """x (B, L, D), mask (B, L) -> the heads' sums (B, L, 2 D) and weights (B, H, L, L)."""
         x = self.dropout(add_positions(x))
-        return multi_head(self.query(x), self.key(x), self.value(x), mask, self.heads)
+        return multi_head(self.query(x), self.key(x), self.value(x), mask, self.num_heads)
 
 
 def lstm_step(
@@ -98,7 +98,7 @@ def lstm_step(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """One token of an LSTM: h, c (B, D), projected (B, 4 D), inside (B, 1), recurrent (D, 4 D).
 
-    Padding leaves the state as it was.
+    Padding leaves the state unchanged.
     """
     i, f, o, g = (projected + h @ recurrent).chunk(4, dim=-1)
     cell = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
@@ -108,7 +108,7 @@ def lstm_step(
 
 
 class LSTM(nn.Module):
-    """Hochreiter and Schmidhuber 1997 with a forget gate: one bias per gate, where torch's has two."""
+    """Hochreiter and Schmidhuber 1997 with a forget gate; one bias per gate, where torch has two."""
 
     def __init__(self, dim: int, *, backward: bool) -> None:
         super().__init__()
@@ -119,8 +119,7 @@ class LSTM(nn.Module):
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """x (B, L, D), mask (B, L) boolean -> (B, L, D).
 
-        Backwards, padding comes first and leaves the state at zero: each sentence begins at its
-        own last token.
+        Backwards, padding comes first and leaves the state at zero: each sentence starts at its last token.
         """
         projected, inside = self.projection(x).transpose(0, 1), mask.T[:, :, None]
         if self.backwards:
@@ -170,6 +169,6 @@ def explain_pooling(
     name: str,
     maps: Mapping[str, Tensor] | None = None,
 ) -> Explanation:
-    """Token vectors u (B, L, D), mask (B, L), under a pooling that the paper calls `name`."""
+    """The explanation of a pooling over u (B, L, D), mask (B, L), which the paper calls `name`."""
     sentence, weights = pooling.attend(u, mask)
     return Explanation(sentence, u, pooling={name: weights.mean(-1)}, maps=maps or {})

@@ -9,9 +9,9 @@ from heedful.models.sentence import Encoder, Explanation
 
 
 class Concatenated(Encoder):
-    """Encoders of the same words and structure; a sentence vector is theirs, one behind the other.
+    """Several encoders of the same words and structure, whose sentence vectors are concatenated.
 
-    All have the same size and name what they explain alike.
+    All have the same size and the same names in their explanations.
     """
 
     def __init__(self, *encoders: Encoder) -> None:
@@ -25,7 +25,7 @@ class Concatenated(Encoder):
         return torch.cat([encode(x, lengths, **structure) for encode in self.encoders], dim=-1)
 
     def explain(self, x: Tensor, lengths: Tensor, **structure: Tensor) -> Explanation:
-        """All maps; of poolings and gates, means over features, the means over all features."""
+        """The maps of all encoders, and the means of their poolings and gates."""
         found: list[Explanation] = [
             encoder.explain(x, lengths, **structure)  # type: ignore[operator]  # nn.Module hides it
             for encoder in self.encoders

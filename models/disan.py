@@ -1,6 +1,6 @@
 """DiSAN: Directional Self-Attention Network (Shen, Zhou, Long, Jiang, Pan and Zhang, 2018).
 
-Equation numbers are the paper's. Where it is silent, MODELS.md decides; i is the token that is
+Equation numbers are the paper's. docs/models.md decides where it is silent. i is the token that is
 attended to, j the reference.
 """
 
@@ -18,13 +18,13 @@ from heedful.models.sentence import Encoder, Explanation
 C = 5.0
 """The constant c of eq. (15)."""
 MASKS = {"forward": operator.lt, "backward": operator.gt, "diag-disabled": operator.ne}
-"""Eq. (16)-(18): how the position i stands to j where j may attend to it."""
+"""Eq. (16)-(18): the relation of the position i to j where j may attend to it."""
 
 MaskName = Literal["forward", "backward", "diag-disabled"]
 
 
 def glorot(module: nn.Module) -> None:
-    """Initialise a linear layer as the paper does: Glorot, zero bias. For `nn.Module.apply`."""
+    """Initialise a linear layer as the paper does: Glorot, zero bias. Made for `nn.Module.apply`."""
     if isinstance(module, nn.Linear):
         nn.init.xavier_uniform_(module.weight)
         if module.bias is not None:
@@ -48,7 +48,7 @@ def attend(query: Tensor, allowed: Tensor, keys: Tensor, values: Tensor) -> tupl
     """Eq. (15) and (11) for one reference token j of each sentence.
 
     query (B, 1, D): (W_2 h_j + b) / c; allowed (B, 1, L): 1 where j may attend, else 0;
-    keys (B, L, D): W_1 h_i / c; values (B, L, D): h_i. Gives s_j (B, 1, D), zero where j may attend
+    keys (B, L, D): W_1 h_i / c; values (B, L, D): h_i. Returns s_j (B, 1, D), zero where j may attend
     to nothing.
     """
     powers, total = numerators(query, allowed, keys)
@@ -58,17 +58,17 @@ def attend(query: Tensor, allowed: Tensor, keys: Tensor, values: Tensor) -> tupl
 def weigh(query: Tensor, allowed: Tensor, keys: Tensor) -> tuple[Tensor]:
     """The weights of eq. (15) for one reference token, the mean over features: (B, 1, L).
 
-    Arguments as of `attend`. Where the token may attend to nothing they are zero.
+    Takes what `attend` takes. Zero where the token may attend to nothing.
     """
     powers, total = numerators(query, allowed, keys)
     return (allowed * (powers / total).mean(-1)[:, None],)
 
 
 def numerators(query: Tensor, allowed: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
-    """The softmax of eq. (15) as numerators (B, L, D) and their sum over what is allowed (B, 1, D)."""
-    # A score lies between -c and c: its power needs no maximum taken off first.
+    """The softmax of eq. (15) as numerators (B, L, D) and their sum over the allowed tokens (B, 1, D)."""
+    # A score lies between -c and c, so the maximum need not be subtracted first.
     powers = torch.exp(C * torch.tanh(keys + query))
-    # A sum of anything is at least e^-c = 0.0067, a sum of nothing is zero.
+    # A sum over any token is at least e^-c = 0.0067; an empty sum is zero.
     return powers, torch.bmm(allowed, powers).clamp(min=1e-3)
 
 
@@ -123,9 +123,9 @@ class DirectionalAttention(nn.Module):
     def pairs(
         self, h: Tensor, mask: Tensor, direction: Tensor | None = None
     ) -> tuple[list[Tensor], Tensor]:
-        """What `attend` reads: queries (L, B, 1, D) and where they may look (L, B, 1, L), keys (B, L, D).
+        """The arguments of `attend`: queries (L, B, 1, D), where they may look (L, B, 1, L), keys (B, L, D).
 
-        `direction` () boolean: False puts the diag-disabled mask in the place of the block's own.
+        `direction` () boolean: False replaces the block's mask with the diag-disabled one.
         """
         dropped = self.dropout(h)
         keys, queries = self.attended(dropped) / C, self.reference(dropped) / C
@@ -142,7 +142,7 @@ class DiSAN(Encoder):
     """Figure 4: a forward and a backward block with untied weights, then source2token over both.
 
     Without `direction` both blocks have the diag-disabled mask ("DiSAN without directions").
-    `dropout` falls on what each linear layer reads; the paper does not say where, so this is ours.
+    `dropout` applies to the input of each linear layer; the paper does not say where, so this is our choice.
     """
 
     inputs = ()

@@ -1,6 +1,6 @@
 """DSA: Dynamic Self-Attention over a densely connected CNN (Yoon, Lee and Lee, 2018).
 
-Equation numbers are the paper's. Where it is silent or contradicts itself, MODELS.md decides.
+Equation numbers are the paper's. docs/models.md decides where it is silent or contradicts itself.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ FIRST, GROWTH, COMPRESSED = 150, 75, 300
 
 
 class Layer(nn.Sequential):
-    """h of eq. (2)-(5): convolution, dropout, LeakyReLU. `kernel` is odd, the length stays."""
+    """h of eq. (2)-(5): convolution, dropout, LeakyReLU. `kernel` is odd, so that the length stays the same."""
 
     def __init__(self, inputs: int, outputs: int, kernel: int, dropout: float) -> None:
         convolution = nn.Conv1d(inputs, outputs, kernel, padding=kernel // 2)
@@ -28,7 +28,7 @@ class Layer(nn.Sequential):
 
 
 class DenseBlock(nn.Module):
-    """Phi_k, eq. (2)-(4): every layer reads what all layers before it gave, the latest first."""
+    """Phi_k, eq. (2)-(4): every layer reads the outputs of all earlier layers, the latest first."""
 
     def __init__(self, dim: int, kernel: int, *, layers: int, dropout: float) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class DenseCNN(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """x (B, L, D), mask (B, L) boolean -> (B, L, 300)."""
-        # Padding is zeroed before every convolution: it would reach the words beside it.
+        # Padding is zeroed before every convolution, which would otherwise carry it into the neighbouring words.
         padding = ~mask[:, None, :]
         x = x.transpose(1, 2).masked_fill(padding, 0)
         dense = [block(x, padding) for block in self.blocks]
@@ -68,7 +68,7 @@ class DenseCNN(nn.Module):
 
 
 class WordFeatures(nn.Module):
-    """Word vectors -> the words as each of m attentions sees them, eq. (2)-(6)."""
+    """Word vectors -> the features that each of m attentions reads, eq. (2)-(6)."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class WordFeatures(nn.Module):
 def dynamic_attention(x: Tensor, mask: Tensor, rounds: int) -> tuple[Tensor, Tensor]:
     """Algorithm 1: words (B, m, L, d), mask (B, L) boolean -> z (B, m, d), weights (B, m, L).
 
-    The weights are the last round's, those that made z. Raises ValueError without a round.
+    The weights are those of the last round, which made z. Raises ValueError for no round.
     """
     *_, last = attention_rounds(x, mask, rounds)
     return last
@@ -167,7 +167,7 @@ class DSA(Encoder):
 class CNNSelfAttention(Encoder):
     """The paper's baseline: the same CNN under self-attention with a static weight vector, eq. (1).
 
-    Eq. (1) stands over the words of eq. (6), d_v is their size: this gives the 600 features and the
+    Eq. (1) is applied to the words of eq. (6), whose size is d_v: this gives the 600 features and the
     2.4m parameters of Table 1.
     """
 

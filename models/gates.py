@@ -1,4 +1,4 @@
-"""Gates that mix what a token was with what it attended to."""
+"""Gates that mix a token's input with the output of attention."""
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ class FusionGate(nn.Module):
         self.gate_output = nn.Linear(dim, dim)  # W_2 and b
 
     def forward(self, inputs: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Two (B, L, D) -> what they are mixed to, and the gate f, (B, L, D) each."""
+        """Two (B, L, D) -> their mixture and the gate f, (B, L, D) each."""
         i, o = self.project_input(inputs), self.project_output(outputs)
         f = torch.sigmoid(self.gate_input(i) + self.gate_output(o))
         return f * i + (1 - f) * o, f

@@ -1,4 +1,4 @@
-"""A bidirectional GRU that respects padding, in torch and in the exported graph."""
+"""A bidirectional GRU that ignores padding, in torch and in the exported graph."""
 
 import torch
 from torch import Tensor, nn
@@ -6,7 +6,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 
 class BiGRU(nn.Module):
-    """Both directions of a GRU; the backward one starts at each sentence's own last token."""
+    """Both directions of a GRU; the backward one starts at the last token of each sentence."""
 
     def __init__(self, dim: int, hidden: int) -> None:
         super().__init__()
@@ -23,7 +23,7 @@ class BiGRU(nn.Module):
         return states
 
     def _onnx(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """The same as one GRU of ONNX, which reads the lengths.
+        """The same as one ONNX GRU node, which reads the lengths.
 
         torch.export unrolls nn.GRU over the example's length, packed or not.
         """

@@ -11,7 +11,7 @@ from heedful.models.initialise import he
 class NLIHead(nn.Module):
     """[p; h; |p - h|; p * h] -> hidden -> classes (MS-SAN and DSA; MS-SAN: 2,400 -> 300 -> 3).
 
-    `signed` leaves p - h as it is (DiSAN, whose hidden layer is ELU).
+    `signed` keeps the sign of p - h (DiSAN, whose hidden layer is ELU).
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class BatchNormClassificationHead(ClassificationHead):
 
 
 def batch_norm_layers(sizes: tuple[int, ...], classes: int, dropout: float) -> nn.Sequential:
-    """Hidden layers of LeakyReLU, batch norm and dropout before each, then a linear one (DSA)."""
+    """Hidden layers with LeakyReLU, each after batch norm and dropout, then a linear layer (DSA)."""
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(sizes):
         linear = nn.Linear(inputs, outputs)

@@ -1,6 +1,6 @@
 """LAMA: Low Rank Factorization for Compact Multi-Head Self-Attention (Mehta et al., 2019), and SAN.
 
-Equation numbers are the paper's. Where it is silent or contradicts itself, MODELS.md decides.
+Equation numbers are the paper's. docs/models.md decides where it is silent or contradicts itself.
 """
 
 import torch
@@ -13,7 +13,7 @@ from heedful.models.pooling import mean_pooling
 from heedful.models.sentence import Encoder, Explanation
 
 PRIOR = 0.1
-"""Standard deviation of what W_w and b_w begin with (section 3.2)."""
+"""Standard deviation of the initial W_w and b_w (section 3.2)."""
 
 
 class LowRankAttention(nn.Module):
@@ -40,10 +40,10 @@ class LowRankAttention(nn.Module):
 
 
 class LAMA(Encoder):
-    """The encoder: bi-GRU, low-rank attention, one sum of annotations a head, eq. (3.5)-(3.15).
+    """The encoder: bi-GRU, low-rank attention, one weighted sum of annotations per head, eq. (3.5)-(3.15).
 
-    c is a parameter, which training may start from the corpus mean of the word vectors
-    (`start_context`); under `document_context` (LAMA+Ctx) it is the mean of the document's own.
+    c is a parameter that training starts at the mean of the corpus' word vectors (`start_context`); with
+    `document_context` (LAMA+Ctx) it is the mean of the document's word vectors.
     """
 
     def __init__(
@@ -63,9 +63,9 @@ class LAMA(Encoder):
 
     @torch.no_grad()
     def start_context(self, mean: Tensor) -> None:
-        """Begin c with `mean` (D,). Raises ValueError where c is the document's."""
+        """Set c to `mean` (D,). Raises ValueError where c comes from the document."""
         if self.context is None:
-            raise ValueError("the context of LAMA+Ctx is each document's own: it has no start")
+            raise ValueError("the context of LAMA+Ctx comes from each document: it has no start")
         self.context.copy_(mean)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
@@ -124,7 +124,7 @@ def over_words(scores: Tensor, mask: Tensor) -> Tensor:
 
 
 def explain_heads(h: Tensor, weights: Tensor) -> Explanation:
-    """Annotations h (B, L, 2h) under the weights (B, m, L) of heads that each make one sum."""
+    """Annotations h (B, L, 2h) and the weights (B, m, L) of m heads, one weighted sum each."""
     return Explanation(
         (weights @ h).flatten(1),
         h,

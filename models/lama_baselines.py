@@ -1,6 +1,6 @@
-"""The encoders that LAMA is compared with (Mehta et al., 2019, section 4.3), but for SAN.
+"""The encoders that LAMA is compared with (Mehta et al., 2019, section 4.3), except SAN.
 
-The paper gives their sizes only; what else they take is said at each.
+The paper gives only their sizes; each class states its other choices.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from heedful.models.sentence import Encoder, Explanation
 
 
 class Average(Encoder):
-    """The mean of the word vectors (AVG). It has no parameter."""
+    """The mean of the word vectors (AVG), without parameters."""
 
     def __init__(self, *, dim: int = 100) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class Average(Encoder):
         return mean_pooling(x, token_mask(lengths, x.shape[1]))
 
     def explain(self, x: Tensor, lengths: Tensor) -> Explanation:
-        """Every token alike."""
+        """Every token has the same weight."""
         mask = token_mask(lengths, x.shape[1])
         return Explanation(mean_pooling(x, mask), x, pooling={"mean": mean_share(mask)})
 
@@ -47,7 +47,7 @@ class BiGRUMax(Encoder):
         return max_pooling(self.words(x, lengths), token_mask(lengths, x.shape[1]))
 
     def explain(self, x: Tensor, lengths: Tensor) -> Explanation:
-        """Where the maxima stand."""
+        """The positions of the maxima."""
         h, mask = self.words(x, lengths), token_mask(lengths, x.shape[1])
         return Explanation(max_pooling(h, mask), h, pooling={"max pooling": max_share(h, mask)})
 
@@ -55,7 +55,7 @@ class BiGRUMax(Encoder):
 class CNNMax(Encoder):
     """CNN and max over time (Kim 2014): windows of 3, 4 and 5 words, 100 ReLU maps each.
 
-    As in Kim's code a window may reach beyond the sentence, over zeros, as long as it holds a word.
+    As in Kim's code a window may extend beyond the sentence, over zeros, as long as it holds a word.
     """
 
     WINDOWS = (3, 4, 5)
@@ -72,7 +72,7 @@ class CNNMax(Encoder):
         return torch.cat([max_pooling(*maps) for maps in self._windows(x, lengths)], dim=-1)
 
     def explain(self, x: Tensor, lengths: Tensor) -> Explanation:
-        """Where the maxima stand: a window's share is its words', in equal parts."""
+        """The positions of the maxima: the words of a window share its weight equally."""
         mask = token_mask(lengths, x.shape[1]).float()
         pooled, shares = [], []
         for width, (maps, inside) in zip(self.WINDOWS, self._windows(x, lengths), strict=True):
@@ -97,8 +97,8 @@ class CNNMax(Encoder):
 class Transformer(Encoder):
     """One Transformer encoder layer (Vaswani et al. 2017, TE), then the mean over words.
 
-    Word vectors are projected to d_model = `size` and get sinusoidal positions; the feed-forward
-    layer is four times as wide, the norms stand behind the sums, the mean is ours.
+    Word vectors are projected to d_model = `size` and get sinusoidal positions; the feed-forward layer is
+    four times as wide, layer norm follows each residual sum. The mean is our choice.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Transformer(Encoder):
         if size % heads or size % 2:
             raise ValueError(f"{heads} heads over {size} features: size must be even and divisible")
         self.dim, self.inputs = size, ()
-        self.heads = heads
+        self.num_heads = heads
         self.project = nn.Linear(dim, size)
         self.query = nn.Linear(size, size, bias=False)
         self.key = nn.Linear(size, size, bias=False)
@@ -132,7 +132,7 @@ class Transformer(Encoder):
         return mean_pooling(words, mask)
 
     def explain(self, x: Tensor, lengths: Tensor) -> Explanation:
-        """The weights of each head; every token alike in the mean."""
+        """The weights of each head; every token has the same weight in the mean."""
         mask = token_mask(lengths, x.shape[1])
         words, weights = self._layer(x, mask)
         return Explanation(
@@ -152,5 +152,7 @@ class Transformer(Encoder):
 
     def _attend(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Multi-head attention, eq. (3.20): x (B, L, S), mask (B, L) -> (B, L, S), weights."""
-        attended, weights = multi_head(self.query(x), self.key(x), self.value(x), mask, self.heads)
+        attended, weights = multi_head(
+            self.query(x), self.key(x), self.value(x), mask, self.num_heads
+        )
         return self.output(attended), weights

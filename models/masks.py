@@ -1,7 +1,4 @@
-"""Where a token may attend, and how far away the others are.
-
-All of it is computed inside the exported graph.
-"""
+"""Attention masks and the distances between tokens, all computed inside the exported graph."""
 
 import torch
 from torch import Tensor
@@ -15,8 +12,8 @@ def token_mask(lengths: Tensor, longest: int) -> Tensor:
 def direction(longest: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Forward and backward masks, each (L, L) boolean, allowed[q, k].
 
-    MS-SAN eq. (3)-(4) as the text has them: forward ignores what stands after the reference
-    (k <= q), backward what stands before it (k >= q). The diagonal is allowed in both.
+    MS-SAN eq. (3)-(4) as the text has them: forward ignores the tokens after the reference (k <= q),
+    backward those before it (k >= q). The diagonal is allowed in both.
     """
     position = torch.arange(longest, device=device)
     forward = position[None, :] <= position[:, None]
@@ -33,12 +30,12 @@ def tree_distance(heads: Tensor, rounds: int) -> Tensor:
     """Edges between each two tokens on the dependency tree: heads (B, L) -> (B, L, L) float.
 
     `heads[b, i]` is the governor of token i, i itself for a root. Several roots hang under one
-    virtual root, and a path between two trees counts the edges through it (MODELS.md).
+    virtual root, and a path between two trees counts the edges through it (docs/models.md).
 
     Pointer doubling: after k rounds `above[i]` marks the 2^k nearest of token i and its
     ancestors, and `up[i]` is the token 2^k steps above it. `rounds` must reach 2^rounds >= the
-    deepest chain, so it is taken from the longest sentence allowed, never from what a batch happens
-    to hold: a deeper tree than it covers would give wrong distances, not an error.
+    deepest chain, so it is taken from the longest sentence allowed, never from a batch: a deeper tree
+    would give wrong distances, not an error.
     """
     batch, longest = heads.shape
     # All tokens of the batch in one row: ONNX Runtime copies whole rows faster than elements.
@@ -51,7 +48,7 @@ def tree_distance(heads: Tensor, rounds: int) -> Tensor:
     depth = above.sum(-1)  # (B, L) edges up to the virtual root
     shared = above @ above.transpose(
         1, 2
-    )  # (B, L, L) ancestors that both have, themselves included
+    )  # (B, L, L) common ancestors, the tokens themselves included
     distance: Tensor = depth[:, :, None] + depth[:, None, :] - 2 * shared
     return distance
 

@@ -1,6 +1,6 @@
 """MS-SAN: Multiple Structural Priors Guided Self Attention Network (Qi, Zhang, Yin and Liu, 2020).
 
-Equation numbers are the paper's. Where it is silent or contradicts itself, MODELS.md decides.
+Equation numbers are the paper's. docs/models.md decides where it is silent or contradicts itself.
 """
 
 from collections.abc import Mapping
@@ -23,20 +23,20 @@ from heedful.models.relative import DotProduct, Shaw, TransformerXL
 from heedful.models.sentence import Encoder, Explanation
 
 KINDS = 3
-"""Kinds of distance, in the order of the heads: word distance, dependency distance, none."""
+"""Kinds of distance in the order of the attention heads: word distance, dependency distance, none."""
 HALVES: dict[bool | str, tuple[str, str]] = {
     True: ("forward", "backward"),
     False: ("both ways", "both ways"),
     "forward": ("forward", "forward"),
     "backward": ("backward", "backward"),
 }
-"""Where the halves of the heads may look, by the setting `direction`."""
+"""Directions of the two halves of the heads, by the setting `direction`."""
 RELATIVE = {"shaw": Shaw, "transformer-xl": TransformerXL}
-"""The relative positions that may stand in for the distance masks (Table 4)."""
+"""The relative positions that may replace the distance masks (Table 4)."""
 
 
 def given(name: str, value: Tensor | None) -> Tensor:
-    """What the encoder reads beside the words. Raises ValueError where the caller left it out."""
+    """The input `name`. Raises ValueError where the caller left it out."""
     if value is None:
         raise ValueError(f"this encoder reads {name}")
     return value
@@ -46,9 +46,9 @@ class MultiMaskAttention(nn.Module):
     """Multi-mask based multi-head attention, eq. (1)-(6).
 
     The first half of the heads looks backwards in the sentence (forward mask), the second half
-    forwards (backward mask); heads i and i + H/2 share the kind of distance. A prior that is
-    switched off leaves its heads in place, without that mask. `direction` may also name one
-    direction for all heads; `relative` gives every head positions of RELATIVE.
+    forwards (backward mask); heads i and i + H/2 share the kind of distance. Switching a prior off
+    keeps its heads, without that mask. `direction` may also name one
+    direction for all heads; `relative` gives every head relative positions.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class MultiMaskAttention(nn.Module):
             raise ValueError(f"direction {direction!r}: known are true, false, forward, backward")
         if relative is not None and relative not in RELATIVE:
             raise ValueError(f"relative {relative!r}: known are {', '.join(RELATIVE)}")
-        self.heads, self.size = heads, dim // heads
+        self.num_heads, self.size = heads, dim // heads
         self.halves, self.word, self.dependency = HALVES[direction], word, dependency
         self.rounds = doubling_rounds(max_tokens)
         self.positions = (
@@ -91,7 +91,7 @@ class MultiMaskAttention(nn.Module):
         alpha: Tensor | None,
         switches: Mapping[str, Tensor] = {},
     ) -> tuple[Tensor, Tensor]:
-        """x (B, L, D), mask (B, L), governors (B, L) head indices, alpha () -> (B, L, D), weights."""
+        """x (B, L, D), mask (B, L), governors (B, L), alpha () -> (B, L, D), weights."""
         weights = self.weights(x, mask, governors, alpha, switches)
         attended = self.positions.mix(weights, self._split(self.value(x)))  # (B, 2, H/2, L, d)
         output: Tensor = self.output(attended.flatten(1, 2).transpose(1, 2).flatten(2))
@@ -107,7 +107,7 @@ class MultiMaskAttention(nn.Module):
     ) -> Tensor:
         """Attention weights (B, 2, H/2, L, L): direction, kind of distance, query, key.
 
-        `switches` has for some priors a () boolean: False leaves that prior's mask away.
+        `switches` may hold a () boolean for a prior: False leaves its mask out.
         """
         q, k = self._split(self.query(x)), self._split(self.key(x))
         scores = self.positions.scores(q, k) / self.size**0.5  # (B, 2, H/2, L, L)
@@ -119,7 +119,7 @@ class MultiMaskAttention(nn.Module):
         return weights
 
     def names(self) -> list[str]:
-        """The heads in order, by direction and kind of distance; numbered where two are alike."""
+        """A name for each head: its direction and kind of distance, numbered where two are equal."""
         kinds = (
             "word distance" if self.word else "no distance",
             "dependency distance" if self.dependency else "no distance",
@@ -128,7 +128,7 @@ class MultiMaskAttention(nn.Module):
         each = [
             f"{direction}, {kinds[i % KINDS]}"
             for direction in self.halves
-            for i in range(self.heads // 2)
+            for i in range(self.num_heads // 2)
         ]
         return [
             name if each.count(name) == 1 else f"{name} ({each[:i].count(name) + 1})"
@@ -137,13 +137,13 @@ class MultiMaskAttention(nn.Module):
 
     def _split(self, x: Tensor) -> Tensor:
         """(B, L, D) -> (B, 2, H/2, L, d)."""
-        per_head: Tensor = x.unflatten(-1, (2, self.heads // 2, self.size))
+        per_head: Tensor = x.unflatten(-1, (2, self.num_heads // 2, self.size))
         return per_head.permute(0, 2, 3, 1, 4)
 
     def _distances(
         self, longest: int, governors: Tensor | None, switches: Mapping[str, Tensor]
     ) -> Tensor:
-        """-M_dis of eq. (6), the kinds in turn: broadcast to (B, 1, H/2, L, L)."""
+        """-M_dis of eq. (6), one kind of distance after the other; broadcast to (B, 1, H/2, L, L)."""
         device = self.query.weight.device
         word = word_distance(longest, device)[None]  # (1, L, L)
         none = torch.zeros_like(word)
@@ -156,10 +156,10 @@ class MultiMaskAttention(nn.Module):
         )
         kinds = (word if self.word else none, tree, none)
         stacked = torch.stack([kind.expand_as(tree) for kind in kinds], dim=1)  # (B, 3, L, L)
-        return stacked.repeat(1, self.heads // 2 // KINDS, 1, 1)[:, None]
+        return stacked.repeat(1, self.num_heads // 2 // KINDS, 1, 1)[:, None]
 
     def _allowed(self, mask: Tensor, switches: Mapping[str, Tensor]) -> Tensor:
-        """M_dir of eq. (6) and the padding: boolean, broadcast to (B, 2, H/2, L, L)."""
+        """M_dir of eq. (6) and the padding mask: boolean, broadcast to (B, 2, H/2, L, L)."""
         longest = mask.shape[1]
         forward, backward = direction(longest, mask.device)
         masks = {"forward": forward, "backward": backward, "both ways": forward | backward}
@@ -167,7 +167,7 @@ class MultiMaskAttention(nn.Module):
         if "direction" in switches:
             directions = directions | ~switches["direction"]
         allowed = directions[None, :, None] & mask[:, None, None, None, :]
-        # A padding token has nothing else to look at: itself, so that its row is no NaN.
+        # A padding token attends to itself, so that its row is not NaN.
         return allowed | torch.eye(longest, dtype=torch.bool, device=mask.device)
 
 
@@ -182,12 +182,12 @@ class MSSAN(Encoder):
     """The encoder: attention, fusion gate, FFN, then attentive and max pooling (Figure 1).
 
     `direction`, `word` and `dependency` switch the masks (Table 2). `relative` adds the positions of
-    "shaw" or of "transformer-xl"; in Table 4 they replace both distance masks. The paper names no
-    more of them than their source: models.relative says what was chosen. With `cls` a transformer's
-    vector of [CLS] takes the place of the max pooling (MS-SAN+BERT).
+    "shaw" or of "transformer-xl"; in Table 4 they replace both distance masks. The paper names only
+    their source: models.relative says what was chosen. With `cls` a transformer's [CLS] vector replaces
+    the max pooling (MS-SAN+BERT).
 
-    `dropout` falls on the word vectors, on what attention gives and on the FFN's result; the paper
-    does not say where (its appendix is not public), so this is ours.
+    `dropout` applies to the word vectors, to the output of attention and to that of the FFN; the paper
+    does not say where (its appendix is not public), so this is our choice.
     """
 
     def __init__(
@@ -206,7 +206,7 @@ class MSSAN(Encoder):
     ) -> None:
         super().__init__()
         self.dim = 2 * dim
-        # Without the dependency prior nothing is parsed, without any distance there is no alpha.
+        # Without the dependency prior nothing is parsed; without any distance there is no alpha.
         reads = {"heads": dependency, "alpha": word or dependency, "cls": cls}
         self.inputs = tuple(name for name, read in reads.items() if read)
         has = {"direction": direction, "word": word, "dependency": dependency}
@@ -278,15 +278,15 @@ class MSSAN(Encoder):
         return self.norm(u + self.dropout(self.feed_forward(u))), weights, f
 
     def _other(self, u: Tensor, mask: Tensor, cls: Tensor | None) -> Tensor:
-        """The second half of a sentence vector (B, D): [CLS], or the largest values of u (B, L, D)."""
+        """The second half of the sentence vector (B, D): [CLS], or the max pooling of u (B, L, D)."""
         return given("cls", cls) if "cls" in self.inputs else max_pooling(u, mask)
 
 
 def ms_san_sep(*, direction: bool = True, max_tokens: int = 256, **config: Any) -> Concatenated:
     """MS-SAN-sep (Table 3): two whole encoders, one with forward masks only, one with backward only.
 
-    The kinds of distance keep their heads: two heads for each in either encoder. Without `direction`
-    both look both ways; `config` holds the other keywords of MSSAN.
+    Each kind of distance has two heads in each encoder. Without `direction` both encoders look both ways;
+    `config` holds the other keywords of MSSAN.
     """
     ways = ("forward", "backward") if direction else (False, False)
     return Concatenated(*(MSSAN(direction=way, max_tokens=max_tokens, **config) for way in ways))

@@ -1,8 +1,8 @@
-"""A transformer in the place of the word table: pieces of words -> word vectors and one of the sentence.
+"""A transformer in place of the word table: word pieces -> word vectors and a sentence vector.
 
-MS-SAN+BERT (Qi et al. 2020, experiments): BERT takes the place of the embedding layer, and because the
-distances are between words, a word's vector is the mean of its pieces' (MODELS.md). The sentence's is
-[CLS], as in the paper, or the mean of all pieces, where that is what the transformer was trained to give.
+MS-SAN+BERT (Qi et al. 2020, experiments): BERT replaces the embedding layer, and because distances are
+between words, a word's vector is the mean of its pieces' vectors (docs/models.md). The sentence vector is
+[CLS], as in the paper, or the mean of all pieces for a transformer trained with mean pooling.
 """
 
 from typing import Literal, Self
@@ -16,9 +16,8 @@ from heedful.models.masks import token_mask
 class PieceEmbedding(nn.Module):
     """[CLS], the pieces of L words, [SEP] -> L word vectors and the sentence's.
 
-    `transformer` is called as Hugging Face's BertModel is. Frozen, it keeps its weights, takes no
-    gradient and drops nothing out. `sentence`: the vector of [CLS], or the mean of all S, [CLS] and
-    [SEP] among them.
+    `transformer` has the interface of Hugging Face's BertModel. A frozen one has no gradient and no
+    dropout. `sentence` is the vector of [CLS], or the mean of all S vectors, [CLS] and [SEP] included.
     """
 
     def __init__(
@@ -31,7 +30,7 @@ class PieceEmbedding(nn.Module):
 
     def forward(self, ids: Tensor, pieces: Tensor) -> tuple[Tensor, Tensor]:
         """ids (B, S), pieces of each word (B, L), 0 for padding -> (B, L, D), zero for padding, and (B, D)."""
-        ends = 1 + pieces.cumsum(1)  # (B, L), behind [CLS]
+        ends = 1 + pieces.cumsum(1)  # (B, L), after [CLS]
         mask = token_mask(ends[:, -1] + 1, ids.shape[1])  # (B, S), [SEP] is the last inside
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.frozen):
             hidden = self.transformer(input_ids=ids, attention_mask=mask.long()).last_hidden_state
@@ -48,9 +47,9 @@ class PieceEmbedding(nn.Module):
 
 
 def word_means(hidden: Tensor, pieces: Tensor, ends: Tensor) -> Tensor:
-    """Piece vectors (B, S, D) -> the mean of each word's (B, L, D); zero where a word has none.
+    """Piece vectors (B, S, D) -> each word's mean (B, L, D); zero for a word without pieces.
 
-    `pieces` (B, L) are their numbers, `ends` (B, L) where they stop.
+    `pieces` (B, L) counts the pieces of each word, `ends` (B, L) is where they end.
     """
     position = torch.arange(hidden.shape[1], device=hidden.device)
     starts = ends - pieces

@@ -1,4 +1,4 @@
-"""Token vectors -> one sentence vector; padding never takes part."""
+"""Token vectors -> one sentence vector, without the padding."""
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +20,7 @@ class AttentivePooling(nn.Module):
         return self.attend(u, mask)[0]
 
     def attend(self, u: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """As `forward`; with the weights (B, L, D), or (B, L, 1) where the features share one score."""
+        """`forward` with its weights (B, L, D), or (B, L, 1) where the features share one score."""
         scores = self.score(u).masked_fill(~mask[:, :, None], -torch.inf)
         weights = scores.softmax(dim=1)
         return (weights * u).sum(dim=1), weights
@@ -34,7 +34,7 @@ def max_pooling(u: Tensor, mask: Tensor) -> Tensor:
 def max_share(u: Tensor, mask: Tensor) -> Tensor:
     """u (B, L, D), mask (B, L) boolean -> (B, L), the share of features with their maximum there.
 
-    Tokens that have the maximum together share the feature; padding has none.
+    Tokens that tie for the maximum share the feature; padding has no share.
     """
     largest = max_pooling(u, mask)[:, None]
     at = ((u == largest) & mask[:, :, None]).to(u.dtype)
@@ -42,7 +42,7 @@ def max_share(u: Tensor, mask: Tensor) -> Tensor:
 
 
 def mean_share(mask: Tensor) -> Tensor:
-    """mask (B, L) boolean -> (B, L), what each token has in the mean over the tokens."""
+    """mask (B, L) boolean -> (B, L), the weight of each token in the mean."""
     return mask.float() / mask.sum(dim=1, keepdim=True)
 
 

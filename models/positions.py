@@ -1,4 +1,4 @@
-"""Where a token stands, as features."""
+"""Sinusoidal positions."""
 
 import math
 
@@ -17,6 +17,6 @@ def sinusoids(position: Tensor, dim: int) -> Tensor:
 
 
 def add_positions(x: Tensor) -> Tensor:
-    """x (B, L, D), D even -> x and the sinusoids of its tokens' positions, counted from 0."""
+    """x (B, L, D), D even -> x plus the sinusoids of the positions from 0."""
     position = torch.arange(x.shape[1], device=x.device, dtype=x.dtype)
     return x + sinusoids(position, x.shape[2])

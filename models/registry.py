@@ -1,4 +1,4 @@
-"""The encoders by name. `build` is the one place where a configuration meets a module."""
+"""The encoders by name. Only `build` makes a module from a configuration."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from heedful.models.sentence import Encoder
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An encoder: what builds it, whose it is, and how its cost grows with the tokens.
+    """An encoder: its constructor, its paper, and how its cost grows with the tokens.
 
     `make` takes keywords, `dim` among them: the size of a word vector. `nli` and `classification`
     build the paper's heads.
@@ -116,7 +116,7 @@ ENCODERS: dict[str, Entry] = {
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """An encoder at its paper's sizes. Counts leave the word vectors out, as the papers do."""
+    """An encoder at its paper's sizes. Counts exclude the word vectors, as in the papers."""
 
     paper: str
     dim: int
@@ -127,7 +127,7 @@ class Summary:
 
 
 def summary(name: str) -> Summary:
-    """What `heedful models` says of the encoder. Raises ValueError as `build` does."""
+    """The row of `heedful models`. Raises ValueError as `build` does."""
     encoder = build(name, {})
     entry = ENCODERS[name]
     own, head = (_parameters(module) for module in (encoder, entry.nli(encoder.dim)))
@@ -135,8 +135,8 @@ def summary(name: str) -> Summary:
 
 
 def reads_trees(name: str, config: Mapping[str, object]) -> bool:
-    """Whether the encoder reads heads, so that its texts are to be parsed. Raises ValueError as `build` does."""
-    with torch.device("meta"):  # no weights, and no step of the random numbers
+    """Whether the encoder reads trees, so that its texts must be parsed. Raises ValueError as `build` does."""
+    with torch.device("meta"):  # no weights, and no random numbers drawn
         return "heads" in build(name, config).inputs
 
 
@@ -145,9 +145,9 @@ def _parameters(module: nn.Module) -> int:
 
 
 def build(name: str, config: Mapping[str, object]) -> Encoder:
-    """The encoder `name` with the keywords of `config`. Raises ValueError naming what is known.
+    """The encoder `name` with the keywords of `config`. Raises ValueError naming the known ones.
 
-    `max_tokens`, which every run has, reaches only an encoder that depends on it.
+    `max_tokens`, which every run has, is passed only to an encoder that takes it.
     """
     if name not in ENCODERS:
         raise ValueError(f"no encoder {name!r}: known are {', '.join(sorted(ENCODERS))}")

@@ -1,9 +1,9 @@
-"""What the distance of two tokens, as something learnt, adds to dot-product attention.
+"""Learned relative-position terms for dot-product attention.
 
-Each class scores keys for queries and mixes values by attention weights. H stands for the axes of
-the heads, however many: q, k, v are (B, H, L, d). Whatever is learnt of a distance is scored once for
-every distance k - q there is, from -(L - 1) to L - 1, and brought to its key by a shift of the rows
-(Dai et al. 2019, appendix B): a run holds B*H*L*(2 L - 1) floats and never d of them for a pair.
+Each class scores keys for queries and mixes values by attention weights. H stands for one
+or more axes of heads: q, k, v are (B, H, L, d). A learned term is computed once for each distance k - q,
+from -(L - 1) to L - 1, and moved to its key by shifting the rows (Dai et al. 2019, appendix B): this takes
+B*H*L*(2 L - 1) floats, not d floats for every pair.
 """
 
 import torch
@@ -22,7 +22,7 @@ def by_key(scores: Tensor) -> Tensor:
 
 
 def by_distance(weights: Tensor) -> Tensor:
-    """The way back: (.., L, L): [q, k] -> (.., L, 2 L - 1), zero where no key has the distance."""
+    """The inverse of `by_key`: (.., L, L): [q, k] -> (.., L, 2 L - 1), zero where no key has the distance."""
     longest = weights.shape[-1]
     shifted = pad(pad(weights, (0, longest - 1)).flatten(-2), (longest, 0))
     columns: Tensor = shifted.unflatten(-1, (longest, 2 * longest))[..., 1:]
@@ -35,7 +35,7 @@ def distances(longest: int, device: torch.device) -> Tensor:
 
 
 class DotProduct(nn.Module):
-    """Dot-product attention as it is: a token's place does not matter."""
+    """Plain dot-product attention, without positions."""
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
         """q, k (B, H, L, d) -> (B, H, L, L): [q, k], not yet scaled."""
@@ -50,9 +50,9 @@ class Shaw(DotProduct):
     """Self-Attention with Relative Position Representations (Shaw, Uszkoreit and Vaswani, 2018).
 
     e_ij = x_i W^Q (x_j W^K + a^K_ij)^T / sqrt(d), eq. (4), and z_i = sum_j alpha_ij (x_j W^V + a^V_ij),
-    eq. (3), where a_ij is the learnt vector of the distance j - i, clipped to +-`clip` (section 3.2).
-    As in their base model (section 4.1) `clip` is 16 and every head has vectors of its own.
-    They begin as large as the keys and values of unit vectors; the paper does not say how.
+    eq. (3), where a_ij is the learned vector of the distance j - i, clipped to +-`clip` (section 3.2).
+    As in their base model (section 4.1) `clip` is 16 and every head has its own vectors.
+    They start as large as the keys and values of unit vectors; the paper does not say how.
     """
 
     def __init__(self, heads: tuple[int, ...], size: int, clip: int = 16) -> None:
@@ -79,9 +79,9 @@ class TransformerXL(DotProduct):
     """The relative positions of Transformer-XL (Dai et al., 2019, section 3.3), without its memory.
 
     A_ij = (a) q_i . k_j + (b) q_i . W_kR R_(i-j) + (c) u . k_j + (d) v . W_kR R_(i-j), where R holds
-    sinusoids and u, v are learnt, each head its own. The paper only looks back; R of a token that
-    comes later is the same formula at a negative distance. All four terms are scaled by 1 / sqrt(d),
-    and u and v begin as normals of 0.02, as in the authors' code.
+    sinusoids and u, v are learned for each head. The paper only looks back; for later tokens R is the
+    same formula at a negative distance. All four terms are scaled by 1 / sqrt(d),
+    and u and v start as normals of 0.02, as in the authors' code.
     """
 
     def __init__(self, heads: tuple[int, ...], size: int) -> None:

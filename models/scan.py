@@ -1,4 +1,4 @@
-"""A loop over the tokens that stays one node, ONNX Scan, in the exported graph."""
+"""A loop over tokens that is exported as one ONNX Scan node."""
 
 from collections.abc import Callable, Sequence
 
@@ -21,7 +21,7 @@ def scan(
     if torch.compiler.is_exporting():
         results = torch.ops.higher_order.scan(step, list(carry), list(xs), tuple(constants))
         return tuple(results[kept:])
-    # torch's scan compiles its step before it runs: in training a plain loop is simpler and no slower.
+    # torch's scan compiles its step first: in training a plain loop is simpler and as fast.
     state, outputs = tuple(carry), []
     for x in zip(*(tensor.unbind() for tensor in xs), strict=True):
         results = step(*state, *x, *constants)

@@ -11,15 +11,14 @@ from heedful.models.pieces import PieceEmbedding
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Explanation:
-    """What an encoder computes on its way, by name. Rows of padding mean nothing.
+    """The intermediate results of an encoder, by name. Rows of padding mean nothing.
 
-    `maps` sum to 1 over the last axis, but for a token that may attend to nothing, whose row is
-    zero. `gate` lies between 0 and 1. `pooling` sums to 1: how much of each token enters the
-    sentence vector; the first is the one to shade tokens by, and every encoder has it.
+    `maps` sum to 1 over the last axis; the row of a token that may attend to nothing is zero. `gate` lies between 0 and 1. `pooling` sums to 1: how much of each token enters the
+    sentence vector. Every encoder has one, and the first is used to shade tokens.
     """
 
-    sentence: Tensor  # (B, dim), what `forward` gives
-    states: Tensor  # (B, L, S), the tokens as they are pooled
+    sentence: Tensor  # (B, dim), the result of `forward`
+    states: Tensor  # (B, L, S), the tokens before pooling
     pooling: Mapping[str, Tensor]  # (B, L) each
     maps: Mapping[str, Tensor] = field(
         default_factory=dict
@@ -28,20 +27,20 @@ class Explanation:
 
 
 class Encoder(nn.Module):
-    """What every encoder in the registry has; there is nothing here to inherit but the names.
+    """The interface of every encoder in the registry.
 
-    `forward(x (B, L, D), lengths (B,), **structure) -> (B, dim)`, where `structure` is what `inputs` lists.
-    `explain(x, lengths, **structure, **switches) -> Explanation` of the same sentences, where
-    `switches` are of `priors`, each () boolean: False is the encoder without that prior.
+    `forward(x (B, L, D), lengths (B,), **structure) -> (B, dim)`, where `structure` holds what `inputs` lists.
+    `explain(x, lengths, **structure, **switches) -> Explanation`, where `switches` may hold a () boolean
+    for each of `priors`: False switches that prior off.
     """
 
     dim: int
     """Size of a sentence vector."""
     inputs: tuple[str, ...]
-    """What is read beside tokens and lengths: of `heads` (B, L), `alpha` () and `cls` (B, D), a transformer's [CLS]."""
+    """Inputs beyond tokens and lengths: `heads` (B, L), `alpha` () and `cls` (B, D), a transformer's [CLS]."""
     explain: Callable[..., Explanation]
     priors: tuple[str, ...] = ()
-    """What `explain` can switch off: of `direction`, `word` and `dependency`."""
+    """What `explain` can switch off: `direction`, `word` and `dependency`."""
 
 
 class SentenceEncoder(nn.Module):

@@ -5,7 +5,7 @@ from heedful.models.ms_san import MSSAN
 from heedful.models.registry import ENCODERS, build, reads_trees, summary
 
 PAPERS = {
-    # MODELS.md prints these in bold, with the NLI head of the paper:
+    # docs/models.md prints these in bold, with the NLI head of the paper:
     "ms-san": 1_803_303,
     "ms-san-sep": 3_605_403,
     "disan": 2_344_203,

@@ -1,6 +1,6 @@
 """DiSAN and its baselines (Shen et al. 2018) as loops: one sentence, one token, one feature at a time.
 
-Equation numbers are the paper's; MODELS.md decides where it is silent. No batch, no padding.
+Equation numbers are the paper's; docs/models.md decides where it is silent. No batch, no padding.
 Matrices map a column: y = W x.
 """
 

@@ -1,6 +1,6 @@
 """DSA (Yoon, Lee and Lee 2018) as loops: one sentence, one attention, one word at a time.
 
-Equation numbers are the paper's; MODELS.md decides where it is silent. No batch, no padding, no
+Equation numbers are the paper's; docs/models.md decides where it is silent. No batch, no padding, no
 dropout: what the encoder is when it does not train.
 """
 
@@ -140,7 +140,7 @@ def head(features: Array, hidden: Sequence[Hidden], weight: Array, bias: Array) 
 
 
 def matching(p: Array, h: Array) -> Array:
-    """[p; h; |p - h|; p * h], in the order of MODELS.md."""
+    """[p; h; |p - h|; p * h], in the order of docs/models.md."""
     features = [*p, *h]
     features += [abs(a - b) for a, b in zip(p, h, strict=True)]
     features += [a * b for a, b in zip(p, h, strict=True)]

@@ -1,6 +1,6 @@
 """LAMA (Mehta et al. 2019) and its baselines as loops: one document, one head, one word at a time.
 
-Equation numbers are the paper's; MODELS.md decides where it is silent. No batch, no padding.
+Equation numbers are the paper's; docs/models.md decides where it is silent. No batch, no padding.
 """
 
 import math

@@ -1,6 +1,6 @@
 """MS-SAN (Qi et al. 2020) as loops: one sentence, one head, one pair of tokens at a time.
 
-Equation numbers are the paper's; MODELS.md decides where it is silent. No batch, no padding.
+Equation numbers are the paper's; docs/models.md decides where it is silent. No batch, no padding.
 """
 
 import math
@@ -226,7 +226,7 @@ def perceptron(features: Array, layers: Sequence[tuple[Array, Array]]) -> Array:
 
 
 def nli_head(p: Array, h: Array, layers: Sequence[tuple[Array, Array]]) -> Array:
-    """[p; h; |p - h|; p * h], in the order of MODELS.md, then two layers."""
+    """[p; h; |p - h|; p * h], in the order of docs/models.md, then two layers."""
     features = [*p, *h]
     features += [abs(a - b) for a, b in zip(p, h, strict=True)]
     features += [a * b for a, b in zip(p, h, strict=True)]
