@@ -8,7 +8,7 @@ import typer
 from heedful.cli.options import DATA, PARSER, URL, Data, FolderParser, Url
 from heedful.cli.serving import server
 from heedful.training import tasks
-from heedful.training.evaluate import keep, measure
+from heedful.training.evaluate import measure, record_score
 
 
 def command(
@@ -31,7 +31,7 @@ def command(
         scores = measure(tasks.get(task), split, data, predictor)
     for score in scores:
         if run:
-            keep(score, run)
+            record_score(score, run)
         typer.echo(
             f"{model} on {score.dataset} {split}: {score.metric} {score.value:.4f} ({score.rows} rows)"
         )

@@ -13,8 +13,9 @@ from heedful.models.pieces import PieceEmbedding
 class Explanation:
     """The intermediate results of an encoder, by name. Rows of padding mean nothing.
 
-    `maps` sum to 1 over the last axis; the row of a token that may attend to nothing is zero. `gate` lies between 0 and 1. `pooling` sums to 1: how much of each token enters the
-    sentence vector. Every encoder has one, and the first is used to shade tokens.
+    `maps` sum to 1 over the last axis; the row of a token that may attend to nothing is zero. `gate` lies
+    between 0 and 1. `pooling` sums to 1: how much of each token enters the sentence vector. Every encoder
+    has one, and the first is used to shade tokens.
     """
 
     sentence: Tensor  # (B, dim), the result of `forward`

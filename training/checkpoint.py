@@ -1,12 +1,12 @@
-"""A run's folder: what training leaves and what export reads.
+"""A run's folder, which training writes and export reads.
 
 runs/<name>/
-  vocab.txt, or tokenizer.json of a model of pieces
-  best.pt       weights of the best dev score so far (the averaged ones, where averaging is on)
+  vocab.txt, or tokenizer.json for word pieces
+  best.pt       weights with the best dev score so far (the averaged ones, where averaging is on)
   last.pt       everything a resumed run needs
-  log.jsonl     a line an epoch
-  run.json      the configuration and what a model card says of the training; written at its end
-  scores.json   what `heedful evaluate --run` measured through the bundle
+  log.jsonl     one line per epoch
+  run.json      the configuration and the model card's facts about the training; written at the end
+  scores.json   scores of the bundle from `heedful evaluate --run`
 """
 
 import json
@@ -31,7 +31,7 @@ def save(path: Path, state: dict[str, Any]) -> None:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Tensors and plain values only: nothing in a checkpoint is executed."""
+    """Loads tensors and plain values only: nothing in a checkpoint is executed."""
     state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     return state
 

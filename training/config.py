@@ -1,4 +1,4 @@
-"""What a run is: a TOML file, checked whole before anything is loaded."""
+"""The configuration of a run: a TOML file, validated before anything is loaded."""
 
 import tomllib
 from dataclasses import dataclass
@@ -32,45 +32,45 @@ class Section(BaseModel):
 
 
 class EncoderConfig(Section):
-    """`config` holds the encoder's own keywords; `models.registry.build` checks them."""
+    """`config` holds the keywords of the encoder, which `models.registry.build` checks."""
 
     name: str
     config: dict[str, bool | int | float | str] = Field(default_factory=dict)
 
 
 class WordsConfig(Section):
-    """The vocabulary and the vectors its words begin with."""
+    """The vocabulary and its initial word vectors."""
 
     vectors: str = "wordbridge"
-    """`wordbridge`, `minilm`, `word2vec` (trained on the run's own texts), or the path of a GloVe text file."""
+    """`wordbridge`, `minilm`, `word2vec` (trained on the run's texts), or the path of a bundle or a GloVe file."""
     dim: int = Field(default=300, gt=0)
     scale: float = Field(default=1.0, gt=0)
-    """Standard deviation of the vectors' values once loaded, times sqrt(dim): the usual length of a vector."""
+    """Root mean square length of the initial vectors."""
     frozen: bool = False
     min_count: int = Field(default=2, ge=1)
-    """A word without a vector must stand this often in the training texts; rarer ones are unknown."""
+    """A word without a vector must occur this often in the training texts; rarer ones are unknown."""
     background_min_count: int | None = Field(default=None, ge=1)
-    """Take words with a vector from the task's background texts too, if they stand there this often."""
+    """Also take words with a vector that occur this often in the task's background texts."""
 
 
 class TransformerConfig(Section):
-    """A Hugging Face BertModel in the place of the word table: of `words` nothing is read then."""
+    """A Hugging Face BertModel in place of the word table; `words` is then ignored."""
 
     name: str = "minilm"
     """`minilm`, or a folder with config.json, model.safetensors and tokenizer.json."""
     dim: int = Field(default=384, gt=0)
     finetune: Literal["all", "layers", "none"] = "all"
-    """`layers`: all but the table of its pieces, half of its weights, which costs the optimiser as much
-    as all the rest."""
+    """`layers` trains all but the embedding table, which holds half of the weights and would cost the
+    optimiser as much as all the rest."""
     frozen_layers: int = Field(default=0, ge=0)
-    """So many of its layers, the lowest, keep their weights, as what stands below them does."""
+    """Number of lowest layers that are frozen, with the embeddings below them."""
     sentence: Literal["cls", "mean"] = "cls"
-    """What stands for the whole sentence in its place of the encoder: [CLS] (BERT), or the mean of all
-    pieces (all-MiniLM-L6-v2 and its like, which are trained to be pooled so)."""
+    """The sentence vector given to the encoder: [CLS] (BERT), or the mean of all pieces (all-MiniLM-L6-v2
+    and others trained with mean pooling)."""
     dropout: float = Field(default=0.1, ge=0, lt=1)
-    """Of its states and its attention."""
+    """Dropout of its states and its attention."""
     rate: float = Field(default=3e-5, gt=0)
-    """Rate of its weights, which are trained already."""
+    """Learning rate of its pretrained weights."""
 
 
 class HeadConfig(Section):
@@ -79,47 +79,47 @@ class HeadConfig(Section):
 
 
 class OptimiserConfig(Section):
-    """How the layers' weights move. The word vectors always move by Adam, of which torch has a sparse form."""
+    """How weights are optimised. Word vectors always use Adam, of which torch has a sparse form."""
 
     name: Literal["adam", "adadelta", "sgd"] = "adam"
     """Adadelta is DiSAN's (rate 0.5) and DSA's on SST, SGD is LAMA's (rate 0.05)."""
     momentum: float = Field(default=0.9, ge=0, lt=1)
-    """Of SGD alone."""
+    """For SGD only."""
     schedule: Literal["cosine", "constant", "halve"] = "cosine"
-    """After the warm-up: down to zero over all epochs, level, or half the rates after each epoch whose
-    loss is no lower than the lowest before (DSA)."""
+    """After the warm-up: a cosine to zero over all epochs, constant, or halved after each epoch whose loss
+    is not below the lowest so far (DSA)."""
     rate: float = Field(default=1e-3, gt=0)
     word_lr: float = Field(default=1e-3, gt=0)
-    """Rate of the word vectors, which have an optimiser of their own: only the rows of a batch move."""
+    """Learning rate of the word vectors, whose own optimiser updates only the rows in a batch."""
     batch: int = Field(default=64, gt=0)
     weight_decay: float = Field(default=0.0, ge=0)
     warmup: float = Field(default=0.05, ge=0, lt=1)
-    """Share of all steps."""
+    """As a share of all steps."""
     clip: float = Field(default=5.0, gt=0)
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
     precision: Literal["float32", "bfloat16"] = "float32"
-    """Of the layers' products while training (torch.autocast): processors with AMX multiply bfloat16 ten
-    times as fast. The weights, dev and the exported graphs are float32 in either case."""
+    """Precision of the products in training (torch.autocast): processors with AMX multiply bfloat16 ten times
+    as fast. Weights, dev scores and exported graphs are float32 in either case."""
     average: float = Field(default=0.0, ge=0, lt=1)
-    """Decay of the moving average of the weights that dev and export see; 0: the weights themselves.
-    The first updates decay faster, so that the weights a run began with are soon forgotten."""
+    """Decay of the moving average of the weights that is evaluated and exported; 0 turns it off.
+    The first updates decay faster, so that the initial weights are soon forgotten."""
 
 
 class DistillationConfig(Section):
-    """How an embedding model follows its teacher: weights of the two parts of its loss."""
+    """Weights of the two terms of an embedding model's loss."""
 
     regression: float = Field(default=1.0, ge=0)
-    """Of 1 - cosine between the teacher's vector and the model's, taken through a linear layer."""
+    """Weight of 1 - cosine between the teacher's vector and a linear map of the model's."""
     relations: float = Field(default=10.0, ge=0)
-    """Of the squared difference between the cosines of a batch's sentences, the model's and the teacher's."""
+    """Weight of the squared difference between the model's and the teacher's cosines in a batch."""
 
 
 class TeacherConfig(Section):
-    """A finished run of the same classes whose answers are learnt from, beside the labels."""
+    """A finished run with the same classes, whose predictions are targets along with the labels."""
 
     run: Path
     weight: float = Field(default=0.5, gt=0, le=1)
-    """Of the teacher's probabilities; the label has the rest."""
+    """Weight of the teacher's probabilities; the label has the rest."""
 
 
 class RunConfig(Section):
@@ -134,17 +134,17 @@ class RunConfig(Section):
     alpha: float = 1.0
     max_tokens: int = Field(default=256, gt=0)
     train_rows: int | None = Field(default=None, gt=0)
-    """Train on so many examples, drawn at random, the same ones for every seed; all where unset."""
+    """Train on a random sample of this size, the same for every seed; on all examples where unset."""
     epochs: int = Field(default=10, gt=0)
     patience: int = Field(default=3, gt=0)
-    """Epochs without a better dev score after which training stops."""
+    """Training stops after this many epochs without a better dev score."""
     seed: int = 1
     licence: str
-    """Of the trained weights; the card names those of the data."""
+    """Licence of the trained weights; the card names those of the data."""
     device: Literal["cpu", "cuda"] = "cpu"
 
     def encoder_keywords(self) -> dict[str, bool | int | float | str]:
-        """What `models.registry.build` is called with, beside the encoder's name."""
+        """The keywords that `models.registry.build` takes with the encoder's name."""
         dim = self.transformer.dim if self.transformer else self.words.dim
         return {"dim": dim, "max_tokens": self.max_tokens, **self.encoder.config}
 

@@ -1,4 +1,4 @@
-"""Examples -> arrays: texts parsed once and kept, vocabularies, batches in random order."""
+"""Examples -> arrays: parses (cached), vocabularies, batches in random order."""
 
 import hashlib
 from collections import Counter
@@ -24,13 +24,13 @@ from heedful.training.tasks.base import Example, Source
 
 Ints = npt.NDArray[np.int64]
 CHUNK = 512
-"""Texts a parse process takes at once."""
-DRAW_SEED = 1
+"""Texts per task of a parse process."""
+SUBSAMPLE_SEED = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """N distinct texts as tokens and heads, laid end to end; text i is `bounds[i]:bounds[i + 1]`."""
+    """Tokens and heads of N distinct texts, concatenated; text i is `bounds[i]:bounds[i + 1]`."""
 
     index: dict[str, int]  # text -> i
     tokens: list[str]
@@ -38,7 +38,7 @@ class Parsed:
     bounds: Ints  # (N + 1,)
 
     def rows(self, vocab: Lexicon) -> "Rows":
-        """The texts as ids; one of more pieces than the model reads is left out."""
+        """The texts as ids, without those of more pieces than the model reads."""
         if isinstance(vocab, Vocab):
             return Rows(self.index, vocab.ids(self.tokens), self.heads, self.bounds)
         ids, counts = vocab.split(self.tokens)
@@ -53,7 +53,7 @@ class Parsed:
         return [[token.lower() for token in self.tokens[start:stop]] for start, stop in spans]
 
     def counts(self) -> Counter[str]:
-        """How often each lower-cased token stands in the distinct texts."""
+        """Counts of the lower-cased tokens in the distinct texts."""
         return Counter(token.lower() for token in self.tokens)
 
 
@@ -65,7 +65,7 @@ class Rows:
     ids: Ints
     heads: npt.NDArray[np.int16]
     bounds: Ints
-    framing: "Framing | None" = None  # None where an id is a word
+    framing: "Framing | None" = None  # None with a word vocabulary
 
     def sentence(self, i: int) -> Sentence:
         span = slice(self.bounds[i], self.bounds[i + 1])
@@ -79,7 +79,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """What makes a sentence of pieces: `counts` of each word, and `stops` (N + 1,), bounds in pieces."""
+    """How ids of pieces make sentences: `counts` of each word, and `stops` (N + 1,), the bounds in pieces."""
 
     pieces: Pieces
     counts: Ints
@@ -88,7 +88,7 @@ class Framing:
 
 @cache
 def _parser(pipeline: str) -> Parser:
-    """One parser a process."""
+    """One parser per process."""
     return Parser.load(pipeline)
 
 
@@ -105,9 +105,9 @@ def parse(
     tree: bool,
     cache_dir: Path,
 ) -> Parsed:
-    """Tokenize (and parse, if `tree`) the distinct texts, in processes; kept under the parser's fingerprint.
+    """Tokenize (and parse, if `tree`) the distinct texts in processes, cached under the parser's fingerprint.
 
-    Texts without a token are left out; texts beyond `max_tokens` are cut.
+    Texts without a token are left out; longer texts are cut to `max_tokens`.
     """
     distinct = list(dict.fromkeys(texts))
     digest = hashlib.sha256(f"{fingerprint} {max_tokens} {tree}\n".encode())
@@ -117,7 +117,7 @@ def parse(
     if not file.exists():
         jobs = [ParseJob(text, max_tokens, tree) for text in distinct]
         chunks = [jobs[start : start + CHUNK] for start in range(0, len(jobs), CHUNK)]
-        if len(chunks) == 1:  # a process takes longer to start than this takes to parse
+        if len(chunks) == 1:  # starting a process takes longer than parsing this
             parsed = _parse_chunk(pipeline, jobs)
         else:
             with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
@@ -133,7 +133,7 @@ def parse(
 
 
 def _save_parses(file: Path, parsed: list[tuple[tuple[str, ...], list[int]]]) -> None:
-    """No token holds white space, so lines keep them apart."""
+    """Joins tokens with line ends, which no token holds."""
     joined = "\n".join(token for tokens, _ in parsed for token in tokens).encode()
     write_arrays(
         file,
@@ -151,8 +151,8 @@ def vocabulary(
     min_count: int,
     background_min_count: int | None,
 ) -> Vocab:
-    """Words of the training texts that have a vector or stand `min_count` times, and background words with
-    a vector that stand `background_min_count` times; commonest first.
+    """Words of the training texts that have a vector or occur `min_count` times, and background words with
+    a vector that occur `background_min_count` times, most frequent first.
     """
     words = [*counts, *(word for word in background if word not in counts)]
     vectors = has_vector(words)
@@ -169,12 +169,12 @@ def vocabulary(
 def subsample(
     parts: list[tuple[Source, list[Example]]], rows: int | None
 ) -> list[tuple[Source, list[Example]]]:
-    """So many of all parts' examples, drawn at random in the same way each time; all for None or too few."""
+    """A random sample of `rows` examples over all parts, always the same; everything for None or too few."""
     total = sum(len(examples) for _, examples in parts)
     if rows is None or rows >= total:
         return parts
     chosen = np.zeros(total, np.bool_)
-    chosen[np.random.default_rng(DRAW_SEED).permutation(total)[:rows]] = True
+    chosen[np.random.default_rng(SUBSAMPLE_SEED).permutation(total)[:rows]] = True
     kept, start = [], 0
     for source, examples in parts:
         mask = chosen[start : start + len(examples)].tolist()
@@ -185,13 +185,13 @@ def subsample(
 
 
 def labels(examples: Sequence[Example]) -> npt.NDArray[np.float64]:
-    """(N,) the label of each."""
+    """(N,) the labels."""
     return np.array([one.label for one in examples], np.float64)
 
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Rows and what is to be answered: `sides` (N, 1) or (N, 2) indexes `rows`, `targets` (N, ..)."""
+    """Rows and targets (N, ..) of N examples; `sides` (N, 1) or (N, 2) indexes `rows`."""
 
     rows: Rows
     sides: Ints
@@ -207,23 +207,23 @@ class Examples:
         rows: Rows,
         targets: Callable[[Sequence[Example]], npt.NDArray[Any]] = labels,
     ) -> Self:
-        """Leaves out an example with a text that holds no token."""
+        """Leaves out an example one of whose texts is not in `rows`."""
         kept = [one for one in examples if all(text in rows.index for text in one.texts)]
         sides = np.array([[rows.index[text] for text in one.texts] for one in kept], np.int64)
         return cls(rows, sides, targets(kept))
 
     def steps(self, size: int) -> int:
-        """How many batches an epoch has."""
+        """The number of batches in an epoch."""
         alone = len(self) > size > 1 and len(self) % size == 1
         return -(-len(self) // size) - alone
 
     def batches(
         self, size: int, rng: np.random.Generator | None
     ) -> Iterator[tuple[list[Batch], npt.NDArray[Any]]]:
-        """One `Batch` a side, and targets (B, ..). Shuffled by `rng`, else in order of length.
+        """One `Batch` per side, and targets (B, ..). Shuffled with `rng`, else in order of length.
 
-        Shuffled, examples of like length still stand together: sorted within runs of 64 batches. A
-        last one that would stand alone joins the batch before it: batch norm has no use for one row.
+        Shuffling keeps similar lengths together: examples are sorted within runs of 64 batches. A last
+        batch of one example joins the one before it, because batch norm cannot train on one row.
         """
         lengths = np.diff(self.rows.bounds)[self.sides].max(axis=1)
         if rng is None:

@@ -1,8 +1,8 @@
-"""What stops a run before it begins, or an evaluation: each message names file or field, and the remedy."""
+"""Errors of training and evaluation. Each message names the file or field, and the remedy."""
 
 
 class TrainingError(Exception):
-    """The root of them."""
+    """The base class."""
 
 
 class ConfigError(TrainingError):
@@ -10,12 +10,12 @@ class ConfigError(TrainingError):
 
 
 class DataMissing(TrainingError):
-    """A file of a dataset is not there: where to get it and how it is laid out."""
+    """A dataset's file is missing; the message says where to get it."""
 
 
 class DataError(TrainingError):
-    """A file is there, and a line of it is not what it should be."""
+    """A line of a file cannot be used."""
 
 
 class RunMissing(TrainingError):
-    """A run's folder does not hold what a finished run leaves."""
+    """A folder does not hold a finished run."""

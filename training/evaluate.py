@@ -1,4 +1,4 @@
-"""Score a served model on a task: its answers, asked for over HTTP, against the split's labels."""
+"""Score a served model over HTTP: its answers against the labels of a task's split."""
 
 import json
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ BATCH = 64
 
 
 class Predictor(Protocol):
-    """Whatever answers examples."""
+    """A model that answers examples."""
 
     def predict(self, examples: Sequence[Example], task: Task) -> npt.NDArray[Any]:
-        """(N,) for each example, in order, what the metrics of the task's kind compare with its label."""
+        """(N,) the answers that the metrics of the task's kind compare with the labels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,13 @@ class Score:
     rows: int
 
     def as_dict(self) -> dict[str, Any]:
-        """As the card has it."""
+        """The score as a card holds it."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running service, and the model to ask there."""
+    """A running service and the name of one of its models."""
 
     url: str
     model: str
@@ -52,7 +52,7 @@ class Server:
     def predict(self, examples: Sequence[Example], task: Task) -> npt.NDArray[Any]:
         """Classes, scores from 1 to 5, or cosines. A class that the task does not know is -1.
 
-        Raises TrainingError where the service refuses, with its own words.
+        Raises TrainingError with the service's message where it refuses.
         """
         if task.kind == "relatedness":
             pairs = [dict(zip(("a", "b"), one.texts, strict=True)) for one in examples]
@@ -79,7 +79,7 @@ class Server:
         return np.array(self._post("/embed", {"inputs": list(texts)}), np.float32)
 
     def _post(self, route: str, fields: dict[str, Any]) -> Any:
-        body = {**fields, "model": self.model, "truncate": True}  # training cut its texts as well
+        body = {**fields, "model": self.model, "truncate": True}  # training also cuts its texts
         try:
             response = self.client.post(self.url + route, json=body)
         except httpx.TransportError as error:
@@ -92,7 +92,7 @@ class Server:
 
 
 def predict(examples: Sequence[Example], task: Task, predictor: Predictor) -> npt.NDArray[Any]:
-    """(N,) the predictor's answers, asked for in groups."""
+    """(N,) the predictor's answers, requested in groups."""
     starts = range(0, len(examples), BATCH)
     return np.concatenate(
         [
@@ -114,8 +114,8 @@ def measure(task: Task, split: str, data: Path, predictor: Predictor) -> list[Sc
     ]
 
 
-def keep(score: Score, run: Path) -> None:
-    """Note the score in a run's folder, in the place of an older one of the same split; export reads it."""
+def record_score(score: Score, run: Path) -> None:
+    """Write the score to a run's folder, replacing an older one of the same split; export reads it."""
     file = run / checkpoint.SCORES
     scores = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
     same = ("dataset", "split", "metric")

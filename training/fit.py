@@ -1,4 +1,4 @@
-"""A user's labelled texts -> a task and the configuration of its run: what `heedful fit` trains."""
+"""A user's labelled texts -> the task and the configuration that `heedful fit` trains."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,19 +17,19 @@ from heedful.training.tasks.base import UNLABELLED, Example, Reader, Source, Tas
 from heedful.training.tasks.splits import divide
 
 SHARE = 0.1
-"""Of the rows, for dev; and as much for test."""
+"""Share of the rows for dev, and again for test."""
 COMMON_WORDS = 30_000
-"""Words beside those of the user's texts that the model knows: texts to come hold other words than theirs."""
+"""Frequent words added to those of the user's texts, because later texts hold other words."""
 WORDS_A_TEXT = 100
 DIM = 300
 UNSTATED = "not stated: the user's own data"
 
 
 def make_task(rows: Sequence[Row], file: Path, *, words: Sequence[str], seed: int) -> Task:
-    """The rows divided into train, dev and test, equal texts on one side, each label in its share.
+    """Split the rows into train, dev and test, stratified by label, equal texts in the same part.
 
-    `words` are to be known beside those of the texts. Raises DataError where pairs have other labels
-    than those of NLI, or where the rows are too few to hold any out.
+    `words` are added to the vocabulary. Raises DataError where the labels of pairs are not those of NLI,
+    or where there are too few rows to hold any out.
     """
     labels = tuple(sorted({row.label for row in rows}))
     pairs = len(rows[0].texts) == 2
@@ -62,7 +62,7 @@ def make_task(rows: Sequence[Row], file: Path, *, words: Sequence[str], seed: in
 
 
 def make_config(task: Task, *, encoder: str, word_vectors: str, size: int, seed: int) -> RunConfig:
-    """The settings that did well on the sentence sets of 3,000 to 10,000 rows (docs/experiments.md)."""
+    """Settings that work well on sentence datasets of 3,000 to 10,000 rows (docs/experiments.md)."""
     return RunConfig(
         task=task.name,
         encoder=EncoderConfig(name=encoder),
@@ -83,7 +83,7 @@ def _reader(examples: list[Example]) -> Reader:
 
 
 def _as_texts(words: Sequence[str]) -> list[Example]:
-    """The words as a few long texts, which are read faster than as many short ones."""
+    """The words as a few long texts, which parse faster than many short ones."""
     starts = range(0, len(words), WORDS_A_TEXT)
     return [
         Example((" ".join(words[start : start + WORDS_A_TEXT]),), UNLABELLED) for start in starts

@@ -1,4 +1,4 @@
-"""What a model of each kind is judged by: its answers against the labels."""
+"""The metrics of each kind of task."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,26 +11,26 @@ from heedful.text.kinds import Kind
 
 Numbers = npt.NDArray[Any]
 Metric = Callable[[Numbers, Numbers], float]
-"""Answers (N,) and labels (N,) -> a number."""
+"""Answers (N,) and labels (N,) -> a score."""
 
 
 def accuracy(answers: Numbers, labels: Numbers) -> float:
-    """Share of the answers that are the label."""
+    """Share of answers that equal the label."""
     return float((answers == labels).mean())
 
 
 def pearson(answers: Numbers, labels: Numbers) -> float:
-    """Linear correlation r; 0 where one side is constant, which has none."""
+    """Linear correlation; 0 where one side is constant."""
     return _correlation(stats.pearsonr, answers, labels)
 
 
 def spearman(answers: Numbers, labels: Numbers) -> float:
-    """Correlation of the ranks, ties sharing theirs; 0 where one side is constant."""
+    """Rank correlation with averaged ties; 0 where one side is constant."""
     return _correlation(stats.spearmanr, answers, labels)
 
 
 def mse(answers: Numbers, labels: Numbers) -> float:
-    """Mean squared error: the one metric here that is better when it is lower."""
+    """Mean squared error: lower is better, unlike the other metrics here."""
     return float(((answers - labels) ** 2).mean())
 
 
@@ -46,9 +46,9 @@ METRICS: Mapping[Kind, Mapping[str, Metric]] = {
     "relatedness": {"pearson": pearson, "spearman": spearman, "mse": mse},
     "embedding": {"spearman": spearman, "pearson": pearson},
 }
-"""By kind and by name; the first of a kind is its dev score, and the higher that is, the better."""
+"""By kind and name. The first of a kind is its dev score, of which higher is better."""
 
 
 def dev_metric(kind: Kind) -> tuple[str, Metric]:
-    """The name of a kind's dev score, and how it is computed."""
+    """The name and function of a kind's dev score."""
     return next(iter(METRICS[kind].items()))

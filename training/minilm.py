@@ -26,7 +26,7 @@ class MiniLM:
 
 
 def folder() -> Path:
-    """Where the package keeps the model. Raises DataMissing with the remedy."""
+    """The folder of the installed model. Raises DataMissing with the remedy."""
     spec = find_spec(PACKAGE)
     if spec is None or spec.origin is None:
         raise DataMissing(
@@ -46,7 +46,7 @@ def load(device: str = "cpu") -> MiniLM:
 def mean_vectors(
     minilm: MiniLM, texts: Sequence[str], *, batch: int = 256
 ) -> npt.NDArray[np.float32]:
-    """(N, 384): the mean of each text's last hidden states, as all-MiniLM-L6-v2 pools; not normalised."""
+    """(N, 384): the mean of each text's last hidden states, as all-MiniLM-L6-v2 pools them; not normalised."""
     vectors = np.empty((len(texts), minilm.model.config.hidden_size), np.float32)
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
     with torch.inference_mode():
@@ -67,7 +67,7 @@ def mean_vectors(
 
 
 def unit_vectors(minilm: MiniLM, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-    """(N, 384): `mean_vectors`, each of length 1, as all-MiniLM-L6-v2 gives them."""
+    """(N, 384): `mean_vectors` scaled to length 1, the output of all-MiniLM-L6-v2."""
     vectors = mean_vectors(minilm, texts)
     unit: npt.NDArray[np.float32] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     return unit

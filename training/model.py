@@ -1,4 +1,4 @@
-"""The model that a configuration describes: word vectors, encoder and head."""
+"""The model of a configuration: word vectors, encoder and head."""
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,7 @@ from heedful.training.errors import ConfigError
 
 
 class TrainingModel(nn.Module):
-    """An encoder and its head: one `Batch` a side -> vectors -> logits."""
+    """An encoder and its head: one `Batch` per side -> vectors -> logits."""
 
     alpha: Tensor
 
@@ -41,16 +41,16 @@ class TrainingModel(nn.Module):
 def make_model(
     config: RunConfig, kind: Kind, classes: int, words: Tensor | nn.Module
 ) -> TrainingModel:
-    """The model a configuration describes, over a (V, D) table of word vectors or a transformer.
+    """Build the model over a (V, D) table of word vectors or a transformer.
 
     Raises ConfigError where the encoder reads [CLS] and there is no transformer.
     """
     encoder = build(config.encoder.name, config.encoder_keywords())
     if isinstance(words, nn.Module):
-        about = config.transformer
-        assert about is not None, "it names the transformer"
-        frozen = about.finetune == "none"
-        embedding: nn.Module = PieceEmbedding(words, frozen=frozen, sentence=about.sentence)
+        section = config.transformer
+        assert section is not None, "a transformer comes from this section"
+        frozen = section.finetune == "none"
+        embedding: nn.Module = PieceEmbedding(words, frozen=frozen, sentence=section.sentence)
     else:
         embedding = word_table(words, frozen=config.words.frozen)
     try:
@@ -61,7 +61,7 @@ def make_model(
 
 
 def _head(config: RunConfig, kind: Kind, classes: int, dim: int) -> nn.Module:
-    """The head of the task's kind; for an embedding the layer to the teacher's size, which no bundle holds."""
+    """The head of the task's kind; for an embedding a linear layer to the teacher's size, which is not exported."""
     if kind == "embedding":
         return nn.Linear(dim, teacher.SIZE)
     layers = config.head.model_dump()

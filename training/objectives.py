@@ -1,4 +1,4 @@
-"""What a model learns, by kind: the targets of its examples, the loss, and the answer that is judged."""
+"""The objective of each kind of task: targets, loss, and the answer that is scored."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,21 +25,21 @@ from heedful.training.tasks.base import UNLABELLED, Example
 
 
 class Objective(Protocol):
-    """One kind's way to learn."""
+    """How a kind of task is learned."""
 
     def targets(self, examples: Sequence[Example]) -> npt.NDArray[Any]:
-        """(N, ..) what the loss of each example is taken against."""
+        """(N, ..) the targets of the loss."""
 
     def loss(self, model: TrainingModel, sides: list[Batch], targets: Tensor) -> Tensor:
         """Mean over a batch, ()."""
 
     def answer(self, model: TrainingModel, sides: list[Batch]) -> Tensor:
-        """(B,) what the kind's metrics compare with the labels."""
+        """(B,) the answers that the kind's metrics compare with the labels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Classes:
-    """Cross-entropy; the answer is the class ranked first."""
+    """Cross-entropy; the answer is the most likely class."""
 
     smoothing: float
 
@@ -59,7 +59,7 @@ class Classes:
 
 @dataclass(frozen=True, slots=True)
 class Taught(Classes):
-    """Cross-entropy with a mixture of the label, where there is one, and a teacher's probabilities."""
+    """Cross-entropy with a mixture of the label, if there is one, and a teacher's probabilities."""
 
     teacher: TeacherConfig
     classes: int
@@ -82,7 +82,7 @@ class Taught(Classes):
 
 
 class Relatedness:
-    """Scores from 1 to 5 (Tai et al. 2015, section 4.2): KL divergence from the spread score, eq. (16)."""
+    """Scores from 1 to 5 (Tai et al. 2015, section 4.2): KL divergence from soft targets, eq. (16)."""
 
     def targets(self, examples: Sequence[Example]) -> npt.NDArray[Any]:
         return soft_targets(labels(examples))
@@ -98,7 +98,7 @@ class Relatedness:
 class Distillation:
     """Sentence vectors that follow all-MiniLM-L6-v2; the answer is the cosine of a pair.
 
-    The head is a linear layer to the teacher's size, which only the first part of the loss reads.
+    The head is a linear layer to the teacher's size, used only by the first term of the loss.
     """
 
     weights: DistillationConfig
@@ -133,7 +133,7 @@ def soft_targets(scores: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
 
 def relation_loss(vectors: Tensor, targets: Tensor) -> Tensor:
     """Mean squared difference between the cosines of the vectors (B, D) and those of the targets (B, T),
-    over the pairs of two different rows; 0 for one row.
+    over pairs of different rows; 0 for one row.
     """
     cosines, wanted = (
         unit @ unit.T for unit in (functional.normalize(v, dim=-1) for v in (vectors, targets))
@@ -146,9 +146,9 @@ def relation_loss(vectors: Tensor, targets: Tensor) -> Tensor:
 def make_objective(
     kind: Kind, config: RunConfig, *, classes: int, pipeline: str, cache: Path
 ) -> Objective:
-    """The objective of a kind; `cache` keeps what a teacher answers, `pipeline` parses what it reads.
+    """The objective of a kind. `cache` holds the teacher's answers, `pipeline` parses the texts it reads.
 
-    Raises RunMissing where the teacher has not been trained: now, not behind minutes of parsing.
+    Raises RunMissing where the teacher has not been trained, before minutes of parsing.
     """
     if kind == "relatedness":
         return Relatedness()
@@ -162,7 +162,7 @@ def make_objective(
 
 
 def dev_score(objective: Objective, kind: Kind, model: TrainingModel, examples: Examples) -> float:
-    """The kind's dev metric on examples whose targets are their labels."""
+    """The kind's dev metric on examples with labels as targets."""
     model.eval()
     answers, labels = [], []
     with torch.inference_mode():

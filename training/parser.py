@@ -1,4 +1,4 @@
-"""Train the dependency parser that ships: spaCy's own training on a treebank and on trees of a larger parser."""
+"""Train the shipped dependency parser with spaCy, on a treebank and on trees from a larger parser."""
 
 import os
 import random
@@ -33,7 +33,7 @@ TEXTS = {
     "trec/train.jsonl": 2_000,
     "stsb/train.jsonl": 2_000,
 }
-"""Texts that the teacher writes trees for, drawn at random: what the encoders will be asked about."""
+"""Numbers of texts, drawn at random, that the teacher parses: text such as the encoders will read."""
 VECTOR_WORDS, VECTOR_WIDTH = 20_000, 64
 
 
@@ -42,7 +42,7 @@ def train_parser(
 ) -> dict[str, float]:
     """Train, score on the gold sentences of EWT test, and write the pipeline to `out`, whole.
 
-    The teacher and its trees are kept in `cache`, so that a broken run goes on behind them.
+    The teacher and its trees are cached in `cache`, so that an interrupted run can continue.
     Returns UAS and LAS, 0..1 (spaCy's scorer: punctuation left out). Raises DataMissing; ParserError where
     `out` holds something that is not a pipeline.
     """
@@ -56,7 +56,7 @@ def train_parser(
 
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as scratch:
         folder = Path(scratch)
-        # Gold twice: it is right, and it is a fifth of the words.
+        # Gold twice: it is correct, and only a fifth of the words.
         mixed = [
             *treebank.grouped(gold["train"], seed),
             *treebank.grouped(gold["train"], seed + 1),
@@ -82,13 +82,13 @@ def train_parser(
         nlp = spacy.load(folder / "trained" / "model-best")
         scores = evaluate(nlp, gold["test"])
         nlp.meta.update(meta("ewt", "tokenizer, tok2vec and parser", scores, seed))
-        nlp.config["paths"] = dict.fromkeys(nlp.config["paths"])  # they were this machine's
+        nlp.config["paths"] = dict.fromkeys(nlp.config["paths"])  # paths of this machine
         write_pipeline(nlp, out)
     return scores
 
 
 def check_out(out: Path) -> None:
-    """Raise ParserError where `out` holds something that is not a pipeline."""
+    """Raise ParserError where `out` exists and is not a pipeline."""
     if out.exists() and not (out / "meta.json").is_file():
         raise ParserError(
             f"{out} exists and is no spaCy pipeline: name another folder or remove it"
@@ -102,7 +102,7 @@ def write_pipeline(nlp: Language, out: Path) -> None:
 
 
 def evaluate(nlp: Language, gold: Sequence[Doc]) -> dict[str, float]:
-    """UAS and LAS of `nlp` on raw text of gold sentences, its own tokens aligned with the treebank's."""
+    """UAS and LAS of `nlp` on the raw text of gold sentences, its tokens aligned with the treebank's."""
     examples = [
         Example(predicted, reference)
         for predicted, reference in zip(nlp.pipe(doc.text for doc in gold), gold, strict=True)
@@ -121,7 +121,7 @@ def evaluate(nlp: Language, gold: Sequence[Doc]) -> dict[str, float]:
 def silver(
     nlp: Language, gold: Sequence[Doc], data: Path, seed: int, cache: Path, console: Console
 ) -> list[Doc]:
-    """Plain texts with the teacher's trees; from `cache` where an earlier run has left them."""
+    """Plain texts with the teacher's trees, from `cache` if an earlier run wrote them."""
     cache.mkdir(parents=True, exist_ok=True)
     file = cache / f"silver-{seed}.spacy"
     if not file.exists():
@@ -151,7 +151,7 @@ def silver_texts(data: Path, seed: int) -> list[str]:
 
 
 def _word_vectors(counts: Counter[str]) -> Language:
-    """A pipeline that holds nothing but static vectors of the commonest words, from all-MiniLM-L6-v2."""
+    """A pipeline with nothing but static vectors of the most frequent words, from all-MiniLM-L6-v2."""
     nlp = spacy.blank("en")
     words = [word for word, _ in counts.most_common(VECTOR_WORDS) if not word.isspace()]
     vectors = minilm.mean_vectors(minilm.load(), words)
@@ -174,7 +174,7 @@ def _write(docs: Iterable[Doc], file: Path) -> None:
 
 
 def meta(name: str, parts: str, scores: dict[str, float], seed: int) -> dict[str, object]:
-    """What meta.json says of a pipeline of `parts`: where it comes from, and how good it is."""
+    """The meta.json of a pipeline of `parts`: its sources and its scores."""
     return {
         "name": f"heedful_{name}",
         "version": "1.0.0",

@@ -1,4 +1,4 @@
-"""A task's examples -> what a run learns from: ids, trees, targets and initial word vectors."""
+"""A task's examples -> ids, trees, targets and initial word vectors."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from heedful.training.tasks.base import Example, Task
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What a run learns from and is judged on."""
+    """The data of a run."""
 
     train: Examples
     dev: Examples

@@ -18,7 +18,7 @@ from heedful.training.model import TrainingModel, make_model
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a finished run has left: its record, how it reads words, and its best model, in evaluation mode."""
+    """A finished run: its record, its vocabulary, and its best model in evaluation mode."""
 
     config: RunConfig
     record: dict[str, Any]
@@ -45,11 +45,11 @@ def require(folder: Path) -> None:
 
 def _check(folder: Path, name: str) -> None:
     if not (folder / name).is_file():
-        raise RunMissing(f"{folder} holds no {name}: train first, or go on with --resume")
+        raise RunMissing(f"{folder} holds no {name}: train it first, or continue with --resume")
 
 
 def _words(folder: Path, config: RunConfig) -> tuple[Lexicon, torch.Tensor | nn.Module]:
-    """The run's vocabulary, and a table or a transformer whose weights are still to be loaded."""
+    """The run's vocabulary, and a table or a transformer without the run's weights yet."""
     if config.transformer:
         _check(folder, checkpoint.TOKENIZER)
         module, _ = transformer.load(config.transformer)

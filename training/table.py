@@ -1,4 +1,4 @@
-"""A user's own labelled texts: a .csv, .tsv or .jsonl file, checked whole before anything is trained."""
+"""A user's labelled texts: a .csv, .tsv or .jsonl file, validated before training starts."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ MAX_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One labelled text, or two for a pair, and the line of the file where it begins."""
+    """One labelled text, or a pair of texts, and the line where it begins."""
 
     line: int
     texts: tuple[str, ...]

@@ -1,10 +1,10 @@
-"""The tables that are reproduced: what `results/tables/<name>.toml` asks for, and what was measured of it.
+"""The reproduced tables: what `results/tables/<name>.toml` specifies, and its records.
 
 results/
-  goals.toml              what a release is held to, and the papers' figures
-  tables/<name>.toml      a paper's table: rows, each a configuration
-  runs/<name>/*.json      a record a run of a row: seed, fold, scores, data
-  transfer/<model>.json   frozen embeddings under logistic regression
+  goals.toml              goals of a release, and the papers' figures
+  tables/<name>.toml      a paper's table; each row is a configuration
+  runs/<name>/*.json      one record per run of a row: seed, fold, scores, data
+  transfer/<model>.json   logistic regression on frozen embeddings
 """
 
 import json
@@ -23,17 +23,17 @@ from heedful.training.tasks.splits import FOLDS
 
 
 class RowConfig(Section):
-    """A row: a configuration with the fields of `set` in the place of its own."""
+    """A row: a configuration, with the fields of `set` replaced."""
 
     name: str
     config: Path
     paper: float | None = None
     folds: bool = False
-    """Ten runs a seed, each tested on another fold."""
+    """Ten runs per seed, each tested on another fold."""
     set: dict[str, Any] = Field(default_factory=dict)
 
     def runs(self, seeds: tuple[int, ...]) -> dict[str, RunConfig]:
-        """Every run of the row by its name, which is a file's. Raises ConfigError."""
+        """Every run of the row by the name of its record. Raises ConfigError."""
         fields = _merged(config.read(self.config).model_dump(), self.set)
         folds: list[int | None] = [*range(FOLDS)] if self.folds else [None]
         name = re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
@@ -49,10 +49,10 @@ class RowConfig(Section):
 class TableConfig(Section):
     title: str
     full: str | None = None
-    """The row of the whole model, which the others take parts from."""
+    """The row of the full model, which the other rows ablate."""
     seeds: tuple[int, ...]
     set: dict[str, Any] = Field(default_factory=dict)
-    """Fields of every row, which a row's own `set` goes before."""
+    """Fields replaced in every row; a row's own `set` takes precedence."""
     rows: tuple[RowConfig, ...]
 
 
@@ -72,25 +72,25 @@ def read(path: Path) -> TableConfig:
 
 
 def measured(results: Path, config: RunConfig) -> Any | None:
-    """The record of such a run in any table; None where there is none."""
+    """The record of such a run in any table, or None."""
     files = sorted(results.glob("runs/*/*.json"))
     found = (json.loads(file.read_text(encoding="utf-8")) for file in files)
     return next((record for record in found if is_of(record, config)), None)
 
 
 def is_of(record: Mapping[str, Any], config: RunConfig) -> bool:
-    """Whether the record is that of such a run; a field that came later has its default there."""
+    """Whether the record belongs to such a run; a field added later has its default there."""
     return RunConfig.model_validate(record["config"]) == config
 
 
 def records(results: Path, table: str, row: RowConfig, seeds: tuple[int, ...]) -> list[Any]:
-    """The records of a row's runs that are there, in the order of the runs."""
+    """The existing records of a row, in the order of its runs."""
     files = (results / "runs" / table / f"{name}.json" for name in row.runs(seeds))
     return [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]
 
 
 def _merged(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """`fields` with those of `changes`, tables within tables."""
+    """`fields` updated with `changes`, nested tables merged."""
     merged = dict(fields)
     for name, value in changes.items():
         inner = isinstance(value, Mapping) and isinstance(fields.get(name), Mapping)

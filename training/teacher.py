@@ -1,4 +1,4 @@
-"""Vectors of all-MiniLM-L6-v2 to learn from: computed once for a set of texts, and kept."""
+"""Vectors of all-MiniLM-L6-v2 as targets, cached for each set of texts."""
 
 import hashlib
 import os
@@ -16,7 +16,7 @@ SIZE = 384
 
 
 def vectors(texts: Sequence[str], cache: Path, device: str) -> npt.NDArray[np.float16]:
-    """(N, SIZE) float16, each of length 1; every distinct text is encoded once, on every core there is."""
+    """(N, SIZE) float16, each of length 1; distinct texts are encoded once, on all cores."""
     index = {text: i for i, text in enumerate(dict.fromkeys(texts))}
     kept = file(list(index), cache)
     if not kept.exists():
@@ -27,7 +27,7 @@ def vectors(texts: Sequence[str], cache: Path, device: str) -> npt.NDArray[np.fl
 
 
 def file(distinct: Sequence[str], cache: Path) -> Path:
-    """Where the vectors of these texts, in this order, are kept."""
+    """The cache file for these texts in this order."""
     digest = hashlib.sha256(minilm.PACKAGE.encode())
     for text in distinct:
         digest.update(text.encode() + b"\0")

@@ -1,4 +1,4 @@
-"""Distillation of a classifier (Hinton, Vinyals and Dean 2015): the answers of a finished run as targets."""
+"""Distillation of a classifier (Hinton, Vinyals and Dean 2015): a finished run's probabilities as targets."""
 
 import hashlib
 from collections.abc import Sequence
@@ -24,15 +24,15 @@ BATCH = 256
 def probabilities(
     folder: Path, examples: Sequence[Example], *, classes: int, pipeline: str, cache: Path
 ) -> npt.NDArray[np.float32]:
-    """(N, classes) what the run's best model answers; kept, so that a broken run goes on behind them.
+    """(N, classes) the probabilities of the run's best model, cached so that an interrupted run can continue.
 
-    A text that the teacher cannot read whole counts as equally likely in every class. Raises
-    RunMissing, and ConfigError where the teacher knows other classes.
+    A text that the teacher cannot read whole is equally likely in every class. Raises RunMissing, and
+    ConfigError where the teacher has other classes.
     """
     run = restore(folder)
     if len(run.record["labels"]) != classes:
         raise ConfigError(
-            f"teacher.run: {folder} knows {len(run.record['labels'])} classes, not {classes}"
+            f"teacher.run: {folder} has {len(run.record['labels'])} classes, not {classes}"
         )
     digest = hashlib.sha256((folder / checkpoint.BEST).read_bytes())
     for example in examples:

@@ -1,7 +1,7 @@
-"""What frozen sentence vectors are good for: logistic regression on them, and their cosines.
+"""Evaluation of frozen sentence vectors: logistic regression and cosine similarity.
 
-As SentEval does (Conneau and Kiela 2018): CR, MPQA and SUBJ in ten folds, TREC and SST-2 on their test
-splits, the regression's strength chosen on rows that are not tested on. SST-2 is trained on whole sentences.
+As in SentEval (Conneau and Kiela 2018): CR, MPQA and SUBJ in ten folds, TREC and SST-2 on their test
+splits, regularisation chosen on held-out rows. SST-2 is trained on whole sentences.
 """
 
 import statistics
@@ -31,7 +31,7 @@ SEED = 1
 FOLDS = 10
 FOLDED = {"cr": cr.read, "mpqa": mpqa.read, "subj": subj.read}
 ROUNDS, ROUND_SIZE = 5, 256
-"""Of the speed: the models take turns, a round each."""
+"""Rounds of the speed measurement, in which the models take turns, and texts in each."""
 
 
 def accuracies(embed: Embed, data: Path) -> dict[str, float]:
@@ -47,7 +47,7 @@ def accuracies(embed: Embed, data: Path) -> dict[str, float]:
 
 
 def similarities(embed: Embed, data: Path) -> dict[str, float]:
-    """Correlation of the pairs' cosines with their gold scores. Raises DataMissing."""
+    """Correlation of the cosines of pairs with their gold scores. Raises DataMissing."""
     alike, related = stsb.DEV.read(data), tasks.get("sick-relatedness").test.read(data)
     return {
         "stsb dev spearman": spearman(_cosines(embed, alike), labels(alike)),
@@ -56,7 +56,7 @@ def similarities(embed: Embed, data: Path) -> dict[str, float]:
 
 
 def speeds(models: Sequence[Embed], texts: Sequence[str]) -> list[float]:
-    """Sentences a second of each model: the median of rounds that they take in turn, on unlike texts."""
+    """Sentences per second of each model: the median over rounds, each on other texts."""
     rates: list[list[float]] = [[] for _ in models]
     for number in range(ROUNDS):
         group = texts[number * ROUND_SIZE : (number + 1) * ROUND_SIZE]
@@ -87,7 +87,7 @@ def _split(
 
 
 def _best(train: tuple[Floats, Any], dev: tuple[Floats, Any]) -> float:
-    """The strength that does best on dev; of equal ones the smallest."""
+    """The strength with the best dev score, the smallest of equal ones."""
     return max(STRENGTHS, key=lambda strength: _fit(*train, strength).score(*dev))
 
 

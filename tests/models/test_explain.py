@@ -17,7 +17,7 @@ PRIORS = ("direction", "word", "dependency")
 
 
 def explain(model: nn.Module, x: Tensor, heads: Tensor, **switches: Any) -> Explanation:
-    """Of the one sentence x (L, D)."""
+    """The explanation of the one sentence x (L, D)."""
     structure = {"heads": heads[None], "alpha": torch.tensor(0.8), "cls": x[None, 0] * 2}
     read = {name: structure[name] for name in model.inputs}  # type: ignore[union-attr]
     explanation: Explanation = model.explain(  # type: ignore[operator]  # nn.Module hides both

@@ -88,7 +88,7 @@ def test_cycles_within_cycles_of_a_long_text() -> None:
 
 @settings(deadline=None)
 @given(st.lists(scores(8), min_size=1, max_size=5), st.integers(0, 4))
-def test_company_and_padding_change_nothing(texts: list[Floats], more: int) -> None:
+def test_batching_and_padding_change_nothing(texts: list[Floats], more: int) -> None:
     longest = max(map(len, texts)) + more
     batch = np.full((len(texts), longest, longest + 1), FAR)
     for row, values in enumerate(texts):

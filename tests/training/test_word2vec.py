@@ -30,7 +30,7 @@ def corpus(seed: int = 0) -> Parsed:
     return Parsed({}, tokens, np.zeros(len(tokens), np.int16), bounds)
 
 
-def test_words_in_like_company_have_like_vectors() -> None:
+def test_words_in_similar_contexts_have_similar_vectors() -> None:
     table = word2vec.train([corpus()], dim=8, seed=1)
     words = [word.lower() for word in (*FRUIT, *TOOLS)]
     assert table.has([*words, "rare", "Hammer"]).tolist() == [True] * 6 + [False] * 2

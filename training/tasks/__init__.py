@@ -1,4 +1,4 @@
-"""The datasets by name, one file each."""
+"""The tasks by name; each dataset has a file."""
 
 from heedful.training.errors import ConfigError
 from heedful.training.tasks import (
@@ -26,7 +26,7 @@ __all__ = ["TASKS", "Example", "Task", "get"]
 
 
 def get(name: str) -> Task:
-    """The task `name`, or one of its folds (`cr:3`). Raises ConfigError naming what is known."""
+    """The task `name`, or one of its folds (`cr:3`). Raises ConfigError naming the known tasks."""
     if name not in TASKS:
         known = sorted(name for name in TASKS if ":" not in name)
         raise ConfigError(f"no task {name!r}: known are {', '.join(known)}")

@@ -1,4 +1,4 @@
-"""What a task is: where its examples come from, its labels and its kind of head."""
+"""Tasks: their examples, labels and kind."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,15 +7,15 @@ from pathlib import Path
 from heedful.text.kinds import Kind
 
 UNLABELLED = -1.0
-"""The label of an example that has none: it can be learnt from a teacher alone."""
+"""The label of an example without one, which only a teacher can supply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
     """One labelled text (`texts` holds one) or pair (two: premise, hypothesis).
 
-    `label` indexes `Task.labels`, or is `UNLABELLED`; for a pair of kind relatedness or embedding it is the
-    gold score.
+    `label` indexes `Task.labels` or is `UNLABELLED`; for the kinds relatedness and embedding it is the gold
+    score.
     """
 
     texts: tuple[str, ...]
@@ -28,7 +28,7 @@ Reader = Callable[[Path], list[Example]]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file or set of files that examples are read from, with what a model card has to say of it."""
+    """A set of examples and what a model card says of it."""
 
     name: str
     licence: str
@@ -38,7 +38,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A dataset: `train` may hold several sources; `dev` chooses, `test` is read once, by `evaluate`."""
+    """`train` may hold several sources; `dev` selects the epoch, `test` is read only to evaluate."""
 
     name: str
     kind: Kind
@@ -47,4 +47,4 @@ class Task:
     dev: Source
     test: Source
     background: tuple[Source, ...] = ()
-    """Unlabelled text that only widens the vocabulary."""
+    """Texts that only extend the vocabulary."""

@@ -1,6 +1,6 @@
-"""Sentences to learn general embeddings from, without their labels; judged on pairs of STS-B.
+"""Sentences for general embeddings, without their labels, evaluated on pairs of STS-B.
 
-No STS-B or SICK training pair is among them, and no sentence of STS-B's dev or test.
+They include no training pair of STS-B or SICK and no sentence of STS-B's dev or test split.
 """
 
 import re
@@ -12,20 +12,20 @@ from heedful.training.errors import DataMissing
 from heedful.training.tasks import nli, sst, stsb
 from heedful.training.tasks.base import UNLABELLED, Example, Source, Task
 
-LONGEST = 40
-"""Words, with white space between them; longer sentences are left out."""
+MAX_WORDS = 40
+"""Longer sentences, in words between white space, are left out."""
 UNSTATED = "no licence stated with the data"
 _END = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(])")
 _BREAK = re.compile(r"\s*<br\s*/?>\s*")
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text that are at most LONGEST words long.
+    """The sentences of a text that are at most MAX_WORDS words long.
 
     A line break, or a full stop before white space and a capital, ends one.
     """
     found = (one.strip() for line in _BREAK.split(text) for one in _END.split(line))
-    return [one for one in found if 0 < len(one.split()) <= LONGEST]
+    return [one for one in found if 0 < len(one.split()) <= MAX_WORDS]
 
 
 def _source(
@@ -40,7 +40,7 @@ def _source(
 
 
 def _judged(data: Path) -> set[str]:
-    """Every sentence that a score is taken on; a test split that is not there takes none."""
+    """Every sentence of the dev and test pairs; a missing test split has none."""
     found = set()
     for split in (stsb.DEV, stsb.TEST):
         try:
@@ -52,7 +52,7 @@ def _judged(data: Path) -> set[str]:
 
 
 def _of(source: Source, sides: int = 2) -> Source:
-    """The texts of another task's source, of pairs the first `sides` of each."""
+    """The texts of another task's source: of a pair, the first `sides` texts."""
 
     def texts(data: Path) -> Iterable[str]:
         return (text for one in source.read(data) for text in one.texts[:sides])
@@ -72,7 +72,7 @@ def _file(name: str, licence: str, *keys: str) -> Source:
 
 
 TRAIN = (
-    _of(nli.SNLI_TRAIN, sides=1),  # the hypotheses are short, and much like one another
+    _of(nli.SNLI_TRAIN, sides=1),  # the hypotheses are short and similar
     _of(nli.MORE[0]),  # MultiNLI
     _of(sst.WHOLE_TRAIN),
     *(_file(name, UNSTATED, "text") for name in ("cr/all", "subj/all", "trec/train")),

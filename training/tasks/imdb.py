@@ -1,7 +1,6 @@
 """IMDB reviews (Maas et al. 2011), negative or positive.
 
-Reads the official `aclImdb/{train,test}/{neg,pos}/*.txt` or JSON lines; line breaks marked up as
-`<br />` become blanks.
+Reads the official `aclImdb/{train,test}/{neg,pos}/*.txt` or JSON lines; `<br />` becomes a blank.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Labelled texts in a file -> examples."""
+"""Files of labelled texts -> examples."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,14 +17,14 @@ def json_lines(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def label_first(path: Path, separator: str, encoding: str = "utf-8") -> Iterator[tuple[str, str]]:
-    """(label, text) of each line that holds them with `separator` between."""
+    """(label, text) of each line `label<separator>text`."""
     for line in lines(path, encoding):
         label, _, text = line.partition(separator)
         yield label, text
 
 
 def one_label(path: Path, label: str, encoding: str = "utf-8") -> Iterator[tuple[str, str]]:
-    """(label, text) of each line of a file that holds the texts of one label."""
+    """(label, text) of each line of a file whose texts all have this label."""
     for line in lines(path, encoding):
         yield label, line
 

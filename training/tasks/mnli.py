@@ -1,6 +1,6 @@
 """MultiNLI (Williams et al. 2018). Dev is the matched dev split; the mismatched one is the test split.
 
-The official test labels are kept by Kaggle. Reads the same layouts as `nli`.
+The official test labels are not public. Reads the same layouts as `nli`.
 """
 
 from heedful.text.kinds import NLI_LABELS

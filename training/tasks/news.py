@@ -1,4 +1,4 @@
-"""News Aggregator (Gasparetti 2016): the category of a headline, divided by our seed: there is no official split.
+"""News Aggregator (Gasparetti 2016): the category of a headline. Split by our seed: there is no official split.
 
 Reads the official `newsCorpora.csv` (tabs, no header), the `uci-news-aggregator.csv` of Kaggle or JSON lines.
 """

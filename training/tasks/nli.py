@@ -1,5 +1,5 @@
-"""Natural language inference: SNLI (Bowman et al. 2015), SNLI with other sets added (`nli`), and either with
-pairs that only a teacher can judge (`snli-taught`, `nli-taught`).
+"""Natural language inference: SNLI (Bowman et al. 2015), SNLI with other datasets (`nli`), and both with
+unlabelled pairs for a teacher (`snli-taught`, `nli-taught`).
 
 Reads the official SNLI and MultiNLI JSON lines (`sentence1`, `sentence2`, `gold_label`; pairs without a
 majority label are left out) or JSON lines of `premise`, `hypothesis`, `label`.
@@ -74,7 +74,7 @@ MORE = (
 
 
 def hypotheses(pairs: list[Example]) -> list[Example]:
-    """Each two distinct hypotheses of one premise, as two pairs without a label: one for each order."""
+    """Every two distinct hypotheses of a premise as unlabelled pairs, in both orders."""
     said: dict[str, dict[str, None]] = {}
     for premise, hypothesis in (pair.texts for pair in pairs):
         said.setdefault(premise, {})[hypothesis] = None

@@ -1,4 +1,4 @@
-"""The layout that CR, MPQA and SUBJ share: one file of sentences a label, or JSON lines of all."""
+"""The layout of CR, MPQA and SUBJ: one file of sentences per label, or JSON lines."""
 
 from collections.abc import Mapping
 from itertools import chain

@@ -1,6 +1,6 @@
-"""SICK (Marelli et al. 2014): how related two sentences are, from 1 to 5, or what one says of the other.
+"""SICK (Marelli et al. 2014): the relatedness of two sentences from 1 to 5, or their entailment.
 
-Reads the official tables (`SICK_train.txt`, `SICK_trial.txt`, `SICK_test_annotated.txt`; tabs, a heading
+Reads the official tables (`SICK_train.txt`, `SICK_trial.txt`, `SICK_test_annotated.txt`; tabs, a header
 line) or JSON lines of `a`, `b`, `score`, `label`.
 """
 

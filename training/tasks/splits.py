@@ -1,4 +1,4 @@
-"""Seeded divisions of a dataset: a dev split where there is none, and ten folds where there is no test split."""
+"""Seeded splits: a dev split for a dataset without one, ten folds for one without a test split."""
 
 from collections.abc import Hashable, Sequence
 from functools import partial
@@ -19,10 +19,10 @@ def divide(
     groups: Sequence[Hashable] | None = None,
     seed: int = SEED,
 ) -> list[list[Example]]:
-    """Parts of these shares, then one of all the rest; each label has its share in every part.
+    """Split into parts of these shares and one of the rest, stratified by label.
 
-    Examples of one group (N values, one an example) stay together, under the label of the first.
-    Within a part the order is that of `examples`.
+    Examples of one group (N values, one per example) stay together, under the label of the first.
+    Each part keeps the order of `examples`.
     """
     keys: Sequence[Hashable] = range(len(examples)) if groups is None else groups
     label_of: dict[Hashable, float] = {}
@@ -46,7 +46,7 @@ def divide(
 
 
 def held_out(read: Reader, share: float) -> tuple[Reader, Reader]:
-    """Readers of train and dev: dev is this share of what `read` gives."""
+    """Readers of train and dev, where dev is this share of the examples."""
 
     def train(data: Path) -> list[Example]:
         return divide(read(data), (share,))[1]
@@ -67,7 +67,7 @@ def divided(
     background: tuple[Source, ...] = (),
     fold: int = 0,
 ) -> Task:
-    """A dataset without splits in ten parts: `fold` is the test split, the next dev, the other eight train."""
+    """A dataset in ten parts: `fold` is the test split, the next part dev, the other eight train."""
     dev = (fold + 1) % FOLDS
     train = [part for part in range(FOLDS) if part not in (fold, dev)]
     dataset = name.partition(":")[0]
@@ -100,7 +100,7 @@ def ten_folds(
     *,
     background: tuple[Source, ...],
 ) -> tuple[Task, ...]:
-    """The dataset `divided`, and ten-fold cross-validation of it as the tasks `name:0` .. `name:9`."""
+    """The dataset `divided`, and its ten-fold cross-validation as the tasks `name:0` .. `name:9`."""
     make = partial(divided, background=background)
     folds = (
         make(f"{name}:{fold}", labels, licence, note, read, fold=fold) for fold in range(FOLDS)

@@ -55,7 +55,7 @@ def five(label: int) -> int:
 
 
 def two(label: int) -> int | None:
-    """Five classes to two; None for neutral, which the task leaves out."""
+    """Five classes to two; None for neutral sentences, which the task leaves out."""
     return None if label == 2 else int(label > 2)
 
 
@@ -82,7 +82,7 @@ def sentences(split: str, classes: Callable[[int], int | None]) -> Callable[[Pat
 
 
 def _unlabelled(name: str) -> Source:
-    """Texts of another corpus; its labels are not read."""
+    """The texts of another corpus, without its labels."""
 
     def read(data: Path) -> list[Example]:
         path = find(data, (f"{name}.jsonl",), dataset=name.partition("/")[0])
@@ -107,6 +107,6 @@ def _task(name: str, labels: tuple[str, ...], classes: Callable[[int], int | Non
 
 
 WHOLE_TRAIN = Source("sst", LICENCE, "whole train sentences", sentences("train", five))
-"""For tasks that learn from sentences, not from phrases."""
+"""For tasks that learn from sentences instead of phrases."""
 
 TASKS = (_task("sst5", FIVE, five), _task("sst2", TWO, two))

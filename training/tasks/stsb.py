@@ -1,4 +1,4 @@
-"""STS benchmark (Cer et al. 2017): how alike two sentences are, from 0 to 5.
+"""STS benchmark (Cer et al. 2017): the similarity of two sentences from 0 to 5.
 
 Reads the official `stsbenchmark/sts-{train,dev,test}.csv` (tabs; the score and the sentences are
 columns 5 to 7) or JSON lines of `a`, `b`, `score`.
@@ -33,7 +33,7 @@ def _similarity(split: str) -> Callable[[Path], list[Example]]:
 
 
 def _relatedness(split: str) -> Callable[[Path], list[Example]]:
-    """0 to 5 becomes SICK's 1 to 5; no correlation changes by that."""
+    """Maps 0 to 5 to SICK's 1 to 5, which changes no correlation."""
     return lambda data: [Example(texts, 1 + 0.8 * score) for texts, score in _rows(data, split)]
 
 

@@ -1,4 +1,4 @@
-"""SUBJ (Pang and Lee 2004): whether a sentence is a reviewer's opinion or tells the plot.
+"""SUBJ (Pang and Lee 2004): whether a sentence gives an opinion or tells the plot.
 
 Reads the official `plot.tok.gt9.5000` and `quote.tok.gt9.5000` (Windows-1252), SentEval's
 `SUBJ/subj.objective` and `SUBJ/subj.subjective`, or JSON lines.

@@ -1,4 +1,4 @@
-"""Yelp reviews by their stars, 1 to 5, divided by our seed: there is no official split.
+"""Yelp reviews and their stars, 1 to 5. Split by our seed: there is no official split.
 
 Reads the official `yelp_academic_dataset_review.json` (a review a line: `text`, `stars`) or JSON lines.
 """
