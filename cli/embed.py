@@ -128,7 +128,7 @@ async def _embed(
     inference: Inference, chunk: Sequence[Row], texts: Texts, choice: Choice, vectors: VectorFile
 ) -> None:
     inputs = [row.text for row in chunk]
-    paths = [f"{texts.name}, line {row.line}: the text" for row in chunk]
+    paths = [f"{texts.name}:{row.line}: the text" for row in chunk]
     result = await inference.embed(
         Inputs(inputs, paths),
         truncate=choice.truncate,

@@ -24,6 +24,7 @@ class Texts:
     """
 
     def __init__(self, file: BinaryIO, name: str, format: Format, field: str) -> None:
+        self.name = name
         self._rows = Rows(file, name, format, [field], CommandError, option="--field")
         self.wrong = self._rows.wrong
 
