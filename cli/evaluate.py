@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from heedful.cli.local_model import open_model
 from heedful.cli.options import DATA, PARSER, URL, Data, FolderParser, Url
-from heedful.cli.serving import server
 from heedful.training import tasks
 from heedful.training.evaluate import measure, record_score
 
@@ -27,7 +27,7 @@ def command(
     data: Data = DATA,
 ) -> None:
     """Score a model on a task's split: one of a running service, or a bundle's folder."""
-    with server(model, url=url, parser=parser) as predictor:
+    with open_model(model, url=url, parser=parser) as predictor:
         scores = measure(tasks.get(task), split, data, predictor)
     for score in scores:
         if run:

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from heedful.export.bundle import export_bundle
-from heedful.export.quantize import Storage
 from heedful.export.run import read
+from heedful.export.weight_storage import Storage
 
 
 def command(

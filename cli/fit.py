@@ -1,4 +1,4 @@
-"""fit: a user's labelled texts -> a bundle, measured on a tenth of them that training never saw."""
+"""fit: a bundle from labelled texts, measured on a tenth of them that training never saw."""
 
 import re
 import shlex
@@ -15,8 +15,9 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.metrics import confusion_matrix, f1_score
 
+from heedful.cli.local_model import open_folder
 from heedful.cli.options import PARSER, Parser, Threads
-from heedful.cli.serving import server
+from heedful.cli.rescore import card_fields
 from heedful.export import run as runs
 from heedful.export.bundle import export_bundle
 from heedful.models.registry import ENCODERS
@@ -92,7 +93,7 @@ def fit_file(
     command: str,
     console: Console,
 ) -> Card:
-    """Train on `file` and write the bundle `out`; `run` is begun anew. The file is checked first.
+    """Check `file`, train on it in the folder `run`, which is emptied, and write the bundle `out`.
 
     Raises DataError, ConfigError, DataMissing, ExportError, BundleError.
     """
@@ -115,12 +116,12 @@ def fit_file(
         made = Path(folder) / out.name
         card = export_bundle(runs.read(run), made)
         examples = task.test.read(file.parent)
-        with server(str(made), url="", parser=parser) as predictor:
-            answers = predict(examples, task, predictor)
+        with open_folder(made, parser) as model:
+            answers = predict(examples, task, model)
         gold = labels(examples)
         score = Score(task.test.name, "test", "accuracy", accuracy(answers, gold), len(gold))
         write_json(run / checkpoint.SCORES, [score.as_dict()])
-        fields = card.model_dump(exclude={"format", "name", "version", "files"})
+        fields = card_fields(card)
         fields["scores"] = [*fields["scores"], score.as_dict()]
         card = write(out, fields, {name: made / name for name in card.files})
     _show(task, answers, gold, console)
@@ -128,7 +129,7 @@ def fit_file(
 
 
 def _show(task: Task, answers: Numbers, gold: Numbers, console: Console) -> None:
-    """Accuracy, macro-F1 and the confusion matrix of the test rows."""
+    """Print accuracy, macro-F1 and the confusion matrix of the test rows."""
     macro = f1_score(gold, answers, average="macro", zero_division=0)
     console.print(
         f"test ({len(gold)} rows): accuracy {accuracy(answers, gold):.4f}, macro-F1 {macro:.4f}"

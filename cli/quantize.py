@@ -1,4 +1,4 @@
-"""quantize: a bundle whose products are integers, where its task and its vectors hardly notice."""
+"""quantize: int8 graphs for a bundle, unless its score or its vectors change too much."""
 
 import tempfile
 from collections.abc import Sequence
@@ -12,21 +12,21 @@ import typer
 from rich.console import Console
 
 from heedful.cli import rescore
+from heedful.cli.local_model import LocalModel, open_folder
 from heedful.cli.options import DATA, PARSER, Bundles, Data, Parser
-from heedful.cli.serving import server
 from heedful.export.errors import ExportError
 from heedful.export.int8_bundle import Int8Files, int8_files
 from heedful.runtime.bundle import Bundle, read, write
 from heedful.runtime.card import Card, Int8Card
-from heedful.training.evaluate import BATCH, Score, Server, measure
+from heedful.training.evaluate import BATCH, Score, measure
 from heedful.training.tasks.base import Task
 
-MOST_LOST = 0.003
-"""Of the dev score: 0.3 points."""
-LEAST_COSINE = 0.999
-"""Of the two vectors of any sentence that is compared."""
+MAX_LOSS = 0.003
+"""The dev score may fall by 0.3 points."""
+MIN_COSINE = 0.999
+"""Between a sentence's vectors before and after."""
 SENTENCES = 1000
-"""Compared at most, spread evenly over dev."""
+"""Maximum to compare, spread evenly over dev."""
 
 
 def command(
@@ -49,17 +49,16 @@ def command(
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    scores: list[Score]  # dev's are the first
+    scores: list[Score]  # dev first
     vectors: npt.NDArray[np.float32]  # of the compared sentences, of length 1
 
 
 def quantize(bundle: Path, task: str | None, *, data: Path, parser: str, console: Console) -> Card:
-    """Put int8 graphs into the bundle, in place; its card says what that changed.
+    """Put int8 graphs into the bundle, in place; its card records what that changed.
 
-    `task` is by default the card's; scores on the test split are measured anew where the card has
-    some. Raises ExportError, and leaves the bundle as it was, where it has
-    such graphs, where no product can be taken, or where score or vectors change too much; ConfigError
-    for a task of another kind, BundleError, DataMissing.
+    `task` is by default the card's. Raises ExportError, and leaves the bundle unchanged, if it has
+    such graphs already, if no product can be computed in integers, or if score or vectors change too
+    much; ConfigError for a task of another kind, BundleError, DataMissing.
     """
     before = read(bundle)
     chosen = rescore.task_of(before, task)
@@ -68,28 +67,28 @@ def quantize(bundle: Path, task: str | None, *, data: Path, parser: str, console
     made = int8_files(before)
     console.print(f"{bundle.name}: {made.products} products in int8, {made.left} left in float32")
     sentences = _sentences(chosen, data)
-    with server(str(bundle), url="", parser=parser) as served:
-        was = _Measured(measure(chosen, "dev", data, served), _vectors(served, sentences))
+    with open_folder(bundle, parser) as model:
+        was = _Measured(measure(chosen, "dev", data, model), _vectors(model, sentences))
     with tempfile.TemporaryDirectory() as folder:
         new = Path(folder) / bundle.name
-        _write(new, before, made, _about(made, was, was), before.card.scores)  # for the measurement
-        with server(str(new), url="", parser=parser) as served:
-            found = rescore.scores(before, chosen, data, served)
-            now = _Measured(found, _vectors(served, sentences))
+        _write(new, before, made, _about(made, was, was), before.card.scores)  # to measure it
+        with open_folder(new, parser) as model:
+            found = rescore.scores(before, chosen, data, model)
+            now = _Measured(found, _vectors(model, sentences))
     about = _about(made, was, now)
     _check(bundle.name, about)
-    return _write(bundle, before, made, about, rescore.merged(before, now.scores))
+    return _write(bundle, before, made, about, rescore.merge_scores(before.card, now.scores))
 
 
 def _sentences(task: Task, data: Path) -> list[str]:
-    """Distinct texts of dev, evenly spread."""
+    """Distinct texts, evenly spread over dev."""
     texts = list(dict.fromkeys(text for one in task.dev.read(data) for text in one.texts))
     return texts[:: -(-len(texts) // SENTENCES)]
 
 
-def _vectors(served: Server, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
+def _vectors(model: LocalModel, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
     starts = range(0, len(sentences), BATCH)
-    return np.concatenate([served.embed(sentences[start : start + BATCH]) for start in starts])
+    return np.concatenate([model.embed(sentences[start : start + BATCH]) for start in starts])
 
 
 def _about(made: Int8Files, was: _Measured, now: _Measured) -> Int8Card:
@@ -102,24 +101,24 @@ def _about(made: Int8Files, was: _Measured, now: _Measured) -> Int8Card:
         int8=now.scores[0].value,
         cosine=float((was.vectors * now.vectors).sum(axis=1).min()),
         sentences=len(was.vectors),
-        company=made.company,
+        company=made.batch_deviation,
     )
 
 
 def _check(name: str, about: Int8Card) -> None:
     lost = about.float32 - about.int8
-    if lost > MOST_LOST or not about.cosine >= LEAST_COSINE:
+    if lost > MAX_LOSS or not about.cosine >= MIN_COSINE:
         raise ExportError(
             f"{name} stays float32: in int8 {about.metric} on {about.dataset} dev falls by {lost:.4f} "
-            f"(at most {MOST_LOST}), and the least cosine of a vector to float32's is "
-            f"{about.cosine:.5f} (at least {LEAST_COSINE})"
+            f"(at most {MAX_LOSS}), and the minimum cosine of a vector to float32's is "
+            f"{about.cosine:.5f} (at least {MIN_COSINE})"
         )
 
 
 def _write(
     folder: Path, bundle: Bundle, made: Int8Files, about: Int8Card, scores: Sequence[Any]
 ) -> Card:
-    fields = rescore.fields(bundle)
+    fields = rescore.card_fields(bundle.card)
     fields["parity"]["against"] += "; before the matrices of int8 products were stored as bytes"
     files = {**bundle.files, **made.files}
     return write(folder, {**fields, "int8": about, "scores": scores}, files)

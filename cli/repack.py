@@ -1,4 +1,4 @@
-"""repack: a bundle whose word table is stored in 4 bits, where its task hardly notices."""
+"""repack: a bundle's word table in 4 bits, unless its score falls too much."""
 
 from pathlib import Path
 
@@ -11,8 +11,8 @@ from heedful.export.repack import repacked
 from heedful.runtime.bundle import read
 from heedful.runtime.card import Card
 
-MOST_LOST = 0.003
-"""Of the dev score: 0.3 points."""
+MAX_LOSS = 0.003
+"""The dev score may fall by 0.3 points."""
 
 
 def command(bundles: Bundles, data: Data = DATA, parser: Parser = PARSER) -> None:
@@ -23,14 +23,14 @@ def command(bundles: Bundles, data: Data = DATA, parser: Parser = PARSER) -> Non
 
 
 def repack(bundle: Path, *, data: Path, parser: str, console: Console) -> Card:
-    """Store the word table of the bundle in 4 bits, in place; its card's scores are measured anew.
+    """Store the bundle's word table in 4 bits, in place, and measure its scores again.
 
-    Raises ExportError, and leaves the bundle as it was, where the table is not in int8 or the dev
-    score falls too much; BundleError, DataMissing.
+    Raises ExportError, and leaves the bundle unchanged, if the table is not in int8 or the dev score
+    falls too much; BundleError, DataMissing.
     """
     before = read(bundle)
     files = {**before.files, **repacked(before)}
-    fields = rescore.fields(before)
+    fields = rescore.card_fields(before.card)
     fields["parity"]["against"] += "; before the word table was stored in 4 bits"
     return rescore.replace(
         before,
@@ -38,7 +38,7 @@ def repack(bundle: Path, *, data: Path, parser: str, console: Console) -> Card:
         files,
         parsers=(parser, parser),
         data=data,
-        most_lost=MOST_LOST,
+        max_loss=MAX_LOSS,
         kept="keeps its int8 words: in 4 bits",
         console=console,
     )

@@ -1,4 +1,4 @@
-"""reparse: a bundle that reads another parser's trees, where its task hardly notices."""
+"""reparse: a bundle that reads another parser's trees, unless its score falls too much."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,14 +12,14 @@ from heedful.runtime.bundle import read
 from heedful.runtime.card import Card, ParserCard
 from heedful.text.parse import Parser
 
-MOST_LOST = 0.002
-"""Of the dev score: 0.2 points."""
+MAX_LOSS = 0.002
+"""The dev score may fall by 0.2 points."""
 
 
 def command(
     bundles: Bundles,
     parser: Annotated[str, typer.Option(help="spaCy pipeline to read from now on.")],
-    instead_of: Annotated[str, typer.Option(help="The one that they read now.")] = PARSER,
+    instead_of: Annotated[str, typer.Option(help="The pipeline that they read now.")] = PARSER,
     data: Data = DATA,
 ) -> None:
     """Let bundles read another parser's trees, unless their scores fall too much."""
@@ -29,15 +29,15 @@ def command(
 
 
 def reparse(bundle: Path, parser: str, *, instead_of: str, data: Path, console: Console) -> Card:
-    """Bind the bundle to `parser`, in place; its card's scores are measured anew.
+    """Bind the bundle to `parser` instead of `instead_of`, in place, and measure its scores again.
 
-    `instead_of` is the parser that it reads now. Raises ExportError, and leaves the bundle as it
-    was, where its dev score falls too much; ParserError, BundleError, DataMissing.
+    Raises ExportError, and leaves the bundle unchanged, if its dev score falls too much;
+    ParserError, BundleError, DataMissing.
     """
     before = read(bundle)
     loaded = Parser.load(parser)
     fields = {
-        **rescore.fields(before),
+        **rescore.card_fields(before.card),
         "parser": ParserCard(name=loaded.name, fingerprint=loaded.fingerprint),
     }
     return rescore.replace(
@@ -46,7 +46,7 @@ def reparse(bundle: Path, parser: str, *, instead_of: str, data: Path, console: 
         before.files,
         parsers=(instead_of, parser),
         data=data,
-        most_lost=MOST_LOST,
+        max_loss=MAX_LOSS,
         kept=f"stays with its parser: with {loaded.name}",
         console=console,
     )

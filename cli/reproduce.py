@@ -1,6 +1,6 @@
-"""reproduce: every run of a table that has no record of its configuration, trained, exported, served and measured.
+"""reproduce: train, export and measure every run of a table that has no record of its configuration.
 
-A run that another table has too is not run twice: its record is taken over.
+A run that another table has too is not repeated: its record is copied.
 """
 
 import json
@@ -11,8 +11,8 @@ import torch
 import typer
 from rich.console import Console
 
+from heedful.cli.local_model import open_folder
 from heedful.cli.options import DATA, PARSER, Data, Parser, Results, Threads
-from heedful.cli.serving import server
 from heedful.export import run as runs
 from heedful.export.bundle import export_bundle
 from heedful.text.atomic import write_json
@@ -39,9 +39,9 @@ def command(
 def reproduce(
     table: str, results: Path, folder: Path, *, data: Path, parser: str, console: Console
 ) -> None:
-    """Leave a record a run in `results/runs/<table>`; runs lie under `folder` and go on where they stopped.
+    """Write a record per run to `results/runs/<table>`; runs live under `folder` and resume where they stopped.
 
-    Raises ConfigError for an unknown table, and what training, export and the service raise.
+    Raises ConfigError for an unknown table, and what training, export and the runtime raise.
     """
     wanted = tables.read(results / "tables" / f"{table}.toml")
     for row in wanted.rows:
@@ -61,8 +61,8 @@ def _run(config: RunConfig, paths: Paths, console: Console) -> dict[str, Any]:
     trained = train(config, paths, resume=resume, console=console)
     bundle = paths.run / f"{config.encoder.name}-{trained['task'].replace(':', '-')}"
     card = export_bundle(runs.read(paths.run), bundle)
-    with server(str(bundle), url="", parser=paths.parser) as predictor:
-        scores = measure(tasks.get(config.task), "test", paths.data, predictor)
+    with open_folder(bundle, paths.parser) as model:
+        scores = measure(tasks.get(config.task), "test", paths.data, model)
     return {
         "config": config.model_dump(mode="json"),
         "parameters": card.encoder.parameters,

@@ -1,4 +1,4 @@
-"""A bundle measured anew: what its card then says."""
+"""Measure a changed bundle, and replace the old one unless its score falls too much."""
 
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -7,18 +7,18 @@ from typing import Any
 
 from rich.console import Console
 
-from heedful.cli.serving import server
+from heedful.cli.local_model import LocalModel, open_folder
 from heedful.export.errors import ExportError
 from heedful.runtime.bundle import Bundle, write
 from heedful.runtime.card import Card
 from heedful.training import tasks
 from heedful.training.errors import ConfigError
-from heedful.training.evaluate import Score, Server, measure
+from heedful.training.evaluate import Score, measure
 from heedful.training.tasks.base import Task
 
 
 def task_of(bundle: Bundle, name: str | None) -> Task:
-    """The task to measure it on, by default the card's. Raises ConfigError for one of another kind."""
+    """The task to score it on, by default the card's. Raises ConfigError for one of another kind."""
     chosen = tasks.get(name or bundle.card.task)
     if chosen.kind != bundle.card.kind:
         raise ConfigError(
@@ -28,24 +28,24 @@ def task_of(bundle: Bundle, name: str | None) -> Task:
     return chosen
 
 
-def scores(bundle: Bundle, task: Task, data: Path, served: Server) -> list[Score]:
-    """Of dev, and of test where the card has a score of that: then it is measured anew, once."""
-    found = measure(task, "dev", data, served)
+def scores(bundle: Bundle, task: Task, data: Path, model: LocalModel) -> list[Score]:
+    """Measure dev, and test too if the card has a score of it."""
+    found = measure(task, "dev", data, model)
     if task.test.name in {score.dataset for score in bundle.card.scores if score.split == "test"}:
-        found += measure(task, "test", data, served)
+        found += measure(task, "test", data, model)
     return found
 
 
-def merged(bundle: Bundle, measured: Sequence[Score]) -> list[dict[str, Any]]:
-    """The card's scores, with what was measured in the place of those of the same split."""
+def merge_scores(card: Card, measured: Sequence[Score]) -> list[dict[str, Any]]:
+    """The card's scores, with `measured` replacing those of the same split and metric."""
     same = ("dataset", "split", "metric")
-    every = [*fields(bundle)["scores"], *(score.as_dict() for score in measured)]
+    every = [*card_fields(card)["scores"], *(score.as_dict() for score in measured)]
     return list({tuple(one[key] for key in same): one for one in every}.values())
 
 
-def fields(bundle: Bundle) -> dict[str, Any]:
-    """Those of the card that `bundle.write` does not make."""
-    return bundle.card.model_dump(exclude={"format", "name", "version", "files"})
+def card_fields(card: Card) -> dict[str, Any]:
+    """The fields that `bundle.write` takes; it makes the others itself."""
+    return card.model_dump(exclude={"format", "name", "version", "files"})
 
 
 def replace(
@@ -55,29 +55,30 @@ def replace(
     *,
     parsers: tuple[str, str],
     data: Path,
-    most_lost: float,
+    max_loss: float,
     kept: str,
     console: Console,
 ) -> Card:
-    """Write the bundle with other fields and files, in place; its card's scores are measured anew.
+    """Replace the bundle by one of other fields and files, whose scores are measured.
 
-    `parsers`: the one that it reads now, and then. Raises ExportError, which begins with the bundle's name
-    and `kept`, and leaves the bundle as it was, where its dev score falls by more than `most_lost`;
-    ConfigError, DataMissing.
+    `parsers` are the old bundle's and the new one's. Raises ExportError, which begins with the
+    bundle's name and `kept`, and leaves the bundle unchanged, if its dev score falls by more than
+    `max_loss`; ConfigError, DataMissing.
     """
     name, task = bundle.folder.name, task_of(bundle, None)
-    with server(str(bundle.folder), url="", parser=parsers[0]) as served:
-        was = measure(task, "dev", data, served)[0]
+    with open_folder(bundle.folder, parsers[0]) as model:
+        before = measure(task, "dev", data, model)[0]
     with tempfile.TemporaryDirectory() as folder:
-        new = Path(folder) / name
-        write(new, fields, files)
-        with server(str(new), url="", parser=parsers[1]) as served:
-            found = scores(bundle, task, data, served)
-    now = found[0]
-    console.print(f"{name}: {was.metric} on {was.dataset} dev {was.value:.4f} -> {now.value:.4f}")
-    if was.value - now.value > most_lost:
+        write(Path(folder) / name, fields, files)
+        with open_folder(Path(folder) / name, parsers[1]) as model:
+            found = scores(bundle, task, data, model)
+    after = found[0]
+    console.print(
+        f"{name}: {after.metric} on {after.dataset} dev {before.value:.4f} -> {after.value:.4f}"
+    )
+    if before.value - after.value > max_loss:
         raise ExportError(
-            f"{name} {kept} its {was.metric} on {was.dataset} dev falls by "
-            f"{was.value - now.value:.4f} (at most {most_lost})"
+            f"{name} {kept} its {after.metric} on {after.dataset} dev falls by "
+            f"{before.value - after.value:.4f} (at most {max_loss})"
         )
-    return write(bundle.folder, {**fields, "scores": merged(bundle, found)}, files)
+    return write(bundle.folder, {**fields, "scores": merge_scores(bundle.card, found)}, files)

@@ -1,4 +1,4 @@
-"""transfer: the record of a model's frozen embeddings, measured beside all-MiniLM-L6-v2."""
+"""transfer: a model's frozen embeddings, measured beside all-MiniLM-L6-v2."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -9,8 +9,8 @@ import numpy as np
 import torch
 import typer
 
+from heedful.cli.local_model import LocalModel, open_model
 from heedful.cli.options import DATA, PARSER, URL, Data, FolderParser, Results, Threads, Url
-from heedful.cli.serving import server
 from heedful.text.atomic import write_json
 from heedful.training import minilm, transfer
 from heedful.training.evaluate import Server
@@ -45,10 +45,10 @@ def command(
 def record(model: str, results: Path, *, url: str, parser: str, data: Path) -> dict[str, Any]:
     """Measure `model`, a served bundle, a bundle's folder or `minilm`, and write `results/transfer/<model>.json`.
 
-    Raises DataMissing, TrainingError, ModuleNotFoundError where MiniLM is not installed.
+    Raises DataMissing, TrainingError, and ModuleNotFoundError if MiniLM is not installed.
     """
     peer = _minilm()
-    with nullcontext() if model == PEER else server(model, url=url, parser=parser) as served:
+    with nullcontext() if model == PEER else open_model(model, url=url, parser=parser) as served:
         embed = peer if served is None else _served(served)
         texts = [one.texts[0] for one in subj.read(data)]
         speed, beside = transfer.speeds((embed, peer), texts)
@@ -71,7 +71,7 @@ def _minilm() -> Embed:
     return lambda texts: minilm.mean_vectors(loaded, texts)
 
 
-def _served(served: Server) -> Embed:
+def _served(served: Server | LocalModel) -> Embed:
     def embed(texts: Sequence[str]) -> Floats:
         groups = [
             served.embed(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)

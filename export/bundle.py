@@ -1,4 +1,4 @@
-"""A trained model -> a bundle: rounded, exported, compared, and only then written."""
+"""Export a trained model as a bundle: round the weights, export, compare, and only then write."""
 
 import copy
 import tempfile
@@ -11,9 +11,9 @@ from torch import nn
 
 from heedful.export.errors import ExportError
 from heedful.export.onnx import encoder_graph, explain_graph, head_graph
-from heedful.export.parity import TOLERANCE, Model, Parity, check
-from heedful.export.quantize import Storage, round_weights
-from heedful.export.share import share_weights
+from heedful.export.parity import TOLERANCE, Parity, ParityModel, check
+from heedful.export.weight_sharing import share_weights
+from heedful.export.weight_storage import Storage, round_weights
 from heedful.models.registry import ENCODERS
 from heedful.models.sentence import SentenceEncoder
 from heedful.runtime.bundle import ENCODER, EXPLAIN, HEAD, TOKENIZER, VOCAB, write
@@ -37,8 +37,8 @@ STORED: dict[Storage, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Trained:
-    """What a bundle is made from: a model and what its card says of it."""
+class TrainedModel:
+    """A model and what its card will say about it."""
 
     encoder: str  # its name in models.registry
     config: Mapping[str, bool | int | float | str | None]  # and its keywords
@@ -56,16 +56,18 @@ class Trained:
     licence: str
 
 
-def export_bundle(trained: Trained, out: Path, storage: Storage = "normal") -> Card:
-    """Write the bundle `out`, in the place of one that stands there; its card.
+def export_bundle(trained: TrainedModel, out: Path, storage: Storage = "normal") -> Card:
+    """Write the bundle `out`, replacing an older one; return its card.
 
-    Raises ExportError (ParityError among it) before anything is written, and
-    runtime.errors.BundleError where the runtime would not load what was made.
+    Raises ExportError (including ParityError) before anything is written, and
+    runtime.errors.BundleError if the runtime could not load the result.
     """
     inputs = HEAD_INPUTS[trained.kind]
     if (trained.head is not None) != bool(inputs):
         raise ExportError(f"a model of kind {trained.kind} has {'a' if inputs else 'no'} head")
-    exact = Model(_evaluating(trained.model), trained.head and _evaluating(trained.head), inputs)
+    exact = ParityModel(
+        _evaluating(trained.model), trained.head and _evaluating(trained.head), inputs
+    )
     rounded = copy.deepcopy(exact)
     try:
         round_weights(rounded.encoder, storage)
@@ -93,8 +95,8 @@ def export_bundle(trained: Trained, out: Path, storage: Storage = "normal") -> C
         return write(out, _card(trained, parity, storage), files)
 
 
-def _card(trained: Trained, parity: Parity, storage: Storage) -> dict[str, Any]:
-    """The fields of the card that do not follow from the files."""
+def _card(trained: TrainedModel, parity: Parity, storage: Storage) -> dict[str, Any]:
+    """The card's fields that do not follow from the files."""
     encoder = trained.model.encoder
     entry = ENCODERS[trained.encoder]
     return {

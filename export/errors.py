@@ -1,4 +1,4 @@
-"""Every error that export raises on purpose."""
+"""The errors that export raises on purpose."""
 
 
 class ExportError(Exception):
@@ -6,4 +6,4 @@ class ExportError(Exception):
 
 
 class ParityError(ExportError):
-    """The exported graphs do not give what the torch model gives."""
+    """The exported graphs and the torch model disagree."""

@@ -1,13 +1,13 @@
-"""A graph's products with constant matrices in integers, so that a row's result depends on that row alone.
+"""Products with constant matrices in integers, where a row's result depends on that row alone.
 
-Each row of what a product reads is divided by its largest value / 127 and rounded to a byte; each
-column of the matrix is a byte as well, with a scale. Sums of integers are exact, in any order. One
-scale for a whole tensor, as ONNX's DynamicQuantizeLinear has it, would let a sentence's vector depend
-on its neighbours.
+Each row that a product reads is divided by its largest value / 127 and rounded to bytes; each column
+of the matrix is stored as bytes with one scale. Integer sums are exact in any order. One scale for a
+whole tensor, as in ONNX's DynamicQuantizeLinear, would let a sentence's vector depend on the others in
+its batch.
 
-Rounding turns a difference in the last bit of what a product reads, rarely, into one of a whole step:
-1e-3 in the sentence vector. So a product may be taken only where what it reads has the same bits
-whatever the batch and the padding: `export.steady` finds out.
+Rounding can turn a last-bit difference in a product's input into a whole step: 1e-3 in the sentence
+vector. So only products whose input has the same bits whatever the batch and the padding may be taken:
+`export.batch_invariance` finds them.
 """
 
 import hashlib
@@ -17,17 +17,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import onnx
-import onnxruntime
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 from onnxscript import optimizer
 
+from heedful.runtime.session import open_session
+
 LARGEST = 63
-"""Of a matrix's bytes, 7 bits: two products of 8 bits overflow the 16 in which processors without
-VNNI add them."""
+"""A matrix byte uses 7 bits: processors without VNNI add two products in 16 bits, which 8 would overflow."""
 ZERO = 128
-"""What stands for 0 in the unsigned bytes of a row: only those times signed ones are fast."""
+"""Zero point of a row's bytes: only unsigned times signed bytes are fast."""
 SMALLEST = 1e-30
-"""A row of zeros is divided by this, not by 0."""
+"""Divisor of a row of zeros."""
 
 Floats = npt.NDArray[np.float32]
 
@@ -40,16 +40,16 @@ class Product:
     read: str
     matrix: str
     key: str
-    """Of the matrix's values: the same in encoder.onnx and in explain.onnx, whose names differ."""
+    """Hash of the matrix's values: encoder.onnx and explain.onnx name the same matrix differently."""
 
 
 def products(model: onnx.ModelProto) -> list[Product]:
-    """All of them outside the bodies of loops, which have few rows at a time."""
+    """Every product outside loop bodies, which have few rows at a time."""
     return _products(model, _constants(model))
 
 
 def float_graph(model: onnx.ModelProto, keys: Collection[str]) -> onnx.ModelProto:
-    """The same graph with the products' matrices stored as bytes; it computes in float32."""
+    """The graph with the products' matrices stored as bytes; it computes in float32."""
     made = onnx.ModelProto()
     made.CopyFrom(model)
     stored = _store(made, keys)
@@ -69,7 +69,7 @@ def float_graph(model: onnx.ModelProto, keys: Collection[str]) -> onnx.ModelProt
 
 
 def int8_graph(model: onnx.ModelProto, keys: Collection[str]) -> onnx.ModelProto:
-    """The same graph with the products in integers; tensors have the names of `float_graph`."""
+    """The graph with the products in integers; tensors are named as in `float_graph`."""
     made = onnx.ModelProto()
     made.CopyFrom(model)
     stored = _store(made, keys)
@@ -94,7 +94,7 @@ def int8_graph(model: onnx.ModelProto, keys: Collection[str]) -> onnx.ModelProto
             nodes += _exact_elu(node) if node.op_type == "Elu" else [node]
             continue
         read, output, matrix = node.input[0], node.output[0], stored[node.output[0]]
-        if read not in rounded:  # once for all that read it
+        if read not in rounded:  # once, however many products read it
             rounded.add(read)
             nodes += _round_rows(read)
         sums, exact, rows = (f"{output}_{part}" for part in ("sums", "exact", "rows"))
@@ -122,7 +122,7 @@ def _products(model: onnx.ModelProto, known: Mapping[str, Floats]) -> list[Produ
 
 
 def _constants(model: onnx.ModelProto) -> dict[str, Floats]:
-    """Initializers and all that is computed from them alone, by name."""
+    """Initializers, and what is computed from them alone, by name."""
     tensors = {tensor.name: tensor for tensor in model.graph.initializer}
     names, nodes = set(tensors), []
     for node in model.graph.node:
@@ -145,8 +145,7 @@ def _constants(model: onnx.ModelProto) -> dict[str, Floats]:
     folded = helper.make_model(
         graph, opset_imports=model.opset_import, ir_version=model.ir_version
     ).SerializeToString()
-    session = onnxruntime.InferenceSession(folded, providers=["CPUExecutionProvider"])
-    return values | dict(zip(outputs, session.run(None, {}), strict=True))
+    return values | dict(zip(outputs, open_session(folded).run(None, {}), strict=True))
 
 
 def _store(model: onnx.ModelProto, keys: Collection[str]) -> dict[str, str]:
@@ -186,10 +185,10 @@ def _round_rows(read: str) -> list[onnx.NodeProto]:
 
 
 def _double_rows(body: onnx.GraphProto) -> None:
-    """Compute products of one row in a loop's body, (B, 1, L) with (B, L, D), as of two equal rows.
+    """In a loop's body, compute one-row products, (B, 1, L) with (B, L, D), as two equal rows.
 
-    ONNX Runtime adds four terms at a time where there is one row: how many zeros stand behind a
-    sentence then changes the last bit of its sum. With more rows it adds one after the other.
+    For one row ONNX Runtime adds four terms at a time, so the number of zeros that pad a sentence
+    changes the last bit of its sum. For more rows it adds the terms one by one.
     """
     one_row = {value.name for value in body.input if _is_row(value)}
     nodes = []
@@ -209,10 +208,10 @@ def _double_rows(body: onnx.GraphProto) -> None:
 
 
 def _exact_elu(node: onnx.NodeProto) -> list[onnx.NodeProto]:
-    """Elu as max(x, 0) + alpha (exp(min(x, 0)) - 1), alpha being 1.
+    """Elu as max(x, 0) + alpha (exp(min(x, 0)) - 1), with alpha 1.
 
-    ONNX Runtime's Elu has one exponential for whole registers and another for what is left over at
-    the end of a thread's share: which values those are depends on the batch. Its Exp has but one.
+    ONNX Runtime's Elu uses one exponential for full registers and another for the remainder of a
+    thread's rows, and the batch decides which values those are. Its Exp has only one.
     """
     if any(attribute.name == "alpha" and attribute.f != 1 for attribute in node.attribute):
         return [node]
@@ -234,7 +233,7 @@ def _is_row(value: onnx.ValueInfoProto) -> bool:
 
 
 def _finish(model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> onnx.ModelProto:
-    """The model with these nodes, in place, less what nothing reads any more."""
+    """Give the model these nodes, in place, and drop what nothing reads any more."""
     del model.graph.node[:]
     model.graph.node.extend(nodes)
     optimizer.remove_unused_nodes(model)

@@ -1,4 +1,4 @@
-"""torch modules -> ONNX graphs with a free batch size and a free length."""
+"""Export torch modules as ONNX graphs with a dynamic batch size and length."""
 
 import json
 import logging
@@ -11,24 +11,25 @@ import torch
 from onnxscript import optimizer
 from torch import Tensor, nn
 
-from heedful.export.quantize import store_half
+from heedful.export.weight_sharing import serialize
+from heedful.export.weight_storage import store_half
 from heedful.models.sentence import Explanation, SentenceEncoder
 
 OPSET = 20
 
 
 def encoder_graph(model: SentenceEncoder) -> bytes:
-    """encoder.onnx: ids (B, S), lengths (B,) and what the encoder reads besides -> embedding (B, D)."""
+    """encoder.onnx: ids (B, S), lengths (B,) and the encoder's other inputs -> embedding (B, D)."""
     inputs = ("ids", "lengths", *model.inputs)
     return graph(model, *_example(inputs), ["embedding"])
 
 
 def explain_graph(model: SentenceEncoder) -> bytes:
-    """explain.onnx, whole: it reads what encoder.onnx does and a () boolean for each prior.
+    """explain.onnx with all its weights: the inputs of encoder.onnx and a () boolean per prior.
 
-    Beside the embedding (B, D) it gives what the encoder has of an Explanation: states (B, L, S),
-    pooling (B, P, L), maps (B, M, L or 1, L), gate (B, G, L). The names of the stacked ones are
-    JSON lists in the metadata, under the output's name.
+    It outputs the embedding (B, D) and the parts of an Explanation that the encoder has: states
+    (B, L, S), pooling (B, P, L), maps (B, M, L or 1, L), gate (B, G, L). The metadata list the names
+    of the stacked ones as JSON, under the output's name.
     """
     example, shapes = _example(("ids", "lengths", *model.inputs, *model.encoder.priors))
     with torch.no_grad():
@@ -38,7 +39,7 @@ def explain_graph(model: SentenceEncoder) -> bytes:
 
 
 class _Explained(nn.Module):
-    """The explanation as the outputs of a graph."""
+    """A module whose outputs are the parts of the explanation."""
 
     def __init__(self, model: SentenceEncoder) -> None:
         super().__init__()
@@ -63,14 +64,14 @@ class _Explained(nn.Module):
 
 
 def _named(explanation: Explanation) -> dict[str, Mapping[str, Tensor]]:
-    """The parts that have names, but for the empty ones."""
+    """The named parts that are not empty."""
     parts = ("pooling", "maps", "gate")
     return {part: tensors for part in parts if (tensors := getattr(explanation, part))}
 
 
 def _example(inputs: Sequence[str]) -> tuple[dict[str, Tensor], dict[str, dict[int, str]]]:
-    """What to trace with, and the free axes of each input."""
-    B, L = 3, 5  # any but 0 and 1, which the exporter would take for constants
+    """Example inputs to trace with, and the dynamic axes of each."""
+    B, L = 3, 5  # not 0 or 1, which the exporter would make constant
     S, width = (9, "S") if "pieces" in inputs else (L, "L")
     per_word = {0: "B", 1: "L"}
     shapes = {
@@ -85,7 +86,7 @@ def _example(inputs: Sequence[str]) -> tuple[dict[str, Tensor], dict[str, dict[i
         "heads": torch.arange(L).repeat(B, 1),
         "alpha": torch.tensor(1.0),
         "pieces": torch.ones(B, L, dtype=torch.long),
-        # one tensor each: the exporter takes one that is given twice for a single input
+        # one tensor each: the exporter merges inputs that are the same tensor
         **{prior: torch.tensor(True) for prior in ("direction", "word", "dependency")},
     }
     return {name: example[name] for name in inputs}, {name: shapes.get(name, {}) for name in inputs}
@@ -116,10 +117,8 @@ def graph(
             verbose=False,
         )
     assert program is not None  # with dynamo=True it never is
-    optimizer.remove_unused_nodes(
-        program.model
-    )  # a constant may be left, of which every session warns
-    for node in program.model.graph:  # the exporter lets an inner value have the output's name
+    optimizer.remove_unused_nodes(program.model)  # sessions warn about unused constants
+    for node in program.model.graph:  # the exporter may give an inner value the output's name
         for value in node.outputs:
             if value.name in outputs and not value.is_graph_output():
                 value.name = f"{value.name}_inner"
@@ -130,8 +129,7 @@ def graph(
         model, {key: json.dumps(value) for key, value in (metadata or {}).items()}
     )
     onnx.checker.check_model(model, full_check=True)
-    serialised: bytes = model.SerializeToString(deterministic=True)
-    return serialised
+    return serialize(model)
 
 
 def _strip(model: onnx.ModelProto) -> None:
@@ -158,7 +156,7 @@ def _strip_graph(graph: onnx.GraphProto) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """The exporter warns of its own insides and of optional packages, never of the model."""
+    """Silence the exporter: it warns about itself and optional packages, never about the model."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

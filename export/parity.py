@@ -1,4 +1,4 @@
-"""The exported graphs against the torch model, on shapes that the export never saw."""
+"""Compare the exported graphs with the torch model, on shapes that the export never saw."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from torch import nn
 
 from heedful.export.errors import ParityError
 from heedful.models.sentence import SentenceEncoder
+from heedful.runtime.session import open_session
 from heedful.text.batch import Batch, Sentence, collate
 from heedful.text.vocab import UNKNOWN
 
@@ -18,7 +19,7 @@ TOLERANCE = 1e-4
 """Largest absolute difference allowed, in an embedding's value or a logit."""
 SEED = 0
 EXPLAINED = 1000
-"""Cells of the largest batch that the explain graph is compared on: it is asked sentence by sentence."""
+"""Size of the largest batch that the explain graph is compared on: it serves single sentences."""
 ALPHAS = (1.0, 0.0, 0.1, 0.5, 2.0)
 
 Floats = npt.NDArray[np.float32]
@@ -34,7 +35,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Parity:
-    """`error`: graphs to the torch model they were exported from, `loss`: to the model unrounded."""
+    """Largest differences: `error` to the torch model that was exported, `loss` to that before rounding."""
 
     error: float
     loss: float
@@ -42,7 +43,7 @@ class Parity:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class ParityModel:
     """A sentence encoder and, unless the kind has none, the head with the names of its inputs."""
 
     encoder: SentenceEncoder
@@ -52,18 +53,17 @@ class Model:
 
 def check(
     graphs: Mapping[str, bytes],
-    rounded: Model,
-    unrounded: Model,
+    rounded: ParityModel,
+    unrounded: ParityModel,
     words: int,
     max_tokens: int,
     max_pieces: int | None = None,
 ) -> Parity:
-    """Compare `graphs` ("encoder", with a head "head", "explain" or not) with both models on every case.
+    """Compare `graphs` ("encoder", maybe "head", maybe "explain") with both models on every case.
 
-    Raises ParityError, which names the worst case, where a difference to `rounded` is above
-    TOLERANCE or is no number.
+    Raises ParityError, which names the case, if a difference to `rounded` is above TOLERANCE or NaN.
     """
-    sessions = {name: _session(graph) for name, graph in graphs.items()}
+    sessions = {name: open_session(graph) for name, graph in graphs.items()}
     error, loss, count = 0.0, 0.0, 0
     for case in cases(words, max_tokens, max_pieces):
         feeds = _feeds(case, rounded.encoder.inputs)
@@ -75,7 +75,7 @@ def check(
             expected |= {name: values for name, (_, values) in more.items()}
         for graph, values in found.items():
             difference = float(np.abs(values - expected[graph]).max())
-            if not difference <= TOLERANCE:  # so written, NaN fails as well
+            if not difference <= TOLERANCE:  # written so that NaN fails as well
                 raise ParityError(
                     f"the {graph} graph is {difference:.1e} away from torch on {case.name}: "
                     f"more than {TOLERANCE:.0e}"
@@ -90,7 +90,7 @@ def check(
 def explained(
     session: onnxruntime.InferenceSession, model: SentenceEncoder, case: Case
 ) -> dict[str, tuple[Floats, Floats]]:
-    """The explain graph's vectors and torch's: with every prior, and with each switched off."""
+    """The vectors of the explain graph and of torch: with every prior, and with each switched off."""
     found = {}
     priors = model.encoder.priors
     for off in (None, *priors):
@@ -104,9 +104,9 @@ def explained(
 
 
 def cases(words: int, max_tokens: int, max_pieces: int | None = None) -> Iterator[Case]:
-    """Batches over a vocabulary of `words`: sizes, lengths, trees and alphas at their extremes.
+    """Batches over a vocabulary of `words`, with sizes, lengths, trees and alphas at their extremes.
 
-    With `max_pieces` an id is a piece: two a word on average, and once as many as there may be.
+    With `max_pieces` the ids are word pieces: two a word on average, and in one case the maximum.
     """
     rng = np.random.default_rng(SEED)
 
@@ -156,7 +156,7 @@ def cases(words: int, max_tokens: int, max_pieces: int | None = None) -> Iterato
 
 
 def _forest(rng: np.random.Generator, length: int) -> Ints:
-    """Tokens in random order, each a root (one in ten) or hung under one before it."""
+    """Tokens in random order, each a root (one in ten) or attached to an earlier one."""
     order = rng.permutation(length)
     heads = order.copy()
     for i, token in enumerate(order):
@@ -165,12 +165,8 @@ def _forest(rng: np.random.Generator, length: int) -> Ints:
 
 
 def _pieces(rng: np.random.Generator, words: int, total: int) -> Ints:
-    """(L,) pieces of each word, one at least, `total` in all."""
+    """(L,) pieces per word, at least one, `total` in all."""
     return 1 + rng.multinomial(total - words, np.full(words, 1 / words))
-
-
-def _session(graph: bytes) -> onnxruntime.InferenceSession:
-    return onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])
 
 
 def _feeds(case: Case, inputs: tuple[str, ...]) -> dict[str, npt.NDArray[np.generic]]:
@@ -190,7 +186,7 @@ def _run_graphs(
     feeds: Mapping[str, npt.NDArray[np.generic]],
     head_inputs: tuple[str, ...],
 ) -> dict[str, Floats]:
-    """The embeddings and, with a head, its logits on them (for a pair: each and the one before)."""
+    """The embeddings and, with a head, its logits (for pairs: of each embedding and the one before)."""
     (embedding,) = sessions["encoder"].run(None, dict(feeds))
     found = {"encoder": embedding}
     if "head" in sessions:
@@ -199,8 +195,10 @@ def _run_graphs(
     return found
 
 
-def _run_torch(model: Model, feeds: Mapping[str, npt.NDArray[np.generic]]) -> dict[str, Floats]:
-    """What `_run_graphs` gives, from torch."""
+def _run_torch(
+    model: ParityModel, feeds: Mapping[str, npt.NDArray[np.generic]]
+) -> dict[str, Floats]:
+    """The same as `_run_graphs`, from torch."""
     with torch.inference_mode():
         embedding = model.encoder(**{name: torch.as_tensor(v) for name, v in feeds.items()})
         found = {"encoder": embedding.numpy()}

@@ -1,4 +1,4 @@
-"""A bundle whose word table is int8 -> the same with it in 4 bits, in every graph."""
+"""Store a bundle's int8 word table in 4 bits, in every graph."""
 
 from collections.abc import Mapping
 
@@ -8,29 +8,34 @@ from onnx import TensorProto, numpy_helper
 
 from heedful.export.errors import ExportError
 from heedful.export.onnx import graph
-from heedful.export.quantize import Int4Table
-from heedful.export.share import inside, outside, share_weights, whole
+from heedful.export.weight_sharing import (
+    externalize_weights,
+    inline_weights,
+    restore_weights,
+    serialize,
+    share_weights,
+)
+from heedful.export.weight_storage import Int4Table
 from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, Bundle
 
 IDS = "ids"
 PREFIX = "embedding."
-"""Of the names that the table brings along: its tensors are called as in a graph exported with them."""
+"""Of the table's tensor names, so that they are those of a graph exported with such a table."""
 
 
 def repacked(bundle: Bundle) -> dict[str, bytes]:
-    """The files of the bundle that change. Raises ExportError where no graph's word table is int8."""
+    """The files of the bundle that change. Raises ExportError if its word table is not int8."""
     files, old = bundle.files, bundle.files[ENCODER]
     table = _table(onnx.load_from_string(old), bundle.card.name)
     encoder = _with_table(onnx.load_from_string(old), table)
-    made = {ENCODER: encoder.SerializeToString(deterministic=True)}
+    made = {ENCODER: serialize(encoder)}
     if ENCODER_INT8 in files:
-        model = _with_table(inside(files[ENCODER_INT8], old), table)
-        made[ENCODER_INT8] = outside(model, made[ENCODER], ENCODER)
+        model = _with_table(inline_weights(files[ENCODER_INT8], old), table)
+        made[ENCODER_INT8] = externalize_weights(model, made[ENCODER], ENCODER)
     for name, vectors in ((EXPLAIN, True), (EXPLAIN_INT8, False)):
         if name in files:
-            model = _with_table(whole(files[name], old), table)
-            content = model.SerializeToString(deterministic=True)
-            made[name] = share_weights(content, made[ENCODER], vectors=vectors)
+            model = _with_table(restore_weights(files[name], old), table)
+            made[name] = share_weights(serialize(model), made[ENCODER], vectors=vectors)
     return made
 
 
@@ -48,7 +53,7 @@ def _table(model: onnx.ModelProto, name: str) -> onnx.GraphProto:
 
 
 def _lookups(model: onnx.ModelProto) -> list[onnx.NodeProto]:
-    """The Gather of the rows and that of their scales; [] where the table is stored otherwise."""
+    """The Gather nodes of the rows and of their scales; [] if the table is stored otherwise."""
     kinds = {one.name: (one.data_type, len(one.dims)) for one in model.graph.initializer}
     gathers = [
         node for node in model.graph.node if node.op_type == "Gather" and node.input[1] == IDS
@@ -58,7 +63,7 @@ def _lookups(model: onnx.ModelProto) -> list[onnx.NodeProto]:
 
 
 def _with_table(model: onnx.ModelProto, table: onnx.GraphProto) -> onnx.ModelProto:
-    """`table` in the place of the two lookups, the Cast and the Mul of an int8 table."""
+    """Replace the two lookups, the Cast and the Mul of an int8 table by `table`."""
     rows, scales = _lookups(model)
     (cast,) = (node for node in model.graph.node if node.input[:1] == rows.output[:1])
     (product,) = (node for node in model.graph.node if scales.output[0] in node.input)
@@ -74,7 +79,7 @@ def _with_table(model: onnx.ModelProto, table: onnx.GraphProto) -> onnx.ModelPro
     made = onnx.ModelProto()
     made.CopyFrom(model)
     for part in (made.graph.node, made.graph.initializer, made.graph.value_info):
-        del part[:]  # shapes of values between are inferred anew
+        del part[:]  # intermediate shapes are inferred again
     made.graph.node.extend(nodes)
     made.graph.initializer.extend([*tensors, *table.initializer])
     onnx.checker.check_model(made, full_check=True)

@@ -1,30 +1,32 @@
-"""A run's folder (`training.checkpoint`) -> what a bundle is made from."""
+"""Read a finished run (`training.checkpoint`) for export."""
 
 import json
 import shlex
 from pathlib import Path
 
-from heedful.export.bundle import Trained
+from heedful.export.bundle import TrainedModel
 from heedful.runtime.card import ParserCard, ScoreCard, TrainingCard
 from heedful.training import checkpoint
 from heedful.training.config import RunConfig
 from heedful.training.restore import restore
 
 
-def read(run: Path) -> Trained:
-    """The best weights of a finished run, with the scores that `heedful evaluate --run` left there.
+def read(run: Path) -> TrainedModel:
+    """The best weights of a finished run, and the scores that `heedful evaluate --run` recorded.
 
-    Raises RunMissing where the run has not ended.
+    Raises RunMissing if the run has not finished.
     """
     restored = restore(run)
     config, record, model = restored.config, restored.record, restored.model
     kind, labels = record["kind"], tuple(record["labels"])
     recorded = ScoreCard(split="dev", **{"metric": "accuracy", **record["dev"]})
     scores = {(recorded.dataset, "dev", recorded.metric): recorded}
-    if (measured := run / checkpoint.SCORES).exists():  # through a bundle: it wins over training's
+    if (
+        measured := run / checkpoint.SCORES
+    ).exists():  # measured through a bundle: replaces training's score
         for score in map(ScoreCard.model_validate, json.loads(measured.read_text("utf-8"))):
             scores[score.dataset, score.split, score.metric] = score
-    return Trained(
+    return TrainedModel(
         encoder=config.encoder.name,
         config=config.encoder_keywords(),
         model=model.sentence,
@@ -52,7 +54,7 @@ def read(run: Path) -> Trained:
 
 
 def _vectors(config: RunConfig) -> str:
-    """What the card says of where the word vectors come from."""
+    """Where the word vectors come from, for the card."""
     if not config.transformer:
         return config.words.vectors
     return f"{config.transformer.name}, {'frozen' if config.transformer.finetune == 'none' else 'fine-tuned'}"

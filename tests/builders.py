@@ -21,7 +21,7 @@ from spacy.training import Example
 from thinc.api import fix_random_seed
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from heedful.export.share import outside, share_weights
+from heedful.export.weight_sharing import externalize_weights, share_weights
 from heedful.runtime.bundle import (
     ENCODER,
     ENCODER_INT8,
@@ -177,7 +177,7 @@ def build_bundle(
     if explain:
         files[EXPLAIN] = share_weights(explain_graph(table, tree=tree, places=places), encoder)
     if int8:
-        files[ENCODER_INT8] = outside(_doubled(encoder), encoder, ENCODER)
+        files[ENCODER_INT8] = externalize_weights(_doubled(encoder), encoder, ENCODER)
         if explain:
             doubled = _doubled(explain_graph(table, tree=tree, places=places))
             files[EXPLAIN_INT8] = share_weights(doubled.SerializeToString(), encoder)

@@ -78,7 +78,7 @@ class Table:
 
     @classmethod
     def bundle(cls, folder: Path) -> "Table":
-        """The word vectors of a bundle, in int8 or in 4 bits (`export.quantize`). Raises DataError."""
+        """The word vectors of a bundle, in int8 or in 4 bits (`export.weight_storage`). Raises DataError."""
         parts = {
             one.name.removeprefix("embedding."): numpy_helper.to_array(one)
             for one in onnx.load(folder / GRAPH).graph.initializer

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heedful.export.bundle import Trained, export_bundle
+from heedful.export.bundle import TrainedModel, export_bundle
 from heedful.runtime.card import ParserCard, ScoreCard
 from tests.builders import BuiltParser, build_parser
 from tests.export.trained import WORDS, trained
@@ -46,7 +46,7 @@ def stsb(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def toy(pipeline: BuiltParser) -> Trained:
+def toy(pipeline: BuiltParser) -> TrainedModel:
     """An embedding model of random weights, with an old score on test."""
     parser = ParserCard(name=pipeline.name, fingerprint=pipeline.fingerprint)
     old = ScoreCard(dataset="stsb", split="test", metric="spearman", value=0.9, rows=1)
@@ -54,7 +54,7 @@ def toy(pipeline: BuiltParser) -> Trained:
 
 
 @pytest.fixture
-def bundle(toy: Trained, tmp_path: Path) -> Path:
+def bundle(toy: TrainedModel, tmp_path: Path) -> Path:
     """The bundle of `toy`."""
     export_bundle(toy, tmp_path / "ms-san-toy")
     return tmp_path / "ms-san-toy"

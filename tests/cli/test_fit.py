@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from heedful.cli.fit import fit_file
-from heedful.cli.serving import server
+from heedful.cli.local_model import open_folder
 from heedful.runtime.bundle import read
 from heedful.runtime.card import Card
 from heedful.training import checkpoint
@@ -72,11 +72,9 @@ def test_a_file_becomes_a_bundle_that_answers(
     assert "Confusion matrix" in shown.getvalue()
     assert json.loads((tmp_path / "runs/average-stars" / checkpoint.SCORES).read_text())
 
-    with server(str(bundle), url="", parser=str(pipeline.folder)) as served:
-        answer = served.client.post(
-            f"{served.url}/classify", json={"inputs": ["an awful evening", "great!"]}
-        )
-    assert [ranked[0]["label"] for ranked in answer.json()] == ["one", "five"]
+    with open_folder(bundle, str(pipeline.folder)) as model:
+        result = model.run(model.service.classify(["an awful evening", "great!"]))
+    assert [card.labels[i] for i in result.value.argmax(axis=1)] == ["one", "five"]
 
 
 def test_what_cannot_be_made_is_refused_before_the_training(

@@ -7,9 +7,9 @@ import pytest
 import torch
 from rich.console import Console
 
-from heedful.cli.quantize import LEAST_COSINE, quantize
-from heedful.cli.serving import server
-from heedful.export.bundle import Trained, export_bundle
+from heedful.cli.local_model import open_folder
+from heedful.cli.quantize import MIN_COSINE, quantize
+from heedful.export.bundle import TrainedModel, export_bundle
 from heedful.export.errors import ExportError
 from heedful.runtime.bundle import ENCODER_INT8, EXPLAIN_INT8, read
 from heedful.training.errors import ConfigError
@@ -29,19 +29,18 @@ def test_a_bundle_gets_int8_graphs_and_a_card_that_says_so(
     assert card.int8 is not None
     assert (card.int8.products, card.int8.left) == (12, 0)
     assert (card.int8.dataset, card.int8.metric) == ("stsb", "spearman")
-    assert LEAST_COSINE <= card.int8.cosine < 1
+    assert MIN_COSINE <= card.int8.cosine < 1
     found = {(score.split, score.metric): score for score in card.scores}
     assert found["dev", "spearman"].value == card.int8.int8
-    assert found["test", "spearman"].rows == 30  # measured anew, not the old one
-    with server(str(bundle), url="", parser=str(pipeline.folder)) as served:
-        info = served.client.get(f"{served.url}/info").json()
-    assert info["precision"] == {"ms-san-toy": "int8"}
+    assert found["test", "spearman"].rows == 30  # measured again, not the old one
+    with open_folder(bundle, str(pipeline.folder)) as model:
+        assert model.service.precisions == {"ms-san-toy": "int8"}
     with pytest.raises(ExportError, match="ms-san-toy holds int8 graphs already"):
         quantize(bundle, None, data=stsb, parser=str(pipeline.folder), console=QUIET)
 
 
 def test_a_bundle_that_changes_too_much_is_left_as_it_was(
-    toy: Trained, tmp_path: Path, pipeline: BuiltParser, stsb: Path
+    toy: TrainedModel, tmp_path: Path, pipeline: BuiltParser, stsb: Path
 ) -> None:
     """A column of weights on a feature that is always zero: harmless, but all others round to nothing."""
     with torch.no_grad():

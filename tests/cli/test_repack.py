@@ -7,13 +7,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
+from heedful.runtime.explain_service import ExplainOptions
 from rich.console import Console
 
 from heedful.cli import repack
+from heedful.cli.explain import explained
+from heedful.cli.local_model import open_folder
 from heedful.cli.quantize import quantize
-from heedful.cli.serving import server
 from heedful.export.errors import ExportError
-from heedful.export.quantize import Int4Table, Int8Table, round_weights
+from heedful.export.weight_storage import Int4Table, Int8Table, round_weights
 from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, read
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.session import OrtSession
@@ -41,11 +43,11 @@ def test_every_graph_computes_with_the_words_in_4_bits(
     bundle: Path, pipeline: BuiltParser, stsb: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parser = str(pipeline.folder)
-    monkeypatch.setattr("heedful.cli.quantize.LEAST_COSINE", -1)  # a toy of random weights
-    monkeypatch.setattr("heedful.cli.quantize.MOST_LOST", 1)
+    monkeypatch.setattr("heedful.cli.quantize.MIN_COSINE", -1)  # a toy of random weights
+    monkeypatch.setattr("heedful.cli.quantize.MAX_LOSS", 1)
     quantize(bundle, None, data=stsb, parser=parser, console=QUIET)
     before = read(bundle)
-    monkeypatch.setattr(repack, "MOST_LOST", 1)
+    monkeypatch.setattr(repack, "MAX_LOSS", 1)
     card = repack.repack(bundle, data=stsb, parser=parser, console=QUIET)
     after = read(bundle)
     assert after.card == card
@@ -57,9 +59,9 @@ def test_every_graph_computes_with_the_words_in_4_bits(
 
     plain, int8 = vectors(bundle, ENCODER), vectors(bundle, ENCODER_INT8)
     assert 0 < np.abs(plain - int8).max() < 0.1
-    with server(str(bundle), url="", parser=parser) as served:
-        answer = served.client.post(f"{served.url}/explain", json={"inputs": TEXTS[0]})
-        assert answer.status_code == 200, answer.text
+    with open_folder(bundle, parser) as model:
+        answer = model.run(explained(model.service, [TEXTS[0]], ExplainOptions()))
+    assert [token["text"] for token in answer["sentences"][0]["tokens"]] == TEXTS[0].split()
 
 
 def test_a_bundle_whose_score_falls_or_whose_words_are_not_int8_is_left_as_it_was(
@@ -71,11 +73,11 @@ def test_a_bundle_whose_score_falls_or_whose_words_are_not_int8_is_left_as_it_wa
         return {file.name: file.read_bytes() for file in bundle.iterdir()}
 
     before = contents()
-    monkeypatch.setattr(repack, "MOST_LOST", -1.0)  # no score can rise by as much
+    monkeypatch.setattr(repack, "MAX_LOSS", -1.0)  # no score can rise by as much
     with pytest.raises(ExportError, match="keeps its int8 words: in 4 bits its spearman on stsb"):
         repack.repack(bundle, data=stsb, parser=parser, console=QUIET)
     assert contents() == before
-    monkeypatch.setattr(repack, "MOST_LOST", 1.0)
+    monkeypatch.setattr(repack, "MAX_LOSS", 1.0)
     repack.repack(bundle, data=stsb, parser=parser, console=QUIET)
 
     toy = trained("embedding")

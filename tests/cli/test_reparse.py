@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from heedful.cli import reparse
-from heedful.cli.serving import server
+from heedful.cli.local_model import open_folder
 from heedful.export.errors import ExportError
 from heedful.runtime.bundle import read
 from heedful.text.parse import fingerprint
@@ -28,7 +28,7 @@ def other(tmp_path: Path, pipeline: BuiltParser) -> Path:
     return folder
 
 
-def test_a_bundle_reads_another_parser_and_is_measured_anew(
+def test_a_bundle_reads_another_parser_and_is_measured_again(
     bundle: Path, other: Path, pipeline: BuiltParser, stsb: Path
 ) -> None:
     before = read(bundle)
@@ -41,8 +41,8 @@ def test_a_bundle_reads_another_parser_and_is_measured_anew(
     assert card.files == before.card.files
     found = {(score.split, score.metric): score.rows for score in card.scores}
     assert found["dev", "spearman"] == found["test", "spearman"] == 30  # not the old one's
-    with server(str(bundle), url="", parser=str(other)) as served:
-        assert served.client.get(f"{served.url}/info").json()["parser"]["name"] == card.parser.name
+    with open_folder(bundle, str(other)) as model:  # no other parser would be accepted
+        assert model.service.cards["ms-san-toy"].parser.name == card.parser.name
 
 
 def test_a_bundle_whose_score_falls_is_left_as_it_was(
@@ -53,7 +53,7 @@ def test_a_bundle_whose_score_falls_is_left_as_it_was(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     before = {file.name: file.read_bytes() for file in bundle.iterdir()}
-    monkeypatch.setattr(reparse, "MOST_LOST", -1.0)  # no score can rise by as much
+    monkeypatch.setattr(reparse, "MAX_LOSS", -1.0)  # no score can rise by as much
     with pytest.raises(ExportError, match=r"stays with its parser: with en_other its spearman"):
         reparse.reparse(
             bundle, str(other), instead_of=str(pipeline.folder), data=stsb, console=QUIET

@@ -13,13 +13,13 @@ import pytest
 import torch
 from torch import nn
 
-from heedful.export.bundle import Trained, export_bundle
+from heedful.export.bundle import TrainedModel, export_bundle
 from heedful.export.errors import ExportError
 from heedful.export.int8_bundle import int8_files
 from heedful.export.onnx import encoder_graph, explain_graph
 from heedful.export.parity import TOLERANCE
-from heedful.export.quantize import round_weights
-from heedful.export.share import LEAST, share_weights
+from heedful.export.weight_sharing import MIN_BYTES, share_weights
+from heedful.export.weight_storage import round_weights
 from heedful.models.registry import ENCODERS, build
 from heedful.models.sentence import SentenceEncoder, word_table
 from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, read
@@ -46,9 +46,9 @@ class Bundles:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.parser = build_parser(folder / "parser")
-        self._trained: dict[str, Trained] = {}
+        self._trained: dict[str, TrainedModel] = {}
 
-    def export(self, name: str) -> Trained:
+    def export(self, name: str) -> TrainedModel:
         """What the bundle `name`-toy was made from."""
         if name not in self._trained:
             card = ParserCard(name=self.parser.name, fingerprint=self.parser.fingerprint)
@@ -252,7 +252,7 @@ def sentence(rng: np.random.Generator, length: int, *, pieces: bool) -> Sentence
 def left_behind(graph: bytes) -> list[str]:
     """Weights that explain.onnx holds itself."""
     initializers = onnx.load_from_string(graph).graph.initializer
-    return [tensor.name for tensor in initializers if len(tensor.raw_data) >= LEAST]
+    return [tensor.name for tensor in initializers if len(tensor.raw_data) >= MIN_BYTES]
 
 
 def test_matrices_too_large_to_be_turned_round_by_the_exporter_are_shared() -> None:

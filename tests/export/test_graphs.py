@@ -9,7 +9,7 @@ import onnxruntime
 import pytest
 import torch
 
-from heedful.export.quantize import round_weights
+from heedful.export.weight_storage import round_weights
 from heedful.runtime.bundle import ENCODER, HEAD, Bundle
 from heedful.text.batch import Batch, Sentence, collate
 from tests.export.trained import MAX_TOKENS, WORDS, trained

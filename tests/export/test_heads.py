@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from heedful.export.onnx import head_graph
-from heedful.export.quantize import round_weights
+from heedful.export.weight_storage import round_weights
 from heedful.models.heads import BatchNormClassificationHead, BatchNormNLIHead
 
 

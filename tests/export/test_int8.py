@@ -1,4 +1,4 @@
-"""Graphs of integer products: near the float ones, and blind to a sentence's company."""
+"""Graphs of integer products: close to the float ones, and independent of the batch."""
 
 from pathlib import Path
 
@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
-from heedful.export import steady
+from heedful.export import batch_invariance
 from heedful.export.errors import ExportError
 from heedful.export.int8 import LARGEST, float_graph, int8_columns, int8_graph, products
 from heedful.export.int8_bundle import Int8Files, int8_files
-from heedful.export.share import outside, share_weights, whole
+from heedful.export.weight_sharing import externalize_weights, restore_weights, share_weights
 from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, Bundle, read
 from heedful.runtime.explain_graph import ExplainGraph
 from heedful.runtime.graphs import encoder_feeds
@@ -122,7 +122,7 @@ def test_elu_is_elu_with_the_same_bits_anywhere() -> None:
     np.testing.assert_array_equal(alone, found[::50])
 
 
-def test_weights_outside_are_read_from_the_files_bytes() -> None:
+def test_external_weights_are_read_from_the_files_bytes() -> None:
     rng = np.random.default_rng(0)
     matrix = rng.normal(size=(30, 7)).astype(np.float32)
     model = onnx.load_from_string(
@@ -131,16 +131,16 @@ def test_weights_outside_are_read_from_the_files_bytes() -> None:
     keys = {product.key for product in products(model)}
     int8 = int8_graph(model, keys)
     weights: bytes = float_graph(model, keys).SerializeToString()
-    small = outside(int8, weights, ENCODER)
+    small = externalize_weights(int8, weights, ENCODER)
     assert len(small) < len(int8.SerializeToString())
     x = rng.normal(size=(4, 30)).astype(np.float32)
     found = OrtSession(small, "cpu", 1, files={ENCODER: weights}).run({"x": x})
     np.testing.assert_array_equal(found, run(int8, x=x))
 
 
-def test_a_graph_that_shares_its_weights_is_made_whole(plain: Bundle) -> None:
+def test_shared_weights_are_restored(plain: Bundle) -> None:
     explain, encoder = plain.files[EXPLAIN], plain.files[ENCODER]
-    again = whole(explain, encoder)
+    again = restore_weights(explain, encoder)
     assert {value.name for value in again.graph.input} >= {"ids", "lengths"}
     assert share_weights(again.SerializeToString(), encoder) == explain
 
@@ -163,7 +163,7 @@ def test_every_product_of_ms_san_is_taken_and_its_weights_stand_once(
     nli: Bundle, made: Int8Files
 ) -> None:
     assert (made.products, made.left) == (12, 0)
-    assert made.company <= 1e-5
+    assert made.batch_deviation <= 1e-5
     before = sum(map(len, (nli.files[ENCODER], nli.files[EXPLAIN])))
     matrices = sum(
         len(tensor.raw_data)
@@ -181,7 +181,7 @@ def test_every_product_of_ms_san_is_taken_and_its_weights_stand_once(
     st.lists(st.integers(1, MAX_TOKENS), min_size=1, max_size=20),
     st.data(),
 )
-def test_a_vector_is_the_same_in_any_company(
+def test_a_vector_is_the_same_in_any_batch(
     nli: Bundle,
     made: Int8Files,
     seed: int,
@@ -191,9 +191,9 @@ def test_a_vector_is_the_same_in_any_company(
 ) -> None:
     rng = np.random.default_rng(seed)
     sentence = random_sentence(rng, length)
-    company = [random_sentence(rng, n) for n in others]
-    place = data.draw(st.integers(0, len(company)))
-    together = vectors(nli, made.files, *company[:place], sentence, *company[place:])
+    batch = [random_sentence(rng, n) for n in others]
+    place = data.draw(st.integers(0, len(batch)))
+    together = vectors(nli, made.files, *batch[:place], sentence, *batch[place:])
     alone = vectors(nli, made.files, sentence)
     np.testing.assert_allclose(together[place], alone[0], atol=1e-5, rtol=0)
 
@@ -211,7 +211,7 @@ def test_the_explanations_vector_is_the_plain_ones(nli: Bundle, made: Int8Files)
             np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-5)
 
 
-def test_a_value_that_depends_on_the_batch_is_unsteady(nli: Bundle) -> None:
+def test_a_value_that_depends_on_the_batch_is_found(nli: Bundle) -> None:
     """One scale for the whole tensor, as in dynamic quantisation."""
     model = onnx.load_from_string(nli.files[ENCODER])
     every = products(model)
@@ -223,8 +223,8 @@ def test_a_value_that_depends_on_the_batch_is_unsteady(nli: Bundle) -> None:
             helper.make_node("Div", [read, "largest"], ["rounded"]),
         ]
     )
-    found = steady.compare(model, {read, "rounded"}, nli.card, nli.vocab)
-    assert found.unsteady == {"rounded"}
+    found = batch_invariance.compare(model, {read, "rounded"}, nli.card, nli.vocab)
+    assert found.dependent == {"rounded"}
 
 
 def test_a_bundle_without_products_stays_as_it_is(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from torch import nn
 
 from heedful.export.bundle import HEAD_INPUTS
 from heedful.export.errors import ParityError
-from heedful.export.parity import Model, cases, check
-from heedful.export.quantize import round_weights
+from heedful.export.parity import ParityModel, cases, check
+from heedful.export.weight_storage import round_weights
 from heedful.runtime.bundle import ENCODER, HEAD, Bundle
 from heedful.text.structure import ancestors, check_heads
 from heedful.text.vocab import UNKNOWN
@@ -50,10 +50,10 @@ def test_a_model_of_one_token_and_no_words_has_cases_too() -> None:
 
 
 @pytest.fixture
-def model() -> Model:
+def model() -> ParityModel:
     start = trained("nli")
     assert start.head is not None
-    return Model(start.model.eval(), start.head.eval(), HEAD_INPUTS["nli"])
+    return ParityModel(start.model.eval(), start.head.eval(), HEAD_INPUTS["nli"])
 
 
 def graphs(bundle: Bundle) -> dict[str, bytes]:
@@ -63,7 +63,7 @@ def graphs(bundle: Bundle) -> dict[str, bytes]:
     }
 
 
-def rounded(model: Model) -> Model:
+def rounded(model: ParityModel) -> ParityModel:
     again = copy.deepcopy(model)
     assert again.head is not None
     round_weights(again.encoder)
@@ -71,7 +71,7 @@ def rounded(model: Model) -> Model:
     return again
 
 
-def test_it_measures_rounding_apart_from_the_export(nli: Bundle, model: Model) -> None:
+def test_it_measures_rounding_apart_from_the_export(nli: Bundle, model: ParityModel) -> None:
     parity = check(graphs(nli), rounded(model), model, WORDS, MAX_TOKENS)
     assert parity.error < 1e-5
     assert 1e-4 < parity.loss < 0.1
@@ -94,7 +94,7 @@ def shift(module: nn.Module, name: str, value: float) -> None:
     ids=["encoder", "not a number", "head"],
 )
 def test_a_difference_fails_and_names_graph_and_case(
-    nli: Bundle, model: Model, change: Callable[[Model], None], graph: str
+    nli: Bundle, model: ParityModel, change: Callable[[ParityModel], None], graph: str
 ) -> None:
     other = rounded(model)
     change(other)
@@ -102,7 +102,7 @@ def test_a_difference_fails_and_names_graph_and_case(
         check(graphs(nli), other, model, WORDS, MAX_TOKENS)
 
 
-def test_too_few_rounds_of_pointer_doubling_are_found(nli: Bundle, model: Model) -> None:
+def test_too_few_rounds_of_pointer_doubling_are_found(nli: Bundle, model: ParityModel) -> None:
     """The deepest tree is what tells them apart: shallow ones agree."""
     other = rounded(model)
     other.encoder.encoder.get_submodule("attention").rounds = 5  # type: ignore[assignment]  # nn.Module hides it

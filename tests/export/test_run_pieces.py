@@ -9,7 +9,7 @@ import torch
 
 from heedful.export import run
 from heedful.export.bundle import export_bundle
-from heedful.export.quantize import Storage
+from heedful.export.weight_storage import Storage
 from heedful.runtime.service import Options, Service
 from heedful.text.batch import collate
 from heedful.text.parse import ParseJob, Parser

@@ -8,7 +8,7 @@ import torch
 
 from heedful.export.onnx import encoder_graph
 from heedful.export.parity import Model, check
-from heedful.export.quantize import round_weights
+from heedful.export.weight_storage import round_weights
 from heedful.models.registry import build
 from heedful.models.sentence import SentenceEncoder, word_table
 from tests.export.trained import DIM, MAX_TOKENS, WORDS

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from heedful.export.bundle import Trained
+from heedful.export.bundle import TrainedModel
 from heedful.models.heads import ClassificationHead, NLIHead, RelatednessHead
 from heedful.models.masks import token_mask
 from heedful.models.pooling import mean_pooling, mean_share
@@ -39,7 +39,7 @@ class Average(Encoder):
         return Explanation(self(x, lengths), x, pooling={"mean": mean_share(mask)})
 
 
-def classifier(name: str, parser: ParserCard, **encoder: Any) -> Trained:
+def classifier(name: str, parser: ParserCard, **encoder: Any) -> TrainedModel:
     """The encoder `name` of the registry under its paper's head, with random weights from a seed."""
     torch.manual_seed(0)
     config = {"dim": DIM, "max_tokens": MAX_TOKENS, **encoder}
@@ -50,7 +50,7 @@ def classifier(name: str, parser: ParserCard, **encoder: Any) -> Trained:
     card = _card(parser) | ({"vocab": build_pieces(LIMIT)} if over else {})
     labels = LABELS["classification"]
     head = ENCODERS[name].classification(model.encoder.dim, hidden=16, classes=len(labels))
-    return Trained(
+    return TrainedModel(
         encoder=name,
         config=config,
         model=model,
@@ -63,7 +63,7 @@ def classifier(name: str, parser: ParserCard, **encoder: Any) -> Trained:
 
 def trained(
     kind: Kind, *, average: bool = False, head: nn.Module | None = None, **encoder: Any
-) -> Trained:
+) -> TrainedModel:
     """Random weights from a seed; `encoder` are keywords of the encoder, `head` replaces the head."""
     torch.manual_seed(0)
     config = {"dim": DIM, "hidden": 20, "max_tokens": MAX_TOKENS, **encoder}
@@ -75,7 +75,7 @@ def trained(
         "relatedness": RelatednessHead(2 * DIM, hidden=16),
         "embedding": None,
     }
-    return Trained(
+    return TrainedModel(
         encoder="ms-san",
         config=config,
         model=model,

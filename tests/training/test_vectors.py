@@ -7,7 +7,7 @@ import torch
 from onnx import helper, numpy_helper
 from torch import nn
 
-from heedful.export.quantize import Int4Table, Int8Table
+from heedful.export.weight_storage import Int4Table, Int8Table
 from heedful.text.vocab import Vocab
 from heedful.training import vectors
 from heedful.training.checkpoint import VOCAB

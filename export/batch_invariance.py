@@ -1,4 +1,4 @@
-"""What an encoder's graph computes alone and in company: the same, to the last bit where it matters."""
+"""Does an encoder's graph compute the same for a sentence alone and in a batch, to the last bit where it matters?"""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import onnx
-import onnxruntime
 from onnx import TensorProto, helper
 
 from heedful.export.parity import EXPLAINED, cases
@@ -20,21 +19,23 @@ from heedful.text.pieces import Lexicon
 Array = npt.NDArray[np.generic]
 
 THREADS = 3
-"""Of the session that reads batches: where a thread's share ends may change a last bit as well."""
+"""Of the session that runs batches: where one thread's rows end may change a last bit as well."""
 
 
 @dataclass(frozen=True, slots=True)
-class Company:
-    """`unsteady` values have other bits in a batch than alone; the vector differs by `difference` at most."""
+class BatchInvariance:
+    """`dependent` values have other bits in a batch than alone; the vector differs by at most `deviation`."""
 
-    unsteady: frozenset[str]
-    difference: float
+    dependent: frozenset[str]
+    deviation: float
 
 
-def compare(model: onnx.ModelProto, values: Collection[str], card: Card, vocab: Lexicon) -> Company:
-    """Every sentence of the parity cases' batches, whose length and company vary, and again alone.
+def compare(
+    model: onnx.ModelProto, values: Collection[str], card: Card, vocab: Lexicon
+) -> BatchInvariance:
+    """Run every sentence of the parity cases in its batch and alone; compare the vector and `values`.
 
-    `values` are named in the graph. One that is not (B, L, ..) or (B, ..) counts as unsteady.
+    `values` are named in the graph. One that is not (B, L, ..) or (B, ..) counts as dependent.
     """
     names = sorted(values)
     watched = onnx.ModelProto()
@@ -43,30 +44,30 @@ def compare(model: onnx.ModelProto, values: Collection[str], card: Card, vocab: 
         helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names
     )
     graph = watched.SerializeToString()
-    by_one, by_many = (_open(graph, threads) for threads in (1, THREADS))
-    unsteady: set[str] = set()
-    difference = 0.0
+    single, batched = (open_session(graph, threads=threads) for threads in (1, THREADS))
+    dependent: set[str] = set()
+    deviation = 0.0
     for batch, alpha in _batches(card, vocab):
-        together = by_many.run(["embedding", *names], _feeds(card, batch, alpha))
+        together = batched.run(["embedding", *names], _feeds(card, batch, alpha))
         for row, sentence in enumerate(sentences(batch)):
             feeds = _feeds(card, collate([sentence]), alpha)
-            alone = by_one.run(["embedding", *names], feeds)
-            difference = max(difference, float(np.abs(together[0][row] - alone[0][0]).max()))
-            unsteady.update(
+            alone = single.run(["embedding", *names], feeds)
+            deviation = max(deviation, float(np.abs(together[0][row] - alone[0][0]).max()))
+            dependent.update(
                 name
                 for name, one, all_rows in zip(names, alone[1:], together[1:], strict=True)
                 if not _same(one, all_rows, row, len(batch.lengths))
             )
-    return Company(frozenset(unsteady), difference)
+    return BatchInvariance(frozenset(dependent), deviation)
 
 
-def explained(
+def explanation_deviation(
     files: Mapping[str, bytes], model: onnx.ModelProto, card: Card, vocab: Lexicon
 ) -> float:
-    """How far the vector of explain.int8.onnx, at most, is from that of `model`, encoder.int8.onnx whole."""
+    """The largest difference between explain.int8.onnx's vector and that of `model`, the int8 encoder."""
     explainer = ExplainGraph(files, card, EXPLAIN_INT8)
-    session = _open(model.SerializeToString(), threads=1)
-    difference = 0.0
+    session = open_session(model.SerializeToString())
+    deviation = 0.0
     for batch, _ in _batches(card, vocab):
         for sentence in sentences(batch):
             one = collate([sentence])
@@ -74,12 +75,12 @@ def explained(
                 continue
             (plain,) = session.run(None, encoder_feeds(card, one))
             found = explainer.run(explainer.feeds(one)).embedding
-            difference = max(difference, float(np.abs(found - plain).max()))
-    return difference
+            deviation = max(deviation, float(np.abs(found - plain).max()))
+    return deviation
 
 
 def sentences(batch: Batch) -> Iterator[Sentence]:
-    """What the batch was made of."""
+    """Take a batch apart again."""
     for row, length in enumerate(batch.lengths):
         heads = batch.heads[row, :length]
         if batch.pieces is None:
@@ -103,12 +104,8 @@ def _feeds(card: Card, batch: Batch, alpha: float) -> Feeds:
     return feeds
 
 
-def _open(graph: bytes, threads: int) -> onnxruntime.InferenceSession:
-    return open_session(graph, threads=threads)
-
-
 def _same(alone: Array, together: Array, row: int, size: int) -> bool:
-    """Whether a sentence's (1, l, ..) is what stands in its row of (size, L, ..), up to its length."""
+    """Whether a sentence's (1, l, ..) equals its row of (size, L, ..), up to its length."""
     if len(alone) != 1 or len(together) != size or alone.ndim != together.ndim:
         return False
     found = together[row]

@@ -7,7 +7,7 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
-from heedful.export.quantize import (
+from heedful.export.weight_storage import (
     LARGE,
     Int4Table,
     Int8Linear,

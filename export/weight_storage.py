@@ -1,11 +1,11 @@
-"""What the weights lose to be stored small, done to the torch model before it is exported.
+"""Round the weights of a torch model to how its bundle stores them, before it is exported.
 
-Matrices are stored as float16 and computed with as float32: a Cast stands behind each in the graph,
-and ONNX Runtime folds it once at load. The word table is stored as int8 rows with a float32 scale
-each, of which only the rows of a batch's words are read. For a transformer there is a smaller
-`Storage`: matrices as int8 rows, which are folded the same way, and its large table in 4 bits.
-Because the torch model is rounded first, the graph is held to it exactly; activations are never
-rounded, so that a sentence's vector does not depend on what it is batched with.
+Matrices are stored as float16 and used as float32: the graph casts each, and ONNX Runtime folds the
+cast once at load. The word table is stored as int8 rows with a float32 scale each, of which only the
+rows of a batch's words are read. For a transformer there is a smaller `Storage`: matrices as int8
+rows, folded the same way, and its large table in 4 bits. Because the torch model is rounded first,
+graph and model must agree exactly; activations are never rounded, so that a sentence's vector does
+not depend on its batch.
 """
 
 from typing import Literal
@@ -21,7 +21,7 @@ Storage = Literal["normal", "small"]
 """Normal: matrices float16, tables int8. Small: matrices int8, a table of more than LARGE values int4."""
 LARGE = 2**20
 BLOCK = 32
-"""Most neighbouring values of an int4 row that share a scale: as many of them as divide the row."""
+"""Maximum of neighbouring values in an int4 row that share a scale; their number divides the row."""
 
 
 class Int8Linear(nn.Module):
@@ -39,7 +39,7 @@ class Int8Linear(nn.Module):
 
     @property
     def weight(self) -> Tensor:
-        """As it is computed with, in float32."""
+        """The matrix that is computed with, in float32."""
         return self.rows.float() * self.scales
 
     def forward(self, x: Tensor) -> Tensor:
@@ -47,7 +47,7 @@ class Int8Linear(nn.Module):
 
 
 def int8_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """(V, D) -> int8 rows and the scales (V, 1) that make each row's largest value 127."""
+    """(V, D) -> int8 rows and scales (V, 1), so that each row's largest value is 127."""
     weight = weight.detach()
     scales = weight.abs().amax(dim=1, keepdim=True) / 127
     scales = torch.where(scales > 0, scales, 1)  # an empty row stays empty
@@ -55,7 +55,7 @@ def int8_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class Int8Table(nn.Module):
-    """A word table (V, D) as int8 rows, each with the scale that makes its largest value 127."""
+    """A word table (V, D) as int8 rows with a scale each."""
 
     rows: Tensor
     scales: Tensor
@@ -73,9 +73,9 @@ class Int8Table(nn.Module):
 
 
 class Int4Table(nn.Module):
-    """A table (V, D) in 4 bits: 16 even steps from the least to the largest value of each block of a row.
+    """A table (V, D) in 4 bits: 16 even steps from the minimum to the maximum of each block of a row.
 
-    Steps and least values are float16; two neighbouring values share a byte, the first in its low bits.
+    Steps and minima are float16; two neighbouring values share a byte, the first in its low bits.
     """
 
     rows: Tensor
@@ -110,9 +110,9 @@ class Int4Table(nn.Module):
 
 
 def round_weights(model: nn.Module, storage: Storage = "normal") -> None:
-    """Round matrices and replace tables as `storage` has it, in place.
+    """Round matrices and replace tables for `storage`, in place.
 
-    Vectors (biases, norms) weigh nothing and stay. Raises ValueError for a weight beyond float16.
+    Vectors (biases, norms) are small and stay. Raises ValueError for a weight beyond float16.
     """
     for module in list(model.modules()):
         for name, child in module.named_children():
@@ -130,13 +130,13 @@ def round_weights(model: nn.Module, storage: Storage = "normal") -> None:
 
 
 def store_half(model: onnx.ModelProto) -> None:
-    """Store every float32 matrix of the graph that float16 holds without loss as that, in place."""
+    """Store as float16 every float32 matrix of the graph that float16 holds without loss, in place."""
     casts = []
     for tensor in model.graph.initializer:
         if tensor.data_type != TensorProto.FLOAT or len(tensor.dims) < 2:
             continue
         values = numpy_helper.to_array(tensor)
-        with np.errstate(over="ignore"):  # an infinity is not equal to what it was
+        with np.errstate(over="ignore"):  # an overflow is not equal to its original
             half = values.astype(np.float16)
         if np.array_equal(half.astype(np.float32), values):
             name = tensor.name

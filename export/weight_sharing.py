@@ -1,8 +1,8 @@
-"""explain.onnx without weights: it takes them as inputs, and says where in encoder.onnx they stand.
+"""explain.onnx without weights: it takes them as inputs, and its metadata locate them in encoder.onnx.
 
-So a bundle holds its weights once, and a process too: the runtime feeds stretches of the file's
-bytes. ONNX's external data would do it for the file, but ONNX Runtime then maps the bundle's file,
-which a later copy over it would change, or reads it a second time.
+A bundle, and a process, then hold each weight once: the runtime feeds slices of the file's bytes.
+ONNX's external data would do for the file, but ONNX Runtime maps it, so that a later copy over it
+would change a running model, or reads it a second time.
 """
 
 import json
@@ -11,19 +11,19 @@ import math
 import onnx
 from onnx import TensorProto, helper
 
-LEAST = 64
-"""Bytes from which a tensor is looked for."""
+MIN_BYTES = 64
+"""Smaller tensors stay in the graph."""
 
 
 def share_weights(graph: bytes, encoder: bytes, *, vectors: bool = True) -> bytes:
-    """`graph` with an input in the place of each tensor that stands in `encoder`, a graph as well.
+    """Replace each tensor of `graph` that the graph `encoder` holds too by an input.
 
-    Without `vectors` those of one axis stay in the graph. ONNX Runtime computes some of what it knows to
-    be constant otherwise, and a last bit is too much where `export.int8` rounds.
+    With `vectors=False`, keep 1-D tensors inline: folding them as constants changes last-bit
+    rounding, which breaks int8.
 
-    A tensor is found by its bytes: the exporter makes names up anew. The metadata holds JSON:
-    `weights`, for each such input the offset in `encoder`; `shared`, for each tensor of `encoder`
-    that its session keeps as it is, the input of the same bytes. That is the word table: matrices
+    Tensors are matched by their bytes, because the exporter invents names. The metadata hold JSON:
+    `weights` maps each such input to its offset in `encoder`; `shared` maps each tensor that the
+    encoder's session uses as it is to the input of the same bytes. That is the word table: matrices
     are float16, and become float32 when the session is opened.
     """
     model = onnx.load_from_string(graph)
@@ -35,7 +35,7 @@ def share_weights(graph: bytes, encoder: bytes, *, vectors: bool = True) -> byte
     own, weights, shared = [], {}, {}
     for tensor in model.graph.initializer:
         content = tensor.raw_data
-        small = len(content) < LEAST or (len(tensor.dims) < 2 and not vectors)
+        small = len(content) < MIN_BYTES or (len(tensor.dims) < 2 and not vectors)
         if small or (offset := encoder.find(content)) < 0:
             own.append(tensor)
             continue
@@ -50,12 +50,11 @@ def share_weights(graph: bytes, encoder: bytes, *, vectors: bool = True) -> byte
     for key, value in (("weights", weights), ("shared", shared)):
         model.metadata_props.add(key=key, value=json.dumps(value))
     onnx.checker.check_model(model, full_check=True)
-    serialised: bytes = model.SerializeToString(deterministic=True)
-    return serialised
+    return serialize(model)
 
 
-def whole(graph: bytes, encoder: bytes) -> onnx.ModelProto:
-    """What `share_weights` was given: its inputs that are weights are tensors of the graph again."""
+def restore_weights(graph: bytes, encoder: bytes) -> onnx.ModelProto:
+    """Undo `share_weights`: the inputs that are weights become tensors of the graph again."""
     model = onnx.load_from_string(graph)
     metadata = {entry.key: entry.value for entry in model.metadata_props}
     offsets = json.loads(metadata.pop("weights"))
@@ -78,28 +77,33 @@ def whole(graph: bytes, encoder: bytes) -> onnx.ModelProto:
     return model
 
 
-def outside(model: onnx.ModelProto, weights: bytes, file: str) -> bytes:
-    """The graph without the tensors that stand in the file of the bytes `weights`, which it names instead."""
+def externalize_weights(model: onnx.ModelProto, weights: bytes, file: str) -> bytes:
+    """Replace the tensors that `weights`, the content of `file`, holds too by references into that file."""
     made = onnx.ModelProto()
     made.CopyFrom(model)
     for tensor in made.graph.initializer:
         content = tensor.raw_data
-        if len(content) >= LEAST and (offset := weights.find(content)) >= 0:
+        if len(content) >= MIN_BYTES and (offset := weights.find(content)) >= 0:
             onnx.external_data_helper.set_external_data(tensor, file, offset, len(content))
             tensor.ClearField("raw_data")
-    serialised: bytes = made.SerializeToString(deterministic=True)
-    return serialised
+    return serialize(made)
 
 
-def inside(graph: bytes, weights: bytes) -> onnx.ModelProto:
-    """What `outside` was given: the graph with its tensors."""
+def inline_weights(graph: bytes, weights: bytes) -> onnx.ModelProto:
+    """Undo `externalize_weights`."""
     model = onnx.load_from_string(graph)
     for tensor in model.graph.initializer:
         if tensor.data_location == TensorProto.EXTERNAL:
             where = onnx.external_data_helper.ExternalDataInfo(tensor)
-            assert where.offset is not None  # `outside` gives both
+            assert where.offset is not None  # `externalize_weights` sets both
             assert where.length is not None
             tensor.raw_data = weights[where.offset : where.offset + where.length]
             tensor.data_location = TensorProto.DEFAULT
             del tensor.external_data[:]
     return model
+
+
+def serialize(model: onnx.ModelProto) -> bytes:
+    """The same bytes for the same model."""
+    content: bytes = model.SerializeToString(deterministic=True)
+    return content

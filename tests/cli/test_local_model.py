@@ -1,0 +1,83 @@
+"""A bundle's folder answers in this process as a service does over HTTP."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from heedful.cli.local_model import open_folder, open_model
+from heedful.runtime.errors import BundleError
+from heedful.training.tasks.base import Example, Kind, Source, Task
+from tests.builders import LABELS, BuiltParser, build_bundle, build_models
+from tests.process import Process
+
+NONE = Source("none", "CC0-1.0", "none", lambda _: [])
+TEXTS = ["two kids wash their hands", "the dog", "a man is not good", "bad", "kids " * 30]
+"""The last one is too long and is cut."""
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    parser = build_models(folder)
+    build_bundle(folder, parser, name="tiny-related", kind="relatedness")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def url(models: Path) -> Iterator[str]:
+    flags = {"port": "0", "models": str(models), "parse-workers": "1", "threads": "1"}
+    process = Process(models / "log", flags, {})
+    try:
+        yield process.ready()
+    finally:
+        process.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("tiny-related", "relatedness"),
+        ("tiny-nli", "nli"),
+        ("tiny-sst2", "classification"),
+        ("tiny-flat", "embedding"),
+    ],
+)
+def test_a_folder_answers_as_the_service_does(
+    models: Path, url: str, name: str, kind: Kind
+) -> None:
+    pairs = kind in ("relatedness", "nli", "embedding")
+    examples = [
+        Example((one, other) if pairs else (one,), 0) for one in TEXTS for other in TEXTS[:3]
+    ]
+    labels = LABELS[kind][:-1]  # the task does not know the last one: it is -1
+    task = Task("toy", kind, labels, (NONE,), NONE, NONE)
+    before = threading.active_count()
+    with open_model(str(models / name), url="", parser=str(models / "parser")) as local:
+        found, vectors = local.predict(examples, task), local.embed(TEXTS)
+    assert threading.active_count() == before
+    with open_model(name, url=url, parser="none") as served:
+        np.testing.assert_allclose(found, served.predict(examples, task), atol=1e-5)
+        np.testing.assert_allclose(vectors, served.embed(TEXTS), atol=1e-5)
+
+
+def test_its_neighbours_are_not_loaded(tmp_path: Path, pipeline: BuiltParser) -> None:
+    build_bundle(tmp_path, pipeline, name="tiny-sst2")
+    (tmp_path / "broken-sst2").mkdir()
+    (tmp_path / "broken-sst2" / "card.json").write_text("{}")
+    with open_folder(tmp_path / "tiny-sst2", str(pipeline.folder)) as local:
+        assert list(local.service.cards) == ["tiny-sst2"]
+
+
+def test_a_bundle_that_cannot_be_loaded_is_named(tmp_path: Path, pipeline: BuiltParser) -> None:
+    build_bundle(tmp_path, pipeline, name="tiny-sst2")
+    (tmp_path / "tiny-sst2" / "encoder.onnx").write_bytes(b"no graph")
+    before = threading.active_count()
+    with (
+        pytest.raises(BundleError, match=r"tiny-sst2: encoder\.onnx"),
+        open_folder(tmp_path / "tiny-sst2", str(pipeline.folder)),
+    ):
+        pass
+    assert threading.active_count() == before
