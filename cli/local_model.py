@@ -46,7 +46,8 @@ class LocalModel:
             result = self.run(self.service.classify(texts, **options))
         known = {label: i for i, label in enumerate(task.labels)}
         classes = np.array([known.get(label, -1) for label in result.card.labels])
-        return classes[result.value.argmax(axis=1)]
+        found: npt.NDArray[Any] = classes[result.value.argmax(axis=1)]
+        return found
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """(N, D) vectors of length 1."""

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from heedful.export.onnx import encoder_graph
-from heedful.export.parity import Model, check
+from heedful.export.parity import ParityModel, check
 from heedful.export.weight_storage import round_weights
 from heedful.models.registry import build
 from heedful.models.sentence import SentenceEncoder, word_table
@@ -26,7 +26,7 @@ def exported(request: pytest.FixtureRequest) -> tuple[SentenceEncoder, bytes]:
 
 def test_the_graph_is_the_model(exported: tuple[SentenceEncoder, bytes]) -> None:
     model, graph = exported
-    same = Model(model, None, ())
+    same = ParityModel(model, None, ())
     assert check({"encoder": graph}, same, same, WORDS, MAX_TOKENS).error < 1e-5
 
 
