@@ -1,4 +1,5 @@
-// The pictures of an answer, drawn with D3: arcs of the tree, heat maps, shaded tokens, bars.
+// The pictures of an answer, drawn with D3, for the page and for the file of `heedful explain`: arcs of
+// the tree, heat maps, shaded tokens, bars.
 // Whatever shows token i of a sentence lights up together: `hover` links them.
 
 const SIZE = 22; // of a heat map's cell
@@ -177,4 +178,58 @@ export function bars(pairs) {
     );
   }
   return box;
+}
+
+// What the model answers, if it answers anything.
+export function judgement({ prediction, relatedness }) {
+  if (prediction) {
+    const ranked = Object.entries(prediction.scores).sort(([, a], [, b]) => b - a);
+    return [element("h2", { textContent: prediction.label }), bars(ranked)];
+  }
+  if (relatedness == null) return [];
+  const said = `${relatedness.toFixed(2)} of 1 to 5`;
+  const meter = element("meter", { min: 1, max: 5, value: relatedness });
+  meter.setAttribute("aria-label", `Relatedness: ${said}`);
+  return [element("h2", { textContent: `Relatedness: ${said}` }), meter];
+}
+
+// A picture of each sentence, and for a pair the similarity of their tokens.
+export function pictures(answer) {
+  const drawn = answer.sentences.map(sentence);
+  for (const one of drawn) hover(one);
+  if (!answer.similarity) return drawn;
+  const map = between(answer);
+  across(drawn, map, answer.similarity);
+  return [...drawn, map];
+}
+
+function sentence(one) {
+  const words = one.tokens.map((token) => token.text);
+  const picture = element("section", { className: "picture" }, element("h2", { textContent: one.text }));
+  const shaded = element("div");
+  const shadings = [...one.pooling, ...(one.gate ?? [])];
+  const shade = (i) => shaded.replaceChildren(tokens(one, shadings[i].weights, shadings[i].name));
+  if (shadings.length > 1) {
+    const select = element("select");
+    select.append(...shadings.map((shading, i) => element("option", { value: i, textContent: shading.name })));
+    select.addEventListener("change", () => shade(select.value));
+    picture.append(element("label", { className: "prior" }, "Tokens shaded by ", select));
+  }
+  if (shadings.length) shade(0);
+  const tree = element("div", { className: "scroll", tabIndex: 0 }, arcs(one.tree.displacy));
+  tree.setAttribute("role", "group");
+  tree.setAttribute("aria-label", "Dependency tree");
+  const maps = one.maps.map(({ name, weights }) =>
+    heatMap({ rows: weights.length === words.length ? words : weights.map(() => "sentence"), columns: words, weights, name }));
+  picture.append(shaded, tree, element("div", { className: "maps" }, ...maps));
+  return picture;
+}
+
+function between({ sentences: [first, second], similarity: cosines }) {
+  const [rows, columns] = [first, second].map((one) => one.tokens.map((token) => token.text));
+  const map = heatMap({
+    rows, columns, weights: cosines, name: "Similarity of their tokens", domain: [-1, 1], link: false,
+    format: (value) => value.toFixed(2),
+  });
+  return element("section", { className: "picture" }, element("div", { className: "maps" }, map));
 }

@@ -1,6 +1,6 @@
 // The page: three tabs that ask the service, and under each answer the picture of what was attended to.
 
-import { across, arcs, bars, element, heatMap, hover, percent, tokens } from "./draw.js";
+import { element, heatMap, judgement, pictures } from "./draw.js";
 import { asCurl, asPython, ask, Refused, useKey } from "./requests.js";
 
 const TABS = {
@@ -154,15 +154,7 @@ function explanation(place, body, top = () => []) {
     if (!place.querySelector(".priors")) {
       place.replaceChildren(controls(answer.priors, (changed) => { priors = changed; attempt(redraw); }), element("div"));
     }
-    const pictures = answer.sentences.map(sentence);
-    const drawn = [...top(answer), ...pictures];
-    for (const one of pictures) hover(one);
-    if (answer.similarity) {
-      const map = between(answer);
-      across(pictures, map, answer.similarity);
-      drawn.push(map);
-    }
-    place.lastChild.replaceChildren(...drawn, took(timing), requests("/explain", asked));
+    place.lastChild.replaceChildren(...top(answer), ...pictures(answer), took(timing), requests("/explain", asked));
   };
   return redraw;
 }
@@ -191,49 +183,6 @@ function controls(priors, changed) {
   return box;
 }
 
-function sentence(one) {
-  const words = one.tokens.map((token) => token.text);
-  const picture = element("section", { className: "picture" }, element("h2", { textContent: one.text }));
-  const shaded = element("div");
-  const shadings = [...one.pooling, ...(one.gate ?? [])];
-  const shade = (i) => shaded.replaceChildren(tokens(one, shadings[i].weights, shadings[i].name));
-  if (shadings.length > 1) {
-    const select = element("select");
-    select.append(...shadings.map((shading, i) => element("option", { value: i, textContent: shading.name })));
-    select.addEventListener("change", () => shade(select.value));
-    picture.append(element("label", { className: "prior" }, "Tokens shaded by ", select));
-  }
-  if (shadings.length) shade(0);
-  const tree = element("div", { className: "scroll", tabIndex: 0 }, arcs(one.tree.displacy));
-  tree.setAttribute("role", "group");
-  tree.setAttribute("aria-label", "Dependency tree");
-  const maps = one.maps.map(({ name, weights }) =>
-    heatMap({ rows: weights.length === words.length ? words : weights.map(() => "sentence"), columns: words, weights, name }));
-  picture.append(shaded, tree, element("div", { className: "maps" }, ...maps));
-  return picture;
-}
-
-function between({ sentences: [first, second], similarity: cosines }) {
-  const [rows, columns] = [first, second].map((one) => one.tokens.map((token) => token.text));
-  const map = heatMap({
-    rows, columns, weights: cosines, name: "Similarity of their tokens", domain: [-1, 1], link: false,
-    format: (value) => value.toFixed(2),
-  });
-  return element("section", { className: "picture" }, element("div", { className: "maps" }, map));
-}
-
-const predicted = ({ prediction }) => [
-  element("h2", { textContent: prediction.label }),
-  bars(Object.entries(prediction.scores).sort(([, a], [, b]) => b - a)),
-];
-
-const related = ({ relatedness }) => {
-  const said = `${relatedness.toFixed(2)} of 1 to 5`;
-  const meter = element("meter", { min: 1, max: 5, value: relatedness });
-  meter.setAttribute("aria-label", `Relatedness: ${said}`);
-  return [element("h2", { textContent: `Relatedness: ${said}` }), meter];
-};
-
 function took(timing) {
   const text = timing.map(([stage, time]) => `${stage} ${time.toFixed(1)} ms`).join(" · ");
   return element("p", { className: "timing", textContent: `Took: ${text}` });
@@ -257,15 +206,15 @@ const ASKED = {
   similarity,
   entailment: (signal) => {
     const inputs = { premise: byId("premise").value, hypothesis: byId("hypothesis").value };
-    return explanation(byId("answer-entailment"), { inputs, model: chosen("entailment") }, predicted)(signal);
+    return explanation(byId("answer-entailment"), { inputs, model: chosen("entailment") }, judgement)(signal);
   },
   relatedness: (signal) => {
     const inputs = { a: byId("first").value, b: byId("second").value };
-    return explanation(byId("answer-relatedness"), { inputs, model: chosen("relatedness") }, related)(signal);
+    return explanation(byId("answer-relatedness"), { inputs, model: chosen("relatedness") }, judgement)(signal);
   },
   classification: (signal) => {
     const body = { inputs: byId("text").value, model: chosen("classification") };
-    return explanation(byId("answer-classification"), body, predicted)(signal);
+    return explanation(byId("answer-classification"), body, judgement)(signal);
   },
 };
 

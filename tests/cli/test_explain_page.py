@@ -1,13 +1,16 @@
-"""An answer of /explain as HTML and SVG: what is drawn are its numbers, and nothing in it is markup."""
+"""An answer of /explain as HTML and SVG: they hold its numbers, and none of its text is markup."""
 
+import json
 import re
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful.app.playground import STATIC
 from heedful.cli.explain_page import html, standalone_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -48,9 +51,24 @@ def titles(drawn: str) -> list[str]:
     return re.findall("<title>(.* → .*)</title>", drawn.replace("</rect>", "</rect>\n"))
 
 
-@pytest.mark.parametrize("draw", [html, standalone_svg])
-def test_every_number_of_the_answer_is_drawn(draw: Any) -> None:
-    drawn = draw(KIDS)
+def data(page: str) -> Any:
+    """The answer that a page holds."""
+    (held,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)
+    return json.loads(held)
+
+
+def test_the_page_holds_the_answer_and_the_services_drawing() -> None:
+    page = html(KIDS)
+    assert data(page) == KIDS
+    assert data(html({**KIDS, "similarity": np.array(KIDS["similarity"])})) == KIDS
+    assert "<h1>What tiny-nli attends to</h1>" in page
+    assert "<p>Priors: direction off, alpha 0.5</p>" in page
+    for file in ("draw.js", "page.css", "vendor/d3.min.js"):
+        assert (STATIC / file).read_text() in page
+
+
+def test_every_number_of_the_answer_is_drawn() -> None:
+    drawn = standalone_svg(KIDS)
     cells = titles(drawn)
     assert cells[:4] == [
         "two → two: 100.0 %",
@@ -92,12 +110,10 @@ def test_the_svg_is_as_large_as_what_it_holds() -> None:
 
 
 def test_nothing_is_loaded_from_anywhere() -> None:
-    drawn = html(KIDS)
-    assert "<script" not in drawn
-    assert "default-src 'none'" in drawn
-    for found in re.findall(
-        r"https?://[^\"' ]+|(?:src|href)=\"[^\"]*", drawn + standalone_svg(KIDS)
-    ):
+    page = html(KIDS)
+    assert "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'" in page
+    assert not re.search(r"<(?:link|img|iframe)|(?:src|href)=\"", page)
+    for found in re.findall(r"https?://[^\"' ]+|(?:src|href)=\"[^\"]*", standalone_svg(KIDS)):
         assert found.startswith(("http://www.w3.org/", 'href="#arrow-tree-'))
 
 
@@ -109,7 +125,8 @@ def test_the_same_answer_is_the_same_file() -> None:
 def test_relatedness_is_said() -> None:
     found = {**KIDS, "relatedness": 3.456}
     del found["prediction"]
-    assert "Relatedness: 3.46, of 1 to 5" in html(found)
+    assert "Relatedness: 3.46, of 1 to 5" in standalone_svg(found)
+    assert data(html(found))["relatedness"] == 3.456
 
 
 @given(st.text(min_size=1).filter(lambda word: word.split() == [word]))
@@ -120,4 +137,6 @@ def test_any_word_is_text_and_never_markup(word: str) -> None:
     assert {element.tag.removeprefix(SVG) for element in root.iter()} <= {
         *("svg", "g", "rect", "text", "tspan", "textPath", "path", "title"),
     }
-    assert "<script" not in html(drawn)
+    page = html(drawn)
+    assert data(page) == drawn
+    assert page.count("<script") == 3

@@ -29,8 +29,8 @@ def test_it_opens_from_the_disk_and_asks_for_nothing(written: Path, browser: Bro
     page.on("request", lambda request: asked.append(request.url))
     page.goto(written.as_uri())
     assert page.title() == "What ms-san-nli attends to"
-    assert page.locator("svg[aria-label^='Heat map']").count() == 13  # six heads a side, and across
-    assert page.locator(".displacy-arrow").count() == 7 + 5
+    assert page.locator("figure[data-map]").count() == 13  # six heads a side, and across
+    assert page.locator("path.arc").count() == 7 + 5
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     assert (said, asked) == ([], [written.as_uri()])
     accessible(page)
