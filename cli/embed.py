@@ -1,4 +1,4 @@
-"""A file of texts -> a file of vectors, in this process, with the service's own batching."""
+"""embed: a file of vectors from a file of texts, in this process, with the service's batching."""
 
 import asyncio
 import os
@@ -25,13 +25,13 @@ from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, running
 
 CHUNK, CHUNK_CHARACTERS = 512, 4 * 1024 * 1024
-"""Texts in hand at once, one chunk after the other: the same chunks give the same bits, whether or
-not the run was broken off between them."""
+"""Maximum of texts embedded at once. The same chunks give the same bits, so a resumed run gives the
+bytes of an uninterrupted one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """How the vectors are made."""
+    """The options that decide the vectors."""
 
     model: str | None = None
     dimensions: int | None = None
@@ -46,7 +46,7 @@ def command(
     out: Annotated[Path, typer.Option(help="Vectors: .jsonl or .npy, a row for each text.")],
     format: Annotated[
         Format | None,
-        typer.Option(help="Of the texts; default by the suffix, txt for stdin."),
+        typer.Option(help="Format of the texts; default by the suffix, txt for stdin."),
     ] = None,
     field: Annotated[
         str,
@@ -70,7 +70,7 @@ def command(
 ) -> None:
     """Embed a file of texts, without a server. Continue an interrupted run with --resume."""
     if resume and VectorFile.ended(out):
-        typer.echo(f"{out} is whole already", err=True)
+        typer.echo(f"{out} is complete already", err=True)
         return
     options = Options(models, parser, device)
     choice = Choice(model, dimensions, normalize, truncate)
@@ -94,9 +94,9 @@ async def embed_file(
     resume: bool = False,
     console: Console,
 ) -> int:
-    """Embed each text of `source` ("-" is stdin) into a row of `out`, in order; returns the rows.
+    """Embed each text of `source` ("-" is stdin) into a row of `out`, in order; return their number.
 
-    Raises CommandError, and the errors of the runtime.
+    Raises CommandError and the errors of the runtime.
     """
     format = format or format_of(source)
     check_free(out)
@@ -139,7 +139,7 @@ async def _embed(
 
 
 def _chunk(rows: Iterator[Row]) -> list[Row]:
-    """The next CHUNK rows, or fewer where they are long; none at the end."""
+    """The next CHUNK rows, or fewer if they are long; none at the end."""
     chunk: list[Row] = []
     characters = 0
     while len(chunk) < CHUNK and characters < CHUNK_CHARACTERS and (row := next(rows, None)):
@@ -165,7 +165,7 @@ def _open(source: str) -> AbstractContextManager[BinaryIO]:
 
 
 def _size(file: BinaryIO) -> int | None:
-    """Bytes of a real file; None for a pipe."""
+    """Bytes of a regular file; None for a pipe."""
     status = os.fstat(file.fileno())
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 

@@ -1,4 +1,4 @@
-"""explain: a sentence or a pair -> the file that shows what a model attends to."""
+"""explain: a file that shows what a model attends to in a sentence or a pair."""
 
 import asyncio
 import json
@@ -24,15 +24,13 @@ FORMATS = {".html": explain_page.html, ".svg": explain_page.standalone_svg}
 
 
 def command(
-    text: Annotated[str, typer.Argument(help="A sentence; of a pair the first one.")],
-    hypothesis: Annotated[
-        str | None, typer.Option(help="The second sentence, for a model of pairs.")
-    ] = None,
+    text: Annotated[str, typer.Argument(help="A sentence, or the first one of a pair.")],
+    hypothesis: Annotated[str | None, typer.Option(help="The second sentence of a pair.")] = None,
     model: Annotated[
         str | None, typer.Option(help="Name of a bundle; default as /explain.")
     ] = None,
     priors: Annotated[
-        str, typer.Option(help="Other than as trained: dependency=false,alpha=0.5, for example.")
+        str, typer.Option(help="Priors to change, such as dependency=false,alpha=0.5.")
     ] = "",
     to: Annotated[Path, typer.Option(help="The file: .html or .svg.")] = Path("explain.html"),
     models: Models = Path("bundles"),
@@ -46,7 +44,7 @@ def command(
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`priors` as they are typed: `dependency=false,alpha=0.5`."""
+    """`priors` as typed: `dependency=false,alpha=0.5`."""
 
     text: str
     second: str | None = None
@@ -55,10 +53,10 @@ class Question:
 
 
 def write(question: Question, to: Path, options: Options) -> None:
-    """Ask the models of `options`, in this process, and write `to`: all of it or nothing.
+    """Ask the models of `options`, in this process, and write `to`, completely or not at all.
 
-    Raises BadInput for another suffix, a prior that cannot be read or that the model does not have,
-    a text it cannot read; and the other errors of the runtime.
+    Raises BadInput for another suffix, a wrong prior or a text that the model cannot read, and the
+    other errors of the runtime.
     """
     if to.suffix not in FORMATS:
         raise BadInput(f"--to {to}: the suffix must be one of {', '.join(FORMATS)}", param="to")
@@ -73,7 +71,7 @@ def write(question: Question, to: Path, options: Options) -> None:
 
 
 def read_priors(typed: str) -> ExplainOptions:
-    """`name=value` with commas between, of true, false and a number for alpha. Raises BadInput."""
+    """Parse `name=value` pairs with commas between: true, false, a number for alpha. Raises BadInput."""
     fields: dict[str, Any] = {}
     for one in filter(None, typed.split(",")):
         name, _, value = one.partition("=")
@@ -109,7 +107,7 @@ async def explained(
     task: Task = "explain",
     model: str | None = None,
 ) -> explain_page.Answer:
-    """What /explain answers."""
+    """The answer of /explain."""
     paths = ["the text", "--hypothesis"][: len(texts)]
     inputs = Inputs(texts, paths, texts_per_row=len(texts))
     result = await service.bind(task, model).explain(inputs, asked)

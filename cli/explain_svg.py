@@ -1,8 +1,4 @@
-"""The parts of an explanation as SVG: the tree, a heat map, shaded tokens, bars.
-
-Lengths are in pixels. Text has the colour of what is around it, weights have the class `weight`, so
-that a page can have both in dark and light.
-"""
+"""Draw the parts of an explanation as SVG: the tree, heat maps, shaded tokens, bars. Lengths are pixels."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,9 +9,9 @@ from typing import Any
 from spacy.displacy.render import DependencyRenderer
 
 CELL = 22
-LETTER = 7.5  # about the width of one, at FONT
+LETTER = 7.5  # approximate width at FONT
 FONT = 12
-LONGEST = 14  # letters of a word beside a heat map; more are cut
+MAX_LETTERS = 14  # of a word beside a heat map; the rest is cut
 WEIGHT = "#1d5f8f"
 FAMILY = "system-ui, sans-serif"
 
@@ -24,7 +20,7 @@ Row = Sequence[float]
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """`markup` is what stands inside an `<svg>` of this size; `label` is what is read out."""
+    """`markup` is the content of an `<svg>` of this size; `label` is for screen readers."""
 
     width: float
     height: float
@@ -35,7 +31,7 @@ class Drawing:
         return self.at("")
 
     def at(self, place: str) -> str:
-        """The element, with attributes that place it in another one."""
+        """The element, with attributes that place it inside another."""
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg"{place} width="{self.width:g}" '
             f'height="{self.height:g}" viewBox="0 0 {self.width:g} {self.height:g}" role="img" '
@@ -45,7 +41,7 @@ class Drawing:
 
 
 def stack(drawings: Sequence[Drawing], width: float, gap: float, label: str) -> Drawing:
-    """One drawing of all: side by side, a new row where `width` is full."""
+    """Place drawings side by side, in a new row when `width` is full."""
     x = y = tallest = widest = 0.0
     placed = []
     for one in drawings:
@@ -69,9 +65,9 @@ def heading(text: str, size: float = 16) -> Drawing:
 
 
 def tree(displacy: Mapping[str, Any], name: str) -> Drawing:
-    """displaCy's arcs, from its `manual` structure; `name` is one of its own in the document."""
+    """displaCy's arcs, from its `manual` structure; `name` is unique in the document."""
     words = [{**word, "text": clean(word["text"])} for word in displacy["words"]]
-    # displaCy escapes words, and not labels.
+    # displaCy escapes words but not labels
     arcs = [{**arc, "label": escape(clean(arc["label"]))} for arc in displacy["arcs"]]
     longest = max(len(word["text"]) for word in words)
     renderer = DependencyRenderer(
@@ -104,7 +100,7 @@ def heat_map(
     weights: Sequence[Row],
     domain: tuple[float, float] = (0.0, 1.0),
 ) -> Drawing:
-    """Rows attend to columns. What is exactly 0 of a domain that begins there is an empty, dashed cell."""
+    """Rows attend to columns. An exact 0, if the domain begins there, is an empty, dashed cell."""
     rows, columns = [[_short(word) for word in words] for words in (rows, columns)]
     left, top = (LETTER * max(map(len, words)) + 10 for words in (rows, columns))
     top += 22  # the name
@@ -123,7 +119,7 @@ def heat_map(
             fill = (
                 'fill="none" stroke-dasharray="1.5 1.5"'
                 if value == 0 == low
-                else f'class="weight" fill="{WEIGHT}" fill-opacity="{0.04 + 0.96 * share:.3f}"'
+                else f'fill="{WEIGHT}" fill-opacity="{0.04 + 0.96 * share:.3f}"'
             )
             parts.append(
                 f'<rect x="{left + CELL * j:g}" y="{top + CELL * i:g}" width="{CELL - 1}" '
@@ -135,7 +131,7 @@ def heat_map(
 
 
 def shaded(name: str, words: Sequence[str], weights: Row) -> Drawing:
-    """The words in boxes, the heaviest darkest, each over its weight."""
+    """The words in boxes above their weights; the heaviest is darkest."""
     words = [clean(word) for word in words]
     most = max(weights) or 1.0
     parts = [f'<text y="14" font-weight="600" fill="currentColor">{escape(name)}</text>']
@@ -143,7 +139,7 @@ def shaded(name: str, words: Sequence[str], weights: Row) -> Drawing:
     for word, weight in zip(words, weights, strict=True):
         width = max(LETTER * len(word) + 14, 46)
         parts.append(
-            f'<rect x="{x:g}" y="22" width="{width:g}" height="24" rx="3" class="weight" '
+            f'<rect x="{x:g}" y="22" width="{width:g}" height="24" rx="3" '
             f'fill="{WEIGHT}" fill-opacity="{0.04 + 0.46 * weight / most:.3f}"/>'
         )
         middle = f'x="{x + width / 2:g}" text-anchor="middle"'
@@ -155,7 +151,7 @@ def shaded(name: str, words: Sequence[str], weights: Row) -> Drawing:
 
 
 def bars(name: str, shares: Mapping[str, float]) -> Drawing:
-    """A bar for each label, the longest first."""
+    """A bar per label, the longest first."""
     ranked = sorted(shares.items(), key=lambda pair: -pair[1])
     left, length = LETTER * max(map(len, shares)) + 12, 280
     parts = [f'<text y="14" font-weight="600" fill="currentColor">{escape(name)}</text>']
@@ -163,8 +159,7 @@ def bars(name: str, shares: Mapping[str, float]) -> Drawing:
         y = 24 + 20 * i
         parts.append(_text(label, f'x="{left - 6:g}" y="{y + 11}" text-anchor="end"'))
         parts.append(
-            f'<rect x="{left:g}" y="{y}" width="{length * share:.1f}" height="14" '
-            f'class="weight" fill="{WEIGHT}"/>'
+            f'<rect x="{left:g}" y="{y}" width="{length * share:.1f}" height="14" fill="{WEIGHT}"/>'
         )
         parts.append(_text(percent(share), f'x="{left + length * share + 6:.1f}" y="{y + 11}"'))
     said = ", ".join(f"{label} {percent(share)}" for label, share in ranked)
@@ -172,13 +167,13 @@ def bars(name: str, shares: Mapping[str, float]) -> Drawing:
 
 
 def clean(text: str) -> str:
-    """Without what XML cannot hold."""
+    """Replace what XML cannot hold."""
     return re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)
 
 
 def _short(word: str) -> str:
     word = clean(word)
-    return word if len(word) <= LONGEST else f"{word[: LONGEST - 1]}…"
+    return word if len(word) <= MAX_LETTERS else f"{word[: MAX_LETTERS - 1]}…"
 
 
 def _text(text: str, attributes: str) -> str:

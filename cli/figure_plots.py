@@ -1,6 +1,6 @@
-"""Figures as in the four papers, by matplotlib: from answers of /explain, and from what was measured.
+"""The four papers' figures, by matplotlib, from answers of /explain and from measurements.
 
-The same numbers give the same bytes: no figure holds a date, and none draws at random.
+The same numbers give the same bytes: no figure holds a date or draws at random.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from PIL import Image  # matplotlib stands on it
+from PIL import Image  # a dependency of matplotlib
 from sklearn.decomposition import PCA
 
 from heedful.cli.explain_page import Answer
@@ -23,11 +23,11 @@ COLOURS = "Blues"
 SHADES = 96
 SMALL = 7  # points, of words beside a map
 BINS = (1, 10, 15, 20, 25, 30, 35, 40)
-"""First lengths of the bars of `accuracy_by_length`; the last one has no end."""
+"""Shortest length of each bar in `accuracy_by_length`; the last bar is open."""
 
 
 def png(figure: Figure) -> bytes:
-    """In SHADES colours, which halves the file."""
+    """Encode in SHADES colours, which halves the file."""
     drawn, small = BytesIO(), BytesIO()
     figure.savefig(drawn, format="png", dpi=DPI)
     Image.open(drawn).convert("RGB").quantize(SHADES).save(small, format="png", optimize=True)
@@ -35,7 +35,7 @@ def png(figure: Figure) -> bytes:
 
 
 def disan_attention(answers: Sequence[Answer]) -> Figure:
-    """DiSAN, Figure 6: token2token attention of each block, a row for each sentence."""
+    """DiSAN, Figure 6: token2token attention of each block, one row per sentence."""
     figure = Figure(figsize=(6.4, 3.1 * len(answers)), layout="constrained")
     grid = figure.subplots(len(answers), 2, squeeze=False)
     for row, answer in zip(grid, answers, strict=True):
@@ -71,7 +71,7 @@ def disan_pooling(answers: Sequence[Answer]) -> Figure:
 
 
 def ms_san_heads(answer: Answer, masks: Mapping[str, Floats]) -> Figure:
-    """MS-SAN, Figures 2 and 4: over each head's map what its masks alone would give.
+    """MS-SAN, Figures 2 and 4: above each head's map, what its masks alone would give.
 
     `masks` are (L, L) by the name of the head's map.
     """
@@ -89,7 +89,7 @@ def ms_san_heads(answer: Answer, masks: Mapping[str, Floats]) -> Figure:
 
 
 def attentions(answers: Sequence[Answer]) -> Figure:
-    """DSA, Figures 3 and 4: what each attention takes at each iteration, a row each."""
+    """DSA, Figures 3 and 4: one row per attention and iteration."""
     heights = [1.3 + 0.2 * len(answer["sentences"][0]["maps"]) for answer in answers]
     figure = Figure(figsize=(6.4, sum(heights)), layout="constrained")
     places = figure.subplots(len(answers), 1, squeeze=False, height_ratios=heights)[:, 0]
@@ -101,7 +101,7 @@ def attentions(answers: Sequence[Answer]) -> Figure:
 
 
 def dynamic_weights(vectors: Floats, lengths: Sequence[int]) -> Figure:
-    """DSA, Figure 2: vectors (N, d) by their two principal components; coloured by length."""
+    """DSA, Figure 2: vectors (N, d) by their two principal components, coloured by length."""
     points, shares = principal(vectors)
     figure = Figure(figsize=(4.8, 4.2), layout="constrained")
     axes = figure.subplots()
@@ -127,7 +127,7 @@ def principal(vectors: Floats) -> tuple[Floats, Floats]:
 def accuracy_by_length(
     series: Mapping[str, tuple[Sequence[int], Sequence[bool]]],
 ) -> Figure:
-    """DiSAN, Figure 5: of each model the lengths of sentences and which answers were right.
+    """DiSAN, Figure 5: for each model, the lengths of sentences and which answers were right.
 
     Error bars are one binomial standard error; the grey bars count the sentences.
     """
@@ -200,7 +200,7 @@ def parameters_by_heads(heads: Sequence[int], counts: Mapping[str, Sequence[int]
 
 
 def _map(axes: Axes, weights: Any, rows: Sequence[str], columns: Sequence[str], title: str) -> None:
-    """Rows attend to columns; the lightest is 0, the darkest 1."""
+    """Rows attend to columns; white is 0, the darkest 1."""
     values = np.asarray(weights, np.float64)
     axes.imshow(values, cmap=COLOURS, vmin=0, vmax=1, aspect="auto")
     axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=SMALL)
@@ -210,7 +210,7 @@ def _map(axes: Axes, weights: Any, rows: Sequence[str], columns: Sequence[str], 
 
 
 def _bars(axes: Axes, words: Sequence[str], series: Mapping[str, Sequence[float]]) -> None:
-    """Beside each other, a bar a token."""
+    """One bar per token and series, side by side."""
     width = 0.8 / len(series)
     for i, (name, weights) in enumerate(series.items()):
         places = np.arange(len(words)) + width * (i - (len(series) - 1) / 2)

@@ -1,4 +1,4 @@
-"""figures: the pictures of the four papers, from the models of a folder."""
+"""figures: the four papers' figures, from the models of a folder."""
 
 import asyncio
 import random
@@ -34,25 +34,25 @@ CASES = (
     "Volleyball match is in progress between ladies",
     "Families have some dogs in front of a carousel",
 )
-"""Of DiSAN's Figures 6 and 7."""
+"""Sentences of DiSAN's Figures 6 and 7."""
 SENSES = (
     *("The glass bottle is big", "A man is pouring a glass of tea"),
     *("The restaurant is about to close", "A biker is close to the fountain"),
 )
-"""Of DiSAN's Figure 8."""
+"""Sentences of DiSAN's Figure 8."""
 KIDS = "Two kids at a ballgame wash their hands"
 SENTENCES = 1000
-"""Of SNLI, for DSA's Figure 2."""
+"""Number of SNLI sentences in DSA's Figure 2."""
 OPINIONS = ("amazing", "happy", "recommend", "poor", "terrible", "worst")
 REVIEWS = 1000
 MAX_TOKENS = 128
-"""Of a review: what the service explains."""
+"""Reviews are cut to the length that the service explains."""
 HEADS = range(1, 41)
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Where figures come from: a service, the card of the bundle that was chosen, the datasets."""
+class Context:
+    """What a figure is drawn from: a service, the card of the bundle that was chosen, the datasets."""
 
     service: Service
     card: Card
@@ -66,13 +66,13 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
-    """A file of docs/figures, the bundles it can be drawn from, and how. None is wanted of no bundle."""
+class PaperFigure:
+    """A file of docs/figures, the bundles it can be drawn from (`fits` is None for any), and how."""
 
     file: str
     wanted: str
     fits: Callable[[Card], bool] | None
-    draw: Callable[[Source], Awaitable[Figure]]
+    draw: Callable[[Context], Awaitable[Figure]]
 
 
 def command(
@@ -88,7 +88,7 @@ def command(
 
 
 def draw(out: Path, options: Options, data: Path, console: Console) -> list[Path]:
-    """Write every figure that the bundles and the datasets at hand allow; say which ones they do not."""
+    """Write every figure that the bundles and datasets allow; print which ones are left out, and why."""
     out.mkdir(parents=True, exist_ok=True)
     return asyncio.run(_draw(out, options, data, console))
 
@@ -102,7 +102,7 @@ async def _draw(out: Path, options: Options, data: Path, console: Console) -> li
                 console.print(f"{one.file}: left out, {options.models} has no {one.wanted}")
                 continue
             try:
-                figure = await one.draw(Source(service, card, data))
+                figure = await one.draw(Context(service, card, data))
             except DataMissing as error:
                 console.print(f"{one.file}: left out, {error}")
                 continue
@@ -114,27 +114,27 @@ async def _draw(out: Path, options: Options, data: Path, console: Console) -> li
     return written
 
 
-async def _disan_attention(source: Source) -> Figure:
-    return figure_plots.disan_attention(await source.explain_all(CASES))
+async def _disan_attention(context: Context) -> Figure:
+    return figure_plots.disan_attention(await context.explain_all(CASES))
 
 
-async def _disan_gates(source: Source) -> Figure:
-    return figure_plots.disan_gates(await source.explain_all(CASES))
+async def _disan_gates(context: Context) -> Figure:
+    return figure_plots.disan_gates(await context.explain_all(CASES))
 
 
-async def _disan_pooling(source: Source) -> Figure:
-    return figure_plots.disan_pooling(await source.explain_all(SENSES))
+async def _disan_pooling(context: Context) -> Figure:
+    return figure_plots.disan_pooling(await context.explain_all(SENSES))
 
 
-async def _ms_san_heads(source: Source) -> Figure:
-    found = await source.explain(KIDS)
+async def _ms_san_heads(context: Context) -> Figure:
+    found = await context.explain(KIDS)
     (sentence,) = found["sentences"]
     heads = np.array([token["head"] for token in sentence["tokens"]])
     return figure_plots.ms_san_heads(found, masks(heads, found["priors"]["alpha"]))
 
 
 def masks(heads: npt.NDArray[np.integer], alpha: float) -> dict[str, npt.NDArray[np.float64]]:
-    """By the name of MS-SAN's heads what eq. (6) gives (L, L) where all scores are alike."""
+    """What eq. (6) gives, (L, L), if all scores are equal, by the name of MS-SAN's head."""
     position = np.arange(len(heads))
     word = np.abs(position[:, None] - position[None, :])
     kinds = {"word": word, "dependency": tree_distance(heads), "no": np.zeros_like(word)}
@@ -147,19 +147,19 @@ def masks(heads: npt.NDArray[np.integer], alpha: float) -> dict[str, npt.NDArray
     return found
 
 
-async def _accuracy_by_length(source: Source) -> Figure:
-    """Every bundle of five classes on the dev split of SST-5."""
+async def _accuracy_by_length(context: Context) -> Figure:
+    """Score every bundle of five classes on the dev split of SST-5."""
     task = tasks.get("sst5")
-    examples = task.dev.read(source.data)
+    examples = task.dev.read(context.data)
     series = {}
-    for card in source.service.cards.values():
+    for card in context.service.cards.values():
         if set(card.labels) != set(task.labels):
             continue
         lengths: list[int] = []
         right: list[bool] = []
         for example in examples:
             inputs = Inputs.from_texts(example.texts)
-            result = await source.service.bind("classify", card.name).classify(
+            result = await context.service.bind("classify", card.name).classify(
                 inputs, truncate=True
             )
             lengths.append(result.tokens)
@@ -168,17 +168,17 @@ async def _accuracy_by_length(source: Source) -> Figure:
     return figure_plots.accuracy_by_length(series)
 
 
-async def _dsa_attention(source: Source) -> Figure:
-    return figure_plots.attentions(await source.explain_all((KIDS, *CASES)))
+async def _dsa_attention(context: Context) -> Figure:
+    return figure_plots.attentions(await context.explain_all((KIDS, *CASES)))
 
 
-async def _dynamic_weights(source: Source) -> Figure:
-    """z_1 of the iteration before the last, whose products with the words give the last weights."""
-    examples = tasks.get("snli").dev.read(source.data)
+async def _dynamic_weights(context: Context) -> Figure:
+    """z_1 of the last iteration but one, whose products with the words give the final weights."""
+    examples = tasks.get("snli").dev.read(context.data)
     texts = sorted({text for example in examples for text in example.texts})
     vectors, lengths = [], []
     for text in random.Random(SEED).sample(texts, min(SENTENCES, len(texts))):
-        result = await source.service.bind("explain", source.card.name).explain(
+        result = await context.service.bind("explain", context.card.name).explain(
             Inputs([text], ["the text"]), ExplainOptions(), truncate=True
         )
         (one,) = result.value[1].sentences
@@ -191,16 +191,16 @@ async def _dynamic_weights(source: Source) -> Figure:
     return figure_plots.dynamic_weights(np.array(vectors), lengths)
 
 
-async def _weights_by_rating(source: Source) -> Figure:
-    """The mean weight of the heads, over an even share; reviews are cut to MAX_TOKENS."""
-    task = tasks.get(source.card.task)
-    examples = task.test.read(source.data)
+async def _weights_by_rating(context: Context) -> Figure:
+    """The mean weight of the heads, relative to uniform weights; reviews are cut to MAX_TOKENS."""
+    task = tasks.get(context.card.task)
+    examples = task.test.read(context.data)
     found: dict[str, dict[str, list[float]]] = {
         word: {label: [] for label in task.labels} for word in OPINIONS
     }
     holding = [e for e in examples if any(word in e.texts[0].lower() for word in OPINIONS)]
     for example in random.Random(SEED).sample(holding, min(REVIEWS, len(holding))):
-        result = await source.service.bind("explain", source.card.name).explain(
+        result = await context.service.bind("explain", context.card.name).explain(
             Inputs(example.texts, ["the text"]), ExplainOptions(), truncate=True
         )
         (text,), answer = result.value
@@ -212,14 +212,14 @@ async def _weights_by_rating(source: Source) -> Figure:
     return figure_plots.weights_by_rating(found)
 
 
-async def _parameters_by_heads(_: Source) -> Figure:
+async def _parameters_by_heads(_: Context) -> Figure:
     return figure_plots.parameters_by_heads(HEADS, attention_parameters())
 
 
 def attention_parameters() -> Mapping[str, list[int]]:
-    """Of LAMA's, SAN's and the transformer's attention layer at the sizes of the paper, by HEADS.
+    """Parameters of the attention layers of LAMA, SAN and the transformer at the paper's sizes, by HEADS.
 
-    A head of the transformer has 64 features, as the paper's 16 of 1024 have.
+    A head of the transformer has 64 features, like each of the paper's 16 heads of 1024.
     """
     found: dict[str, list[int]] = {"LAMA": [], "SAN": [], "transformer": []}
     for heads in HEADS:
@@ -235,7 +235,7 @@ def _count(encoder: nn.Module, *parts: str) -> int:
     return sum(parameter.numel() for module in modules for parameter in module.parameters())
 
 
-def _of(encoder: str) -> Callable[[Card], bool]:
+def _encoded_by(encoder: str) -> Callable[[Card], bool]:
     return lambda card: card.encoder.name in (encoder, f"{encoder}-multiple")
 
 
@@ -244,23 +244,23 @@ def _rates(card: Card) -> bool:
 
 
 FIGURES = (
-    Drawn("disan-attention.png", "bundle of DiSAN", _of("disan"), _disan_attention),
-    Drawn("disan-gates.png", "bundle of DiSAN", _of("disan"), _disan_gates),
-    Drawn("disan-pooling.png", "bundle of DiSAN", _of("disan"), _disan_pooling),
-    Drawn(
+    PaperFigure("disan-attention.png", "bundle of DiSAN", _encoded_by("disan"), _disan_attention),
+    PaperFigure("disan-gates.png", "bundle of DiSAN", _encoded_by("disan"), _disan_gates),
+    PaperFigure("disan-pooling.png", "bundle of DiSAN", _encoded_by("disan"), _disan_pooling),
+    PaperFigure(
         "ms-san-heads.png",
         "bundle of MS-SAN for NLI",
         lambda card: card.encoder.name == "ms-san" and card.kind == "nli",
         _ms_san_heads,
     ),
-    Drawn(
+    PaperFigure(
         "accuracy-by-length.png",
         "bundle for SST-5",
         lambda card: card.task == "sst5",
         _accuracy_by_length,
     ),
-    Drawn("dsa-attention.png", "bundle of DSA", _of("dsa"), _dsa_attention),
-    Drawn("dsa-dynamic-weights.png", "bundle of DSA", _of("dsa"), _dynamic_weights),
-    Drawn("lama-rating.png", "bundle of LAMA for Yelp or IMDB", _rates, _weights_by_rating),
-    Drawn("lama-parameters.png", "bundle", None, _parameters_by_heads),
+    PaperFigure("dsa-attention.png", "bundle of DSA", _encoded_by("dsa"), _dsa_attention),
+    PaperFigure("dsa-dynamic-weights.png", "bundle of DSA", _encoded_by("dsa"), _dynamic_weights),
+    PaperFigure("lama-rating.png", "bundle of LAMA for Yelp or IMDB", _rates, _weights_by_rating),
+    PaperFigure("lama-parameters.png", "bundle", None, _parameters_by_heads),
 )

@@ -1,8 +1,8 @@
-"""A file of vectors that grows chunk by chunk, and can be gone on with after a kill.
+"""A file of vectors that grows chunk by chunk and can be resumed after a kill.
 
-While it grows, `vectors.npy.part` holds the rows and `vectors.npy.part.json` says how much of it
-counts and what it was made from; what stands behind that is cut off when the run goes on. The
-whole file is renamed to `vectors.npy` at the end: under that name it is whole or not there.
+While it grows, `vectors.npy.part` holds the rows, and `vectors.npy.part.json` records how many of its
+bytes are valid and what they were made from; a resumed run truncates the rest. At the end the file is
+renamed to `vectors.npy`: under that name it is complete or absent.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ SUFFIXES = (".jsonl", ".npy")
 
 
 def check_free(out: Path) -> None:
-    """Raise CommandError where no file of vectors can have this name."""
+    """Raise CommandError unless a new file of vectors can have this name."""
     if out.suffix not in SUFFIXES:
         raise CommandError(f"{out}: the suffix must be one of {', '.join(SUFFIXES)}")
     if out.exists():
@@ -34,10 +34,10 @@ def check_free(out: Path) -> None:
 
 
 class VectorFile:
-    """`made_from` says what decides the rows; a run with another one is not gone on with."""
+    """`made_from` holds all that decides the rows; only a run with the same one can be resumed."""
 
     def __init__(self, out: Path, made_from: Mapping[str, Any], *, resume: bool) -> None:
-        """Raises CommandError where files are in the way, or do not belong to this run."""
+        """Raises CommandError if files are in the way or belong to another run."""
         check_free(out)
         self._out = out
         self._part = out.with_name(f"{out.name}.part")
@@ -51,14 +51,14 @@ class VectorFile:
         if self._state.exists():
             if not resume:
                 raise CommandError(
-                    f"{self._part} is what an earlier run has left: "
-                    "go on with --resume, or remove it and its .json"
+                    f"{self._part} is left of an earlier run: "
+                    "continue it with --resume, or remove it and its .json"
                 )
             self.resumed = self._read_state()
 
     @classmethod
     def ended(cls, out: Path) -> bool:
-        """Whether `out` is whole already. A kill may have left the state behind it: that goes now."""
+        """Whether `out` is complete. Removes a state file that a kill has left."""
         part = out.with_name(f"{out.name}.part")
         if not out.exists() or part.exists():
             return False
@@ -80,7 +80,7 @@ class VectorFile:
         self._file.close()
 
     def skip(self, texts: Iterable[str]) -> None:
-        """Texts that an earlier run has embedded. Raises CommandError where they were others."""
+        """Skip the texts that an earlier run embedded. Raises CommandError if they differ."""
         assert self.resumed, "there is nothing to skip"
         for text in texts:
             self._count(text)
@@ -88,11 +88,11 @@ class VectorFile:
         if (self.rows, self._texts.hexdigest()) != (self.resumed["rows"], self.resumed["texts"]):
             raise CommandError(
                 f"the first {self.resumed['rows']} texts are not those of {self._part}: "
-                "give the file that it was made from, or remove it and its .json to start anew"
+                "give the file that it was made from, or remove it and its .json to start again"
             )
 
     def append(self, texts: Iterable[str], vectors: Vectors) -> None:
-        """Write the rows of a chunk; once this returns they are kept, whatever happens."""
+        """Write the rows of a chunk; once this returns, they are safe on the disk."""
         if not self.rows:
             self._dimension = vectors.shape[1]
             self._file.write(self._header())
@@ -103,12 +103,12 @@ class VectorFile:
         self._save()
 
     def finish(self) -> None:
-        """Put the file in its place."""
+        """Complete the header and rename the file."""
         if not self.rows:
             self._file.write(self._header())
         end = self._file.tell()
         self._file.seek(0)
-        self._file.write(self._header())  # as long as the first one, now with the number of rows
+        self._file.write(self._header())  # of the same length, now with the number of rows
         self._file.seek(end)
         self._sync()
         self._part.replace(self._out)
@@ -120,7 +120,7 @@ class VectorFile:
         self.rows += 1
 
     def _header(self) -> bytes:
-        """Of the npy format: it has room for any number of rows. JSON lines have none."""
+        """The npy header, padded for any number of rows; JSON lines have none."""
         if self._out.suffix == ".jsonl":
             return b""
         shape = (self.rows, self._dimension)
@@ -140,7 +140,7 @@ class VectorFile:
         )
 
     def _save(self) -> None:
-        """The rows first, then the state that counts them: each is on the disk before the next."""
+        """Sync the rows to the disk, then the state that counts them."""
         self._sync()
         state = {
             "made_from": self._made_from,
@@ -167,6 +167,6 @@ class VectorFile:
             if (before := state["made_from"].get(name)) != value:
                 raise CommandError(
                     f"{self._part} was made with {name} {before}, not {value}: "
-                    "go on with that, or remove it and its .json to start anew"
+                    "continue with that, or remove it and its .json to start again"
                 )
         return state

@@ -68,7 +68,7 @@ def run(environment: dict[str, str], *arguments: str | Path, stdin: bytes = b"")
 
 @pytest.fixture(scope="module")
 def whole(corpus: Path, environment: dict[str, str]) -> Path:
-    """The vectors of an unbroken run."""
+    """The vectors of an uninterrupted run."""
     out = corpus.with_name("whole.npy")
     arguments = ("--field", "sentence", "--model", "tiny-sst2", "--out", out)
     assert run(environment, corpus, *arguments) == (0, f"{out}: {ROWS} rows\n")
@@ -90,7 +90,7 @@ def test_the_vectors_are_the_services(whole: Path, models: Path, texts: list[str
     np.testing.assert_allclose(found[-300:], asyncio.run(expected()), atol=1e-5)
 
 
-def test_killed_twice_it_gives_the_bytes_of_an_unbroken_run(
+def test_killed_twice_it_gives_the_bytes_of_an_uninterrupted_run(
     corpus: Path, environment: dict[str, str], whole: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "vectors.npy"
@@ -117,7 +117,7 @@ def test_killed_twice_it_gives_the_bytes_of_an_unbroken_run(
     assert (status, said) == (0, f"{out}: {ROWS} rows\n")
     assert out.read_bytes() == whole.read_bytes()
     assert [path.name for path in tmp_path.iterdir()] == ["vectors.npy"]
-    assert run(environment, "-", *arguments) == (0, f"{out} is whole already\n")
+    assert run(environment, "-", *arguments) == (0, f"{out} is complete already\n")
 
 
 def test_choices_and_a_text_that_is_too_long(environment: dict[str, str], tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Files of vectors: whole or not there, and gone on with from wherever a kill has left them."""
+"""Files of vectors are complete or absent, and resume from wherever a kill left them."""
 
 import json
 from pathlib import Path
@@ -102,7 +102,7 @@ def test_what_does_not_belong_together_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "v.npy"
     assert "suffix must be one of .jsonl, .npy" in refused(tmp_path / "v.txt")
     write(out, 0, 6, finish=False)
-    assert "go on with --resume, or remove it" in refused(out, resume=False)
+    assert "continue it with --resume, or remove it" in refused(out, resume=False)
     assert "was made with model tiny 0123, not tiny 4567" in refused(out, model="tiny 4567")
     assert "was made with normalize True, not False" in refused(out, normalize=False)
     for texts in (TEXTS[:5], [*TEXTS[:5], "another"], ["text 0text 1", *TEXTS[2:6]]):

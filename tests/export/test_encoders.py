@@ -130,7 +130,7 @@ INT8 = ("ms-san", "disan")  # DSA, LAMA and the Bi-LSTM are refused: they stay f
 
 
 @pytest.mark.parametrize("name", INT8)
-def test_in_int8_it_is_near_and_blind_to_company(name: str, bundles: Bundles) -> None:
+def test_in_int8_it_is_close_and_independent_of_the_batch(name: str, bundles: Bundles) -> None:
     bundles.export(name)
     bundle = read(bundles.folder / f"{name}-toy")
     made = int8_files(bundle)
