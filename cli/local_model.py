@@ -13,12 +13,19 @@ import numpy.typing as npt
 
 from heedful.app import settings
 from heedful.runtime.card import CARD
-from heedful.runtime.service import Options, Service, normalise
+from heedful.runtime.inputs import Inputs
+from heedful.runtime.model_registry import Task as ServiceTask
+from heedful.runtime.service import Options, Service
 from heedful.training.evaluate import Server
-from heedful.training.tasks.base import Example, Task
+from heedful.training.tasks.base import Example, Kind, Task
 
 TIMEOUT = 60
 """Seconds to wait for a service's answer."""
+TASKS: dict[Kind, ServiceTask] = {
+    "nli": "nli",
+    "classification": "classify",
+    "relatedness": "relatedness",
+}
 
 
 class LocalModel:
@@ -31,28 +38,28 @@ class LocalModel:
 
     def predict(self, examples: Sequence[Example], task: Task) -> npt.NDArray[Any]:
         """Classes, scores from 1 to 5, or cosines. A class that the task does not know is -1."""
-        pairs: Any = [example.texts for example in examples]
-        options: Any = {"model": self.model, "truncate": True}  # training cut its texts as well
-        if task.kind == "relatedness":
-            return self.run(self.service.relatedness(pairs, **options)).value
+        texts = [text for example in examples for text in example.texts]
         if task.kind == "embedding":
-            first, second = (self.embed(side) for side in zip(*pairs, strict=True))
-            cosines: npt.NDArray[Any] = (first * second).sum(axis=1)
+            vectors = self.embed(texts)
+            cosines: npt.NDArray[Any] = (vectors[0::2] * vectors[1::2]).sum(axis=1)
             return cosines
-        if task.kind == "nli":
-            result = self.run(self.service.nli(pairs, **options))
-        else:
-            texts = [example.texts[0] for example in examples]
-            result = self.run(self.service.classify(texts, **options))
+        paths = [f"text {i}" for i in range(1, len(texts) + 1)]
+        inputs = Inputs(texts, paths, texts_per_row=len(texts) // len(examples))
+        bound = self.service.bind(TASKS[task.kind], self.model)
+        if task.kind == "relatedness":
+            return self.run(bound.relatedness(inputs, truncate=True)).value
+        logits = self.run(bound.classify(inputs, truncate=True, raw=True)).value
         known = {label: i for i, label in enumerate(task.labels)}
-        classes = np.array([known.get(label, -1) for label in result.card.labels])
-        found: npt.NDArray[Any] = classes[result.value.argmax(axis=1)]
+        classes = np.array([known.get(label, -1) for label in bound.card.labels])
+        found: npt.NDArray[Any] = classes[logits.argmax(axis=1)]
         return found
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """(N, D) vectors of length 1."""
-        result = self.run(self.service.embed(texts, model=self.model, truncate=True))
-        return normalise(result.value)
+        bound = self.service.bind("embed", self.model)
+        # Texts are cut to the model's length, as they were in training.
+        embedding = bound.embed(Inputs.from_texts(texts), truncate=True, normalize=True)
+        return self.run(embedding).value
 
 
 @contextmanager
@@ -85,4 +92,4 @@ def open_folder(folder: Path, parser: str) -> Iterator[LocalModel]:
         try:
             yield LocalModel(folder.name, service, runner)
         finally:
-            runner.run(service.stop(grace=0))
+            runner.run(service.stop(timeout=0))

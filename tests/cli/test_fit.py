@@ -14,6 +14,7 @@ from heedful.runtime.bundle import read
 from heedful.runtime.card import Card
 from heedful.training import checkpoint
 from heedful.training.errors import ConfigError, DataError
+from tests.asking import classify
 from tests.builders import BuiltParser
 
 GOOD, BAD = ("good", "great", "fine"), ("bad", "awful", "poor")
@@ -73,7 +74,7 @@ def test_a_file_becomes_a_bundle_that_answers(
     assert json.loads((tmp_path / "runs/average-stars" / checkpoint.SCORES).read_text())
 
     with open_folder(bundle, str(pipeline.folder)) as model:
-        result = model.run(model.service.classify(["an awful evening", "great!"]))
+        result = model.run(classify(model.service, ["an awful evening", "great!"]))
     assert [card.labels[i] for i in result.value.argmax(axis=1)] == ["one", "five"]
 
 
