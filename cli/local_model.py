@@ -16,8 +16,9 @@ from heedful.runtime.card import CARD
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.model_registry import Task as ServiceTask
 from heedful.runtime.service import Options, Service
+from heedful.text.kinds import Kind
 from heedful.training.evaluate import Server
-from heedful.training.tasks.base import Example, Kind, Task
+from heedful.training.tasks.base import Example, Task
 
 TIMEOUT = 60
 """Seconds to wait for a service's answer."""

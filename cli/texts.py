@@ -1,4 +1,4 @@
-"""Texts of a file, one at a time, each with the number of its line: JSON lines, CSV or plain text."""
+"""Read texts one at a time, with their line numbers, from JSON lines, CSV or plain text."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Format = Literal["jsonl", "csv", "txt"]
 @dataclass(frozen=True, slots=True)
 class Row:
     text: str
-    line: int  # its first line is 1
+    line: int  # of its first line, from 1
 
 
 class Texts:
@@ -41,7 +41,7 @@ class Texts:
 
 
 def format_of(file: str) -> Format:
-    """By the suffix; "-" is plain text. Raises CommandError for another suffix."""
+    """The format by the suffix; "-" is plain text. Raises CommandError for another suffix."""
     suffix = "txt" if file == "-" else Path(file).suffix.removeprefix(".").lower()
     for known in get_args(Format):
         if suffix == known:

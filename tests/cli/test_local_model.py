@@ -9,7 +9,8 @@ import pytest
 
 from heedful.cli.local_model import open_folder, open_model
 from heedful.runtime.errors import BundleError
-from heedful.training.tasks.base import Example, Kind, Source, Task
+from heedful.text.kinds import Kind
+from heedful.training.tasks.base import Example, Source, Task
 from tests.builders import LABELS, BuiltParser, build_bundle, build_models
 from tests.process import Process
 
