@@ -18,17 +18,10 @@ from heedful.models.registry import ENCODERS
 from heedful.models.sentence import SentenceEncoder
 from heedful.runtime.bundle import ENCODER, EXPLAIN, HEAD, TOKENIZER, VOCAB, write
 from heedful.runtime.card import Card, ParserCard, ScoreCard, TrainingCard
-from heedful.text.kinds import Kind
+from heedful.text.kinds import HEAD_INPUTS, Kind
 from heedful.text.pieces import Lexicon, Pieces
 
 Module = TypeVar("Module", bound=nn.Module)
-
-HEAD_INPUTS: dict[Kind, tuple[str, ...]] = {
-    "nli": ("first", "second"),
-    "relatedness": ("first", "second"),
-    "classification": ("sentence",),
-    "embedding": (),
-}
 
 STORED: dict[Storage, str] = {
     "normal": "matrices float16, word table int8",

@@ -10,7 +10,7 @@ from heedful.runtime.card import ENCODER, ENCODER_INT8, HEAD, Card
 from heedful.runtime.errors import BundleError, GraphError
 from heedful.runtime.session import open_session, ort_errors
 from heedful.text.batch import Batch, Sentence, collate
-from heedful.text.kinds import RELATEDNESS_LEVELS
+from heedful.text.kinds import HEAD_INPUTS, RELATEDNESS_LEVELS
 from heedful.text.pieces import Lexicon
 from heedful.text.vocab import Vocab
 
@@ -31,8 +31,8 @@ def encoder_inputs(card: Card) -> Shape:
 
 
 def head_inputs(card: Card) -> tuple[str, ...]:
-    """Inputs of head.onnx, each (B, D): a pair's two sentences (premise first), or the one."""
-    return ("sentence",) if card.kind == "classification" else ("first", "second")
+    """Inputs of head.onnx, each (B, D)."""
+    return HEAD_INPUTS[card.kind]
 
 
 def encoder_feeds(card: Card, batch: Batch) -> Feeds:

@@ -7,3 +7,10 @@ NLILabel = Literal["entailment", "neutral", "contradiction"]
 NLI_LABELS: tuple[NLILabel, ...] = get_args(NLILabel)
 RELATEDNESS_LEVELS = 5
 """A relatedness head has one logit for each score from 1 to this."""
+HEAD_INPUTS: dict[Kind, tuple[str, ...]] = {
+    "nli": ("first", "second"),
+    "relatedness": ("first", "second"),
+    "classification": ("sentence",),
+    "embedding": (),
+}
+"""Inputs of head.onnx, each a sentence vector (B, D): those of a pair (premise first), or one; no head."""

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import nn
 
-from heedful.export.bundle import HEAD_INPUTS
 from heedful.export.errors import ParityError
 from heedful.export.parity import ParityModel, cases, check
 from heedful.export.weight_storage import round_weights
 from heedful.runtime.bundle import ENCODER, HEAD, Bundle
+from heedful.text.kinds import HEAD_INPUTS
 from heedful.text.structure import ancestors, check_heads
 from heedful.text.vocab import UNKNOWN
 from tests.export.trained import MAX_TOKENS, WORDS, trained
