@@ -1,9 +1,8 @@
-"""The scenarios at length, on the shipped bundles. Writes docs/reliability.md from what it measured.
+"""Runs the scenarios at length on the shipped bundles and writes docs/reliability.md from the measurements.
 
     python -m tests.faults [--minutes 30] [--overload 60] [--only NAME ..] [--out FILE]
 
-A scenario that asserts in vain ends the program; one whose figure is over its limit is written down
-as such, and the program's status is 1.
+A failed assertion ends the program; a figure over its limit is reported as such, and the exit status is 1.
 """
 
 import asyncio
@@ -27,7 +26,7 @@ from tests.faults import endurance, scenarios
 from tests.process import ROOT
 
 Result = tuple[Any, str, bool]
-"""What was measured, what was asked for, whether it holds."""
+"""The measurement, the requirement, and whether it holds."""
 
 READY_SECONDS = 10.0
 GROWTH = 5.0  # percent
@@ -39,9 +38,9 @@ def main(
     minutes: Annotated[float, typer.Option(help="Length of the mixed traffic.")] = 30,
     overload: Annotated[float, typer.Option(help="Seconds of overload.")] = 60,
     only: Annotated[list[str] | None, typer.Option(help="Run these, keep the rest.")] = None,
-    out: Annotated[Path, typer.Option(help="The page; its figures go beside it.")] = (
-        ROOT / "docs" / "reliability.md"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="The page; its figures go into a .json file next to it.")
+    ] = (ROOT / "docs" / "reliability.md"),
 ) -> None:
     """Measure, and write the page."""
     console = Console(stderr=True)
@@ -75,20 +74,22 @@ def _runs(
     async def kills() -> Result:
         found = await scenarios.kill_workers(place, rounds=3)
         holds = found.ready_again_after_seconds < READY_SECONDS
-        wanted = "no request hangs, each ends in 200 or a 503 with the envelope, ready within 10 s"
+        wanted = (
+            "no request hangs, each ends in 200 or a 503 with the error body, ready within 10 s"
+        )
         return found, wanted, holds
 
     async def vanishing() -> Result:
         found = await scenarios.vanish(place, clients=600)
-        return found, "queues empty, no file descriptor left", True
+        return found, "queues drain, no file descriptor leaks", True
 
     async def terminations() -> Result:
         found = await scenarios.terminate(place, rounds=5)
-        return found, "no request that was taken is lost, exit status 0", True
+        return found, "no accepted request is lost, exit status 0", True
 
     async def reloads() -> Result:
         found = await scenarios.reload(place, rounds=20)
-        wanted = "every request is answered, each by one model alone; broken bundles are refused"
+        wanted = "every request is answered by exactly one model; broken bundles are refused"
         return found, wanted, found.refused == 10
 
     async def storm() -> Result:
@@ -99,14 +100,14 @@ def _runs(
             and found.median_5_s_after_ms < LATENCY * found.median_before_ms
         )
         wanted = (
-            f"{endurance.TIMES} times the load: 200 or 429, 503, 504; accepted ones within "
+            f"{endurance.TIMES} times the sustainable load: 200 or 429, 503, 504; accepted ones within "
             f"{endurance.TIME_LIMIT:.0f} s; memory within {GROWTH:g} %; latency back after 5 s"
         )
         return found, wanted, holds
 
     async def memory() -> Result:
         found = await endurance.mixed_traffic(place, endurance.for_minutes(minutes), SETTLED)
-        wanted = f"grows by less than {GROWTH:g} % once {SETTLED:.0%} of the time is over"
+        wanted = f"grows by less than {GROWTH:g} % after the first {SETTLED:.0%} of the time"
         return found, wanted, found.grew_percent < GROWTH
 
     async def leak() -> Result:
@@ -116,7 +117,7 @@ def _runs(
             SETTLED,
             module="tests.faults.leaking",
         )
-        return found, "the same, with a leak put in: it is caught", found.grew_percent >= GROWTH
+        return found, "an injected leak is caught by the same test", found.grew_percent >= GROWTH
 
     return {
         "kill": kills,
@@ -131,12 +132,12 @@ def _runs(
 
 TITLES = {
     "kill": "`kill -9` of each worker under load",
-    "vanish": "Clients that vanish",
+    "vanish": "Clients that disconnect",
     "terminate": "SIGTERM under load",
     "reload": "Reloads under load",
     "overload": "Overload",
     "memory": "Memory under mixed traffic",
-    "leak": "The negative control of it",
+    "leak": "Negative control of the memory test",
 }
 
 
@@ -144,16 +145,16 @@ def _page(measured: dict[str, Any]) -> str:
     lines = [
         "# Reliability",
         "",
-        "Written by `make soak` (`tests/faults/__main__.py`) from its measurement on the shipped",
-        f"bundles: {usable_cores()} cores ({platform.machine()}), {_memory():.0f} GB, the clients on",
-        "the same machine. The same scenarios run briefly in every test run (`tests/faults`). Times",
-        "are those of this machine, shared with its clients and whatever else ran.",
+        "Written by `make soak` (`tests/faults/__main__.py`) from its measurements on the shipped bundles:",
+        f"{usable_cores()} cores ({platform.machine()}), {_memory():.0f} GB, with the clients on the same machine. The",
+        "same scenarios run briefly in every test run (`tests/faults`). Times are those of this machine, which also",
+        "ran the clients.",
     ]
     for name, title in TITLES.items():
         if name in measured:
             found = measured[name]
             verdict = "holds" if found["holds"] else "**does not hold**"
-            lines += ["", f"## {title}", "", f"Asked for: {found['wanted']}. It {verdict}"]
+            lines += ["", f"## {title}", "", f"Required: {found['wanted']}. It {verdict}"]
             lines[-1] += f" ({found['when']}, commit {found['commit']})."
             lines += ["", "| | |", "|---|---|"]
             for field, value in found["measured"].items():
