@@ -38,7 +38,7 @@ ms-san-minilm-nli: .venv/installed  ## MS-SAN over MiniLM into bundles/, its tea
 
 check: lint types imports test  ## what CI runs
 
-openapi: .venv/installed  ## write docs/openapi.json anew
+openapi: .venv/installed  ## write docs/openapi.json
 	.venv/bin/heedful openapi >docs/openapi.json.part
 	mv docs/openapi.json.part docs/openapi.json
 

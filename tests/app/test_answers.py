@@ -1,4 +1,4 @@
-"""The routes answer as API.md says, on real tiny models."""
+"""The routes answer as docs/api.md says, on real tiny models."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""The metrics: every name of API.md, counted right, with labels that no client can choose."""
+"""The metrics: every name of docs/operations.md, counted right, with labels that no client can choose."""
 
 import subprocess
 from collections.abc import AsyncIterator
