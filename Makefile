@@ -27,8 +27,7 @@ soak: .venv/installed  ## faults and load at length: three quarters of an hour; 
 	.venv/bin/python -m tests.faults
 
 BENCHMARKS = encode growth overhead startup load peers
-bench: .venv/installed .serve-venv/installed  ## measure speed and memory, for about 20 minutes; writes docs/performance.md
-	@scripts/install-wrk
+bench: .venv/installed .serve-venv/installed tools  ## measure speed and memory, for about 20 minutes; writes docs/performance.md
 	for program in $(BENCHMARKS); do .venv/bin/python -m benchmarks.$$program || exit 1; done
 	.venv/bin/python -m benchmarks.report
 

@@ -1,1 +1,1 @@
-"""Programs that measure. Each writes a record into results/performance; nothing here is imported by the product."""
+"""Benchmarks. Each writes a record into results/performance; the product imports nothing from here."""

@@ -1,4 +1,4 @@
-"""The most that a process can do: parse and session in a bare loop. Speaks as benchmarks.workers says.
+"""The upper limit of a process: parser and session in a bare loop. Speaks the protocol of benchmarks.workers.
 
     python -m benchmarks.bare BUNDLES MODEL COST
 

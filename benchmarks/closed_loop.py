@@ -1,4 +1,4 @@
-"""Closed loop: so many connections, each of which sends its next request when it has its last answer (wrk)."""
+"""Closed loop: each connection sends its next request when it has the last answer (wrk)."""
 
 import json
 import shutil
@@ -13,16 +13,16 @@ import orjson
 
 SCRIPT = Path(__file__).with_name("wrk.lua")
 PATIENCE = 200.0
-"""Seconds; a measurement is not made as long as that."""
+"""Seconds; no measurement gets as long as this."""
 
 
 class LoadFailed(Exception):
-    """The load could not be made, or was not answered; the message says what to do."""
+    """The load could not be generated, or was not answered; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What came of a closed loop; latencies in ms."""
+    """The result of a closed loop; latencies in ms."""
 
     requests_per_second: float
     p50: float
@@ -31,19 +31,19 @@ class Load:
 
 
 class Closed:
-    """Requests to one path of a server, each with the next of the bodies."""
+    """Requests to one path of a server, with one body after the other."""
 
     def __init__(self, url: str, path: str, bodies: Sequence[Any]) -> None:
-        """Raises LoadFailed where wrk is not installed."""
+        """Raises LoadFailed when wrk is not installed."""
         if shutil.which("wrk") is None:
-            raise LoadFailed("wrk is missing: apt-get install wrk")
+            raise LoadFailed("wrk is missing: run scripts/install-test-tools")
         self._url, self._path = url, path
         self._lines = b"\n".join(map(orjson.dumps, bodies))
 
     def run(self, connections: int, seconds: float) -> Load:
-        """For so long; twice as long again and again where a connection had no two answers on average.
+        """Measure for `seconds`; doubled until each connection has two answers on average.
 
-        Raises LoadFailed where a request is not answered 200.
+        Raises LoadFailed when a request is not answered 200.
         """
         while seconds < PATIENCE:
             found = self._measure(connections, max(1, round(seconds)))

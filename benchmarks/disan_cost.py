@@ -1,4 +1,4 @@
-"""Time and memory of the exported DiSAN over the length, beside the same written pair by pair.
+"""Time and memory of the exported DiSAN by length, compared with a pair-by-pair version.
 
     python -m benchmarks.disan_cost [--batch 32] [--dim 300] [--lengths 12 24 48 96]
 
@@ -26,7 +26,7 @@ WORDS = 1000
 
 
 class PairByPair(DirectionalAttention):
-    """Eq. (15) and (11) as they stand, over (B, L, L, D)."""
+    """Eq. (15) and (11) literally, over (B, L, L, D)."""
 
     def token2token(self, h: Tensor, mask: Tensor) -> Tensor:
         position = torch.arange(h.shape[1], device=h.device)
@@ -40,7 +40,7 @@ class PairByPair(DirectionalAttention):
 
 
 def graph(dim: int, *, naive: bool) -> bytes:
-    """Random weights from a seed: both graphs have the same."""
+    """Random weights from a seed, the same for both graphs."""
     torch.manual_seed(0)
     encoder = DiSAN(dim=dim)
     if naive:

@@ -1,4 +1,4 @@
-"""An environment of its own for each peer, made once and kept: ~/.cache/heedful/peers/<name>."""
+"""One virtual environment per peer, created once: ~/.cache/heedful/peers/<name>."""
 
 import subprocess
 import sys
@@ -10,11 +10,11 @@ INSTALLED = "installed.txt"
 
 
 class NotInstalled(Exception):
-    """An environment could not be made; the message is pip's last line."""
+    """An environment could not be created; the message is pip's last line."""
 
 
 def python(name: str) -> Path:
-    """The interpreter of the environment that holds peers/<name>.txt. Raises NotInstalled."""
+    """The interpreter of the environment for peers/<name>.txt. Raises NotInstalled."""
     folder, wanted = HOME / name, REQUIREMENTS / f"{name}.txt"
     interpreter, installed = folder / "bin" / "python", folder / INSTALLED
     if installed.exists() and installed.read_text() == wanted.read_text():
@@ -22,7 +22,7 @@ def python(name: str) -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     _run(sys.executable, "-m", "venv", "--clear", folder)
     pip = (interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-    # torch by itself: pip then takes the index's build for the CPU, and no other is downloaded.
+    # torch first: pip then takes the index's CPU build and downloads no other.
     for line in wanted.read_text().splitlines():
         if line.startswith("torch=="):
             _run(*pip, line)
@@ -32,7 +32,7 @@ def python(name: str) -> Path:
 
 
 def version(name: str, package: str) -> str:
-    """Of a package in an environment that is there."""
+    """The version of a package in an existing environment."""
     code = f"import importlib.metadata as m; print(m.version({package!r}))"
     return _run(python(name), "-c", code).strip()
 

@@ -1,4 +1,4 @@
-"""What an explanation costs beside the plain call, and how much memory its session adds.
+"""The cost of an explanation compared with the plain call, and the memory of its session.
 
     python -m benchmarks.explain_cost [--bundles bundles] [--model ms-san-nli] [--tokens 20]
 
@@ -61,7 +61,7 @@ async def compare(bundles: Path, model: str, tokens: int, out: Console) -> None:
 
 
 def private() -> float:
-    """MB that no other process and no file holds."""
+    """Private memory of this process in MB."""
     gc.collect()
     ctypes.CDLL("libc.so.6").malloc_trim(0)
     lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
@@ -72,7 +72,7 @@ def memory(folder: Path, kind: str) -> float:
     """MB that the sessions of a bundle add: `plain`, `explained` with shared weights, `twice` without."""
     bundle = read(folder)
     feeds = encoder_feeds(bundle.card, collate([Sentence(np.full(20, 2), np.zeros(20, np.int64))]))
-    OrtSession(bundle.files[ENCODER], "cpu", 1).run(feeds)  # what any session needs once
+    OrtSession(bundle.files[ENCODER], "cpu", 1).run(feeds)  # what every session needs once
     del bundle
     before = private()
     bundle = read(folder)

@@ -1,4 +1,4 @@
-"""Encoder graphs in this process, on sentences of one length: random words in a chain for a tree."""
+"""Encoder graphs in this process, on sentences of equal length: random words whose tree is a chain."""
 
 import statistics
 import time
@@ -20,7 +20,7 @@ def plain(bundle: Bundle, threads: int) -> OrtSession:
 
 
 def sessions(bundle: Bundle, threads: int) -> dict[str, Session[npt.NDArray[np.float32]]]:
-    """The encoder by what its products are computed in: fp32, and int8 where it has that graph."""
+    """The encoder by precision: fp32, and int8 if it has that graph."""
     found: dict[str, Session[npt.NDArray[np.float32]]] = {"fp32": plain(bundle, threads)}
     served = LoadedModel(bundle, "cpu", threads)
     if served.precision == "int8":
@@ -49,7 +49,7 @@ def seconds(
     lasting: float,
     clock: Callable[[], float] = time.perf_counter,
 ) -> list[float]:
-    """Of one call of each case: the median of rounds in which they take turns, for `lasting` each.
+    """Seconds of one call of each case: medians of alternating rounds of `lasting` seconds.
 
     With `time.process_time` for a clock, what runs on one thread is charged for itself alone.
     """

@@ -1,4 +1,4 @@
-"""How the cost grows: with the length, the batch, the number of models and the depth of the queue.
+"""How the cost grows with the length, the batch, the number of models and the depth of the queue.
 
     python -m benchmarks.growth [--quick]
 
@@ -24,7 +24,7 @@ from heedful.runtime.bundle import read
 MODELS = ("disan-sst5", "ms-san-sst5")
 LENGTHS = (12, 24, 48)
 TOKENS = 480
-"""In a batch of the lengths."""
+"""Tokens per batch when the length varies."""
 BATCHES = (1, 4, 16, 64, 256)
 DEPTHS = (16, 64, 256, 1024)
 """Requests in flight."""
@@ -65,7 +65,7 @@ def main(
 
 
 def _shown(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows, each printed as it is there."""
+    """The rows, each printed as it is measured."""
     kept = []
     for row in rows:
         typer.echo(row)

@@ -22,14 +22,14 @@ from benchmarks.processes import Server, heedful
 from benchmarks.texts import DATA, groups, sentences
 
 MODELS = ("disan-sst5", "ms-san-embed")
-"""One that needs no parse, one that does."""
+"""One model without a parse, one with."""
 CONCURRENCY = (1, 16, 64, 256)
 BATCHES = (1, 64)
 SENTENCES = 12_800
 MAX_QUEUE = 32_768
 """256 batches of 64 are in flight, and half as many wait."""
 SHARE = 0.7
-"""Of the saturation rate, for the open loop."""
+"""The open loop's share of the saturation rate."""
 SATURATED = 64
 """Connections at which the rate counts as saturation."""
 CLOSED = """Closed loop (wrk): each connection sends its next request when it has the answer to the last. Memory is that
@@ -91,7 +91,7 @@ def _closed(
     concurrency: list[int],
     seconds: float,
 ) -> Iterator[dict[str, Any]]:
-    """A closed loop at each concurrency; where the server is ours also what it costs."""
+    """A closed loop at each concurrency; for our own server also its memory and cores."""
     load = requests(url, model, texts, size)
     for connections in concurrency:
         before, started = server.processor_seconds() if server else 0.0, time.perf_counter()
@@ -114,7 +114,7 @@ def _closed(
 
 
 def _open(url: str, model: str, texts: list[str], seconds: float, rounds: int) -> dict[str, Any]:
-    """Saturation, then an open loop at its `SHARE`, in turn; the medians of the rounds."""
+    """Alternating saturation and open-loop rounds at `SHARE` of it; their medians."""
     bodies = [{"inputs": text, "model": model} for text in texts]
     found = []
     for _ in range(rounds):

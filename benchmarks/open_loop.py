@@ -1,4 +1,4 @@
-"""Open loop: requests leave at a fixed rate, whatever becomes of those before them.
+"""Open loop: requests leave at a fixed rate, whether or not earlier ones were answered.
 
 The latency of a request counts from the moment it was due, so that a server that stalls is charged for
 all that came due meanwhile (what Tene calls coordinated omission). wrk2 does this, and Debian does not
@@ -24,7 +24,7 @@ from benchmarks.closed_loop import PATIENCE, LoadFailed
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """What came of an open loop; latencies in ms from the moment a request was due."""
+    """The result of an open loop; latencies in ms from the moment a request was due."""
 
     rate: float
     requests: int
@@ -34,12 +34,12 @@ class Arrivals:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest of the values that at least `share` of them (0 < share <= 1) do not exceed: nearest rank."""
+    """The smallest value that at least `share` of them (0 < share <= 1) do not exceed: nearest rank."""
     return sorted(values)[math.ceil(share * len(values)) - 1]
 
 
 def at_rate(url: str, path: str, bodies: Sequence[Any], rate: float, seconds: float) -> Arrivals:
-    """Send `rate` requests a second for so long. Raises LoadFailed where one is not answered 200."""
+    """Send `rate` requests a second. Raises LoadFailed when one is not answered 200."""
     requests = [_request(url, path, orjson.dumps(body)) for body in bodies]
     number = max(1, int(rate * seconds))
     latencies = [1000 * each for each in _send(url, requests, rate, number)]
@@ -72,7 +72,7 @@ class _Connection:
         self._socket.sendall(request)
 
     def latency(self) -> float | None:
-        """Read what has come: seconds from when the request was due, once the whole answer is there."""
+        """Read what has arrived; once the answer is complete, the seconds since the request was due."""
         chunk = self._socket.recv(1 << 16)
         if not chunk:
             raise LoadFailed("the server closed a connection")
@@ -95,10 +95,10 @@ class _Connection:
 
 
 def _send(url: str, requests: Sequence[bytes], rate: float, number: int) -> list[float]:
-    """Seconds that each request took from when it was due."""
+    """Seconds of each request since it was due."""
     place = urlsplit(url)
     address = place.hostname or "127.0.0.1", place.port or 80
-    free: deque[_Connection] = deque()  # they take turns, as wrk2's do
+    free: deque[_Connection] = deque()  # used in turn, like wrk2's
     latencies: list[float] = []
     sent = 0
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""How many operations an encoder takes for a sentence of L tokens: counted while its torch module runs.
+"""Operations of an encoder for a sentence of L tokens, counted while its torch module runs.
 
 A multiplication or an addition is one operation, in matrix products as well as value by value. tanh, exp and
 what is made of them count as what ONNX Runtime's CPU kernels compute in their place: a rational or a
@@ -25,7 +25,7 @@ class Counter(TorchDispatchMode):
     """Counts inside `with`."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # torch's own
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's annotation
         self.operations: int = 0
 
     def __torch_dispatch__(
@@ -45,7 +45,7 @@ class Counter(TorchDispatchMode):
 
 
 def count(encoder: Encoder, length: int, dim: int) -> int:
-    """Of one sentence of `length` word vectors of `dim` values, whose tree is a chain."""
+    """Operations for one sentence of `length` word vectors of size `dim`, whose tree is a chain."""
     structure: dict[str, Tensor] = {}
     if "heads" in encoder.inputs:
         structure["heads"] = torch.arange(length).sub(1).clamp(min=0)[None]
@@ -55,7 +55,7 @@ def count(encoder: Encoder, length: int, dim: int) -> int:
 
 
 def counted(module: nn.Module, *inputs: Tensor, **keywords: Tensor) -> int:
-    """Of one call of a module."""
+    """Operations of one call of a module."""
     with torch.no_grad(), Counter() as counter:
         module.eval()(*inputs, **keywords)
     total: int = counter.operations

@@ -1,4 +1,4 @@
-"""What the service adds: over its models and parser in bare loops, and over calling it without HTTP.
+"""The overhead of the service over bare loops of parser and models, and of HTTP over direct calls.
 
     python -m benchmarks.overhead [--quick]
 
@@ -122,7 +122,7 @@ async def _added(
                 asked = await asyncio.to_thread(load.run, 1, seconds)
                 pairs.append((called, asked.p50))
                 if number == 0:
-                    pairs.clear()  # it has warmed both
+                    pairs.clear()  # the first round warms both up
     called_ms, asked_ms = (statistics.median(side) for side in zip(*pairs, strict=True))
     return {
         "model": model,
@@ -133,7 +133,7 @@ async def _added(
 
 
 async def _call(service: Service, model: str, texts: Sequence[str], seconds: float) -> float:
-    """p50 in ms of calls one after the other."""
+    """p50 in ms of consecutive calls."""
     times: list[float] = []
     until = time.perf_counter() + seconds
     while (started := time.perf_counter()) < until:

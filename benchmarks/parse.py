@@ -1,4 +1,4 @@
-"""A parser beside another: sentences a second and milliseconds a sentence, one at a time and in batches.
+"""Two parsers compared: sentences a second and milliseconds a sentence, one at a time and in batches.
 
     OMP_NUM_THREADS=1 python -m benchmarks.parse bundles/parser OTHER [--data FOLDER] [--sentences 512]
 
@@ -23,7 +23,7 @@ BATCHES = (1, 32)
 
 
 def sentences(data: Path, count: int) -> list[str]:
-    """Half of EWT test, half of SNLI dev, none twice, in random order."""
+    """Half from EWT test, half from SNLI dev, without duplicates, in random order."""
     snli = records(find(data, ("snli/dev.jsonl",), dataset="snli"))
     parts = (
         {doc.text.strip() for doc in treebank.sentences(data, "test")},

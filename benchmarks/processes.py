@@ -1,4 +1,4 @@
-"""Servers as processes of their own, and what the tree of one costs: processor time and memory."""
+"""Servers in their own processes, and the processor time and memory of their process trees."""
 
 import os
 import signal
@@ -16,12 +16,12 @@ import httpx
 ROOT = Path(__file__).parents[1]
 INSTALLED = ROOT / ".serve-venv" / "bin" / "heedful"
 PATIENCE = 300.0
-"""Seconds until a server that does not answer is given up."""
+"""Seconds to wait for a server to answer."""
 POLL = 0.02
 
 
 class ServerFailed(Exception):
-    """A server ended, or did not answer in time; the message ends with its last lines of log."""
+    """A server ended or did not answer in time; the message ends with the end of its log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ class Server:
     url: str
     pid: int
     ready_seconds: float
-    """From its start to its first good answer."""
+    """Seconds from its start to its first good answer."""
 
     def tree(self) -> list[int]:
-        """Its process id and those of all that descend from it."""
+        """Its process id and those of all its descendants."""
         parents = {int(p.name): _parent(p) for p in Path("/proc").iterdir() if p.name.isdigit()}
         found = [self.pid]
         for pid in found:  # grows while it is read
@@ -40,12 +40,12 @@ class Server:
         return found
 
     def memory(self) -> float:
-        """MB that the tree holds, what is shared counted once (PSS)."""
+        """MB of the process tree, shared pages counted once (PSS)."""
         lines = [line for pid in self.tree() for line in _read(pid, "smaps_rollup").splitlines()]
         return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
 
     def processor_seconds(self) -> float:
-        """Processor time that the tree has used, in user and system mode."""
+        """Processor time of the process tree, user and system."""
         fields = [_read(pid, "stat").rpartition(")")[2].split() for pid in self.tree()]
         ticks = sum(int(each[11]) + int(each[12]) for each in fields if each)
         return ticks / os.sysconf("SC_CLK_TCK")
@@ -60,7 +60,7 @@ def serving(
     env: Mapping[str, str] = {},
     cwd: Path = ROOT,
 ) -> Iterator[Server]:
-    """Start a server, wait until `url` + `ready` answers 200, and end all of it on leaving.
+    """Start a server, wait until `url` + `ready` answers 200, and end its process tree on exit.
 
     Raises ServerFailed.
     """
@@ -94,7 +94,7 @@ def serving(
 def heedful(
     models: Path, *, caches: bool = False, **settings: object
 ) -> AbstractContextManager[Server]:
-    """`heedful serve` on a free port, with these settings; without its caches unless asked for.
+    """`heedful serve` on a free port with these settings, without caches by default.
 
     That of the serving environment (`make .serve-venv/installed`): it holds no torch, which spaCy would load.
     """
@@ -118,7 +118,7 @@ def shipped(source: Path) -> list[str]:
 
 @contextmanager
 def bundles(names: Sequence[str], source: Path) -> Iterator[Path]:
-    """A folder with these bundles of `source`, and all that is no bundle there: its parsers."""
+    """A folder with these bundles of `source` and all its parsers."""
     with tempfile.TemporaryDirectory() as folder:
         others = {path.name for path in source.iterdir()} - set(shipped(source))
         for name in (*names, *others):
@@ -137,7 +137,7 @@ def _end(process: "subprocess.Popen[bytes]", tree: Sequence[int]) -> None:
     process.terminate()
     with suppress(subprocess.TimeoutExpired):
         process.wait(20)
-    for pid in tree:  # what has made a session of its own, or does not heed the signal
+    for pid in tree:  # processes in another session, or that ignore the signal
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     process.wait()
@@ -149,7 +149,7 @@ def _parent(process: Path) -> int:
 
 
 def _read(pid: int, name: str) -> str:
-    """A file of /proc; empty where the process has ended."""
+    """A file of /proc; empty when the process has ended."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/{name}").read_text()
     return ""

@@ -18,7 +18,7 @@ from heedful.training.source_commit import source_commit
 
 RESULTS = Path("results/performance")
 LOAD_AVERAGE = os.getloadavg()[0]
-"""Of the minute before the program began: what else the machine did."""
+"""Load average of the minute before the start: what else the machine was doing."""
 
 Row = Mapping[str, str | float | bool]
 """Column -> value."""
@@ -57,7 +57,7 @@ def write(
 
 
 def _rounded(value: Any) -> Any:
-    """Floats at four digits: the rest is noise."""
+    """Floats with four digits; more would be noise."""
     if isinstance(value, float):
         return float(f"{value:.4g}")
     if isinstance(value, Mapping):
@@ -66,7 +66,7 @@ def _rounded(value: Any) -> Any:
 
 
 def _processor() -> str:
-    """Its name, and the instructions that matter to matrix products."""
+    """The processor's name, and its instructions for matrix products."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     names = {line.split(": ", 1)[1] for line in lines if line.startswith("model name")}
     flags = next((line.split() for line in lines if line.startswith("flags")), [])

@@ -26,7 +26,7 @@ run. Two programs are run separately: `benchmarks.disan_cost` (time and memory o
 
 
 def page(results: Path) -> str:
-    """The page of a folder of records (*.json), goals.toml and notes (*.md), each in order of its name."""
+    """The page from a folder of records (*.json), goals.toml and notes (*.md), in order of their names."""
     records = [json.loads(file.read_text("utf-8")) for file in sorted(results.glob("*.json"))]
     goals = tomllib.loads((results / "goals.toml").read_text("utf-8"))["goals"]
     parts = [HEAD, *_goals(goals, records)]
@@ -37,7 +37,7 @@ def page(results: Path) -> str:
 
 
 def verdict(goal: dict[str, Any], figure: float | None) -> str:
-    """Whether a figure reaches the goal, its floor, or neither."""
+    """Whether a figure reaches its goal, its floor, or neither."""
     if figure is None:
         return "not measured"
     sign = 1 if goal["better"] == "more" else -1

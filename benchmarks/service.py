@@ -1,4 +1,4 @@
-"""The service in this process, without HTTP: speaks as benchmarks.workers says.
+"""The service in this process, without HTTP. Speaks the protocol of benchmarks.workers.
 
 python -m benchmarks.service BUNDLES MODEL
 """
@@ -19,7 +19,7 @@ async def run(bundles: Path, model: str) -> None:
     service = Service(Options(models=bundles))
     await service.start()
     inference = service.bind("embed", model)
-    for line in sys.stdin:  # it has nothing else to do meanwhile
+    for line in sys.stdin:  # nothing else happens meanwhile
         texts = json.loads(line)
         started = time.perf_counter()
         async with asyncio.TaskGroup() as group:

@@ -1,4 +1,4 @@
-"""From the start to ready, and the memory of the whole tree of processes then and after load.
+"""Time from start to ready, and the memory of the process tree then and after load.
 
     python -m benchmarks.startup [--quick]
 
@@ -18,7 +18,7 @@ from benchmarks.processes import bundles, heedful, shipped
 from benchmarks.texts import DATA, sentences
 
 MS_SAN = "ms-san-nli"
-"""The largest of them."""
+"""The largest bundles."""
 SENTENCES, CONCURRENCY = 12_800, 16
 STARTED = """Time from the start of the process to the first 200 of `/ready`, and memory (PSS) of all its processes then
 and after single sentences at c = 16, caches as shipped. Medians of alternating starts."""

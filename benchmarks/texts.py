@@ -1,4 +1,4 @@
-"""Distinct sentences to measure with: SNLI's, in a fixed random order."""
+"""Distinct sentences from SNLI in a fixed random order."""
 
 import random
 from pathlib import Path
@@ -11,7 +11,7 @@ SEED = 1
 
 
 def sentences(number: int, data: Path = DATA) -> list[str]:
-    """So many sentences, no two the same. Raises DataMissing, ValueError where there are not so many."""
+    """`number` different sentences. Raises DataMissing, or ValueError when there are fewer."""
     found = sorted({text for pair in SNLI_TRAIN.read(data) for text in pair.texts})
     if number > len(found):
         raise ValueError(
@@ -21,5 +21,5 @@ def sentences(number: int, data: Path = DATA) -> list[str]:
 
 
 def groups(texts: list[str], size: int) -> list[list[str]]:
-    """The texts in whole groups of `size`."""
+    """The texts in complete groups of `size`."""
     return [texts[start : start + size] for start in range(0, len(texts) - size + 1, size)]

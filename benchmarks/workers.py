@@ -1,4 +1,4 @@
-"""Processes that compute vectors without HTTP: a list of texts a line in, the seconds that it took out."""
+"""Processes that compute vectors without HTTP: they read a list of texts per line, and write the seconds taken."""
 
 import json
 import subprocess
@@ -14,13 +14,13 @@ class Worker:
         self._process = process
 
     def ask(self, texts: Sequence[str]) -> None:
-        """Let it compute; `seconds` waits for it."""
+        """Start computing; `seconds` waits for the end."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(list(texts)) + "\n")
         self._process.stdin.flush()
 
     def seconds(self) -> float:
-        """Of what was asked last. Raises ServerFailed where the process has ended."""
+        """Seconds of the last request. Raises ServerFailed when the process has ended."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -30,7 +30,7 @@ class Worker:
 
 @contextmanager
 def worker(*command: str | Path) -> Iterator[Worker]:
-    """A process that speaks as this module says, until it is left."""
+    """A process that speaks this module's protocol, ended on exit."""
     process = subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -42,7 +42,7 @@ def worker(*command: str | Path) -> Iterator[Worker]:
 
 
 def rate(workers: Sequence[Worker], texts: Sequence[str]) -> float:
-    """Texts a second of workers that share the texts and work at the same time."""
+    """Texts a second of workers that share the texts and run in parallel."""
     for number, each in enumerate(workers):
         each.ask(texts[number :: len(workers)])
     return len(texts) / max([each.seconds() for each in workers])

@@ -1,4 +1,4 @@
-"""A service in a process of its own, as an operator starts it; and the tools that watch it."""
+"""A service in its own process, started as an operator does; and the tools that watch it."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,11 +19,11 @@ T = TypeVar("T")
 
 ROOT = Path(__file__).parents[1]
 PATIENCE = 200.0
-"""Seconds until a test gives up waiting: a bound for a hang, no expectation."""
+"""Seconds until a test gives up waiting: a bound for a hang, not an expectation."""
 
 
 def wait_for(ask: Callable[[], T | None], what: str) -> T:
-    """Ask again and again, until there is an answer."""
+    """Poll until there is an answer."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         if (found := ask()) is not None:
@@ -33,17 +33,22 @@ def wait_for(ask: Callable[[], T | None], what: str) -> T:
 
 
 class Process:
-    """`heedful serve` with these flags on a free port."""
+    """`heedful serve` with these flags, started in `cwd`."""
 
     def __init__(
-        self, log: Path, flags: dict[str, str], env: dict[str, str], module: str = "heedful"
+        self,
+        log: Path,
+        flags: dict[str, str],
+        env: dict[str, str],
+        command: Sequence[str | Path] = (sys.executable, "-m", "heedful"),
+        cwd: Path = ROOT,
     ) -> None:
         self._log = log
         arguments = [part for flag, value in flags.items() for part in (f"--{flag}", value)]
         with log.open("wb") as stderr:
             self.popen = subprocess.Popen(
-                [sys.executable, "-m", module, "serve", *arguments],
-                cwd=ROOT,
+                [*command, "serve", *arguments],
+                cwd=cwd,
                 env={**os.environ, **env},
                 stderr=stderr,
             )
@@ -72,7 +77,7 @@ class Process:
         return self.popen.wait(PATIENCE)
 
     def children(self) -> list[int]:
-        """Process ids of what it has started, and of what those have: the workers."""
+        """Process ids of all its descendants."""
         found = [self.popen.pid]
         for pid in found:  # grows while it is read
             with contextlib.suppress(OSError):
@@ -85,17 +90,17 @@ class Process:
         return [pid for pid in self.children() if "spawn_main" in _read(pid, "cmdline")]
 
     def servers(self) -> list[int]:
-        """Process ids of its serving processes, where there are several."""
+        """Process ids of its serving processes, when there are several."""
         own = _read(self.popen.pid, "cmdline")
         return [pid for pid in self.children() if _read(pid, "cmdline") == own]
 
     def descriptors(self) -> int:
-        """Files and sockets that it and its serving processes hold open."""
+        """How many files and sockets it and its serving processes hold open."""
         holders = [self.popen.pid, *self.servers()]
         return sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in holders)
 
     def memory(self) -> int:
-        """Bytes that it and its children hold, what they share counted once (PSS)."""
+        """Bytes that it and its children use, shared pages counted once (PSS)."""
         tree = [self.popen.pid, *self.children()]
         found = [re.search(r"^Pss: +(\d+) kB", _read(pid, "smaps_rollup"), re.M) for pid in tree]
         return sum(1024 * int(pss[1]) for pss in found if pss)
@@ -105,7 +110,7 @@ class Process:
 
     @contextlib.contextmanager
     def stalled(self) -> Iterator[None]:
-        """Inside, its parse processes stand still."""
+        """Stop its parse processes inside the context."""
         children = self.workers()
         for child in children:
             os.kill(child, signal.SIGSTOP)
@@ -123,17 +128,17 @@ class Process:
 
 
 def _read(pid: int, name: str) -> str:
-    """A file of /proc; empty where the process has ended."""
+    """A file of /proc; empty when the process has ended."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/{name}").read_text()
     return ""
 
 
-def debian(program: str) -> str:
-    """The path of a program of Debian's `prometheus` package. Its absence fails the test in CI."""
+def tool(program: str) -> str:
+    """The path of a program that scripts/install-test-tools installs. In CI its absence is a failure."""
     found = shutil.which(program)
     if found is None:
-        reason = f"{program} is missing: apt-get install prometheus"
+        reason = f"{program} is missing: run scripts/install-test-tools"
         if os.environ.get("CI"):
             pytest.fail(reason)
         pytest.skip(reason)

@@ -1,24 +1,30 @@
-"""The plain install alone, in a new virtual environment: it serves, and it holds no torch."""
+"""The wheel, installed as the image installs it into a new virtual environment: it serves without torch."""
 
 import os
+import shutil
 import subprocess
 import sys
 import venv
+import zipfile
 from pathlib import Path
 
+import httpx
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.cli.test_fit import write as write_reviews
+from tests.deploy.test_docker import COPIED, PIP_INSTALL
+from tests.process import PATIENCE, ROOT, Process
+
 TEST_TOOLS = ("pytest", "httpx", "hypothesis", "onnx", "openai", "pyyaml", "schemathesis")
-"""What the serving tests need beside the service; none of it asks for torch."""
+"""What the serving tests need besides the service; none of it depends on torch."""
 
 
-def run(*command: str | Path, **environment: str) -> str:
+def run(*command: str | Path, cwd: Path = ROOT) -> str:
     inherited = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
     done = subprocess.run(
         list(map(str, command)),
-        cwd=ROOT,
-        env={**inherited, **environment},
+        cwd=cwd,
+        env=inherited,
         capture_output=True,
         text=True,
         check=False,
@@ -28,14 +34,93 @@ def run(*command: str | Path, **environment: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The interpreter of an environment with the plain install and the tools of its tests."""
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an empty environment."""
     folder = tmp_path_factory.mktemp("serving")
     venv.create(folder, with_pip=True)
-    interpreter = folder / "bin" / "python"
-    pip = (interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-    run(*pip, "--constraint", "constraints.txt", ".", *TEST_TOOLS)
-    return interpreter
+    return folder / "bin" / "python"
+
+
+@pytest.fixture(scope="module")
+def wheel(empty: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from a clean copy of what the Dockerfile copies."""
+    source = tmp_path_factory.mktemp("source")
+    for name in {*COPIED} - {"bundles"}:
+        if (ROOT / name).is_dir():
+            stale = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=stale)
+        else:
+            shutil.copy(ROOT / name, source / name)
+    pip = (empty, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check")
+    run(*pip, "--no-deps", "--wheel-dir", "dist", ".", cwd=source)
+    [built] = (source / "dist").iterdir()
+    return built
+
+
+@pytest.fixture(scope="module")
+def python(empty: Path, wheel: Path) -> Path:
+    """The interpreter of an environment with the wheel and the tools of the serving tests."""
+    arguments = [
+        argument.replace(".", str(wheel), 1) if argument.startswith(".") else argument
+        for argument in PIP_INSTALL[PIP_INSTALL.index("install") :]
+        if argument != "--no-cache-dir"
+    ]
+    run(empty, "-m", "pip", *arguments, "--quiet", "--disable-pip-version-check", *TEST_TOOLS)
+    return empty
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """A user's project with packages named like our folders."""
+    folder = tmp_path / "hostile"
+    for name in ("app", "cli", "export", "models", "runtime", "text", "training"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "__init__.py").write_text(f"raise ImportError('the user's own {name}')\n")
+    return folder
+
+
+def test_the_wheel_has_one_top_level_name(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    packages = {name.partition("/")[0] for name in names}
+    assert {name for name in packages if not name.endswith(".dist-info")} == {"heedful"}
+    assert {"heedful/py.typed", "heedful/app/static/index.html"} <= set(names)
+    assert {
+        f"heedful/{name}/__init__.py" for name in COPIED if (ROOT / "heedful" / name).is_dir()
+    } <= set(names)
+
+
+def test_it_imports_and_serves_in_a_project_with_the_same_names(
+    python: Path, hostile: Path, tmp_path: Path
+) -> None:
+    run(python, "-c", "import heedful, heedful.app.main, heedful.text", cwd=hostile)
+    bundles = tmp_path / "bundles"
+    bundles.mkdir()
+    for name in ("parser", "ms-san-sst2"):
+        (bundles / name).symlink_to(ROOT / "bundles" / name)
+    flags = {"models": str(bundles), "port": "0", "processes": "1", "parse-workers": "1"}
+    service = Process(tmp_path / "log", flags, {}, [python.with_name("heedful")], hostile)
+    try:
+        url = service.ready()
+        answer = httpx.post(url + "/embed", json={"inputs": "Two kids."}, timeout=PATIENCE)
+        assert answer.status_code == 200, answer.text
+    finally:
+        service.close()
+
+
+def test_it_fits_in_a_project_with_the_same_names(hostile: Path) -> None:
+    """The development environment's command: fit needs torch."""
+    reviews = hostile / "reviews.csv"
+    write_reviews(reviews)
+    reviews.write_text("".join(reviews.read_text().splitlines(keepends=True)[:101]))
+    (hostile / "vectors.txt").write_text("good 1 0.5\nbad -1 0.5\nfilm 0 0.5\n")
+    heedful = Path(sys.executable).with_name("heedful")
+    columns = ("--text-column", "review", "--label-column", "stars")
+    model = ("--encoder", "average", "--vectors", "vectors.txt")
+    parser = ("--parser", ROOT / "bundles" / "parser")
+    out = ("--out", "bundles/average-stars")
+    run(heedful, "fit", "reviews.csv", *columns, *model, *parser, *out, cwd=hostile)
+    assert (hostile / "bundles" / "average-stars" / "card.json").is_file()
 
 
 def test_it_holds_no_torch(python: Path) -> None:
@@ -47,7 +132,7 @@ def test_it_holds_no_torch(python: Path) -> None:
 
 @pytest.mark.slow
 def test_it_passes_the_serving_tests(python: Path) -> None:
-    """Those that between them import and run all that serves; the others differ in what they ask."""
+    """A selection that imports and runs everything the service does."""
     assert Path(sys.executable) != python
     output = run(
         python,
@@ -74,7 +159,7 @@ def test_it_passes_the_serving_tests(python: Path) -> None:
 
 
 def test_it_serves_the_shipped_bundles(python: Path) -> None:
-    """One request to each, in process, through the application as the server runs it."""
+    """One request to each, in process."""
     program = """
 import asyncio
 from pathlib import Path

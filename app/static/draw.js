@@ -1,6 +1,6 @@
 // The pictures of an answer, drawn with D3, for the page and for the file of `heedful explain`: arcs of
 // the tree, heat maps, shaded tokens, bars.
-// Whatever shows token i of a sentence lights up together: `hover` links them.
+// All marks of token i of a sentence light up together: `hover` links them.
 
 const SIZE = 22; // of a heat map's cell
 const NEAR = 0.02; // cosines that are so close to the highest count as much
@@ -15,7 +15,7 @@ export function percent(value) {
   return `${(100 * value).toFixed(1)} %`;
 }
 
-// Calls `light` with the token (its index, as text) under the pointer or the focus, null where there is none.
+// Calls `light` with the token (its index, as text) under the pointer or focus, or null.
 function watch(root, light) {
   const token = (event) => {
     const part = event.target.closest?.("[data-token], [data-row]");
@@ -38,8 +38,8 @@ export function hover(root) {
   watch(root, light);
 }
 
-// Links the pictures of a pair: a token of one lights up what is most like it in the other, and its line of
-// the map; a cell of the map its two tokens. `cosines` has a row for each token of the first sentence.
+// Links the pictures of a pair: a token lights up the most similar token of the other sentence, and its line of
+// the map; a cell of the map lights up its two tokens. `cosines` has a row for each token of the first sentence.
 export function across(pictures, map, cosines) {
   const lines = [cosines, d3.transpose(cosines)];
   const cells = [...map.querySelectorAll(".cell")];
@@ -106,7 +106,7 @@ function spoken(words, edges) {
   return `Dependency tree: ${edges.map(one).join("; ") || "one word"}`;
 }
 
-// Rows attend to columns. `say(row, column, value)` is what is read out of a cell.
+// Rows attend to columns. `say(row, column, value)` is a cell's text for screen readers.
 export function heatMap({ rows, columns, weights, name, domain = [0, 1], link = true, format = percent }) {
   const label = 8 * Math.min(14, d3.max(rows, (word) => word.length)) + 10;
   const head = 8 * Math.min(14, d3.max(columns, (word) => word.length)) + 10;

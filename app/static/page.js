@@ -1,4 +1,4 @@
-// The page: three tabs that ask the service, and under each answer the picture of what was attended to.
+// The page: one tab per task, and below each answer a picture of what the model attends to.
 
 import { element, heatMap, judgement, pictures } from "./draw.js";
 import { asCurl, asPython, ask, Refused, useKey } from "./requests.js";
@@ -9,7 +9,7 @@ const TABS = {
   relatedness: { task: "relatedness", fits: (card) => card.kind === "relatedness" },
   classification: { task: "classify", fits: (card) => card.kind === "classification" },
 };
-const WAIT = 120; // milliseconds that a slider rests before it asks again
+const WAIT = 120; // milliseconds after a slider's last move before the request
 
 const byId = (id) => document.getElementById(id);
 const status = byId("status");
@@ -17,7 +17,7 @@ const error = byId("error");
 let cards = [];
 let running = new AbortController();
 
-// Tabs, as the ARIA practices have them: arrows move, one tab stop.
+// Tabs as the ARIA practices define them: arrow keys move, one tab stop.
 
 const tabs = [...document.querySelectorAll("[role=tab]")];
 
@@ -46,7 +46,7 @@ theme.addEventListener("change", () => {
   else document.documentElement.dataset.theme = theme.value;
 });
 
-// Asking: the newest question wins, an error is said in the service's words.
+// Requests: the newest wins, errors are shown in the service's words.
 
 async function attempt(work) {
   running.abort();
@@ -72,7 +72,7 @@ byId("key").addEventListener("submit", (event) => {
   attempt(start);
 });
 
-// The models, and the card of the one that is chosen.
+// The models, and the card of the selected one.
 
 async function start(signal) {
   const { answer } = await ask("models", null, signal);
@@ -86,10 +86,10 @@ function picker(tab, able, chosen) {
   const select = element("select", { id: `model-${tab}` });
   const option = ({ name }) => element("option", { textContent: name, value: name, selected: name === chosen });
   select.append(...able.map(option));
-  const described = element("details", {}, element("summary", { textContent: "Its card" }), element("div"));
+  const described = element("details", {}, element("summary", { textContent: "Model card" }), element("div"));
   const describe = () => described.lastChild.replaceChildren(about(able.find((card) => card.name === select.value)));
   select.addEventListener("change", describe);
-  const label = element("label", { textContent: able.length ? "Model" : "No model that is loaded does this" });
+  const label = element("label", { textContent: able.length ? "Model" : "No loaded model does this" });
   label.htmlFor = select.id;
   place.replaceChildren(element("div", {}, label, select), described);
   select.disabled = !able.length;
@@ -100,7 +100,7 @@ function about(card) {
   const list = element("dl");
   const scores = card.scores.map((score) => `${score.dataset} ${score.split}: ${score.metric} ${score.value.toFixed(3)}`);
   const rows = {
-    encoder: `${card.encoder.name}, ${card.encoder.parameters.toLocaleString("en")} weights beside its words`,
+    encoder: `${card.encoder.name}, ${card.encoder.parameters.toLocaleString("en")} parameters without word vectors`,
     paper: card.encoder.paper,
     values: card.dimension,
     labels: card.labels.join(", "),
@@ -125,14 +125,14 @@ async function similarity(signal) {
   const cosines = answer.map((a) => answer.map((b) => d3.sum(a, (value, i) => value * b[i])));
   const names = inputs.map((_, i) => String(i + 1));
   const map = heatMap({
-    rows: names, columns: names, weights: cosines, name: "Cosine of each two sentences",
+    rows: names, columns: names, weights: cosines, name: "Cosine of every two sentences",
     domain: [d3.min(cosines.flat()), 1], link: false, format: (value) => value.toFixed(3),
   });
   const list = element("ol");
   list.append(...inputs.map((text) => element("li", { textContent: text })));
   const select = element("select", { id: "explained" });
   select.append(...inputs.map((text, i) => element("option", { value: i, textContent: text })));
-  const label = element("label", { textContent: "Look into" });
+  const label = element("label", { textContent: "Explain" });
   label.htmlFor = select.id;
   const picture = element("div");
   const explained = () => explanation(picture, { inputs: inputs[select.value], model: body.model });
@@ -144,7 +144,7 @@ async function similarity(signal) {
   await explained()(signal);
 }
 
-// Explanations: asked with the priors that the controls show, and drawn anew at each change.
+// Explanations: requested with the priors that the controls show, and redrawn at each change.
 
 function explanation(place, body, top = () => []) {
   let priors = null;
@@ -162,7 +162,7 @@ function explanation(place, body, top = () => []) {
 function controls(priors, changed) {
   const box = element("fieldset", { className: "priors" }, element("legend", { textContent: "Priors" }));
   const state = { ...priors };
-  if (!Object.keys(priors).length) box.append(element("span", { textContent: "This encoder has none to switch." }));
+  if (!Object.keys(priors).length) box.append(element("span", { textContent: "This encoder has none." }));
   let timer;
   const tell = () => {
     clearTimeout(timer);

@@ -1,4 +1,4 @@
-// One place talks to the service: the request, its timing, and the same request as curl and Python.
+// The only code that calls the service: the request, its timing, and the same request as curl and Python.
 
 let key = "";
 

@@ -34,17 +34,17 @@ SENTENCES, ROUND_SENTENCES = 12_800, 1024
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A server: what it is started with, where it says that it is ready, and the body of a sentence."""
+    """A server: its command, its readiness route, and the request body for a sentence."""
 
     name: str
     package: str
     command: tuple[str, ...]
-    """Of its environment's python -m."""
+    """Arguments of python -m in its environment."""
     ready: str
     body: Callable[[str], Any] = lambda text: {"inputs": text}
     path: str = "/embed"
     ours: str = PLAIN
-    """The bundle that it is compared with."""
+    """The bundle it is compared with."""
 
 
 def _own(name: str) -> tuple[str, ...]:
@@ -204,7 +204,7 @@ def _in_process(engine: str, models: Path, texts: Sequence[str], rounds: int) ->
             start = number * ROUND_SENTENCES
             group = texts[start : start + ROUND_SENTENCES]
             pairs.append((rate([ours], group), rate([theirs], group)))
-    pairs = pairs[1:]  # the first round warms
+    pairs = pairs[1:]  # the first round warms up
     mine, other = (statistics.median(side) for side in zip(*pairs, strict=True))
     return {
         "peer": f"all-MiniLM-L6-v2, {engine} {environments.version('minilm', engine)}",

@@ -1,4 +1,4 @@
-"""BentoML with its adaptive batching. A vector travels as a text that orjson wrote: its own JSON is slower."""
+"""BentoML with its adaptive batching. Vectors are returned as text written by orjson: BentoML's own JSON is slower."""
 
 import bentoml
 import orjson

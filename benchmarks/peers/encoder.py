@@ -1,4 +1,4 @@
-"""A bundle's encoder.onnx with no tree, as bare as it can be: what every peer runs."""
+"""A bundle's encoder.onnx without a tree, as bare as possible: every peer runs it."""
 
 import os
 from collections.abc import Sequence
@@ -9,12 +9,12 @@ import numpy.typing as npt
 import onnxruntime
 
 BATCH, TIMEOUT = 32, 0.002
-"""Most sentences that a peer may put together, and the seconds that it may wait for them."""
+"""Maximum batch size of a peer, and how many seconds it may wait to fill one."""
 PORT, WORKERS = int(os.environ.get("PORT", 0)), int(os.environ.get("WORKERS", 1))
 
 
 class Encoder:
-    """Words between white space, no check of anything. One thread: each worker has one."""
+    """Splits at white space and checks nothing. One thread, as in each worker."""
 
     def __init__(self) -> None:
         bundle = Path(os.environ["BUNDLE"])

@@ -1,4 +1,4 @@
-"""The service that anyone would write first: FastAPI, a synchronous route, the session in it."""
+"""The obvious first service: FastAPI with a synchronous route that runs the session."""
 
 import orjson
 import uvicorn

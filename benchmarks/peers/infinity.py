@@ -1,4 +1,4 @@
-"""Infinity with all-MiniLM-L6-v2 and its torch engine, on every core: its own command, told where the model is."""
+"""Infinity with all-MiniLM-L6-v2 and its torch engine on every core, started by its own command."""
 
 import os
 import sys

@@ -12,7 +12,7 @@ from benchmarks.peers.encoder import BATCH, PORT, TIMEOUT, WORKERS, Encoder
 
 
 class Api(litserve.LitAPI):
-    def setup(self, device: str) -> None:  # noqa: ARG002  # LitServe gives it
+    def setup(self, device: str) -> None:  # noqa: ARG002  # LitServe passes it
         self.encoder = Encoder()
 
     def decode_request(self, request: dict[str, Any]) -> str:

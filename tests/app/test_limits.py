@@ -1,4 +1,4 @@
-"""Time limit, full queue and clients that go away, with a parse worker that stands still."""
+"""Time limit, full queue and disconnecting clients, with a stopped parse process."""
 
 import asyncio
 import contextlib
@@ -20,6 +20,7 @@ from tests.process import PATIENCE
 pytestmark = pytest.mark.anyio
 
 BODY = {"inputs": ["a", "b"], "model": "tiny-nli"}  # a model that needs the tree
+QUEUED = 'heedful_queue_inputs{stage="parse"} 2.0'
 
 
 @contextlib.contextmanager
@@ -32,6 +33,13 @@ def stalled(workers: set[int]) -> Iterator[None]:
         for worker in workers:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(worker, signal.SIGCONT)
+
+
+async def queued(client: httpx.AsyncClient) -> None:
+    """Wait until both inputs of BODY wait for a parse process."""
+    async with asyncio.timeout(PATIENCE):
+        while QUEUED not in (await client.get("/metrics")).text:
+            await asyncio.sleep(0.01)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +68,7 @@ async def test_504_at_the_time_limit_and_the_work_is_dropped(
         assert "2 s" in error["message"]
         # Its inputs have left the queue: the next one waits for the worker, and is not refused.
         waiting = asyncio.create_task(client.post("/embed", json=BODY))
-        await asyncio.sleep(0.1)
+        await queued(client)
     assert (await waiting).status_code == 200
 
 
@@ -80,7 +88,7 @@ async def test_429_refuses_the_whole_request_and_says_when_to_return(
     client, workers = tight
     with stalled(workers):
         first = asyncio.create_task(client.post("/embed", json=BODY))
-        await asyncio.sleep(0.1)
+        await queued(client)
         answer = await client.post("/embed", json={**BODY, "inputs": "c"})
         error = check(answer, 429, "overloaded")
         assert error["type"] == "rate_limit_error"
@@ -142,13 +150,13 @@ async def test_a_client_that_goes_away_has_its_work_dropped(
         request = asyncio.create_task(
             post_and_go(client, json.dumps(BODY).encode(), more_body=False, gone=gone)
         )
-        await asyncio.sleep(0.1)
+        await queued(client)
         check(await client.post("/embed", json=BODY), 429, "overloaded")  # it holds the queue
         gone.set()
         assert await request == [CLIENT_CLOSED]
         # The queue is free again: this one waits for the worker, and is not refused.
         waiting = asyncio.create_task(client.post("/embed", json=BODY))
-        await asyncio.sleep(0.1)
+        await queued(client)
     assert (await waiting).status_code == 200
     page = (await client.get("/metrics")).text
     assert 'heedful_requests_total{model="tiny-nli",route="/embed",status="499"} 1.0' in page
@@ -171,7 +179,7 @@ async def test_what_a_dying_worker_held_is_answered_by_the_next(serve: Serve) ->
         workers = {pid for pid in after - before if pid is not None}
         with stalled(workers):
             request = asyncio.create_task(client.post("/embed", json=BODY))
-            await asyncio.sleep(0.1)
+            await queued(client)
             for worker in workers:
                 os.kill(worker, signal.SIGKILL)
             assert (await request).status_code == 200

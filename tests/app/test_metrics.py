@@ -1,4 +1,4 @@
-"""The metrics: every name of docs/operations.md, counted right, with labels that no client can choose."""
+"""The metrics: every name of docs/operations.md, with right counts and no label that a client can choose."""
 
 import subprocess
 from collections.abc import AsyncIterator
@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.app.conftest import Serve
-from tests.process import PATIENCE, debian
+from tests.process import PATIENCE, tool
 
 pytestmark = pytest.mark.anyio
 
@@ -117,7 +117,7 @@ async def test_promtool_finds_nothing_to_say(client: httpx.AsyncClient) -> None:
     await client.post("/classify", json={"inputs": "a"})
     page = (await client.get("/metrics")).content
     found = subprocess.run(
-        [debian("promtool"), "check", "metrics"],
+        [tool("promtool"), "check", "metrics"],
         input=page,
         capture_output=True,
         timeout=PATIENCE,

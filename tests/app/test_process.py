@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from tests.app.conftest import Start
-from tests.process import PATIENCE, ROOT, debian, wait_for
+from tests.process import PATIENCE, ROOT, tool, wait_for
 
 BODY = {"inputs": ["a", "b"], "model": "tiny-nli"}
 
@@ -99,7 +99,7 @@ def healthcheck() -> str:
 def test_prometheus_scrapes_and_the_health_check_passes(
     start: Start, tmp_path: Path, healthcheck: str
 ) -> None:
-    prometheus, promtool = debian("prometheus"), debian("promtool")
+    prometheus, promtool = tool("prometheus"), tool("promtool")
     process = start(log_format="json")
     url = process.ready()
     port = url.rpartition(":")[2]

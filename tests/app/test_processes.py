@@ -1,5 +1,6 @@
 """Several serving processes behind one port: real ones, asked over real connections."""
 
+import fcntl
 import http.client
 import json
 import os
@@ -7,12 +8,13 @@ import re
 import shutil
 import signal
 import socket
-import threading
-import time
+import sys
+import termios
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -35,13 +37,45 @@ def several(start: Start) -> Callable[..., Process]:
     return make
 
 
-def sockets(pid: int) -> int:
-    """Sockets that the process holds; a file that it closes while they are counted is none."""
-    held = 0
+def sockets(pid: int) -> set[str]:
+    """The process's sockets, as "socket:[inode]"."""
+    held = set()
     for entry in Path(f"/proc/{pid}/fd").iterdir():
-        with suppress(FileNotFoundError):
-            held += str(entry.readlink()).startswith("socket:")
+        with suppress(FileNotFoundError):  # closed meanwhile
+            held.add(str(entry.readlink()))
     return held
+
+
+def server_ends(answers: list[httpx.Response]) -> set[str]:
+    """The service's ends of the connections of these answers, as "socket:[inode]"."""
+    streams = [answer.extensions["network_stream"] for answer in answers]
+    own = {stream.get_extra_info("client_addr")[1] for stream in streams}
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return {f"socket:[{row[9]}]" for row in rows if int(row[2].rpartition(":")[2], 16) in own}
+
+
+def begin(url: str, body: bytes) -> socket.socket:
+    """A connection whose request is being read by a serving process: only the body is unsent."""
+    host, _, port = url.removeprefix("http://").rpartition(":")
+    connection = socket.create_connection((host, int(port)), timeout=PATIENCE)
+    head = f"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
+    expect = "Content-Type: application/json\r\nExpect: 100-continue\r\n\r\n"
+    connection.sendall((head + expect).encode())
+    assert connection.recv(1024) == b"HTTP/1.1 100 Continue\r\n\r\n"
+    return connection
+
+
+def response(connection: socket.socket) -> tuple[int, dict[str, Any]]:
+    """Status and body; asserts that the answer names its request."""
+    answer = http.client.HTTPResponse(connection)
+    answer.begin()
+    assert answer.headers["X-Request-Id"]
+    return answer.status, json.loads(answer.read())
+
+
+def unacknowledged(connection: socket.socket) -> int:
+    """Bytes that the peer's system has not received yet."""
+    return int.from_bytes(fcntl.ioctl(connection, termios.TIOCOUTQ, bytes(4)), sys.byteorder)
 
 
 @pytest.fixture
@@ -70,11 +104,10 @@ def test_connections_are_divided_and_one_page_counts_them_all(
     process = several()
     url = process.ready()
     wait_for(lambda: len(process.servers()) == 2 or None, "two serving processes")
-    before = {pid: sockets(pid) for pid in process.servers()}
     asking = clients(url, 8)
     answers = [client.post("/embed", json=BODY) for client in asking]
-    for pid, held in before.items():  # one that was closing may have been counted
-        assert sockets(pid) - held in (3, 4)
+    ends = server_ends(answers)
+    assert [len(sockets(pid) & ends) for pid in process.servers()] == [4, 4]
     rows = np.array([answer.json() for answer in answers])
     assert np.abs(rows - rows[0]).max() < 1e-6
 
@@ -131,51 +164,38 @@ def test_a_reload_reaches_every_process(
     assert process.log.count("bundle refused, the model served before stays") == 2
 
 
-def test_what_one_that_is_killed_had_in_hand_is_a_503(several: Callable[..., Process]) -> None:
+def test_requests_in_flight_of_a_killed_process_get_a_503(several: Callable[..., Process]) -> None:
     process = several()
     url = process.ready()
     wait_for(lambda: httpx.get(url + "/ready").is_success or None, "both")
-    ends: list[httpx.Response] = []
-
-    def ask() -> None:
-        ends.append(httpx.post(url + "/embed", json=BODY, timeout=PATIENCE))
-
-    with process.stalled():  # the parse processes: each request stays in hand
-        asking = [threading.Thread(target=ask) for _ in range(4)]
-        for thread in asking:
-            thread.start()
-        wait_for(
-            lambda: counted(httpx.get(url + "/metrics").text, r"queue_inputs\{[^}]*\}") or None,
-            "requests in hand",
-        )
-        time.sleep(0.2)  # the last of them too
+    body = json.dumps(BODY).encode()
+    with process.stalled(), ExitStack() as stack:  # the parse processes: no request is answered
+        asking = [stack.enter_context(begin(url, body)) for _ in range(4)]
+        for connection in asking:
+            connection.sendall(body)
         for pid in process.servers():
             os.kill(pid, signal.SIGKILL)
-        for thread in asking:
-            thread.join(PATIENCE)
-    assert [answer.status_code for answer in ends] == [503] * 4
-    assert {answer.json()["error"]["type"] for answer in ends} == {"server_error"}
+        ends = [response(connection) for connection in asking]
+    assert [status for status, _ in ends] == [503] * 4
+    assert {answer["error"]["type"] for _, answer in ends} == {"server_error"}
     wait_for(lambda: httpx.get(url + "/ready").is_success or None, "two of them")
 
 
 def test_a_client_that_is_still_sending_reads_the_503(several: Callable[..., Process]) -> None:
     process = several()
-    host, _, port = process.ready().removeprefix("http://").rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
-        connection.sendall(b"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: 3000\r\n\r\n")
-        time.sleep(0.2)  # it is handed over
+    body = b"x" * 3000
+    with begin(process.ready(), body) as connection:
         killed = set(process.servers())
         for pid in killed:
             os.kill(pid, signal.SIGKILL)
         wait_for(lambda: killed.isdisjoint(process.servers()) or None, "their end")
-        for _ in range(3):
-            connection.sendall(b"x" * 1000)
-            time.sleep(0.05)  # a connection that was closed would be reset by now
-        answer = http.client.HTTPResponse(connection)
-        answer.begin()
-        assert answer.status == 503
-        assert json.loads(answer.read())["error"]["code"] == "unavailable"
-        assert answer.headers["X-Request-Id"]
+        assert connection.recv(1, socket.MSG_PEEK)  # the answer is there, and unread
+        for start in range(0, len(body), 1000):
+            connection.sendall(body[start : start + 1000])
+            # A closed connection would be reset now, and the next line fail.
+            wait_for(lambda: unacknowledged(connection) == 0 or None, "its arrival")
+        status, answer = response(connection)
+        assert (status, answer["error"]["code"]) == (503, "unavailable")
 
 
 def test_an_answer_that_was_half_sent_is_cut_off(several: Callable[..., Process]) -> None:
@@ -192,7 +212,8 @@ def test_an_answer_that_was_half_sent_is_cut_off(several: Callable[..., Process]
         connection.connect((host, int(port)))
         connection.sendall(head.encode() + b"Content-Type: application/json\r\n\r\n" + body)
         answer = connection.recv(1024)
-        time.sleep(0.5)  # the rest is under way, and stands still
+        for _ in process.servers():  # each answers: the one that sends has filled its buffers
+            assert httpx.get(f"http://{host}:{port}/health").status_code == 200
         for pid in process.servers():
             os.kill(pid, signal.SIGKILL)
         while chunk := connection.recv(1 << 20):
@@ -232,7 +253,7 @@ def test_one_that_is_killed_is_replaced_and_the_others_go_on(
     assert process.exit_status() == 0
 
 
-def test_a_crew_is_not_ready_while_a_parse_process_is_missing(
+def test_a_group_is_not_ready_while_a_parse_process_is_missing(
     several: Callable[..., Process],
 ) -> None:
     process = several()

@@ -1,6 +1,4 @@
-"""The two load generators, against a server that keeps what it was sent."""
-
-import shutil
+"""The two load generators, against a server that keeps the bodies it receives."""
 
 import numpy as np
 import pytest
@@ -10,6 +8,7 @@ from hypothesis import strategies as st
 from benchmarks.closed_loop import Closed, LoadFailed
 from benchmarks.open_loop import at_rate, percentile
 from tests.benchmarks.conftest import Small
+from tests.process import tool
 
 BODIES = [{"inputs": f"text {number}"} for number in range(100)]
 
@@ -41,8 +40,8 @@ def test_an_open_loop_fails_where_a_request_does(small: Small) -> None:
         at_rate(small.url, "/embed", BODIES, rate=100, seconds=0.05)
 
 
-@pytest.mark.skipif(not shutil.which("wrk"), reason="wrk is missing: apt-get install wrk")
 def test_a_closed_loop_sends_one_body_after_the_other(small: Small) -> None:
+    tool("wrk")
     found = Closed(small.url, "/embed", BODIES).run(1, 1)
     # From the second on: wrk asks its script for one request before it begins.
     numbers = range(1, 1 + len(small.bodies))
@@ -52,8 +51,8 @@ def test_a_closed_loop_sends_one_body_after_the_other(small: Small) -> None:
     assert 0 < found.p50 <= found.p90 <= found.p99
 
 
-@pytest.mark.skipif(not shutil.which("wrk"), reason="wrk is missing: apt-get install wrk")
 def test_a_closed_loop_fails_where_a_request_does(small: Small) -> None:
+    tool("wrk")
     small.status = 503
     with pytest.raises(LoadFailed, match="failed"):
         Closed(small.url, "/embed", BODIES).run(1, 1)

@@ -1,7 +1,8 @@
-"""What can be checked of the image and the compose file without a Docker engine."""
+"""Checks of the image and the compose file that need no Docker engine."""
 
 import json
 import re
+import shlex
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,10 @@ COPIED = [
     if not arguments.startswith("--from")
     for source in arguments.split()[:-1]
 ]
+
+
+PIP_INSTALL = shlex.split(next(run for run in rest("RUN") if "pip install" in run))
+"""The build's command; tests/test_serving_install.py installs with its arguments."""
 
 
 @pytest.fixture(scope="module")
@@ -59,11 +64,6 @@ def test_the_process_is_not_root_and_is_the_service() -> None:
     assert names.index("USER") < names.index("CMD")
     assert any("useradd" in run and "heedful" in run for run in rest("RUN"))
     assert json.loads(rest("CMD")[-1]) == ["heedful", "serve"]
-
-
-def test_the_image_installs_no_extra() -> None:
-    [install] = [run for run in rest("RUN") if "pip install" in run]
-    assert install.endswith("pip install --no-cache-dir --constraint constraints.txt .")
 
 
 def test_the_variables_are_settings() -> None:

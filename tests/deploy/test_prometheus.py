@@ -8,14 +8,14 @@ from typing import Any
 import yaml
 
 from tests.deploy.series import served
-from tests.process import PATIENCE, debian
+from tests.process import PATIENCE, tool
 
 FOLDER = Path(__file__).parents[2] / "deploy/prometheus"
 
 
 def promtool(*arguments: str) -> None:
     done = subprocess.run(
-        [debian("promtool"), *arguments],
+        [tool("promtool"), *arguments],
         cwd=FOLDER,
         capture_output=True,
         text=True,

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import socket
+import sys
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -54,8 +55,9 @@ class Place:
             **(flags or {}),
         }
         log = self.scratch / f"log-{time.monotonic_ns()}"
+        env = {"PYTHONPATH": str(self.scratch)}
         written = {name: str(value) for name, value in settings.items()}
-        process = Process(log, written, {"PYTHONPATH": str(self.scratch)}, module)
+        process = Process(log, written, env, (sys.executable, "-m", module))
         try:
             yield process, await asyncio.to_thread(process.ready)
         finally:

