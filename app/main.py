@@ -25,7 +25,7 @@ from heedful.app.metrics import Metrics
 from heedful.app.middleware import ApiKey, BodyLimit, HeadAsGet, Recorded
 from heedful.app.requests import FastPath
 from heedful.app.settings import Settings
-from heedful.app.state import AppState, Peers, attach
+from heedful.app.state import AppState, Peers
 from heedful.app.tracing import Tracing
 from heedful.app.worker_group import WorkerGroup
 from heedful.runtime.cores import usable_cores
@@ -74,7 +74,7 @@ def create_app(
         # app.tracing and app.metrics do this; FastAPI would count everything twice.
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
-    attach(app, state)
+    app.state.heedful = state
     for router in ROUTERS:
         app.include_router(router)
     app.router.routes.extend(playground.FILES)

@@ -92,16 +92,7 @@ class Metrics:
     def __init__(self, folder: Path | None = None) -> None:
         """In a worker group all processes count in `folder`, and the page shows their sum."""
         disable_created_metrics()  # they double the page, and rates do not need them
-        registry = CollectorRegistry()
-        self._page = registry
-        if folder is None:
-            ProcessCollector(registry=registry)
-        else:
-            os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
-            values.ValueClass = values.MultiProcessValue()
-            self._page = CollectorRegistry()
-            self._page.register(MultiProcessCollector(None, str(folder)))
-            self._page.register(Processes(folder))
+        registry, self._page = _registries(folder)
         self._models = Models()
         self._page.register(self._models)
 
@@ -207,3 +198,17 @@ class Metrics:
         """The page in the format that the Accept header asks for, and its content type."""
         encode, content_type = choose_encoder(accept)
         return encode(self._page), content_type
+
+
+def _registries(folder: Path | None) -> tuple[CollectorRegistry, CollectorRegistry]:
+    """Where this process counts, and what its page shows."""
+    own = CollectorRegistry()
+    if folder is None:
+        ProcessCollector(registry=own)
+        return own, own
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
+    values.ValueClass = values.MultiProcessValue()
+    page = CollectorRegistry()
+    page.register(MultiProcessCollector(None, str(folder)))
+    page.register(Processes(folder))
+    return own, page

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from heedful.app.worker_group import RecordReload, ReloadFinished, ReloadNow, WorkerProcess
+from heedful.app.worker_group import ReloadFinished, ReloadNow, WorkerProcess
 from heedful.runtime.service import Reloaded
 
 
@@ -53,13 +53,10 @@ class ReloadQueue:
                 process.link.send(ReloadNow())
 
     def _publish(self, reload: _Reload) -> None:
-        """Have one process record the result, the one that asked where it lives."""
-        result = merged(reload.results)
+        """Send the result to the process that asked, or to any if that has died."""
         asker = reload.asker if reload.asker in self._processes else None
-        if result:
-            (asker or self._processes[0]).link.send(RecordReload(result))
-        if asker:
-            asker.link.send(ReloadFinished(result))
+        result = ReloadFinished(merged(reload.results), requested=asker is not None)
+        (asker or self._processes[0]).link.send(result)
 
 
 def merged(results: list[Reloaded]) -> Reloaded | None:

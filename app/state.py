@@ -82,12 +82,8 @@ class AppState:
         self.metrics.models(self.service.cards.values(), self.service.provider)
 
 
-def attach(app: FastAPI, state: AppState) -> None:
-    app.state.heedful = state
-
-
 def state_of(app: FastAPI) -> AppState:
-    """The state that create_app attached."""
+    """The state that create_app has set."""
     state: AppState = app.state.heedful
     return state
 

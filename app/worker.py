@@ -18,7 +18,6 @@ from heedful.app.worker_group import (
     Leaving,
     Link,
     PeerStatus,
-    RecordReload,
     ReloadFinished,
     ReloadNow,
     ReloadRequest,
@@ -146,10 +145,11 @@ class Worker(Server):
                 self._peers.update(message)
             case ReloadNow():
                 self.spawn(self._reload_here())
-            case RecordReload(result):
-                state_of(self.app).record_reload(result)
-            case ReloadFinished(result):
-                self._peers.reload_finished(result)
+            case ReloadFinished(result, requested):
+                if result:
+                    state_of(self.app).record_reload(result)
+                if requested:
+                    self._peers.reload_finished(result)
 
     async def _reload_here(self) -> None:
         result = None

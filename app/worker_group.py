@@ -73,16 +73,12 @@ class ReloadNow(NamedTuple):
     """To a serving process: reload the bundles."""
 
 
-class RecordReload(NamedTuple):
-    """To one serving process: count and log this reload of all."""
-
-    result: Reloaded
-
-
 class ReloadFinished(NamedTuple):
-    """To the process that sent ReloadRequest: the result; None when no process could reload."""
+    """To one serving process, which logs the result; None when no process could reload."""
 
     result: Reloaded | None
+    requested: bool
+    """Whether this process has sent ReloadRequest and waits for the result."""
 
 
 FromWorker = (
@@ -94,7 +90,7 @@ FromWorker = (
     | ReloadRequest
     | WorkerReloaded
 )
-FromSupervisor = PeerStatus | ReloadNow | RecordReload | ReloadFinished
+FromSupervisor = PeerStatus | ReloadNow | ReloadFinished
 
 
 @dataclass(frozen=True, slots=True)

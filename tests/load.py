@@ -1,4 +1,4 @@
-"""Clients that ask a service for all they are worth, and write down how each request ended."""
+"""Load-generating clients that record how each request ended."""
 
 import asyncio
 import random
@@ -25,7 +25,7 @@ Ask = Callable[[int], tuple[str, Body]]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How a request ended. `status` is 0 where no whole answer came; `error` then says why."""
+    """How a request ended. `status` is 0 without a complete answer; `error` then says why."""
 
     id: str
     status: int
@@ -33,11 +33,11 @@ class Answer:
     seconds: float
     sent: float  # on the clock of time.monotonic
     error: str = ""
-    body: Any = None  # where bodies are kept
+    body: Any = None  # when bodies are kept
 
 
 class Load:
-    """Clients of one service, with a connection for each request in flight."""
+    """Clients of one service, with one connection per request in flight."""
 
     def __init__(self, session: aiohttp.ClientSession, ask: Ask, *, bodies: bool) -> None:
         self._bodies = bodies
@@ -47,7 +47,7 @@ class Load:
         self.answers: list[Answer] = []
 
     async def one(self) -> Answer:
-        """Send the next request and write its end down."""
+        """Send the next request and record how it ends."""
         number = next(self._numbers)
         path, body = self._ask(number)
         id = f"request-{number}"
@@ -67,19 +67,19 @@ class Load:
         return ended
 
     async def closed(self, clients: int, going: Callable[[], bool]) -> None:
-        """So many clients, each of which sends its next request when it has its last answer."""
+        """Clients that each send the next request when they have the last answer."""
 
         async def client() -> None:
             while going():
                 if (await self.one()).error:
-                    await asyncio.sleep(0.05)  # nobody listens
+                    await asyncio.sleep(0.05)  # nothing is listening
 
         async with asyncio.TaskGroup() as group:
             for _ in range(clients):
                 group.create_task(client())
 
     async def open(self, rate: float, seconds: float) -> None:
-        """So many requests a second, whatever becomes of them."""
+        """Send `rate` requests a second, whether or not earlier ones were answered."""
         async with asyncio.TaskGroup() as group:
             started = time.monotonic()
             for number in range(int(rate * seconds)):
@@ -88,7 +88,7 @@ class Load:
 
     @asynccontextmanager
     async def beside(self, clients: int) -> AsyncIterator[None]:
-        """While inside, so many clients ask; on leaving, all have their answers."""
+        """Run clients inside the context; on exit all have their answers."""
         going = True
         task = asyncio.create_task(self.closed(clients, lambda: going))
         try:
@@ -98,7 +98,7 @@ class Load:
             await task
 
     def statuses(self) -> dict[str, int]:
-        """How many requests ended how: a status, or the name of what broke the connection."""
+        """Number of requests by status, or by the error that broke the connection."""
         ends = Counter(str(answer.status or answer.error) for answer in self.answers)
         return dict(sorted(ends.items()))
 
@@ -107,9 +107,9 @@ class Load:
 async def load(
     url: str, ask: Ask, *, connections: int = 0, key: str = "", bodies: bool = False
 ) -> AsyncIterator[Load]:
-    """Clients of the service at `url`, with at most so many connections; 0 is any number.
+    """Clients of the service at `url`; `connections` limits theirs, 0 does not.
 
-    The answers' bodies are looked at, and kept where `bodies` is set.
+    Bodies are always parsed, and kept if `bodies` is set.
     """
     async with aiohttp.ClientSession(
         url,
@@ -121,7 +121,7 @@ async def load(
 
 
 async def until(condition: Callable[[], Awaitable[bool] | bool], what: str) -> float:
-    """Wait for it; the seconds that took."""
+    """Wait until the condition holds; returns the seconds waited."""
     started = time.monotonic()
     with suppress(TimeoutError):
         async with asyncio.timeout(HUNG_SECONDS):
@@ -134,7 +134,7 @@ async def until(condition: Callable[[], Awaitable[bool] | bool], what: str) -> f
 
 
 def words(seed: int) -> Iterator[str]:
-    """Words without end, half of them new ones."""
+    """An endless stream of words, half of them new."""
     rng = random.Random(seed)
     while True:
         if rng.random() < 0.5:
@@ -144,13 +144,13 @@ def words(seed: int) -> Iterator[str]:
 
 
 def texts(seed: int, number: int, longest: int = 60) -> list[str]:
-    """So many texts, of one word to `longest`."""
+    """Texts of one to `longest` words."""
     rng, new = random.Random(seed), words(seed)
     return [" ".join(next(new) for _ in range(rng.randint(1, longest))) for _ in range(number)]
 
 
 def mixed(seed: int, models: dict[str, str]) -> Ask:
-    """Requests of every kind that the models (name -> kind) can answer, each with new words."""
+    """Requests of every kind that the models (name -> kind) answer, each with new words."""
 
     def ask(number: int) -> tuple[str, Body]:
         rng = random.Random(seed + number)

@@ -1,4 +1,4 @@
-"""A real process: start-up, signals, faults, and Prometheus from outside."""
+"""A real process: start-up, signals, faults, and Prometheus."""
 
 import contextlib
 import http.client
@@ -23,21 +23,21 @@ BODY = {"inputs": ["a", "b"], "model": "tiny-nli"}
 
 
 @contextlib.contextmanager
-def in_hand(url: str) -> Iterator[http.client.HTTPConnection]:
-    """A request that fills a queue of two, sent to a service whose workers stand still."""
+def in_flight(url: str) -> Iterator[http.client.HTTPConnection]:
+    """A request that fills a queue of two, in a service whose parse processes are stopped."""
     connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=PATIENCE)
     headers = {"Content-Type": "application/json"}
     connection.request("POST", "/embed", json.dumps(BODY), headers)
-    # It was sent first, so it is taken first: the next one finds the queue full.
+    # It was sent first and accepted first: the next one finds the queue full.
     assert httpx.post(url + "/embed", json=BODY, timeout=PATIENCE).status_code == 429
     yield connection
     connection.close()
 
 
-def test_sigterm_answers_what_is_in_hand_and_refuses_new_work(start: Start) -> None:
+def test_sigterm_answers_requests_in_flight_and_refuses_new_ones(start: Start) -> None:
     process = start(max_queue="2", max_batch_inputs="2")
     url = process.ready()
-    with process.stalled(), in_hand(url) as first:
+    with process.stalled(), in_flight(url) as first:
         process.popen.send_signal(signal.SIGTERM)
         wait_for(lambda: httpx.get(url + "/ready").status_code == 503 or None, "the end to begin")
         refused = httpx.post(url + "/embed", json=BODY)
@@ -56,7 +56,7 @@ def test_sigterm_answers_what_is_in_hand_and_refuses_new_work(start: Start) -> N
 def test_the_shutdown_timeout_bounds_the_wait(start: Start) -> None:
     process = start(shutdown_timeout="0.2", max_queue="2", max_batch_inputs="2")
     url = process.ready()
-    with process.stalled(), in_hand(url) as first:
+    with process.stalled(), in_flight(url) as first:
         process.popen.send_signal(signal.SIGTERM)
         answer = first.getresponse()
         assert (answer.status, json.loads(answer.read())["error"]["code"]) == (503, "unavailable")
@@ -200,7 +200,7 @@ def test_sigterm_while_parse_processes_start_ends_at_once(start: Start) -> None:
     process = start()
     process.url()
     [worker] = wait_for(lambda: process.workers() or None, "a parse process")
-    os.kill(worker, signal.SIGSTOP)  # it will never be ready: who waits for it waits for ever
+    os.kill(worker, signal.SIGSTOP)  # it will never become ready
     process.popen.send_signal(signal.SIGTERM)
     assert process.exit_status() == 0
     assert "Traceback" not in process.log

@@ -1,4 +1,4 @@
-"""Several serving processes behind one port: real ones, asked over real connections."""
+"""Several real serving processes behind one port."""
 
 import fcntl
 import http.client
@@ -80,7 +80,7 @@ def unacknowledged(connection: socket.socket) -> int:
 
 @pytest.fixture
 def clients() -> Iterator[Callable[[str, int], list[httpx.Client]]]:
-    """Clients of a connection each."""
+    """Clients with one connection each."""
     with ExitStack() as stack:
 
         def make(url: str, number: int) -> list[httpx.Client]:
@@ -112,12 +112,12 @@ def test_connections_are_divided_and_one_page_counts_them_all(
     assert np.abs(rows - rows[0]).max() < 1e-6
 
     def whole(client: httpx.Client) -> str | None:
-        """The page, once it counts all eight: an answer is counted behind its last byte."""
+        """The page, once it counts all eight: an answer is counted after its last byte."""
         page = client.get("/metrics").text
         answered = r'requests_total\{model="tiny-nli",route="/embed",status="200"\}'
         return page if counted(page, answered) == 8 else None
 
-    for client in asking[:2]:  # one of each process
+    for client in asking[:2]:  # one per process
         page = wait_for(partial(whole, client), "eight answers on the page of metrics")
         assert counted(page, r'workers\{kind="parse",state="ready"\}') == 2
         assert counted(page, r'model_info\{[^}]*model="tiny-nli"[^}]*\}') == 1
@@ -199,7 +199,7 @@ def test_a_client_that_is_still_sending_reads_the_503(several: Callable[..., Pro
 
 
 def test_an_answer_that_was_half_sent_is_cut_off(several: Callable[..., Process]) -> None:
-    """A 503 behind it would be read as its rest."""
+    """A 503 would be read as its rest."""
     process = several(max_queue="8192", max_batch_inputs="8192")
     host, _, port = process.ready().removeprefix("http://").rpartition(":")
     body = json.dumps(
@@ -208,7 +208,7 @@ def test_an_answer_that_was_half_sent_is_cut_off(several: Callable[..., Process]
     head = f"POST /tokenize HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
     with socket.socket() as connection:
         connection.settimeout(PATIENCE)
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # the system holds little
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # a small buffer
         connection.connect((host, int(port)))
         connection.sendall(head.encode() + b"Content-Type: application/json\r\n\r\n" + body)
         answer = connection.recv(1024)
@@ -237,17 +237,19 @@ def test_one_that_is_killed_is_replaced_and_the_others_go_on(
     killed, other = process.servers()
     os.kill(killed, signal.SIGKILL)
     wait_for(lambda: killed not in process.servers() or None, "its end")
-    # A connection without a request is closed too: its client makes another, or reads that 503.
+    # An idle connection is closed too: its client opens another, or reads that 503.
     ends = [client.post("/embed", json=BODY).status_code for client in asking]
     assert sorted(ends) in ([200, 200], [200, 503])
     assert [client.post("/embed", json=BODY).status_code for client in asking] == [200, 200]
-    for _ in range(4):  # new connections are given to the one that is left
+    for _ in range(4):  # new connections go to the one that is left
         assert httpx.post(url + "/embed", json=BODY, timeout=PATIENCE).status_code == 200
     wait_for(lambda: httpx.get(url + "/ready").is_success or None, "two of them")
     assert other in process.servers()
     assert len(process.servers()) == 2
     page = httpx.get(url + "/metrics").text
-    assert counted(page, r'requests_total\{[^}]*route="/embed",status="200"\}') >= 6  # its are kept
+    assert (
+        counted(page, r'requests_total\{[^}]*route="/embed",status="200"\}') >= 6
+    )  # with the killed one's
     assert counted(page, r'workers\{kind="parse",state="ready"\}') == 2
     process.popen.send_signal(signal.SIGTERM)
     assert process.exit_status() == 0
@@ -262,7 +264,7 @@ def test_a_group_is_not_ready_while_a_parse_process_is_missing(
     os.kill(process.workers()[0], signal.SIGKILL)
 
     def missed() -> bool | None:
-        """Whether each of the processes says so: two connections go to two of them."""
+        """Whether both processes say so: two connections go to different ones."""
         answers = [httpx.get(url + "/ready") for _ in range(2)]
         return all(answer.status_code == 503 for answer in answers) or None
 
@@ -303,7 +305,7 @@ def test_processes_that_die_again_and_again_end_the_service(
     shutil.copytree(models, folder)
     process = several(models=str(folder))
     process.ready()
-    (folder / "parser").rename(tmp_path / "away")  # what is started from now on does not come up
+    (folder / "parser").rename(tmp_path / "away")  # processes started from now on fail
     os.kill(process.servers()[0], signal.SIGKILL)
     assert process.exit_status() == 1
     [fatal] = [line for line in process.log.splitlines() if " CRITICAL " in line]

@@ -44,7 +44,7 @@ class Services:
     narrow: httpx.AsyncClient  # a body has ten bytes at most
     hasty: httpx.AsyncClient  # gives up after 50 ms
     broken: httpx.AsyncClient
-    full: httpx.AsyncClient  # a queue of one, and a worker that stands still; needs the key
+    full: httpx.AsyncClient  # a queue of one and a stopped parse process; needs the key
     bundles: Path  # of `full`
 
 
@@ -79,7 +79,7 @@ async def services(
 
 
 async def _ask(client: httpx.AsyncClient, method: str, path: str, **more: Any) -> httpx.Response:
-    """A request that is right, but for `more` in its body."""
+    """A valid request, apart from `more` in its body."""
     body = {**BODIES[path], **more} if path in BODIES else None
     return await client.request(method, path, json=body, headers=KEYED)
 
@@ -107,7 +107,7 @@ async def _not_json(services: Services, method: str, path: str) -> httpx.Respons
 
 
 async def _one_of_two(services: Services, method: str, path: str) -> httpx.Response:
-    """The answer to the one of two requests that finds the other in hand."""
+    """The answer to whichever of two requests finds the other in flight."""
     both = [asyncio.create_task(_ask(services.full, method, path)) for _ in range(2)]
     done, waiting = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
     for task in waiting:

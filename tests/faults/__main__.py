@@ -169,7 +169,7 @@ def _shown(value: Any) -> str:
 
 
 def _memory() -> float:
-    """Of the machine, in GB."""
+    """The machine's memory in GB."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
 
 

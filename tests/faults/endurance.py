@@ -1,4 +1,4 @@
-"""What only shows with time: too much load, and memory that grows."""
+"""Faults that show only with time: overload, and growing memory."""
 
 import asyncio
 import statistics
@@ -11,13 +11,13 @@ from tests.faults.scenarios import CLIENTS, Flags, Place, check
 from tests.load import Ask, Load, load, mixed, texts, until
 
 TIMES = 10
-TEXTS = 32  # of one request of the overload
+TEXTS = 32  # per request of the overload
 CONNECTIONS = 1000
 QUEUE = 512  # inputs
 TIME_LIMIT = 20.0
 SAMPLES = 40
 REST = TRIM_INTERVAL + 1
-"""Seconds after which memory is looked at: by then what was freed has been given back."""
+"""Seconds before memory is measured: the service has returned freed memory by then."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Overload:
 
 
 async def overload(place: Place, seconds: float, calibration: float) -> Overload:
-    """TIMES the requests that the service can answer."""
+    """Send TIMES the requests that the service can answer."""
 
     def ask(number: int) -> tuple[str, dict[str, object]]:
         return "/embed", {
@@ -69,7 +69,7 @@ async def overload(place: Place, seconds: float, calibration: float) -> Overload
 
 
 async def median(url: str, ask: Ask) -> float:
-    """Seconds of a request of a single client, of SAMPLES."""
+    """Median seconds of SAMPLES requests from a single client."""
     async with load(url, ask) as client:
         for _ in range(SAMPLES):
             await client.one()
@@ -84,14 +84,14 @@ class Memory:
     settled_mb: float
     last_mb: float
     largest_mb: float
-    grew_percent: float  # from when it had settled to the end, each the mean of a tenth of the time
+    grew_percent: float  # from settling to the end, each the mean of a tenth of that time
 
 
 Progress = Callable[[Load], float]
 
 
 def for_minutes(minutes: float) -> Progress:
-    """The share of so many minutes that is over. They begin with the first question."""
+    """Share of `minutes` that has passed since the first call."""
     started: list[float] = []
 
     def share(_: Load) -> float:
@@ -102,7 +102,7 @@ def for_minutes(minutes: float) -> Progress:
 
 
 def for_requests(number: int) -> Progress:
-    """The share of so many requests that is answered."""
+    """Share of `number` requests that has been answered."""
     return lambda clients: len(clients.answers) / number
 
 
@@ -114,9 +114,9 @@ async def mixed_traffic(
     *,
     module: str = "heedful",
 ) -> Memory:
-    """Requests of every kind, with ever new words and lengths; the memory of the process tree.
+    """Memory of the process tree under requests of every kind, with new words and lengths.
 
-    It has settled when `settled` of the progress is made.
+    It counts as settled from the share `settled` of the progress on.
     """
     started = time.monotonic()
     held: list[tuple[float, int]] = []  # progress, bytes

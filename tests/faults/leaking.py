@@ -1,4 +1,4 @@
-"""`heedful`, but each request leaves LEAK bytes behind: what the test of memory has to catch."""
+"""`heedful`, but each request leaks LEAK bytes, which the memory test must catch."""
 
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send

@@ -1,5 +1,5 @@
-"""Faults under load, each against a process of its own. A scenario asserts what must hold of every
-single request, and gives what it measured: the tests run it briefly, `make soak` at length."""
+"""Faults under load, each against its own service. A scenario asserts what must hold for every request,
+and returns its measurements: the tests run it briefly, `make soak` at length."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ Flags = Mapping[str, object]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a scenario runs: the bundles, the model that it asks, and an empty folder."""
+    """The bundles of a scenario, the model it queries, and an empty folder."""
 
     models: Path
     model: str  # of kind classification
@@ -41,8 +41,10 @@ class Place:
     async def service(
         self, flags: Flags | None = None, *, models: Path | None = None, module: str = "heedful"
     ) -> AsyncIterator[tuple[Process, str]]:
-        """A ready service of two processes, a parse process in each, and its URL. As where it runs it
-        has no torch, which spaCy would load into each of them."""
+        """A ready service of two processes with a parse process each, and its URL.
+
+        As in production it has no torch, which spaCy would import into every process.
+        """
         no_torch = "raise ImportError('the serving environment has none')\n"
         (self.scratch / "torch.py").write_text(no_torch)
         settings = {
@@ -70,7 +72,7 @@ class Place:
 
 
 def check(answers: list[Answer], *allowed: int) -> None:
-    """None hung; each has one of these statuses, and is an answer or the envelope."""
+    """No request hung; each has one of these statuses and a matching body."""
     assert answers
     for answer in answers:
         assert answer.status in allowed, answer
@@ -119,7 +121,7 @@ async def kill_workers(place: Place, rounds: int) -> Kills:
 
 
 async def answered(clients: Load, more: int) -> None:
-    """Wait for so many more answers."""
+    """Wait for `more` answers."""
     before = len(clients.answers)
     await until(lambda: len(clients.answers) >= before + more, "answers")
 
@@ -132,7 +134,7 @@ class Vanishing:
 
 
 async def vanish(place: Place, clients: int) -> Vanishing:
-    """Clients that go away: within a head, within a body, and while they wait."""
+    """Clients that disconnect inside a head, inside a body, and while they wait."""
     body = json.dumps({"inputs": texts(2, 8), "model": place.model, "truncate": True}).encode()
     head = b"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     whole = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
@@ -152,7 +154,7 @@ async def vanish(place: Place, clients: int) -> Vanishing:
             return all(line.endswith(" 0.0") for line in waiting)
 
         await until(lambda: asyncio.to_thread(over), "empty queues")
-        await until(lambda: process.descriptors() <= before, "descriptors to be given back")
+        await until(lambda: process.descriptors() <= before, "descriptors to be closed")
         after = process.descriptors()
         answer = httpx.post(url + "/embed", json={"inputs": "a"}, timeout=HUNG_SECONDS)
         assert answer.status_code == 200
@@ -167,7 +169,7 @@ class Terminations:
 
 
 async def terminate(place: Place, rounds: int) -> Terminations:
-    """SIGTERM: what the service says it has answered, the client has."""
+    """SIGTERM: every request that the service logs as answered has reached its client."""
     ends: list[Answer] = []
     longest = 0.0
     for _ in range(rounds):
@@ -185,8 +187,8 @@ async def terminate(place: Place, rounds: int) -> Terminations:
             for answer in clients.answers:
                 assert answer.status in (0, 200, 503), answer
                 assert answer.sound or not answer.status, answer
-                # What no process has logged was never taken: nobody listened any more, or the
-                # supervisor has refused it.
+                # A request that no process has logged was never accepted: nothing was listening,
+                # or the supervisor refused it.
                 untaken = answer.id not in mentioned and answer.status in (0, 503)
                 assert untaken or mentioned[answer.id] == answer.status, answer
             ends += clients.answers
@@ -205,7 +207,7 @@ class Reloads:
 
 
 async def reload(place: Place, rounds: int) -> Reloads:
-    """A bundle is replaced, and every second time broken; by the route and by SIGHUP in turn."""
+    """Replace a bundle, every second time with a broken one; reload by route and SIGHUP in turn."""
     served = place.scratch / "reloaded"
     shutil.copytree(place.models, served)
     asked = {"inputs": texts(4, 4, 12), "model": place.model, "truncate": True}
@@ -218,7 +220,7 @@ async def reload(place: Place, rounds: int) -> Reloads:
     ):
 
         async def replaced(number: int) -> bool:
-            """Another alpha, a reload; whether it was refused."""
+            """Reload with another alpha; returns whether it was refused."""
             alpha = 1.0 if number % 4 < 2 else 0.5
             await asyncio.to_thread(rewrite, place.models, served, place.model, alpha)
             if number % 2:
@@ -262,14 +264,14 @@ async def reload(place: Place, rounds: int) -> Reloads:
 
 
 def rewrite(models: Path, served: Path, name: str, alpha: float) -> None:
-    """The bundle anew in another folder, with another alpha."""
+    """Write the bundle to another folder with another alpha."""
     card, files = bundle.read_files(models / name)
     fields = card.model_dump(exclude={"format", "name", "version", "files"})
     bundle.write(served / name, {**fields, "alpha": alpha}, files)
 
 
 async def reloads(client: httpx.AsyncClient) -> float:
-    """How often the service has read its bundles anew."""
+    """How many reloads the service has counted."""
     page = (await client.get("/metrics")).text
     lines = [line for line in page.splitlines() if line.startswith("heedful_reloads_total{")]
     return sum(float(line.split()[-1]) for line in lines)

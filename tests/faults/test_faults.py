@@ -1,5 +1,5 @@
-"""The scenarios, briefly. What holds of each request they assert themselves; `make soak` runs them
-at length and keeps the figures in docs/reliability.md."""
+"""The scenarios, run briefly. They assert what must hold for each request; `make soak` runs them at
+length and writes docs/reliability.md."""
 
 import pytest
 
