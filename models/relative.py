@@ -1,7 +1,7 @@
 """Learned relative-position terms for dot-product attention.
 
-Each class scores keys for queries and mixes values by attention weights. H stands for one
-or more axes of heads: q, k, v are (B, H, L, d). A learned term is computed once for each distance k - q,
+Each class scores keys for queries and mixes values by attention weights. H is one or
+more axes of heads: q, k, v are (B, H, L, d). A learned term is computed once for each distance k - q,
 from -(L - 1) to L - 1, and moved to its key by shifting the rows (Dai et al. 2019, appendix B): this takes
 B*H*L*(2 L - 1) floats, not d floats for every pair.
 """

@@ -65,7 +65,7 @@ def test_embeddings_are_rows_of_norm_1(client: httpx.Client, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_vector_is_the_same_in_any_company(client: httpx.Client, name: str) -> None:
+def test_a_vector_is_the_same_in_any_batch(client: httpx.Client, name: str) -> None:
     others = [" ".join(KIDS.split()[i % 7 :] * (1 + i % 9)) for i in range(511)]
     alone = embed(client, [KIDS], name)[0]
     np.testing.assert_allclose(embed(client, [KIDS, *others[:63]], name)[0], alone, atol=1e-5)

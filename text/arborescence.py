@@ -65,7 +65,7 @@ def _cycle(heads: Ints) -> Ints:
         node = node[node]
     if not node.any():
         return np.empty(0, np.int64)
-    start = int(node[node > 0][0])  # so many steps up, every walk is at the root or in a cycle
+    start = int(node[node > 0][0])  # after these steps every walk is at the root or in a cycle
     cycle = [start]
     while (following := int(heads[cycle[-1]])) != start:
         cycle.append(following)

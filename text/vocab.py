@@ -26,7 +26,7 @@ class Vocab:
         self.words: tuple[str, ...] = (*SPECIAL, *words)
         self._ids = {word: i for i, word in enumerate(self.words)}
         if len(self._ids) != len(self.words):
-            raise ValueError("a word stands twice in the vocabulary")
+            raise ValueError("the vocabulary holds a word twice")
         for word in self.words:
             if not word or word.split() != [word]:
                 raise ValueError(f"not a word: {word!r}")

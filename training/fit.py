@@ -14,7 +14,7 @@ from heedful.training.config import (
 from heedful.training.errors import DataError
 from heedful.training.table import Row
 from heedful.training.tasks.base import UNLABELLED, Example, Reader, Source, Task
-from heedful.training.tasks.splits import divide
+from heedful.training.tasks.splits import stratified_split
 
 SHARE = 0.1
 """Share of the rows for dev, and again for test."""
@@ -40,7 +40,7 @@ def make_task(rows: Sequence[Row], file: Path, *, words: Sequence[str], seed: in
         )
     examples = [Example(row.texts, labels.index(row.label)) for row in rows]
     texts = [row.texts for row in rows]
-    test, dev, train = divide(examples, (SHARE, SHARE), groups=texts, seed=seed)
+    test, dev, train = stratified_split(examples, (SHARE, SHARE), groups=texts, seed=seed)
     if not (test and dev):
         raise DataError(
             f"{file.name}: {len(rows)} rows of {len(labels)} labels are too few to hold a tenth of each "

@@ -48,9 +48,9 @@ def accuracies(embed: Embed, data: Path) -> dict[str, float]:
 
 def similarities(embed: Embed, data: Path) -> dict[str, float]:
     """Correlation of the cosines of pairs with their gold scores. Raises DataMissing."""
-    alike, related = stsb.DEV.read(data), tasks.get("sick-relatedness").test.read(data)
+    similar, related = stsb.DEV.read(data), tasks.get("sick-relatedness").test.read(data)
     return {
-        "stsb dev spearman": spearman(_cosines(embed, alike), labels(alike)),
+        "stsb dev spearman": spearman(_cosines(embed, similar), labels(similar)),
         "sick test pearson": pearson(_cosines(embed, related), labels(related)),
     }
 

@@ -228,7 +228,7 @@ def nan_table() -> bytes:
         (HEAD, lambda: head_graph("nli", DIMENSION, 2), "has the inputs first"),
         (HEAD, lambda: head_graph("classification", DIMENSION + 1, 2), "does not run on sentence"),
         (VOCAB, lambda: b"words\nwithout\nspecials\n", "is not a vocabulary"),
-        (VOCAB, lambda: b"<pad>\n<unk>\ndog\ndog\n", "stands twice"),
+        (VOCAB, lambda: b"<pad>\n<unk>\ndog\ndog\n", "holds a word twice"),
         (VOCAB, lambda: b"<pad>\n<unk>\n\xff\n", "utf-8"),
     ],
 )

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.training.tasks.base import Example
-from heedful.training.tasks.splits import FOLDS, divide, held_out, ten_folds
+from heedful.training.tasks.splits import FOLDS, held_out, stratified_split, ten_folds
 
 examples = st.lists(st.integers(0, 2), min_size=1, max_size=80).map(
     lambda labels: [Example((f"text {i}",), label) for i, label in enumerate(labels)]
@@ -14,10 +14,10 @@ examples = st.lists(st.integers(0, 2), min_size=1, max_size=80).map(
 
 
 @given(examples, st.lists(st.floats(0, 0.3), min_size=1, max_size=3), st.integers(0, 9))
-def test_a_division_keeps_every_example_once_and_every_label_in_its_share(
+def test_a_split_keeps_every_example_once_and_every_label_in_its_share(
     rows: list[Example], shares: list[float], seed: int
 ) -> None:
-    parts = divide(rows, shares, seed=seed)
+    parts = stratified_split(rows, shares, seed=seed)
     assert Counter(one for part in parts for one in part) == Counter(rows)
     assert all(part == sorted(part, key=rows.index) for part in parts)
     whole = Counter(one.label for one in rows)
@@ -26,15 +26,15 @@ def test_a_division_keeps_every_example_once_and_every_label_in_its_share(
             assert abs(count - share * whole[label]) <= 1
 
 
-def test_a_seed_is_a_division() -> None:
+def test_a_seed_is_a_split() -> None:
     rows = [Example((str(i),), i % 2) for i in range(100)]
-    assert divide(rows, (0.5,), seed=3) == divide(rows, (0.5,), seed=3)
-    assert divide(rows, (0.5,), seed=3) != divide(rows, (0.5,), seed=4)
+    assert stratified_split(rows, (0.5,), seed=3) == stratified_split(rows, (0.5,), seed=3)
+    assert stratified_split(rows, (0.5,), seed=3) != stratified_split(rows, (0.5,), seed=4)
 
 
 def test_a_group_stays_together() -> None:
     rows = [Example((f"{i % 20}",), i % 2) for i in range(100)]
-    parts = divide(rows, (0.3, 0.3), groups=[one.texts for one in rows])
+    parts = stratified_split(rows, (0.3, 0.3), groups=[one.texts for one in rows])
     seen = [{one.texts for one in part} for part in parts]
     assert sum(map(len, seen)) == len(set().union(*seen))
     assert [len(part) for part in parts] == [30, 30, 40]

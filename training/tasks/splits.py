@@ -12,7 +12,7 @@ SEED = 1
 FOLDS = 10
 
 
-def divide(
+def stratified_split(
     examples: Sequence[Example],
     shares: Sequence[float],
     *,
@@ -39,25 +39,25 @@ def divide(
         places = rng.permutation(len(strata[label]))
         parts = np.searchsorted(ends, places, side="right").tolist()
         part_of.update(zip(strata[label], parts, strict=True))
-    divided: list[list[Example]] = [[] for _ in range(len(shares) + 1)]
+    found: list[list[Example]] = [[] for _ in range(len(shares) + 1)]
     for key, example in zip(keys, examples, strict=True):
-        divided[part_of[key]].append(example)
-    return divided
+        found[part_of[key]].append(example)
+    return found
 
 
 def held_out(read: Reader, share: float) -> tuple[Reader, Reader]:
     """Readers of train and dev, where dev is this share of the examples."""
 
     def train(data: Path) -> list[Example]:
-        return divide(read(data), (share,))[1]
+        return stratified_split(read(data), (share,))[1]
 
     def dev(data: Path) -> list[Example]:
-        return divide(read(data), (share,))[0]
+        return stratified_split(read(data), (share,))[0]
 
     return train, dev
 
 
-def divided(
+def ten_parts(
     name: str,
     labels: tuple[str, ...],
     licence: str,
@@ -74,7 +74,7 @@ def divided(
 
     def source(*wanted: int) -> Source:
         def read_parts(data: Path) -> list[Example]:
-            parts = divide(read(data), (1 / FOLDS,) * (FOLDS - 1))
+            parts = stratified_split(read(data), (1 / FOLDS,) * (FOLDS - 1))
             return [example for part in wanted for example in parts[part]]
 
         share = f"{len(wanted)} of {FOLDS} parts, divided with seed {SEED}"
@@ -100,8 +100,8 @@ def ten_folds(
     *,
     background: tuple[Source, ...],
 ) -> tuple[Task, ...]:
-    """The dataset `divided`, and its ten-fold cross-validation as the tasks `name:0` .. `name:9`."""
-    make = partial(divided, background=background)
+    """The dataset in `ten_parts`, and its ten-fold cross-validation as the tasks `name:0` .. `name:9`."""
+    make = partial(ten_parts, background=background)
     folds = (
         make(f"{name}:{fold}", labels, licence, note, read, fold=fold) for fold in range(FOLDS)
     )

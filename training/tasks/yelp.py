@@ -8,7 +8,7 @@ from pathlib import Path
 from heedful.training.data_folder import find, records
 from heedful.training.tasks.base import Example
 from heedful.training.tasks.labelled import examples
-from heedful.training.tasks.splits import divided
+from heedful.training.tasks.splits import ten_parts
 
 LABELS = ("1", "2", "3", "4", "5")
 LICENCE = "Yelp Dataset Terms of Use"
@@ -26,4 +26,4 @@ def read(data: Path) -> list[Example]:
     return examples(path, rows, LABELS)
 
 
-TASKS = (divided("yelp", LABELS, LICENCE, "the 10,000 reviews at hand, or all of Yelp's", read),)
+TASKS = (ten_parts("yelp", LABELS, LICENCE, "the 10,000 reviews at hand, or all of Yelp's", read),)
