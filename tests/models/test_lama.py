@@ -133,7 +133,7 @@ def test_the_corpus_mean_can_start_the_context() -> None:
     assert model.context is not None
     assert model.context.tolist() == mean.tolist()
     assert model.context.requires_grad
-    with pytest.raises(ValueError, match="each document's own"):
+    with pytest.raises(ValueError, match="comes from each document"):
         LAMA(dim=DIM, document_context=True).start_context(mean)
 
 

@@ -93,7 +93,7 @@ def test_a_teacher_that_is_not_there_is_named_before_anything_is_parsed(
 ) -> None:
     taught = config.model_copy(update={"teacher": TeacherConfig(run=tmp_path / "none")})
     empty = Paths(paths.run, paths.data, paths.parser, tmp_path / "empty", paths.config)
-    with pytest.raises(RunMissing, match=r"none holds no run\.json: train first"):
+    with pytest.raises(RunMissing, match=r"none holds no run\.json: train it first"):
         loop.train(taught, empty, resume=False, console=Console(file=io.StringIO()))
     assert not empty.cache.exists()
 
@@ -107,8 +107,8 @@ def test_examples_without_a_label_want_a_teacher(config: RunConfig, paths: Paths
 
 
 def test_a_teacher_that_cannot_teach_is_refused(teacher: Path, paths: Paths) -> None:
-    with pytest.raises(ConfigError, match=r"teacher\.run: .* knows 2 classes, not 3"):
+    with pytest.raises(ConfigError, match=r"teacher\.run: .* has 2 classes, not 3"):
         probabilities(teacher, [], classes=3, pipeline=paths.parser, cache=paths.cache)
     (teacher / checkpoint.RECORD).unlink()
-    with pytest.raises(RunMissing, match=r"holds no run\.json: train first"):
+    with pytest.raises(RunMissing, match=r"holds no run\.json: train it first"):
         probabilities(teacher, [], classes=2, pipeline=paths.parser, cache=paths.cache)
