@@ -1,4 +1,4 @@
-"""TEI's routes that compare one text with many, by the cosine of their vectors."""
+"""TEI's routes that compare one text with many by cosine similarity."""
 
 import numpy as np
 from fastapi import APIRouter, Request
@@ -31,20 +31,18 @@ class RerankRequest(schemas.Request, schemas.Truncation):
     query: str
     texts: list[str]
     return_text: bool = False
-    raw_scores: bool = Field(
-        False, description="TEI's. A cosine is its own raw score: either value is the same."
-    )
+    raw_scores: bool = Field(False, description="TEI's. No effect: a cosine is its own raw score.")
 
 
 class Rank(BaseModel):
-    index: int = Field(description="Place of the text in the request.")
-    text: str = Field("", description="Only where return_text is set.")
+    index: int = Field(description="Position of the text in the request.")
+    text: str = Field("", description="Only with return_text.")
     score: float
 
 
 @router.post("/similarity", responses=answers.documented(list[float]))
 async def similarity(body: SimilarityRequest, request: Request) -> Response:
-    """The cosine of the source sentence with each of the sentences."""
+    """The cosine of the source sentence with each sentence."""
     model = inference.bind(request, "embed", body.model)
     result = await model.similarity(
         Inputs([body.inputs.source_sentence], ["inputs.source_sentence"]),
@@ -56,7 +54,7 @@ async def similarity(body: SimilarityRequest, request: Request) -> Response:
 
 @router.post("/rerank", responses=answers.documented(list[Rank]))
 async def rerank(body: RerankRequest, request: Request) -> Response:
-    """The texts by their cosine with the query, the best first."""
+    """The texts ranked by their cosine with the query, best first."""
     model = inference.bind(request, "embed", body.model)
     result = await model.similarity(
         Inputs([body.query], ["query"]),

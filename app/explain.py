@@ -49,7 +49,7 @@ async def explain(body: ExplainRequest, request: Request) -> Response:
 def answer(
     card: Card, texts: list[TokenizedText], explained: ExplainResult, k: int = 1
 ) -> dict[str, Any]:
-    """As `explain_schemas.ExplainAnswer` says, with numpy's arrays for lists."""
+    """The answer in the shape of `explain_schemas.ExplainAnswer`, with numpy arrays for lists."""
     priors: dict[str, Any] = dict(explained.priors)
     if explained.alpha is not None:
         priors["alpha"] = explained.alpha
@@ -61,7 +61,7 @@ def answer(
         ],
     }
     if explained.scores is not None:
-        found |= _said(explained.scores, card)
+        found |= _answer_fields(explained.scores, card)
     if explained.similarity is not None:
         found["similarity"] = explained.similarity
     if explained.ablation is not None:
@@ -95,8 +95,8 @@ def _sentence(text: TokenizedText, explanation: ExplainOutputs) -> dict[str, Any
     }
 
 
-def _said(scores: npt.NDArray[np.float64], card: Card) -> dict[str, Any]:
-    """What the model says: a label and its scores, or of a pair how related the two are."""
+def _answer_fields(scores: npt.NDArray[np.float64], card: Card) -> dict[str, Any]:
+    """The model's answer: a label and its scores, or how related a pair is."""
     if not card.labels:
         return {"relatedness": scores.item()}
     named = dict(zip(card.labels, scores.tolist(), strict=True))
@@ -111,4 +111,4 @@ def _change(
     names = card.labels or ("relatedness",)
     change = dict(zip(names, (after - before).tolist(), strict=True))
     flips = {"flips": bool(after.argmax() != before.argmax())} if card.labels else {}
-    return {**_said(after, card), "change": change, **flips}
+    return {**_answer_fields(after, card), "change": change, **flips}

@@ -1,4 +1,4 @@
-"""Bodies of `/explain`: what may be asked, and what each number of the answer is."""
+"""Bodies of `/explain`: the request, and what each number of the answer means."""
 
 from typing import Annotated
 
@@ -9,9 +9,11 @@ from heedful.app.trees import Closed, ConlluTree, DisplacyTree, Item, Trees, sha
 
 
 class Priors(Closed):
-    """Only those that the model has: any other is refused. What is left out stays as trained."""
+    """Only priors that the model has; others are refused. Omitted ones stay as trained."""
 
-    direction: bool | None = Field(None, description="Whether heads are bound to a direction.")
+    direction: bool | None = Field(
+        None, description="Whether attention heads are bound to a direction."
+    )
     word: bool | None = Field(None, description="Whether the word distance counts.")
     dependency: bool | None = Field(None, description="Whether the tree distance counts.")
     alpha: float | None = Field(None, ge=0, le=100, description="Weight of every distance.")
@@ -50,36 +52,36 @@ class ExplainRequest(Cutting):
     priors: Priors = Field(
         default_factory=Priors, description="Priors to switch off, and another alpha."
     )
-    ablation: bool = Field(False, description="Answer also without each prior.")
-    faithfulness: bool = Field(False, description="Answer also with the most attended tokens gone.")
-    k: int = Field(1, ge=1, description="Tokens that faithfulness takes away.")
+    ablation: bool = Field(False, description="Also answer without each prior.")
+    faithfulness: bool = Field(False, description="Also answer without the most attended tokens.")
+    k: int = Field(1, ge=1, description="Number of tokens that faithfulness deletes.")
 
 
 class Map(BaseModel):
-    """Attention. Each row sums to 1; what a prior forbids is exactly 0."""
+    """An attention map. Each row sums to 1; weights that a prior forbids are exactly 0."""
 
     name: str
     weights: list[list[float]] = Field(
-        description="[q][k]: what token q takes from token k. One row where the sentence attends."
+        description="[q][k]: how much token q takes from token k. One row if the whole sentence attends."
     )
 
 
 class Weights(BaseModel):
     name: str
-    weights: list[float] = Field(description="One a token.")
+    weights: list[float] = Field(description="One per token.")
 
 
 class Sentence(BaseModel):
     text: str
     tokens: list[Token]
-    tree: Trees = Field(description="The tree that was read; either shape may be sent as an input.")
+    tree: Trees = Field(description="The tree that was used; either shape may be sent as an input.")
     maps: list[Map]
     gate: list[Weights] = Field(
-        description="Between 0 and 1, the mean over features: how much of a token stays what it was."
+        description="Between 0 and 1, the mean over features: how much of a token stays unchanged."
     )
     pooling: list[Weights] = Field(
-        description="How much of each token enters the sentence vector; sums to 1. The first one "
-        "is what `faithfulness` goes by."
+        description="How much of each token enters the sentence vector; sums to 1. "
+        "`faithfulness` ranks tokens by the first one."
     )
 
 
@@ -89,47 +91,50 @@ class Prediction(BaseModel):
 
 
 class Ablation(BaseModel):
-    """What the model says without a prior, everything else as asked."""
+    """The answer without one prior, everything else as requested."""
 
     prior: str
-    cosine: float = Field(description="Of the sentence vectors, with it and without (mean of two).")
+    cosine: float = Field(
+        description="Between the sentence vectors with and without it (mean over a pair)."
+    )
     prediction: Prediction | None = None
     relatedness: float | None = None
     change: dict[str, float] | None = Field(
-        None, description="Scores, or the relatedness, without it minus with it."
+        None, description="Scores or relatedness without it, minus with it."
     )
-    flips: bool | None = Field(None, description="Whether the label is another one.")
+    flips: bool | None = Field(None, description="Whether the label changes.")
 
 
 class Deletion(BaseModel):
-    """Drops in the predicted label's score; of a model without labels in the cosine to the vector."""
+    """Drops in the predicted label's score, or in the cosine to the vector if there are no labels."""
 
-    attended: list[int] = Field(description="The k tokens, the most attended first.")
-    drop: float = Field(description="When they are taken away.")
-    random: float = Field(description="When k random tokens are: the mean over the draws.")
+    attended: list[int] = Field(description="The k most attended tokens, most attended first.")
+    drop: float = Field(description="The drop when they are deleted.")
+    random: float = Field(description="The mean drop when k random tokens are deleted.")
     spread: float = Field(description="Standard deviation over the draws.")
 
 
 class Faithfulness(BaseModel):
-    """Attention that tells what matters has a `drop` well above `random`."""
+    """If attention shows what matters, `drop` is well above `random`."""
 
     k: int
     draws: int
     sentences: list[Deletion | None] = Field(
-        description="Each sentence in turn, the other one whole; null where k tokens are all it has."
+        description="Each sentence in turn, the other one whole; null if it has no more than k tokens."
     )
 
 
 class ExplainAnswer(BaseModel):
     model: str
-    priors: Priors = Field(description="The priors that the model has, as they were used.")
-    sentences: list[Sentence] = Field(description="One, or the two of a pair.")
-    prediction: Prediction | None = Field(None, description="Of a model with labels.")
+    priors: Priors = Field(description="The model's priors as they were used.")
+    sentences: list[Sentence] = Field(description="One sentence, or the two of a pair.")
+    prediction: Prediction | None = Field(None, description="For a model with labels.")
     relatedness: float | None = Field(
-        None, description="From 1 to 5, of a pair for a relatedness model."
+        None, description="From 1 to 5, for a pair and a relatedness model."
     )
     similarity: list[list[float]] | None = Field(
-        None, description="Cosine of each token of the first (row) with each of the second."
+        None,
+        description="Cosine of each token of the first sentence (rows) with each of the second.",
     )
-    ablation: list[Ablation] | None = Field(None, description="Where asked for.")
-    faithfulness: Faithfulness | None = Field(None, description="Where asked for.")
+    ablation: list[Ablation] | None = Field(None, description="If requested.")
+    faithfulness: Faithfulness | None = Field(None, description="If requested.")

@@ -23,6 +23,7 @@ from prometheus_client.registry import Collector
 
 from heedful.app.record import Record
 from heedful.runtime.card import Card
+from heedful.runtime.observer import Observer
 
 M = TypeVar("M", bound=MetricWrapperBase)
 
@@ -86,8 +87,8 @@ class Processes(Collector):
         yield from summed.values()
 
 
-class Metrics:
-    """The service's metrics in their own registry. Implements the runtime's Observer."""
+class Metrics(Observer):
+    """The service's metrics in their own registry."""
 
     def __init__(self, folder: Path | None = None) -> None:
         """In a worker group all processes count in `folder`, and the page shows their sum."""

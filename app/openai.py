@@ -1,4 +1,4 @@
-"""OpenAI's embeddings, as its clients ask for them and read them."""
+"""OpenAI's embeddings route."""
 
 import base64
 from typing import Literal
@@ -24,7 +24,7 @@ class EmbeddingsRequest(Closed):
         "float", description="base64: the same numbers as little-endian float32."
     )
     dimensions: Dimensions = None
-    user: str | None = Field(None, description="OpenAI's. Changes nothing, and is not kept.")
+    user: str | None = Field(None, description="OpenAI's. Ignored and not stored.")
 
 
 class Embedding(BaseModel):
@@ -47,7 +47,7 @@ class Embeddings(BaseModel):
 
 @router.post("/v1/embeddings", responses=answers.documented(Embeddings))
 async def embeddings(body: EmbeddingsRequest, request: Request) -> Response:
-    """One vector of norm 1 for each input, in order."""
+    """One vector of length 1 for each input, in order."""
     model = inference.bind(request, "embed", body.model)
     inputs = trees.read_inputs(body.input, "input")
     result = await model.embed(inputs, normalize=True, dimensions=body.dimensions)

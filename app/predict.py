@@ -1,4 +1,4 @@
-"""TEI's /predict: a text goes to a classifier, a pair of texts to an NLI model."""
+"""TEI's /predict: texts go to a classifier, pairs of texts to an NLI model."""
 
 from typing import Annotated
 
@@ -62,7 +62,7 @@ class PredictRequest(schemas.Request, schemas.Truncation):
     raw_scores: bool = Field(False, description="Logits instead of probabilities.")
 
     def read(self) -> Inputs:
-        """The texts, or the pairs, with their paths."""
+        """The texts or pairs with their paths."""
         if isinstance(self.inputs, str):
             return Inputs([self.inputs], ["inputs"])
         if isinstance(self.inputs, TextOrPair):
@@ -78,7 +78,7 @@ class PredictRequest(schemas.Request, schemas.Truncation):
     "/predict", responses=answers.documented(list[schemas.Label] | list[list[schemas.Label]])
 )
 async def predict(body: PredictRequest, request: Request) -> Response:
-    """The labels of each text or pair with their probabilities, the best first."""
+    """The labels of each text or pair with their probabilities, best first."""
     inputs = body.read()
     task: Task = "nli" if inputs.texts_per_row == 2 else "classify"
     model = inference.bind(request, task, body.model)

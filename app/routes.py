@@ -53,7 +53,7 @@ async def nli(body: schemas.NLIRequest, request: Request) -> Response:
 
 @router.post("/relatedness", responses=answers.documented(schemas.RelatednessAnswer))
 async def relatedness(body: schemas.RelatednessRequest, request: Request) -> Response:
-    """How related the two texts of each pair are, from 1 (not at all) to 5 (the same)."""
+    """How related the two texts of each pair are, from 1 (unrelated) to 5 (equivalent)."""
     model = inference.bind(request, "relatedness", body.model)
     pairs = Inputs.from_pairs([(pair.a, pair.b) for pair in body.pairs], ("a", "b"))
     result = await model.relatedness(pairs, truncate=bool(body.truncate))
@@ -64,7 +64,7 @@ async def relatedness(body: schemas.RelatednessRequest, request: Request) -> Res
     "/classify", responses=answers.documented(list[schemas.Label] | list[list[schemas.Label]])
 )
 async def classify(body: schemas.ClassifyRequest, request: Request) -> Response:
-    """The labels of each input with their probabilities, the best first."""
+    """The labels of each input with their probabilities, best first."""
     model = inference.bind(request, "classify", body.model)
     inputs = trees.read_inputs(body.inputs)
     result = await model.classify(inputs, truncate=bool(body.truncate))
@@ -83,7 +83,7 @@ async def tokenize(body: schemas.TokenizeRequest, request: Request) -> Response:
 
 
 def _judgement(row: npt.NDArray[Any], labels: tuple[str, ...]) -> dict[str, Any]:
-    """The best of an NLI model's three labels, and the probability of each."""
+    """The most probable of an NLI model's three labels, and the probability of each."""
     scores = dict(zip(labels, row, strict=True))
     return {
         "label": labels[int(row.argmax())],
@@ -92,7 +92,7 @@ def _judgement(row: npt.NDArray[Any], labels: tuple[str, ...]) -> dict[str, Any]
 
 
 def tokens(text: TokenizedText) -> list[dict[str, Any]]:
-    """As `schemas.Token` says."""
+    """The text's tokens in the shape of `schemas.Token`."""
     parse = text.parse
     columns = zip(
         text.ids,

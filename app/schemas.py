@@ -1,7 +1,7 @@
-"""Bodies of requests and answers. Requests are strict: no type is taken for another.
+"""Bodies of requests and answers. Requests are strict: no type is coerced.
 
-A field that TEI defines for a route is known here. One that would change the answer, and that no
-model here can honour, is refused by name.
+Every field that TEI defines for a route is known here. A field is refused by name if it would change
+the answer and no model here supports it.
 """
 
 from typing import Annotated, Any, Literal
@@ -24,7 +24,7 @@ from heedful.text.kinds import NLILabel
 
 
 def unsupported(message: str) -> PydanticCustomError:
-    """A known field that asks for what no model here can do."""
+    """A known field that asks for something no model here supports."""
     return PydanticCustomError("unsupported", "{reason}", {"reason": message})
 
 
@@ -37,7 +37,7 @@ def _no_prompt(name: str | None) -> str | None:
 PromptName = Annotated[
     str | None,
     AfterValidator(_no_prompt),
-    Field(description="TEI's. No model has prompts: refused."),
+    Field(description="TEI's. Refused: no model has prompts."),
 ]
 
 
@@ -46,7 +46,7 @@ def _no_ids(value: object) -> object:
     if isinstance(first, list) and first:
         first = first[0]
     if type(first) is int:
-        raise unsupported("token ids are not taken, each model has its own; send the text")
+        raise unsupported("token ids are not accepted, each model has its own; send the text")
     return value
 
 
@@ -80,19 +80,21 @@ Items = Annotated[
         custom_error_type="texts_type",
         custom_error_message="must be a string, a tree, or a list of them",
     ),
-    Field(description="One text, or a list of them; a tree may stand for a text."),
+    Field(description="One text, or a list of them; a tree may replace a text."),
     BeforeValidator(_no_ids),
 ]
 
 
 Truncate = Annotated[
     bool | None,
-    Field(description="Cut a text that is too long for the model, instead of refusing it."),
+    Field(description="Cut a text that is too long for the model instead of refusing it."),
 ]
 
 
 class Request(Closed):
-    model: str | None = Field(None, description="A name from /models; default the task's model.")
+    model: str | None = Field(
+        None, description="A name from /models; defaults to the task's model."
+    )
 
 
 class Cutting(Request):
@@ -117,13 +119,13 @@ class Truncation(Closed):
 
 Dimensions = Annotated[
     int | None,
-    Field(ge=1, description="Keep this many leading values; cut before the norm is taken."),
+    Field(ge=1, description="Keep this many leading values; cut before normalizing."),
 ]
 
 
 class EmbedRequest(Request, Truncation):
     inputs: Items
-    normalize: bool = Field(True, description="Scale each row to norm 1.")
+    normalize: bool = Field(True, description="Scale each row to length 1.")
     dimensions: Dimensions = None
     prompt_name: PromptName = None
 
@@ -169,19 +171,19 @@ class RelatednessRequest(Cutting):
 
 class ClassifyRequest(Cutting):
     inputs: Items
-    top_k: int | None = Field(None, ge=1, description="Keep this many of the best labels.")
+    top_k: int | None = Field(None, ge=1, description="Return this many of the best labels.")
 
 
 class TokenizeRequest(Cutting):
     inputs: Texts
     add_special_tokens: bool = Field(
         True,
-        description="TEI's. Tokens are words, no special ones among them: either value is the same.",
+        description="TEI's. No effect: tokens are words, and none of them is special.",
     )
     prompt_name: PromptName = None
 
 
-# Answers. They are written from arrays, never through these: they are the OpenAPI's words.
+# Answers. They are written from arrays; these classes only describe them in the OpenAPI document.
 
 
 class NLIAnswer(BaseModel):
@@ -203,18 +205,20 @@ class Label(BaseModel):
 
 
 class Token(BaseModel):
-    id: int = Field(description="Of the word; of its first piece where the model reads pieces.")
+    id: int = Field(description="The word's id, or its first piece's if the model reads pieces.")
     text: str
     start: int = Field(description="Character offset in the input.")
     stop: int
-    head: int = Field(description="Index of the governor; its own for a root.")
+    head: int = Field(description="Index of the governor; its own index for a root.")
     dep: str = Field(description="Universal Dependencies relation.")
     known: bool = Field(description="Whether the model's vocabulary holds the word.")
 
 
 class Cards(BaseModel):
     models: list[dict[str, Any]]
-    defaults: dict[Task, str] = Field(description="The model that does a task where none is named.")
+    defaults: dict[Task, str] = Field(
+        description="The model that does each task when a request names none."
+    )
 
 
 class OpenAIModel(BaseModel):
@@ -235,7 +239,7 @@ class Status(BaseModel):
 
 class Readiness(BaseModel):
     status: Literal["ready"]
-    refused: list[str] = Field(description="Why the last reload left a model as it was, if it did.")
+    refused: list[str] = Field(description="Why the last reload left models unchanged, if it did.")
 
 
 class Reloaded(BaseModel):
@@ -252,11 +256,11 @@ class Parser(BaseModel):
 class Info(BaseModel):
     version: str
     device: str
-    provider: str = Field(description="Execution provider in use, asked of the session.")
+    provider: str = Field(description="Execution provider in use, as the session reports it.")
     limits: dict[str, float]
     models: list[str]
     precision: dict[str, Literal["int8", "float32"]] = Field(
-        description="Of each model's products, as they are computed here."
+        description="How each model's matrix products are computed here."
     )
     parser: Parser
 

@@ -22,22 +22,22 @@ class Closed(BaseModel):
 
 class Word(Closed):
     text: str = Field(min_length=1, description="A token; it holds no white space.")
-    tag: str = Field("", description="displaCy's line under the word; not read.")
+    tag: str = Field("", description="displaCy's line under the word; ignored.")
 
 
 class Arc(Closed):
-    """An arc between two tokens, `start` the one to the left. A token that none points to is a root."""
+    """An arc between two tokens, `start` on the left. A token that no arc points to is a root."""
 
     start: int = Field(ge=0)
     end: int = Field(ge=0)
     label: str = Field(description="The relation.")
     dir: Literal["left", "right"] = Field(
-        description="Where the arrow points: left, `start` hangs under `end`; right, the reverse."
+        description="Where the arrow points: left if `end` governs `start`, right if `start` governs `end`."
     )
 
 
 class Displacy(Closed):
-    """What `displacy.render(.., manual=True)` draws."""
+    """The input of `displacy.render(.., manual=True)`."""
 
     words: list[Word] = Field(min_length=1)
     arcs: list[Arc]
@@ -52,7 +52,7 @@ class DisplacyTree(Closed):
 
 class ConlluTree(Closed):
     conllu: str = Field(
-        min_length=1, description="ID, FORM, HEAD, DEPREL and SpaceAfter=No are read."
+        min_length=1, description="ID, FORM, HEAD, DEPREL and SpaceAfter=No are used."
     )
 
     def parse(self) -> Parse:

@@ -1,6 +1,5 @@
 """The service's results, and the arithmetic that turns logits and vectors into them."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -11,7 +10,6 @@ from heedful.runtime.card import Card
 from heedful.text.parse import Parse
 
 T = TypeVar("T")
-U = TypeVar("U")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +32,6 @@ class Result(Generic[T]):
     truncated: int  # inputs that were cut
     tokens: int
     unknown: int  # tokens missing from the vocabulary
-
-    def map(self, function: Callable[[T], U]) -> "Result[U]":
-        """The same with another value."""
-        return Result(
-            function(self.value),
-            self.card,
-            self.timing,
-            self.inputs,
-            self.truncated,
-            self.tokens,
-            self.unknown,
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,18 @@
 """A bundle: one trained model in a folder. This file defines the format.
 
 bundles/ms-san-sst2/
-    card.json       what the model is (runtime.card), the hash of every other file, and a version
-                    that is the hash of all of it
+    card.json       describes the model (runtime.card), with the hash of every other file and a
+                    version that is the hash of all of it
     encoder.onnx    ids (B, S), lengths (B), [heads (B, L)], [alpha ()], [pieces (B, L)]
                     -> embedding (B, D)
-    explain.onnx    as encoder.onnx, and a () boolean a prior -> what the encoder computes on its way;
-                    it reads its weights from encoder.onnx (runtime.explain_graph); may be absent
+    explain.onnx    the same inputs and a boolean () per prior -> what the encoder computes on its
+                    way; reads its weights from encoder.onnx (runtime.explain_graph); optional
     encoder.int8.onnx, explain.int8.onnx
-                    the same with integer products, for the CPU; they read their weights from
-                    encoder.onnx as well; may be absent
-    head.onnx       embeddings of the sentences -> logits (B, C); absent where the kind has none
-    vocab.txt       one word a line (text.vocab): an id is a word, S = L
-    tokenizer.json  in its place: Hugging Face's format with the limit as its truncation (text.pieces)
+                    the same with integer products, for the CPU; they also read their weights from
+                    encoder.onnx; optional
+    head.onnx       the sentences' embeddings -> logits (B, C); absent if the kind has no head
+    vocab.txt       one word per line (text.vocab): an id is a word, S = L
+    tokenizer.json  or this: Hugging Face's format, whose truncation is the limit (text.pieces)
 """
 
 import hashlib
@@ -67,9 +67,9 @@ C = TypeVar("C", bound=CardContent)
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A folder whose card, hashes, vocabulary and graphs have been checked.
+    """A checked folder: its card, hashes, vocabulary and graphs.
 
-    `files` holds what was checked: the folder may be replaced at any time, even while it is read.
+    `files` holds the checked contents, since the folder may be replaced at any time.
     """
 
     folder: Path
@@ -79,7 +79,7 @@ class Bundle:
 
 
 def read(folder: Path) -> Bundle:
-    """Read and check a bundle. Raises BundleError, which names bundle, file and reason."""
+    """Read and check a bundle. Raises BundleError, which names the bundle, the file and the reason."""
     card, files = read_files(folder)
     lexicon, file = (Pieces, TOKENIZER) if card.pieces else (Vocab, VOCAB)
     try:
@@ -94,24 +94,24 @@ def read(folder: Path) -> Bundle:
 
 
 def read_files(folder: Path) -> tuple[Card, dict[str, bytes]]:
-    """The card, and the files whose hashes it holds. Raises BundleError; graphs are not run."""
+    """The card and its files, whose hashes are checked. Runs no graph. Raises BundleError."""
     folder = folder.resolve()
     card = _read_card(folder)
     files = {name: _bytes(folder, name) for name in card.files}
     for name, content in files.items():
         if _sha256(content) != card.files[name]:
             raise BundleError(
-                card.name, name, f"not the file that {CARD} names: copy the bundle anew"
+                card.name, name, f"not the file that {CARD} names: copy the bundle again"
             )
     return card, files
 
 
 def write(folder: Path, card: Mapping[str, Any], files: Mapping[str, Path | bytes]) -> Card:
-    """Write a bundle so that it appears whole or not at all, in the place of one that stands there.
+    """Write a bundle, or replace the one in `folder`, atomically.
 
-    `card` holds every field of Card but format, name, version and files, which follow from the
-    folder's name and the files. The bundle is read and checked before it is moved into place:
-    raises BundleError where it would not load.
+    `card` holds every field of Card except format, name, version and files, which follow from the
+    folder's name and the files. Raises BundleError if the new bundle would not load; then nothing
+    changes.
     """
     hashes = {name: _sha256(_content(source)) for name, source in files.items()}
     fields = {**card, "format": FORMAT, "name": folder.name, "files": hashes}

@@ -1,4 +1,4 @@
-"""Bundles on disk -> warm models: at the start, and again when the folder has changed."""
+"""Bundles on disk -> warm models, at the start and at every reload."""
 
 import asyncio
 import time
@@ -15,13 +15,13 @@ from heedful.runtime.parse_process import Ready
 from heedful.runtime.session import Device, SessionThreads
 
 SWAP_SECONDS = 0.2
-"""A bundle that is being replaced is nowhere between two renames: who misses one looks again."""
-NONE_LEFT = "the models folder holds no bundle any more: what is loaded stays"
+"""Wait before looking again for a missing bundle: it may be between the two renames of a swap."""
+NONE_LEFT = "the models folder no longer holds a bundle: the loaded models stay"
 
 
 @dataclass(frozen=True, slots=True)
 class Reloaded:
-    """What a reload came to. `refused` says why, a line each; what was served before stays."""
+    """The outcome of a reload. `refused` gives a reason per bundle whose old model stays."""
 
     loaded: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ class Reloaded:
 
 
 class BundleLoader:
-    """Reads the bundles of one folder. Files are read and graphs optimised in threads."""
+    """Loads the bundles of one folder. Reads files and optimises graphs in threads."""
 
     def __init__(self, folder: Path, device: Device, threads: int, warm_in: SessionThreads) -> None:
         self._folder = folder
@@ -39,9 +39,9 @@ class BundleLoader:
         self._warm_in = warm_in
 
     async def load(self) -> ModelRegistry:
-        """Every bundle, its sessions open but not warm yet. Other folders are left alone.
+        """All bundles, with open sessions that are not warm yet. Other folders are ignored.
 
-        Raises StartupError where there is none, BundleError, ProviderError.
+        Raises StartupError if there is none, BundleError, ProviderError.
         """
         folders = await asyncio.to_thread(self._bundles)
         if not folders and not self._folder.is_dir():
@@ -50,16 +50,16 @@ class BundleLoader:
             )
         if not folders:
             raise StartupError(
-                f"{self._folder} holds no bundle, that is a folder with a {CARD}: "
+                f"{self._folder} holds no bundle (a folder with a {CARD}): "
                 "make one with `heedful export`, or name another folder"
             )
         models = [await asyncio.to_thread(self._open, folder) for folder in folders]
         return ModelRegistry({model.card.name: model for model in models})
 
     async def reload(self, served: ModelRegistry, parser: Ready) -> tuple[ModelRegistry, Reloaded]:
-        """What the folder holds now: what has changed is loaded and warmed beside what is served.
+        """The folder's current models. Changed bundles are loaded and warmed up next to the live ones.
 
-        A bundle that is refused leaves the model of its name as it is, and the others' way free.
+        A refused bundle leaves its old model in place and does not affect the others.
         """
         folders = await asyncio.to_thread(self._look, served.models)
         if not folders:
@@ -84,7 +84,7 @@ class BundleLoader:
         )
 
     async def _refresh(self, folder: Path, old: LoadedModel | None, parser: Ready) -> LoadedModel:
-        """The model in the folder now, warm; `old` itself where that is the same."""
+        """The folder's model, warm; `old` itself if it has not changed."""
         card, _ = await asyncio.to_thread(bundle.read_files, folder)
         if old and old.card == card:
             return old
@@ -98,7 +98,7 @@ class BundleLoader:
         return sorted(card.parent for card in self._folder.glob(f"*/{CARD}"))
 
     def _look(self, served: Iterable[str]) -> set[str]:
-        """Names of the bundles there are, half-made ones of models that are served among them."""
+        """Names of the bundles, including those of served models that are being replaced."""
 
         def look() -> set[str]:
             found = {folder.name for folder in self._bundles()}

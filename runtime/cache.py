@@ -1,4 +1,4 @@
-"""Cache: values by key, and one computation for equal keys that are asked for at the same time."""
+"""A cache that computes each key once, even for concurrent requests."""
 
 import asyncio
 from collections import OrderedDict
@@ -12,15 +12,14 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 BYTES = 32 * 1024 * 1024
-"""What one cache may hold: long texts push out others before they push out the process."""
+"""Limit of one cache, so that long texts do not exhaust the memory."""
 
 
 class Cache(Generic[K, V]):
-    """At most `items` values and about BYTES, as `weigh` counts them; the least recently used goes
-    first. With 0 items nothing is kept, counted or shared between calls.
+    """Least recently used values, at most `items` of them and about BYTES as `weigh` counts.
 
-    Values are handed out as they are, to several callers: they must not be changed.
-    All methods belong to the event loop's thread.
+    With 0 items nothing is kept, counted or shared between calls. Callers share the values and must
+    not change them. For the event loop's thread only.
     """
 
     def __init__(
@@ -37,7 +36,7 @@ class Cache(Generic[K, V]):
         self._weigh = weigh
         self._observer = observer
         self._limit = limit
-        self._kept: OrderedDict[K, tuple[V, int]] = OrderedDict()  # with its weight
+        self._kept: OrderedDict[K, tuple[V, int]] = OrderedDict()  # with their weights
         self._making: dict[K, _Making[K, V]] = {}
         self.bytes = 0
 
@@ -52,12 +51,11 @@ class Cache(Generic[K, V]):
     async def get(
         self, keys: Sequence[K], make: Callable[[list[int]], Awaitable[Sequence[V]]]
     ) -> list[V]:
-        """One value a key, in order. `make` is given the rows of those that are not at hand, a row
-        for each different key.
+        """One value per key, in order. `make` gets one row for each distinct key that is missing.
 
-        A key that another call makes already is waited for, unless that call makes more keys than
-        this one: a small request waits for no large one. Where the other call fails or is
-        cancelled, this one makes the value itself; only its own `make` raises here.
+        A key that another call is making is awaited, unless that call makes more keys than this one:
+        a small request never waits for a large one. If the other call fails or is cancelled, this
+        one makes the value itself; only its own `make` raises here.
         """
         rows = {key: row for row, key in enumerate(keys)}
         if not self._items:
@@ -84,7 +82,7 @@ class Cache(Generic[K, V]):
             made += len(own)
             values |= await self._make(own, rows, make)
         if others:
-            # Not awaited one by one: a wait that is cancelled would cancel what others wait for.
+            # Awaiting each future would cancel it for the others when this call is cancelled.
             await asyncio.wait({making.done for making in others.values()})
             for key, making in others.items():
                 if key in (found := making.done.result()):
@@ -101,7 +99,7 @@ class Cache(Generic[K, V]):
         rows: dict[K, int],
         make: Callable[[list[int]], Awaitable[Sequence[V]]],
     ) -> dict[K, V]:
-        """Make these keys' values and keep them; other calls may wait for them meanwhile."""
+        """Make and store the values of these keys; other calls may await them."""
         making: _Making[K, V] = _Making(len(own), asyncio.get_running_loop().create_future())
         self._making |= dict.fromkeys(own, making)
         made: dict[K, V] = {}
@@ -129,7 +127,7 @@ class Cache(Generic[K, V]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Making(Generic[K, V]):
-    """So many keys in the making. `done` never fails: it holds nothing where the call did."""
+    """A call that makes `keys` keys. `done` never fails: it is empty if the call failed."""
 
     keys: int
     done: asyncio.Future[dict[K, V]]

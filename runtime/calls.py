@@ -1,4 +1,4 @@
-"""Calls of many rows that wait to be done, and the queue that shares the work out fairly."""
+"""Calls of many rows, and the queue that serves them fairly."""
 
 import asyncio
 from collections import OrderedDict
@@ -8,33 +8,33 @@ from typing import Generic, TypeVar
 
 from heedful.runtime.errors import RequestError
 
-W = TypeVar("W")  # what is to be done
-R = TypeVar("R")  # what comes of it
+W = TypeVar("W")  # an item of work
+R = TypeVar("R")  # its result
 
 
 class Call(Generic[W, R]):
-    """Rows of work asked for together: `await call.done` gives their results, in order, or raises.
+    """Rows requested together: `await call.done` gives their results in order, or raises.
 
-    Whoever waits may be cancelled; the call is then over, and its rows are left undone.
-    All methods belong to the event loop's thread, except `over`.
+    If the caller is cancelled, the call is finished and its remaining rows are dropped. For the
+    event loop's thread only, except `finished`.
     """
 
     def __init__(self, items: Sequence[W], loop: asyncio.AbstractEventLoop) -> None:
         self.items = items
         self.done: asyncio.Future[list[R]] = loop.create_future()
-        self.seconds = 0.0  # spent working on it, as the one who does the work counts it
+        self.seconds = 0.0  # of work, counted by the worker
         self._results: dict[int, R] = {}
-        self.taken = 0  # rows that the queue has given away
+        self.taken = 0  # rows that have left the queue
         if not items:
             self.done.set_result([])
 
     @property
     def finished(self) -> bool:
-        """Whether nobody waits any more: answered, failed or cancelled."""
+        """Whether it is answered, failed or cancelled."""
         return self.done.done()
 
     def put(self, row: int, result: R) -> None:
-        """Give one row's result; the last one answers the call."""
+        """Set one row's result; the last one answers the call."""
         if self.finished:
             return
         self._results[row] = result
@@ -42,7 +42,7 @@ class Call(Generic[W, R]):
             self.done.set_result([self._results[row] for row in range(len(self.items))])
 
     def fail(self, error: RequestError) -> None:
-        """Fail the whole call, unless it is over."""
+        """Fail the whole call unless it is finished."""
         if not self.finished:
             self.done.set_exception(error)
 
@@ -60,10 +60,9 @@ class Ticket(Generic[W, R]):
 
 
 class FairQueue(Generic[W, R]):
-    """Calls whose rows wait. Taking goes round the calls, a row from each in turn.
+    """Waiting rows, taken round-robin: one from each call in turn.
 
-    So a call of one row waits for one round, not for the 512 rows that came before it.
-    Not thread-safe by itself.
+    A call of one row waits for one round, not for the 512 rows that came before it. Not thread-safe.
     """
 
     def __init__(self) -> None:
@@ -71,21 +70,21 @@ class FairQueue(Generic[W, R]):
         self._rows = 0
 
     def __len__(self) -> int:
-        """Rows that wait."""
+        """Waiting rows."""
         return self._rows
 
     def put(self, call: Call[W, R]) -> None:
-        """Let the call's rows wait; `discard` it when nobody waits for it any more."""
+        """Queue the call's rows; `discard` it when its caller has gone."""
         if call.items:
             self._calls[call] = None
             self._rows += len(call.items)
 
     def take(
-        self, budget: float, cost: Callable[[W], float], most: int | None = None
+        self, budget: float, cost: Callable[[W], float], max_tickets: int | None = None
     ) -> list[Ticket[W, R]]:
-        """Rows, `most` at most, that cost at most `budget` together; the first whatever it costs."""
+        """Up to `max_tickets` rows that cost at most `budget` together; always at least one."""
         tickets: list[Ticket[W, R]] = []
-        while self._calls and len(tickets) != most:
+        while self._calls and len(tickets) != max_tickets:
             call = next(iter(self._calls))
             if call.finished:
                 self.discard(call)
@@ -104,13 +103,13 @@ class FairQueue(Generic[W, R]):
         return tickets
 
     def discard(self, call: Call[W, R]) -> None:
-        """Drop the rows of the call that still wait, if any."""
+        """Drop the call's waiting rows, if any."""
         if call in self._calls:
             del self._calls[call]
             self._rows -= len(call.items) - call.taken
 
     def drain(self) -> list[Call[W, R]]:
-        """Take every call that still waits, whole."""
+        """Remove and return every waiting call."""
         calls = list(self._calls)
         self._calls.clear()
         self._rows = 0

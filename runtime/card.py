@@ -1,4 +1,4 @@
-"""The card of a bundle: what a model is, what it was made from, and how well it does."""
+"""A bundle's card: what the model is, what it was made from, and how it scores."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ class _Frozen(BaseModel):
 class EncoderCard(_Frozen):
     name: str
     config: dict[str, bool | int | float | str | None]
-    parameters: int  # without the word table or the transformer in its place
+    parameters: int  # without the word table or the transformer that replaces it
     paper: str
 
 
@@ -35,7 +35,7 @@ class ParserCard(_Frozen):
 
 
 class ParityCard(_Frozen):
-    """The graphs against what they were exported from."""
+    """Exported graphs compared with the original model."""
 
     max_abs_error: float
     tolerance: float
@@ -47,22 +47,24 @@ class ScoreCard(_Frozen):
     dataset: str
     split: str
     metric: str
-    value: float  # of most metrics in [0, 1]; a correlation may be negative, an error above 1
+    value: float  # in [0, 1] for most metrics; a correlation may be negative, an error above 1
     rows: int
 
 
 class Int8Card(_Frozen):
-    """What the int8 graphs were taken for: the score of both on dev, and how near the vectors are."""
+    """Why the int8 graphs were accepted: both dev scores and the vector similarity."""
 
-    products: int = Field(ge=1)  # computed in integers
-    left: int = Field(ge=0)  # and in float32: what they read differs in its last bit by the batch
+    products: int = Field(ge=1)  # matrix products computed in integers
+    left: int = Field(
+        ge=0
+    )  # products kept in float32: their input depends on the batch in its last bit
     dataset: str
     metric: str
     float32: float  # score on dev
     int8: float
-    cosine: float  # the least of a sentence's two vectors
-    sentences: int  # of dev, that were compared
-    company: float  # most that a value of a vector differs between alone and in a batch
+    cosine: float  # lowest between a sentence's two vectors
+    sentences: int  # compared, from dev
+    company: float  # batch deviation: largest difference of a value between alone and in a batch
 
 
 class DataCard(_Frozen):
@@ -80,11 +82,11 @@ class TrainingCard(_Frozen):
     config: str
     command: str
     commit: str
-    teacher: str = ""  # the run whose answers were learnt beside the labels
+    teacher: str = ""  # the run whose answers were learned in addition to the labels
 
 
 class CardContent(_Frozen):
-    """All that is known of a model. `labels` is the class order of the logits."""
+    """Everything known about a model. `labels` is the class order of the logits."""
 
     format: int = Field(ge=FORMAT, le=FORMAT)
     name: Name
@@ -94,13 +96,13 @@ class CardContent(_Frozen):
     dimension: int = Field(ge=1)
     labels: tuple[str, ...]
     max_tokens: int = Field(ge=1)
-    tree: bool  # whether the graph reads heads: a model that does not never pays for a parse
-    cost: Literal["linear", "quadratic"]  # of the encoder in the number of tokens
-    alpha: float | None  # default of the graph's input alpha; None where the graph has none
+    tree: bool  # whether the graph reads heads; a model without trees never pays for a parse
+    cost: Literal["linear", "quadratic"]  # the encoder's cost in the number of tokens
+    alpha: float | None  # default of the graph's input alpha; None if there is no such input
     parser: ParserCard
     files: dict[str, Sha256]
     parity: ParityCard
-    int8: Int8Card | None = None  # where the bundle holds graphs of integer products
+    int8: Int8Card | None = None  # if the bundle holds int8 graphs
     scores: tuple[ScoreCard, ...]
     training: TrainingCard
     licence: str
@@ -120,19 +122,19 @@ class CardContent(_Frozen):
             raise ValueError(f"int8 and {ENCODER_INT8} belong together")
         if (EXPLAIN_INT8 in self.files) != (self.int8 is not None and EXPLAIN in self.files):
             raise ValueError(
-                f"{EXPLAIN_INT8} stands beside {EXPLAIN} and {ENCODER_INT8}, or not at all"
+                f"{EXPLAIN_INT8} must come with {EXPLAIN} and {ENCODER_INT8}, and they with it"
             )
         return self
 
     @property
     def pieces(self) -> bool:
-        """Whether the graph reads pieces of words (text.pieces), not words."""
+        """Whether the graph reads word pieces (text.pieces), not words."""
         return TOKENIZER in self.files
 
     def identity(self) -> str:
-        """First 12 hex digits of SHA-256 over the card's content, the files' hashes among it.
+        """First 12 hex digits of SHA-256 over the card's content, including the files' hashes.
 
-        A field at its default is left out, so that a card outlives fields that come later.
+        Fields at their defaults are left out, so that new optional fields do not change old versions.
         """
         fields = self.model_dump(mode="json", exclude={"version"}, exclude_defaults=True)
         content = json.dumps(fields, sort_keys=True)
@@ -140,21 +142,21 @@ class CardContent(_Frozen):
 
 
 class Card(CardContent):
-    """The content, and the version that vouches for it."""
+    """The content and its version, which is a hash of it."""
 
     version: str = Field(pattern=r"^[0-9a-f]{12}$")
 
     @model_validator(mode="after")
     def _untouched(self) -> Self:
         if self.version != self.identity():
-            raise ValueError("version is not that of the card and its files: copy the bundle anew")
+            raise ValueError("version is not that of the card and its files: copy the bundle again")
         return self
 
 
 def file_names(kind: Kind, *, pieces: bool = False) -> tuple[str, ...]:
-    """The files beside the card of a bundle of this kind, of a model of pieces or of words.
+    """The required files of a bundle of this kind, besides its card.
 
-    explain.onnx may stand there too, and the int8 graphs.
+    explain.onnx and the int8 graphs are optional.
     """
     lexicon = TOKENIZER if pieces else VOCAB
     return (ENCODER, lexicon) if kind == "embedding" else (ENCODER, HEAD, lexicon)

@@ -1,18 +1,18 @@
-"""How many cores this process may use: its affinity mask and its cgroup's quota."""
+"""How many cores this process may use, by its affinity mask and its cgroup's quota."""
 
 import os
 from pathlib import Path
 
 
 def usable_cores(root: Path = Path("/")) -> int:
-    """At least 1; a fraction of a core is left out. `root` holds /proc and /sys."""
+    """Whole cores, at least 1. `root` holds /proc and /sys."""
     on_linux = hasattr(os, "sched_getaffinity")
     cores = len(os.sched_getaffinity(0)) if on_linux else os.cpu_count() or 1
     return max(1, int(min([float(cores), *_quotas(root)])))
 
 
 def _quotas(root: Path) -> list[float]:
-    """Cores allowed by this process's cgroup and by each one above it, where they set a limit."""
+    """Cores allowed by this process's cgroup and its ancestors, if they set a limit."""
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -44,7 +44,7 @@ def _quota_v2(folder: Path) -> float | None:
 
 
 def _quota_v1(folder: Path) -> float | None:
-    """As version 2, in two files; -1 is no limit."""
+    """The same in two files; -1 means no limit."""
     try:
         allowed = int((folder / "cpu.cfs_quota_us").read_text())
         period = int((folder / "cpu.cfs_period_us").read_text())

@@ -1,18 +1,18 @@
-"""Every error that the runtime raises on purpose.
+"""Every error that the runtime raises deliberately.
 
 HeedfulError
 +-- StartupError            the service cannot start
 |   +-- BundleError         a bundle is broken: names file and reason
 |   +-- ProviderError       the execution provider asked for did not come up
 +-- GraphError              ONNX Runtime refuses a graph, or fails in it: its own message
-+-- ServiceFault            the running service cannot go on: its process has to end
-+-- RequestError            one request cannot be answered
-    +-- BadInput            the request itself is at fault; names the field
-    |   +-- WrongTask       the model does another task
++-- ServiceFault            the running service cannot continue: its process must end
++-- RequestError            a request cannot be answered
+    +-- BadInput            the request is wrong; names the field
+    |   +-- WrongTask       the model does a different task
     +-- UnknownModel        no such bundle; names the known ones
     +-- TooManyInputs       more inputs than one request may hold
-    +-- Overloaded          the queue is full; says when to come back
-    +-- Unavailable         not ready, shutting down, or a worker died with the request in hand
+    +-- Overloaded          the queue is full; says when to retry
+    +-- Unavailable         not ready, shutting down, or a worker died during the request
     +-- TimedOut            the request's time limit passed
     +-- InferenceFailed     the parser or the model failed on a valid input: our fault
 
@@ -21,7 +21,7 @@ HTTP statuses are decided in `app.errors`, nowhere else.
 
 
 class HeedfulError(Exception):
-    """The root of them all. `str(error)` is a message for the user: no path, no stack."""
+    """Base class. `str(error)` is a message for the user, without paths or a stack."""
 
 
 class StartupError(HeedfulError):
@@ -47,7 +47,7 @@ class ServiceFault(HeedfulError):
 
 
 class RequestError(HeedfulError):
-    """`param` names the request's field, where one is at fault; `code` is stable, for programs."""
+    """`param` names the wrong field, if any; `code` is stable, for programs."""
 
     code = "request_failed"
 

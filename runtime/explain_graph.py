@@ -1,9 +1,9 @@
-"""The graph of explain.onnx: what an encoder computes on its way to the sentence vector.
+"""explain.onnx: what an encoder computes on its way to the sentence vector.
 
-It holds no weights. They are inputs of the graph, and what is fed is stretches of encoder.onnx as it
-was read; the encoder's session uses the word table there as well (`shared`), so that it is in memory
-once. The session runs on the CPU whatever the encoder runs on. explain.int8.onnx is the same beside
-encoder.int8.onnx: its matrices are inputs, its vectors its own.
+The graph holds no weights. They are inputs, and slices of encoder.onnx as it was read are fed. The
+encoder's session uses the same word table (`shared`), so that it is in memory once. The session always
+runs on the CPU. explain.int8.onnx does the same for encoder.int8.onnx: matrices are inputs, vectors
+are its own.
 """
 
 import math
@@ -26,9 +26,9 @@ from heedful.text.pieces import Lexicon
 Floats = npt.NDArray[np.float32]
 
 MAX_TOKENS = 128
-"""Tokens of a sentence that is explained."""
+"""Longest sentence that is explained, in tokens."""
 MAX_WEIGHTS = 2**18
-"""What the maps of one sentence may hold together: about 3 MB of JSON."""
+"""Most weights in all maps of one sentence: about 3 MB of JSON."""
 PRIORS = ("direction", "word", "dependency")
 TYPES = {
     f"tensor({name})": np.dtype(numpy)
@@ -42,13 +42,13 @@ TYPES = {
         "bool": "?",
     }.items()
 }
-"""ONNX Runtime's names of what weights are made of."""
+"""numpy's types by ONNX Runtime's names."""
 RANKS = {"embedding": 2, "states": 3, "pooling": 3, "maps": 4, "gate": 3}
-"""Of the outputs: see `ExplainOutputs`, where the second axis of the last three is a name each."""
+"""Ranks of the outputs. The second axis of the last three has one entry per name."""
 
 
 class _Metadata(BaseModel):
-    """What the graph says of itself, each as JSON."""
+    """The graph's metadata, JSON in each entry."""
 
     pooling: Json[list[str]] = []
     maps: Json[list[str]] = []
@@ -59,7 +59,7 @@ class _Metadata(BaseModel):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExplainOutputs:
-    """Of B sentences. `pooling`, `maps` and `gate` by name, as in `models.sentence.Explanation`."""
+    """Outputs for B sentences; names as in `models.sentence.Explanation`."""
 
     embedding: Floats  # (B, D)
     states: Floats  # (B, L, S)
@@ -69,12 +69,12 @@ class ExplainOutputs:
 
 
 class ExplainGraph:
-    """A session of explain.onnx, on one thread."""
+    """A session of explain.onnx on one thread."""
 
     provider = CPU
 
     def __init__(self, files: Mapping[str, bytes], card: Card, file: str = EXPLAIN) -> None:
-        """Open the session of `file`. Raises GraphError, also where the metadata do not fit."""
+        """Open the session of `file`. Raises GraphError, also if the metadata do not fit the graph."""
         self._card = card
         self._session = open_session(files[file])
         inputs = {node.name: node for node in self._session.get_inputs()}
@@ -108,10 +108,10 @@ class ExplainGraph:
         self.shared: Mapping[str, onnxruntime.OrtValue] = {
             tensor: self._weights[name] for tensor, name in about.shared.items()
         }
-        """Tensors of the encoder's graph, by their names there."""
+        """Tensors of the encoder's graph by their names there."""
 
     def _check_outputs(self) -> None:
-        """Raise GraphError unless the outputs are those that the metadata name."""
+        """Raise GraphError unless the outputs match the metadata."""
         for name, rank in RANKS.items():
             names = self.names.get(name)
             if names == []:  # an output that is left out
@@ -124,18 +124,18 @@ class ExplainGraph:
 
     @property
     def max_tokens(self) -> int:
-        """Of a sentence whose maps stay within MAX_WEIGHTS, and never more than MAX_TOKENS."""
+        """Longest sentence whose maps stay within MAX_WEIGHTS, at most MAX_TOKENS."""
         maps = len(self.names["maps"])
         if not maps:
             return MAX_TOKENS
         by_sentence = self._outputs["maps"][2] == 1
-        most = MAX_WEIGHTS // maps if by_sentence else math.isqrt(MAX_WEIGHTS // maps)
-        return min(MAX_TOKENS, most)
+        limit = MAX_WEIGHTS // maps if by_sentence else math.isqrt(MAX_WEIGHTS // maps)
+        return min(MAX_TOKENS, limit)
 
     def feeds(
         self, batch: Batch, switches: Mapping[str, bool] = {}, alpha: float | None = None
     ) -> Feeds:
-        """The graph's inputs; a prior that `switches` leaves out is on, None is the card's alpha."""
+        """The graph's inputs. Priors are on unless `switches` says otherwise; None is the card's alpha."""
         feeds = encoder_feeds(self._card, batch)
         if alpha is not None:
             feeds["alpha"] = np.array(alpha, np.float32)
@@ -159,7 +159,7 @@ class ExplainGraph:
 
 
 def _weights(content: bytes, offset: int, node: onnxruntime.NodeArg) -> npt.NDArray[Any]:
-    """The values of an input, as they stand in encoder.onnx. Raises GraphError."""
+    """The values of an input, which are stored in encoder.onnx. Raises GraphError."""
     if node.type not in TYPES or not all(isinstance(n, int) for n in node.shape):
         raise GraphError(f"the input {node.name} has no known type and shape")
     kind, count = TYPES[node.type], math.prod(node.shape)
@@ -171,7 +171,7 @@ def _weights(content: bytes, offset: int, node: onnxruntime.NodeArg) -> npt.NDAr
 def check_explain_graph(
     files: Mapping[str, bytes], card: Card, vocab: Lexicon, file: str = EXPLAIN
 ) -> None:
-    """Raise BundleError unless `file` opens, has its outputs, and gives the vector's shape."""
+    """Raise BundleError unless `file` opens, runs, and gives a vector of the card's dimension."""
     batch = collate([vocab.sentence(["a"], np.arange(1))])
     try:
         explain_graph = ExplainGraph(files, card, file)

@@ -1,4 +1,4 @@
-"""One request's explanation: what the model attends to, what its priors do, how far to trust it."""
+"""One request's explanation: attention, ablated priors, and faithfulness."""
 
 import time
 from collections.abc import Mapping, Sequence

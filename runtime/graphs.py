@@ -1,4 +1,4 @@
-"""What a bundle's ONNX graphs take and give, and whether they do what the card says."""
+"""Inputs and outputs of a bundle's ONNX graphs, and whether they agree with the card."""
 
 from collections.abc import Mapping
 
@@ -31,12 +31,12 @@ def encoder_inputs(card: Card) -> Shape:
 
 
 def head_inputs(card: Card) -> tuple[str, ...]:
-    """Inputs of head.onnx, each (B, D)."""
+    """Inputs of head.onnx, each (B, D): one sentence, or the two of a pair (premise first)."""
     return HEAD_INPUTS[card.kind]
 
 
 def encoder_feeds(card: Card, batch: Batch) -> Feeds:
-    """Inputs of encoder.onnx for a batch, `alpha` at the card's default."""
+    """Inputs of encoder.onnx for a batch, with the card's `alpha`."""
     feeds: Feeds = {"ids": batch.ids, "lengths": batch.lengths}
     if card.tree:
         feeds["heads"] = batch.heads
@@ -48,9 +48,9 @@ def encoder_feeds(card: Card, batch: Batch) -> Feeds:
 
 
 def check_graphs(files: Mapping[str, bytes], card: Card, vocab: Lexicon) -> None:
-    """Raise BundleError unless the graphs among `files` have the card's inputs and outputs and run at two shapes.
+    """Raise BundleError unless the graphs have the card's inputs and outputs and run at two shapes.
 
-    The last id and, of pieces, the longest sentence are among what is run: a table that is too small
+    The last id and the longest sentence in pieces are among them, so that a table that is too small
     fails here.
     """
     for file in (ENCODER, ENCODER_INT8):
@@ -70,7 +70,7 @@ def check_graphs(files: Mapping[str, bytes], card: Card, vocab: Lexicon) -> None
 
 
 def _last_ids(vocab: Lexicon, words: int) -> Sentence:
-    """A sentence of nothing but the last id, its first word, of pieces, as long as the limit lets it be."""
+    """Worst-case sentence: the last id repeated; with word pieces, at the length limit."""
     if isinstance(vocab, Vocab):
         return Sentence(np.full(words, len(vocab) - 1), np.arange(words))
     pieces = np.ones(min(words, vocab.limit - 2), np.int64)

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -152,14 +152,13 @@ class Inference:
 
         With `raw` logits instead.
         """
-        result = await self._logits(inputs, truncate)
-        return result if raw else result.map(softmax)
+        return await self._score(inputs, truncate, np.asarray if raw else softmax)
 
     async def relatedness(
         self, pairs: Inputs, *, truncate: bool = False
     ) -> Result[npt.NDArray[np.float64]]:
         """How related the two sentences of each pair are, from 1 to 5: (N,)."""
-        return (await self._logits(pairs, truncate)).map(expected_score)
+        return await self._score(pairs, truncate, expected_score)
 
     async def tokenize(
         self, inputs: Inputs, *, truncate: bool = False
@@ -183,15 +182,17 @@ class Inference:
             found = await explain(self.model, self.engine.explain_threads, parsed.parses, options)
         return parsed.result((parsed.tokenized(), found), found.waited, found.seconds)
 
-    async def _logits(self, inputs: Inputs, truncate: bool) -> Result[Floats]:
-        """The head's logits (N, C) of texts or of pairs."""
+    async def _score(
+        self, inputs: Inputs, truncate: bool, finish: Callable[[Floats], T]
+    ) -> Result[T]:
+        """What `finish` makes of the head's logits (N, C) for texts or pairs."""
         with self._admit(inputs):
             parsed = await self._parse(inputs, truncate=truncate)
             encoded = await self._encode(parsed)
             step = inputs.texts_per_row
             sides = [encoded.vectors[side::step] for side in range(step)]
             logits, seconds = await self.model.logits(self.engine.head_threads, *sides)
-        return parsed.result(logits, encoded.queue, encoded.inference + seconds)
+        return parsed.result(finish(logits), encoded.queue, encoded.inference + seconds)
 
     def _admit(self, inputs: Inputs) -> AbstractContextManager[None]:
         """Check the inputs and count them as in flight."""

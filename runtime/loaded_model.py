@@ -16,14 +16,14 @@ from heedful.text.parse import Parse
 from heedful.text.trees import first
 
 LADDER = (1, 8, 32, 128)
-"""Sentence lengths that are run before the model counts as ready, alone and in a full batch."""
+"""Sentence lengths to warm up with, alone and in a full batch."""
 
 
 class LoadedModel:
-    """Its sessions run in the threads that are given."""
+    """A bundle with open sessions, which run in the caller's threads."""
 
     def __init__(self, bundle: Bundle, device: Device, threads: int) -> None:
-        """Open the sessions. Raises ProviderError. Blocks while the graphs are optimised."""
+        """Open the sessions, which blocks while graphs are optimised. Raises ProviderError."""
         self.card = bundle.card
         self.vocab = bundle.vocab
         files = bundle.files
@@ -39,7 +39,7 @@ class LoadedModel:
             self._head = OrtSession(files[HEAD], device, threads)
 
     async def warm(self, thread: SessionThreads) -> None:
-        """Run a ladder of shapes, so that no request is the first to meet a shape."""
+        """Run a ladder of shapes, so that no request pays for the first run of one."""
         for length in sorted({min(length, self.card.max_tokens) for length in LADDER}):
             sentence = self.vocab.sentence(["a"] * length, np.arange(length))
             for size in (1, max(1, self.encoder.budget // self.encoder.cost(length))):
@@ -49,7 +49,7 @@ class LoadedModel:
                     await self.logits(thread, *[vectors] * len(head_inputs(self.card)))
 
     def fit(self, parse: Parse) -> Parse:
-        """The text, or as much of it as the model's pieces hold: then marked as cut."""
+        """The text, cut to the model's limit of word pieces."""
         fitting = self.vocab.fitting(parse.tokens)
         return parse if fitting == len(parse) else first(parse, fitting)
 
@@ -59,11 +59,11 @@ class LoadedModel:
     async def logits(
         self, thread: SessionThreads, *sides: Vectors
     ) -> tuple[npt.NDArray[np.float32], float]:
-        """The head's (N, C) over (N, D) vectors, a sentence's or a pair's two, and its seconds.
+        """The head's logits (N, C) for one (N, D) array per side, and its seconds.
 
         Raises InferenceFailed.
         """
-        assert self._head is not None, "the service asks only models with a head"
+        assert self._head is not None, "only models with a head are asked for logits"
         feeds = dict(zip(head_inputs(self.card), sides, strict=True))
         logits, seconds = await thread.run(self._head, feeds)
         if not np.isfinite(logits).all():

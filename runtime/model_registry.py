@@ -1,4 +1,4 @@
-"""The models that are loaded, and which of them answers a request."""
+"""The loaded models, and which of them answers a request."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,11 +19,11 @@ KINDS: Mapping[Task, tuple[str, ...]] = {
     "relatedness": ("relatedness",),
     "explain": ("classification", "embedding", "nli", ANY),
 }
-"""Kinds that do a task. Where no model is named, the default of the first such kind does."""
+"""Kinds that do a task. Without a named model, the default model of the first kind present answers."""
 
 
 class ModelRegistry:
-    """Models by name, in order of their names. It never changes: a reload makes another one."""
+    """Models by name, sorted. Immutable: a reload makes a new one."""
 
     def __init__(self, models: Mapping[str, LoadedModel]) -> None:
         self.models = models
@@ -32,21 +32,21 @@ class ModelRegistry:
 
     @property
     def provider(self) -> str:
-        """The execution provider in use; "" where nothing is loaded."""
+        """The execution provider in use; "" if nothing is loaded."""
         return next((m.encoder.session.provider for m in self.models.values()), "")
 
     @property
     def defaults(self) -> Mapping[Task, str]:
-        """The model that does each task where none is named; a task that none does is left out."""
+        """The default model of each task that any model does."""
         return {task: card.name for task, card in self._defaults.items() if card}
 
     def choose(self, task: Task, name: str | None) -> LoadedModel:
-        """The model named, or the task's default. Raises UnknownModel or WrongTask."""
+        """The named model or the task's default. Raises UnknownModel, WrongTask."""
         kinds = KINDS[task]
         if name is None:
             card = self._defaults[task]
             if card is None:
-                raise UnknownModel(f"no model that is loaded does {task}")
+                raise UnknownModel(f"no loaded model does {task}")
             return self.models[card.name]
         if name not in self.models:
             known = ", ".join(self.models) or "none"
@@ -67,7 +67,7 @@ class ModelRegistry:
 
 
 def default(cards: Sequence[Card]) -> Card:
-    """The first one, or one of the same labels that has a better score on the same dev split."""
+    """The first card, or one with the same labels and a better score on the same dev split."""
     first, *_ = cards
     best = _dev(first)
     if best is None:
@@ -80,7 +80,7 @@ def default(cards: Sequence[Card]) -> Card:
         same = (found.dataset, found.metric) == (best.dataset, best.metric)
         return found.value if same else -math.inf
 
-    return max(cards, key=score)  # of equals the first
+    return max(cards, key=score)  # the first of equals
 
 
 def _dev(card: Card) -> ScoreCard | None:
@@ -97,6 +97,6 @@ def check_parser(card: Card, parser: Ready) -> None:
             f"was made with the parser {card.parser.name} "
             f"({card.parser.fingerprint[:12]}), but {parser.name} "
             f"({parser.fingerprint[:12]}) is loaded: set the parser that belongs to it, "
-            "or train and export it anew"
+            "or train and export it again"
         )
         raise BundleError(card.name, CARD, reason)

@@ -1,35 +1,20 @@
-"""What the runtime tells whoever watches it. `app.metrics` implements it with Prometheus."""
-
-from typing import Protocol
+"""Events of the runtime. `app.metrics` counts them for Prometheus."""
 
 
-class Observer(Protocol):
-    """Called on the event loop, never from another thread; must return at once."""
+class Observer:
+    """Ignores every event; override what you need.
 
-    def batch(self, model: str, inputs: int, tokens: int, padding: float) -> None:
-        """A batch has run: its sentences, their tokens, the share of its cells that held none."""
-
-    def queue(self, stage: str, inputs: int) -> None:
-        """So many inputs wait now. `stage` is "parse" or the model's name."""
-
-    def cache(self, name: str, hits: int, misses: int) -> None:
-        """A request's different keys in a cache ("parse", "vector"): `misses` of them were made."""
-
-    def worker(self, kind: str, state: str, n: int) -> None:
-        """So many workers of a kind ("parse") are now in a state ("ready", "starting", "down")."""
-
-
-class NoObserver:
-    """Watches nothing."""
+    Called on the event loop only; methods must return at once.
+    """
 
     def batch(self, model: str, inputs: int, tokens: int, padding: float) -> None:
-        pass
+        """A batch has run: its sentences, their tokens, and the share of padding."""
 
     def queue(self, stage: str, inputs: int) -> None:
-        pass
+        """The number of inputs waiting now. `stage` is "parse" or "inference"."""
 
     def cache(self, name: str, hits: int, misses: int) -> None:
-        pass
+        """A request's distinct keys in a cache ("parse", "vector"), found and computed."""
 
     def worker(self, kind: str, state: str, n: int) -> None:
-        pass
+        """`n` workers of a kind ("parse") are now in a state ("ready", "starting", "down")."""

@@ -1,13 +1,13 @@
-"""Parse processes: a small pool of our own.
+"""A pool of parse processes that survives their death.
 
-concurrent.futures.ProcessPoolExecutor is not used because it breaks whole when one of its processes
-dies: every pending future fails and it takes no more work. Here one thread of the parent keeps one
-process: it takes what waits, sends it down a pipe and hands the answers to the event loop. When the
-process dies, the other processes go on, and a new one is started: each time later than the last
-(0.5 s, 1 s, 2 s .. 30 s), until one has answered. A parse changes nothing, so what the process had
-in hand is parsed once more, each text alone: one that kills its process kills no neighbour with it,
-and fails with Unavailable the second time. After FAILURES in a row without an answer a place counts
-as down, though it is still tried. A pool whose places are all down refuses work.
+concurrent.futures.ProcessPoolExecutor breaks when one of its processes dies: every pending future
+fails, and it takes no more work. Here each process has a thread in the parent, which takes waiting
+jobs, sends them down a pipe and delivers the answers to the event loop. When a process dies, the
+others go on, and the thread starts a new one after a backoff (0.5 s, 1 s, 2 s .. 30 s) that resets
+when a process has answered. Jobs in flight are parsed once more, each alone, so that a text that kills
+its process takes no other with it; the second time it fails with Unavailable. After FAILURES in a row
+without an answer a place counts as down, but is still retried. A pool whose places are all down
+refuses work.
 """
 
 import asyncio
@@ -22,21 +22,21 @@ from typing import Literal, get_args
 
 from heedful.runtime.calls import Call, FairQueue, Ticket
 from heedful.runtime.errors import InferenceFailed, StartupError, Unavailable
-from heedful.runtime.observer import NoObserver, Observer
+from heedful.runtime.observer import Observer
 from heedful.runtime.parse_process import ParseProcess, ProcessDiedError, Ready
 from heedful.text.parse import Parse, ParseJob
 
 log = logging.getLogger(__name__)
 
 GROUP = 64
-"""Short texts that one process takes at most: a sentence costs 615, 557, 532 and 537 µs among 16, 32, 64 and 1,024."""
+"""Most short texts per job list: a sentence costs 615, 557, 532 and 537 µs in lists of 16, 32, 64 and 1,024."""
 CHARACTERS = 200
-"""A text counts as one more for each so many."""
+"""A text counts once more for each so many characters."""
 HEARTBEAT_SECONDS = 0.5
-"""How often an idle process is looked at: does it still live?"""
+"""How often an idle process is checked for life."""
 FIRST_BACKOFF_SECONDS, LAST_BACKOFF_SECONDS = 0.5, 30.0
 FAILURES = 5
-DIED = "two parse processes died with the request in hand"
+DIED = "two parse processes died during the request"
 NONE_UP = "no parse process comes up"
 SHUTTING_DOWN = "the service is shutting down"
 
@@ -44,13 +44,13 @@ State = Literal["starting", "ready", "down"]
 
 
 class _DiedError(Unavailable):
-    """A process died with one of the call's jobs in hand."""
+    """A process died while it parsed one of the call's jobs."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ParseItem:
     job: ParseJob
-    alone: bool  # whether it goes to a process by itself
+    alone: bool  # whether it must be the only job of its list
 
     @property
     def cost(self) -> float:
@@ -58,7 +58,7 @@ class _ParseItem:
 
 
 class ParsePool:
-    """`workers` parse processes behind one queue. All methods belong to the event loop's thread."""
+    """`workers` parse processes with one queue. For the event loop's thread only."""
 
     def __init__(
         self, pipeline: str | Path, workers: int, observer: Observer | None = None
@@ -66,7 +66,7 @@ class ParsePool:
         self.wanted = workers
         self._parser: Ready | None = None
         self._pipeline = str(pipeline)
-        self._observer = observer or NoObserver()
+        self._observer = observer or Observer()
         self._loop: asyncio.AbstractEventLoop
         self._starts: list[asyncio.Task[ParseProcess]] = []
         self._threads: list[threading.Thread] = []
@@ -104,7 +104,7 @@ class ParsePool:
             return [process.pid for process in self._processes.values()]
 
     async def start(self) -> Ready:
-        """Start every process and give the parser that they share. Raises StartupError where one does not come up."""
+        """Start every process, and return their common parser. Raises StartupError."""
         self._loop = asyncio.get_running_loop()
         self._starts = [
             asyncio.create_task(asyncio.to_thread(self._start, place))
@@ -118,7 +118,7 @@ class ParsePool:
             await self.stop()
             raise
         for place, process in self._processes.items():
-            # A daemon: a program that ends without stop() is not kept alive by it.
+            # A daemon thread does not keep a program alive that ends without stop().
             thread = threading.Thread(target=self._run_place, args=(place, process), daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -126,7 +126,7 @@ class ParsePool:
         return self._parser
 
     async def stop(self) -> None:
-        """End every process. What still waits or is in hand fails with Unavailable."""
+        """End every process. Jobs that wait or are in flight fail with Unavailable."""
         with self._changed:
             self._stopping = True
             for process in self._processes.values():
@@ -138,10 +138,10 @@ class ParsePool:
         await asyncio.to_thread(self._join)
 
     async def parse(self, jobs: Sequence[ParseJob]) -> list[Parse]:
-        """One parse a job, in order. A cancelled call's jobs are dropped unless already sent.
+        """One parse per job, in order. A cancelled call's jobs are dropped unless already sent.
 
-        Raises Unavailable where processes died with one of the jobs twice, or none can be started;
-        InferenceFailed where the parser failed on one.
+        Raises Unavailable if a job killed two processes or none can be started, InferenceFailed if
+        the parser failed on a job.
         """
         for alone in (False, True):
             with suppress(_DiedError):
@@ -175,7 +175,7 @@ class ParsePool:
                 ticket.call.put(ticket.row, parse)
         self._observer.queue("parse", self.waiting)
 
-    # What follows runs in threads: one a place.
+    # What follows runs in threads, one per place.
 
     def _start(self, place: int) -> ParseProcess:
         """Start the place's process and wait until it is ready. Raises StartupError."""
@@ -197,7 +197,7 @@ class ParsePool:
         return process
 
     def _run_place(self, place: int, process: ParseProcess | None) -> None:
-        """Let the place's process work, and start another whenever it dies."""
+        """Serve with the place's process, and start another whenever it dies."""
         failures = 0
         while not self._stopping:
             if process:
@@ -214,14 +214,14 @@ class ParsePool:
                 log.error("no parse process in place %d: %s", place, error)
 
     def _serve(self, process: ParseProcess) -> bool:
-        """Serve until the process dies or the pool stops; whether it has answered anything."""
+        """Serve until the process dies or the pool stops; return whether it ever answered."""
         answered = False
         while tickets := self._take(process):
             try:
                 parses = process.parse([ticket.item.job for ticket in tickets])
             except ProcessDiedError as died:
                 if not self._stopping:
-                    log.error("a parse process died with %d jobs in hand: %s", len(tickets), died)
+                    log.error("a parse process died with %d jobs in flight: %s", len(tickets), died)
                 self._tell(_fail, {ticket.call for ticket in tickets}, _DiedError, DIED)
                 break
             answered = True
@@ -232,10 +232,10 @@ class ParsePool:
         return answered
 
     def _take(self, process: ParseProcess) -> list[Ticket[_ParseItem, Parse]]:
-        """Wait for jobs and take this process's share of them; none where it is over."""
+        """Wait for jobs and take this process's share; none when the process or the pool has ended."""
         with self._changed:
             tickets: list[Ticket[_ParseItem, Parse]] = []
-            while not tickets:  # what waited may be cancelled: no more than that was there then
+            while not tickets:  # the waiting jobs may all be cancelled
                 self._idle += 1
                 while not self._stopping and process.alive() and not len(self._queue):
                     self._changed.wait(HEARTBEAT_SECONDS)
@@ -266,7 +266,7 @@ class ParsePool:
             self._tell(_fail, self._queue.drain(), Unavailable, NONE_UP)
 
     def _tell(self, function: Callable[..., None], *arguments: object) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
             self._loop.call_soon_threadsafe(function, *arguments)
 
 

@@ -1,7 +1,7 @@
 """A parse process: the parent's handle to it, and what runs inside.
 
-The child is light on purpose: it loads spaCy alone, and that last of all. It answers over a pipe:
-first `Ready`, or a string that says why not; then, for each list of jobs, its `Answer`.
+The child is deliberately light: it imports only spaCy, and that last. Over a pipe it sends `Ready`,
+or a string that says why it cannot start, and then an `Answer` to each list of jobs.
 """
 
 import atexit
@@ -24,22 +24,22 @@ log = logging.getLogger(__name__)
 
 START_SECONDS = 120.0
 ANSWER_SECONDS = 60.0
-"""A process that takes longer over one list of jobs hangs."""
+"""A process that takes longer over one list of jobs counts as hung."""
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 
 
 class ProcessDiedError(Exception):
-    """The process is gone, or as good as gone; the message says how."""
+    """The process has died or hangs; the message says how."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of some jobs."""
+    """The outcome of a list of jobs."""
 
     parses: "Packed"
-    """Of those that the parser did not fail on, in order."""
+    """The parses of the jobs that did not fail, in order."""
     failed: dict[int, str]
-    """By the number of the job, the traceback of the exception that the parser raised on it."""
+    """The parser's traceback by number of the failed job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Ready:
 
 
 class ParseProcess:
-    """The parent's end. It blocks; one thread uses it, but `alive` and `kill` are for any."""
+    """The parent's end. Its methods block; one thread uses it, `alive` and `kill` are for any thread."""
 
     def __init__(self, pipeline: str) -> None:
         """Start a process; `ready` waits for it."""
@@ -64,7 +64,7 @@ class ParseProcess:
         atexit.register(self.kill)  # the child ignores the SIGTERM that multiprocessing would send
 
     def ready(self) -> Ready:
-        """Wait until it has its parser. Raises StartupError where that fails."""
+        """Wait until the parser is loaded. Raises StartupError."""
         try:
             answer = self._receive(START_SECONDS)
         except ProcessDiedError as died:
@@ -82,12 +82,14 @@ class ParseProcess:
         return self._process.is_alive()
 
     def parse(self, jobs: "Sequence[ParseJob]") -> "list[Parse | None]":
-        """One parse a job, None where the parser failed on it, which is logged. Raises ProcessDiedError."""
+        """One parse per job, None if the parser failed on it (logged). Raises ProcessDiedError."""
         try:
             self._pipe.send(list(jobs))
         except OSError as error:
             raise ProcessDiedError(str(error)) from error
-        from heedful.text.parse import unpack  # not above: the child sets its threads before
+        from heedful.text.parse import (
+            unpack,  # imported late: the child must set its thread variables first
+        )
 
         answer: Answer = self._receive(ANSWER_SECONDS)
         for number, trace in answer.failed.items():
@@ -100,11 +102,11 @@ class ParseProcess:
         return [None if number in answer.failed else next(parses) for number in range(len(jobs))]
 
     def kill(self) -> None:
-        """End it now; who waits for its answer gets ProcessDiedError. It holds nothing to lose."""
+        """Kill it now. A caller that waits for an answer gets ProcessDiedError."""
         self._process.kill()
 
     def close(self) -> None:
-        """End it and leave nothing of it behind."""
+        """Kill it and free its resources."""
         atexit.unregister(self.kill)
         self._process.kill()
         self._process.join()
@@ -151,12 +153,12 @@ def _main(pipe: "Connection[Any, Any]", pipeline: str) -> None:
 
 
 def _answer(parser: "Parser", jobs: "list[ParseJob]") -> Answer:
-    """All at once; where that fails one by one, so that a job fails alone."""
+    """Parse all jobs at once, or one by one if that fails, so that a bad job fails alone."""
     from heedful.text.parse import pack
 
     try:
         return Answer(pack(parser.parse(jobs)), {})
-    except Exception:  # noqa: BLE001  # it is found again below
+    except Exception:  # noqa: BLE001  # repeated below, job by job
         parses, failed = [], {}
         for number, job in enumerate(jobs):
             try:

@@ -1,4 +1,4 @@
-"""Texts -> parses: from the cache, here, or in a parse process."""
+"""Texts -> parses, from the cache, the tokenizer in this process, or a parse process."""
 
 import asyncio
 import sys
@@ -10,17 +10,17 @@ from heedful.runtime.parse_pool import ParsePool
 from heedful.text.parse import Parse, ParseJob, Tokens
 from heedful.text.tokenize import effort
 
-Key = tuple[str, int, bool]  # a ParseJob's fields: a tuple is hashed ten times as fast
+Key = tuple[str, int, bool]  # a ParseJob's fields: a tuple hashes ten times faster
 
 EFFORT = 10_000
-"""Of a text that is tokenized in the event loop, and of those in a row: 5 ms for the worst of them,
-2 ms for some 30 sentences. To ask a parse process takes longer than to tokenize a sentence."""
+"""Limit of what is tokenized on the event loop in one go: 5 ms at worst, 2 ms for about 30 sentences.
+A round trip to a parse process takes longer than tokenizing a sentence."""
 
 
 class Parses:
-    """Each text is parsed once, while its parse is cached or in the making.
+    """Parses each text once while its parse is cached or in progress.
 
-    What needs a tree goes to a parse process, and so does a text that is long to tokenize.
+    Texts that need a tree, or that take long to tokenize, go to a parse process.
     """
 
     def __init__(self, pool: ParsePool, cache_items: int, observer: Observer) -> None:
@@ -29,15 +29,15 @@ class Parses:
         self._tokens: Tokens
 
     async def start(self, tokenizer: bytes) -> None:
-        """`tokenizer` is that of the pool's parser."""
+        """`tokenizer` belongs to the pool's parser."""
         self._tokens = await asyncio.to_thread(Tokens, tokenizer)
 
     async def get(self, jobs: Sequence[ParseJob]) -> list[Parse]:
-        """One parse a job, in order; equal jobs are done once. Raises what the pool raises."""
+        """One parse per job, in order; equal jobs are done once. Raises what the pool raises."""
 
         async def make(rows: list[int]) -> list[Parse]:
             made = await self._make([jobs[row] for row in rows])
-            for parse in made:  # several requests may hold it
+            for parse in made:  # several requests may share it
                 for array in (parse.starts, parse.stops, parse.heads):
                     array.flags.writeable = False
             return made
@@ -51,13 +51,13 @@ class Parses:
         parses: list[Parse] = []
         for group in _groups(jobs, efforts):
             if parses:
-                await asyncio.sleep(0)  # let the others go on
+                await asyncio.sleep(0)  # let other requests run
             parses += self._tokens.parse(group)
         return parses
 
 
 def _groups(jobs: Sequence[ParseJob], efforts: Iterable[int]) -> Iterator[list[ParseJob]]:
-    """The jobs in rows of at most EFFORT together."""
+    """Groups of consecutive jobs of at most EFFORT each."""
     group: list[ParseJob] = []
     left = EFFORT
     for job, needed in zip(jobs, efforts, strict=True):
@@ -71,5 +71,5 @@ def _groups(jobs: Sequence[ParseJob], efforts: Iterable[int]) -> Iterator[list[P
 
 
 def _weigh(job: Key, parse: Parse) -> int:
-    """Bytes, about: key and parse each hold the text; what Python's objects need was measured."""
+    """Approximate bytes: key and parse both hold the text; object sizes were measured."""
     return 2 * sys.getsizeof(job[0]) + 700 + 130 * len(parse)

@@ -1,12 +1,11 @@
 """Sentences of many requests -> batches -> vectors.
 
-When a session thread is free everything that waits is taken at once (no timer adds latency to an
-idle server), or its share where several are free, up to WINDOW batches' worth, a sentence from each
-request in turn. Equal sentences are encoded once. The rest is grouped by model and by length, as it
-costs least, under a budget of what a batch costs.
+A free session thread takes everything that waits, or its share if several are free, up to WINDOW
+batches' worth, one sentence from each request in turn. No timer adds latency to an idle server. Equal
+sentences are encoded once; the others are grouped by model and length into the cheapest batches under
+a cost budget.
 
-When a batch fails one token is tried: it tells an input that the model cannot take from a session
-that does not run any more.
+When a batch fails, one token is tried: that distinguishes a bad input from a broken session.
 """
 
 import asyncio
@@ -39,15 +38,15 @@ Group = list[Ticket["EncodeItem", Vectors]]  # tickets of equal sentences
 Key = tuple[str, float | None, bytes]  # a bundle's version and alpha, and a sentence's key
 
 BUDGET, CUDA_BUDGET = 512, 16384
-"""What a batch may cost, in tokens of a linear encoder."""
+"""Cost limit of a batch, in tokens of a linear encoder."""
 OVERHEAD = 1 / 32
-"""What it takes to begin a batch, of its budget: 230 µs where a token takes 12 to 20 (int8, one core)."""
+"""Fixed cost of a batch, as a share of its budget: 230 µs, a token takes 12 to 20 (int8, one core)."""
 WINDOW = 4
-"""Batches planned at once: more means less padding, fewer lets new requests in sooner."""
+"""Batches planned at once: more means less padding, fewer admits new requests sooner."""
 FLUSH_INTERVAL = 0.005
-"""Seconds after which a batch that is done waits for no other of its window."""
+"""Seconds after which finished batches are delivered before the rest of their window."""
 QUADRATIC_FROM = 16
-"""Tokens up to which a quadratic encoder costs no more than a linear one."""
+"""Up to this length a quadratic encoder costs no more than a linear one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,16 +58,16 @@ class EncoderSession:
 
     @property
     def budget(self) -> int:
-        """What a batch may cost."""
+        """Cost limit of a batch."""
         return CUDA_BUDGET if self.session.provider == CUDA else BUDGET
 
     @property
     def overhead(self) -> int:
-        """What a batch costs before its first sentence."""
+        """Fixed cost of a batch."""
         return round(OVERHEAD * self.budget)
 
     def cost(self, length: int) -> int:
-        """What a sentence of so many ids adds to a batch in which it is the longest."""
+        """Cost of a sentence in a batch whose longest it is."""
         if self.card.cost == "linear":
             return length
         return max(length, math.ceil(length * length / QUADRATIC_FROM))
@@ -81,12 +80,12 @@ class EncodeItem:
 
     @property
     def cost(self) -> int:
-        # Ids may be pieces: the transformer's part is the dear one.
+        # Ids may be pieces: the transformer dominates the cost.
         return self.encoder.cost(len(self.sentence.ids))
 
     @property
     def share(self) -> float:
-        """Of a window that holds nothing but sentences of its length."""
+        """Share of a window filled with sentences of its length."""
         return 1 / (WINDOW * max(1, self.encoder.budget // self.cost))
 
 
@@ -98,9 +97,9 @@ class Encoded:
 
 
 class Scheduler:
-    """Batches every model's sentences, for as many batches at a time as there are session threads.
+    """Batches every model's sentences, one batch at a time per session thread.
 
-    For the event loop's thread.
+    For the event loop's thread only.
     """
 
     def __init__(self, threads: SessionThreads, observer: Observer, cache_items: int = 0) -> None:
@@ -113,13 +112,13 @@ class Scheduler:
         self._started = self._waking = False
         self._serving: set[asyncio.Task[None]] = set()
         self.failures: dict[str, int] = {}
-        """By model: how often in a row its session did not even run one token."""
+        """By model, how often in a row its session failed even on one token."""
 
     def start(self) -> None:
         self._started = True
 
     async def stop(self) -> None:
-        """Take no more; what is not done fails with Unavailable."""
+        """Refuse new calls; unfinished ones fail with Unavailable."""
         self._started = False
         for task in self._serving:
             task.cancel()
@@ -128,10 +127,10 @@ class Scheduler:
             call.fail(Unavailable("the service is shutting down"))
 
     async def encode(self, encoder: EncoderSession, sentences: Sequence[Sentence]) -> Encoded:
-        """Vectors of the sentences, in order, not normalised.
+        """The sentences' vectors, in order, not normalised.
 
-        A cancelled call's sentences are dropped unless their batch runs already. Raises
-        InferenceFailed where a batch that held one of them failed, Unavailable when stopped.
+        A cancelled call's sentences are dropped unless their batch is running. Raises InferenceFailed
+        if a batch with one of them failed, Unavailable when stopped.
         """
         if not self._started:
             raise Unavailable("the service is shutting down")
@@ -153,7 +152,7 @@ class Scheduler:
     async def _run(
         self, encoder: EncoderSession, sentences: Sequence[Sentence]
     ) -> tuple[list[Vectors], float]:
-        """Their vectors, rows of the batches that held them, and the seconds those took."""
+        """Their vectors (views of their batches), and the seconds that the batches took."""
         call: Call[EncodeItem, Vectors] = Call(
             [EncodeItem(encoder, sentence) for sentence in sentences], asyncio.get_running_loop()
         )
@@ -169,13 +168,13 @@ class Scheduler:
             self._observer.queue("inference", len(self._queue))
 
     def _wake(self) -> None:
-        """Dispatch, when those who came at the same time have put their sentences too."""
+        """Dispatch after the callers of this tick have queued their sentences."""
         if self._free and not self._waking:
             self._waking = True
             asyncio.get_running_loop().call_soon(self._dispatch)
 
     def _dispatch(self) -> None:
-        """Give each free thread its share of what waits."""
+        """Give each free thread its share of the waiting sentences."""
         self._waking = False
         while self._started and self._free:
             fair = math.ceil(len(self._queue) / self._free)
@@ -197,7 +196,7 @@ class Scheduler:
         self._dispatch()
 
     async def _serve_all(self, tickets: list[Ticket[EncodeItem, Vectors]]) -> None:
-        """Encode what was taken, in one go: to hand each batch to the thread costs as much as a sentence."""
+        """Encode all batches in one thread call: a hand-over costs as much as a sentence."""
         try:
             planned = [
                 (encoder, [groups[i] for i in batch])
@@ -209,14 +208,14 @@ class Scheduler:
             loop = asyncio.get_running_loop()
             self._deliver(await self._threads.call(self._encode, planned, loop))
         except Exception:
-            # A fault of ours. If the loop ended here, every caller would wait for ever.
+            # A bug of ours. Without this every caller would wait for ever.
             log.exception("a dispatch of %d sentences failed", len(tickets))
             _fail(tickets)
 
     def _encode(
         self, planned: list[tuple[EncoderSession, list[Group]]], loop: asyncio.AbstractEventLoop
     ) -> list["_Ran"]:
-        """In a thread: run the batches, and deliver all FLUSH_INTERVAL seconds what is done; the rest is returned."""
+        """In a thread: run the batches. Deliver results every FLUSH_INTERVAL; return the remaining ones."""
         done: list[_Ran] = []
         due = time.monotonic() + FLUSH_INTERVAL
         for encoder, taken in planned:
@@ -236,17 +235,17 @@ class Scheduler:
         return done
 
     def _deliver(self, done: list["_Ran"]) -> None:
-        """Give the sentences of each batch what came of it."""
+        """Answer the sentences of each batch."""
         for ran in done:
             try:
                 self._give(ran)
             except Exception:
-                # A fault of ours, or of the graph. If it ended here, callers would wait for ever.
+                # A bug of ours or of the graph. Without this, callers would wait for ever.
                 log.exception("a batch of %d sentences is lost", len(ran.groups))
                 _fail(ticket for group in ran.groups for ticket in group)
 
     def _give(self, ran: "_Ran") -> None:
-        """A row for each group of equal sentences."""
+        """One vector for each group of equal sentences."""
         name = ran.encoder.card.name
         if ran.vectors is None:
             _fail(ticket for group in ran.groups for ticket in group)
@@ -266,7 +265,7 @@ class Scheduler:
         self._observer.batch(name, len(ran.groups), tokens, ran.batch.padding)
 
     async def _probe(self, encoder: EncoderSession) -> None:
-        """Run one token, and count where that fails too."""
+        """Run one token, and count a failure."""
         name = encoder.card.name
         one = collate([Sentence(np.array([UNKNOWN]), np.array([0]))])
         try:
@@ -294,7 +293,7 @@ def _fail(tickets: Iterable[Ticket[EncodeItem, Vectors]]) -> None:
 
 
 def _by_encoder(tickets: list[Ticket[EncodeItem, Vectors]]) -> dict[EncoderSession, list[Group]]:
-    """For each encoder its tickets, those of equal sentences together."""
+    """Tickets by encoder, grouped by equal sentences."""
     groups: dict[EncoderSession, dict[bytes, Group]] = {}
     for ticket in tickets:
         of_encoder = groups.setdefault(ticket.item.encoder, {})
@@ -303,5 +302,5 @@ def _by_encoder(tickets: list[Ticket[EncodeItem, Vectors]]) -> dict[EncoderSessi
 
 
 def _weigh(key: Key, vector: Vectors) -> int:
-    """Bytes, with what Python's objects need."""
+    """Bytes, including Python's objects."""
     return sys.getsizeof(key) + sys.getsizeof(key[-1]) + sys.getsizeof(vector)

@@ -15,7 +15,7 @@ from heedful.runtime.errors import StartupError, Unavailable
 from heedful.runtime.inference import Admission, Engine, Inference
 from heedful.runtime.memory import trim_heap
 from heedful.runtime.model_registry import ModelRegistry, Task, check_parser
-from heedful.runtime.observer import NoObserver, Observer
+from heedful.runtime.observer import Observer
 from heedful.runtime.parse_pool import FAILURES, ParsePool
 from heedful.runtime.parse_process import Ready
 from heedful.runtime.parses import Parses
@@ -57,7 +57,7 @@ class Service:
                 f"max_queue ({options.max_queue}) is less than max_batch_inputs "
                 f"({options.max_batch_inputs}): a full request could never be admitted"
             )
-        observer = observer or NoObserver()
+        observer = observer or Observer()
         pipeline = options.parser or options.models / "parser"
         self.options = options
         self._pool = ParsePool(pipeline, options.parse_workers, observer)

@@ -1,4 +1,4 @@
-"""A session runs one graph. ONNX Runtime is behind it; a test may put something else there."""
+"""Sessions: a graph opened in ONNX Runtime, and the threads that run it."""
 
 import asyncio
 import ctypes
@@ -45,7 +45,7 @@ class Session(Protocol[Output]):
     """The execution provider in use."""
 
     def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Output:
-        """What the graph gives."""
+        """Run the graph."""
 
 
 @contextmanager
@@ -143,21 +143,21 @@ class OrtSession:
 
 
 class SessionThreads:
-    """Threads in which sessions run, one batch in each at a time.
+    """Threads that run sessions, one batch each at a time.
 
-    The event loop stays free meanwhile: ONNX Runtime lets the interpreter's lock go.
+    The event loop stays free, because ONNX Runtime releases the interpreter's lock.
     """
 
     def __init__(self, size: int = 1, niceness: int = 0) -> None:
-        """`niceness` lets the threads wait for others where processors are short."""
+        """`niceness` makes the threads yield to others where processors are short."""
         self.size = size
         self._executor = ThreadPoolExecutor(size, "session", lambda: _be_nice(niceness))
         self._stopped = False
-        self._since: dict[int, float] = {}  # by thread, when the run in progress began
+        self._since: dict[int, float] = {}  # start of each thread's current run
 
     @property
     def stuck(self) -> bool:
-        """Whether a run takes longer than any batch can."""
+        """Whether a run has taken longer than any batch can."""
         now = time.monotonic()
         return any(now - since > STUCK_SECONDS for since in list(self._since.values()))
 
@@ -168,14 +168,14 @@ class SessionThreads:
         return await self.call(self.timed, session, feeds)
 
     async def call(self, function: Callable[..., T], *arguments: Any) -> T:
-        """What the function gives, called in a thread. Raises Unavailable, and what it raises."""
+        """Call the function in a thread. Raises Unavailable, and whatever it raises."""
         if self._stopped:
             raise Unavailable("the service is shutting down")
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._executor, function, *arguments)
 
     def timed(self, session: Session[T], feeds: Mapping[str, npt.NDArray[Any]]) -> tuple[T, float]:
-        """As `run`, for what runs in a thread already."""
+        """Like `run`, for callers that are in a thread already."""
         thread = threading.get_ident()
         self._since[thread] = started = time.monotonic()
         try:
@@ -187,27 +187,27 @@ class SessionThreads:
             del self._since[thread]
 
     async def stop(self) -> None:
-        """Take no more, wait for what was taken unless it is stuck, and end the threads."""
+        """Refuse new runs, wait for the current ones unless stuck, and end the threads."""
         self._stopped = True
         await asyncio.to_thread(self._executor.shutdown, wait=not self.stuck)
 
 
 def _be_nice(niceness: int) -> None:
-    if niceness:  # on Linux it is each thread's own
+    if niceness:  # Linux has one per thread
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
 
 
 def split_threads(device: Device, threads: int) -> tuple[int, int]:
-    """`threads` of processors -> batches that run at a time, and the threads of each.
+    """Split `threads` into parallel batches and threads per batch.
 
-    Batches side by side do twice the work of one batch on two processors, which is too small to be
-    divided well. A GPU takes one batch at a time, and large ones.
+    On two processors, two parallel batches do twice the work of one batch, which is too small to be
+    split well. A GPU runs one large batch at a time.
     """
     return (1, threads) if takes_cuda(device) else (threads, 1)
 
 
 def takes_cuda(device: Device) -> bool:
-    """Whether CUDA is asked for: "auto" does where there is a GPU."""
+    """Whether to try CUDA: "auto" does if there is a GPU."""
     return device == "cuda" or (device == "auto" and gpus() > 0)
 
 

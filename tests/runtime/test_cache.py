@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from heedful.runtime import cache as caches
 from heedful.runtime.cache import Cache
 from heedful.runtime.errors import Unavailable
-from heedful.runtime.observer import NoObserver
+from heedful.runtime.observer import Observer
 from heedful.runtime.parses import _weigh
 from heedful.runtime.service import Options, Service
 from heedful.text.parse import Parse, ParseJob, Parser
@@ -26,7 +26,7 @@ PATIENCE = 20.0
 """Seconds until a test that would hang fails instead."""
 
 
-class Watcher(NoObserver):
+class Watcher(Observer):
     def __init__(self) -> None:
         self.hits = self.misses = 0
 
@@ -57,8 +57,8 @@ class Maker:
         return await cache.get(keys, make)
 
 
-def cache_of(items: int, watcher: NoObserver | None = None, limit: int = 10**9) -> Cache[int, int]:
-    return Cache("parse", items, lambda key, value: key, watcher or NoObserver(), limit=limit)
+def cache_of(items: int, watcher: Observer | None = None, limit: int = 10**9) -> Cache[int, int]:
+    return Cache("parse", items, lambda key, value: key, watcher or Observer(), limit=limit)
 
 
 async def test_what_is_kept_is_not_made_again() -> None:

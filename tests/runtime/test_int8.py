@@ -69,8 +69,11 @@ def test_files_and_card_belong_together(tmp_path: Path, built_parser: BuiltParse
     without = {name: digest for name, digest in files.items() if name != EXPLAIN_INT8}
     for fields, reason in (
         ({"int8": None}, "int8 and encoder.int8.onnx belong together"),
-        ({"files": without}, "explain.int8.onnx stands beside explain.onnx"),
-        ({"files": {n: d for n, d in files.items() if n != EXPLAIN}}, "explain.int8.onnx stands"),
+        ({"files": without}, "explain.int8.onnx must come with explain.onnx"),
+        (
+            {"files": {n: d for n, d in files.items() if n != EXPLAIN}},
+            "explain.int8.onnx must come",
+        ),
     ):
         before = (folder / "card.json").read_bytes()
         vouch(folder, **fields)

@@ -18,7 +18,7 @@ import spacy
 
 from heedful.runtime import parse_pool
 from heedful.runtime.errors import InferenceFailed, StartupError, Unavailable
-from heedful.runtime.observer import NoObserver
+from heedful.runtime.observer import Observer
 from heedful.runtime.parse_pool import GROUP, ParsePool
 from heedful.text.parse import Parse, ParseJob, Parser
 from tests.builders import BuiltParser
@@ -31,7 +31,7 @@ PATIENCE = 60.0
 TEXT = "Two kids wash their hands"
 
 
-class Watcher(NoObserver):
+class Watcher(Observer):
     def __init__(self) -> None:
         self.states: dict[str, int] = {}
         self.waiting = 0
@@ -171,7 +171,7 @@ async def test_what_a_killed_process_had_in_hand_is_parsed_by_another(
         os.kill(second, signal.SIGCONT)
         parses = [parse.text for answer in await asyncio.gather(*calls) for parse in answer]
         assert parses == ["dog 0", "dog 1"]
-        assert "died with 1 jobs in hand: exit code -9" in caplog.text
+        assert "died with 1 jobs in flight: exit code -9" in caplog.text
         await until(lambda: pool.alive == 2)
         assert first not in pool.pids
         assert len(await pool.parse([job()] * 80)) == 80

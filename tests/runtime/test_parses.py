@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from heedful.runtime.observer import NoObserver
+from heedful.runtime.observer import Observer
 from heedful.runtime.parse_pool import ParsePool
 from heedful.runtime.parses import EFFORT, Parses, _groups
 from heedful.text.parse import ParseJob, Parser
@@ -23,7 +23,7 @@ PATIENCE = 60.0
 async def stalled(built_parser: BuiltParser) -> AsyncIterator[tuple[Parses, int]]:
     """Parses without a cache, and the id of their parse process, which is stopped."""
     pool = ParsePool(built_parser.folder, 1)
-    parses = Parses(pool, 0, NoObserver())
+    parses = Parses(pool, 0, Observer())
     await parses.start((await pool.start()).tokenizer)
     [pid] = pool.pids
     os.kill(pid, signal.SIGSTOP)

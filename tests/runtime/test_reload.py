@@ -136,7 +136,7 @@ def test_the_last_models_stay_when_the_folder_is_empty(served: Running, folder: 
     for name in served.service.cards:
         shutil.rmtree(folder / name)
     done = served.ask(served.service.reload())
-    assert "holds no bundle any more" in done.refused[0]
+    assert "no longer holds a bundle" in done.refused[0]
     assert (done.loaded, done.removed) == ((), ())
     assert vector(served).shape == (8,)
 

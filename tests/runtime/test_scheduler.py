@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from heedful.runtime.card import Card
 from heedful.runtime.errors import InferenceFailed, Unavailable
-from heedful.runtime.observer import NoObserver
+from heedful.runtime.observer import Observer
 from heedful.runtime.scheduler import (
     BUDGET,
     CUDA_BUDGET,
@@ -66,7 +66,7 @@ class HeldSession:
         return task
 
 
-class Watcher(NoObserver):
+class Watcher(Observer):
     def __init__(self) -> None:
         self.batches: list[tuple[str, int, int, float]] = []
         self.waiting: list[int] = []
@@ -97,10 +97,10 @@ def encoder(session: HeldSession, cost: str = "linear", name: str = "tiny") -> E
 
 @asynccontextmanager
 async def started(
-    observer: NoObserver | None = None, *, threads: int = 1
+    observer: Observer | None = None, *, threads: int = 1
 ) -> AsyncIterator[Scheduler]:
     thread = SessionThreads(threads)
-    scheduler = Scheduler(thread, observer or NoObserver())
+    scheduler = Scheduler(thread, observer or Observer())
     scheduler.start()
     try:
         async with asyncio.timeout(PATIENCE):

@@ -26,7 +26,7 @@ from heedful.runtime.errors import (
 )
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service
-from heedful.runtime.session import CPU, OrtSession, gpus
+from heedful.runtime.session import CPU, CUDA, OrtSession, gpus
 from heedful.text.batch import Sentence
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.vocab import Vocab
@@ -259,9 +259,10 @@ def test_the_model_that_answers(running: Running) -> None:
         running.ask(classify(service, [TEXT], model="tiny-nli"))
 
 
-def test_ready_and_the_provider(running: Running) -> None:
+def test_ready_and_the_provider(running: Running, models: Path) -> None:
     assert running.service.ready() is None
-    assert running.service.provider == CPU or gpus() > 0
+    session = OrtSession(models / "tiny-sst2" / "encoder.onnx", "auto", 1)
+    assert running.service.provider == session.provider in (CPU, CUDA)
 
 
 def test_a_full_queue_refuses_the_whole_request(models: Path) -> None:
@@ -286,7 +287,7 @@ def test_a_full_queue_refuses_the_whole_request(models: Path) -> None:
         for _ in range(3):
             await embed(service, ["dog"] * 4)
 
-        # Stopping: what is in hand is answered, what comes later is not taken.
+        # Stopping: requests in flight are answered, later ones refused.
         last = asyncio.create_task(embed(service, ["dog"] * 4))
         await asyncio.sleep(0)
         stopping = asyncio.create_task(service.stop(timeout=30))
@@ -387,7 +388,7 @@ def test_a_task_that_no_model_does(tmp_path: Path, models: Path) -> None:
         service = Service(Options(tmp_path, parse_workers=1, threads=1))
         await service.start()
         try:
-            with pytest.raises(UnknownModel, match="no model that is loaded does nli") as caught:
+            with pytest.raises(UnknownModel, match="no loaded model does nli") as caught:
                 await nli(service, [("a", "b")])
         finally:
             await service.stop(timeout=1)
