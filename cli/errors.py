@@ -1,5 +1,7 @@
 """Errors that end a command with one line for the user instead of a traceback."""
 
+from pydantic import ValidationError
+
 from heedful.app.settings import SettingsError
 from heedful.export.errors import ExportError
 from heedful.runtime.errors import HeedfulError
@@ -27,11 +29,19 @@ def describe(error: Exception) -> str:
     said = f"heedful: {error}"
     cause = error.__cause__
     while cause is not None:
-        reason = (isinstance(cause, OSError) and cause.strerror) or str(cause)
+        reason = " ".join(_reason(cause).split())
         if reason not in said:  # most messages quote what caused them
-            said += f"\ncaused by: {type(cause).__name__}: {' '.join(reason.split())}"
+            said += f"\ncaused by: {type(cause).__name__}: {reason}"
         cause = cause.__cause__
     return said
+
+
+def _reason(cause: BaseException) -> str:
+    if isinstance(cause, OSError) and cause.strerror:
+        return cause.strerror
+    if isinstance(cause, ValidationError):
+        return "; ".join(detail["msg"] for detail in cause.errors())
+    return str(cause)
 
 
 def missing_extra(error: ModuleNotFoundError, command: str) -> str | None:

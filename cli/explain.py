@@ -60,8 +60,8 @@ def write(question: Question, to: Path, options: Options) -> None:
     """
     if to.suffix not in FORMATS:
         raise BadInput(f"--to {to}: the suffix must be one of {', '.join(FORMATS)}", param="to")
-    asked = read_priors(question.priors)
-    found = asyncio.run(_ask(question, asked, options))
+    explain_options = read_priors(question.priors)
+    found = asyncio.run(_ask(question, explain_options, options))
     drawn = FORMATS[to.suffix](found)
     try:
         to.parent.mkdir(parents=True, exist_ok=True)
@@ -77,9 +77,9 @@ def read_priors(typed: str) -> ExplainOptions:
         name, _, value = one.partition("=")
         try:
             fields[name.strip()] = json.loads(value)
-        except json.JSONDecodeError as error:
+        except json.JSONDecodeError:
             message = f"--priors: {one!r} is not name=true, name=false or alpha=NUMBER"
-            raise BadInput(message, param="priors") from error
+            raise BadInput(message, param="priors") from None
     try:
         priors = Priors.model_validate(fields).model_dump(exclude_none=True)
     except ValidationError as error:
@@ -89,20 +89,22 @@ def read_priors(typed: str) -> ExplainOptions:
     return ExplainOptions(alpha=priors.pop("alpha", None), priors=priors)
 
 
-async def _ask(question: Question, asked: ExplainOptions, options: Options) -> explain_page.Answer:
+async def _ask(
+    question: Question, explain_options: ExplainOptions, options: Options
+) -> explain_page.Answer:
     async with running(options) as service:
         if question.second is None:
-            return await explained(service, [question.text], asked, model=question.model)
+            return await explained(service, [question.text], explain_options, model=question.model)
         named = service.cards.get(question.model or "")
         task: Task = "relatedness" if named and named.kind == "relatedness" else "nli"
         texts = [question.text, question.second]
-        return await explained(service, texts, asked, task=task, model=question.model)
+        return await explained(service, texts, explain_options, task=task, model=question.model)
 
 
 async def explained(
     service: Service,
     texts: list[str],
-    asked: ExplainOptions,
+    explain_options: ExplainOptions,
     *,
     task: Task = "explain",
     model: str | None = None,
@@ -110,5 +112,5 @@ async def explained(
     """The answer of /explain."""
     paths = ["the text", "--hypothesis"][: len(texts)]
     inputs = Inputs(texts, paths, texts_per_row=len(texts))
-    result = await service.bind(task, model).explain(inputs, asked)
+    result = await service.bind(task, model).explain(inputs, explain_options)
     return answer(result.card, *result.value)

@@ -12,7 +12,9 @@ import pytest
 from heedful.app.settings import Settings, flag_name
 from heedful.cli import main as cli
 from heedful.cli.errors import TRAIN_EXTRA, CommandError, describe
+from heedful.cli.explain import read_priors
 from heedful.models.registry import ENCODERS
+from heedful.runtime.errors import BadInput
 from tests.process import ROOT
 
 
@@ -96,6 +98,9 @@ def test_a_cause_that_the_message_quotes_is_not_repeated(tmp_path: Path) -> None
     error.__cause__ = FileNotFoundError(2, "No such file or directory")
     assert describe(error) == "heedful: cannot read x: No such file or directory"
     assert describe(CommandError("alone")) == "heedful: alone"
+    with pytest.raises(BadInput) as caught:
+        read_priors("word=1")
+    assert describe(caught.value) == f"heedful: {caught.value}"
 
 
 @pytest.fixture(scope="module")
