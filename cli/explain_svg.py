@@ -1,4 +1,4 @@
-"""Draw the parts of an explanation as SVG: the tree, heat maps, shaded tokens, bars. Lengths are pixels."""
+"""Draw the parts of an explanation as SVG: the tree, heat maps, shaded words. Lengths are pixels."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -148,22 +148,6 @@ def shaded(name: str, words: Sequence[str], weights: Row) -> Drawing:
         x += width + 4
     said = ", ".join(f"{w} {percent(v)}" for w, v in zip(words, weights, strict=True))
     return Drawing(max(x, LETTER * len(name)), 66, "".join(parts), f"{name}: {said}")
-
-
-def bars(name: str, shares: Mapping[str, float]) -> Drawing:
-    """A bar per label, the longest first."""
-    ranked = sorted(shares.items(), key=lambda pair: -pair[1])
-    left, length = LETTER * max(map(len, shares)) + 12, 280
-    parts = [f'<text y="14" font-weight="600" fill="currentColor">{escape(name)}</text>']
-    for i, (label, share) in enumerate(ranked):
-        y = 24 + 20 * i
-        parts.append(_text(label, f'x="{left - 6:g}" y="{y + 11}" text-anchor="end"'))
-        parts.append(
-            f'<rect x="{left:g}" y="{y}" width="{length * share:.1f}" height="14" fill="{WEIGHT}"/>'
-        )
-        parts.append(_text(percent(share), f'x="{left + length * share + 6:.1f}" y="{y + 11}"'))
-    said = ", ".join(f"{label} {percent(share)}" for label, share in ranked)
-    return Drawing(left + length + 60, 30 + 20 * len(ranked), "".join(parts), f"{name}: {said}")
 
 
 def clean(text: str) -> str:

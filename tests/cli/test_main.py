@@ -41,7 +41,7 @@ def test_help_lists_every_setting() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--port", "http"), "heedful: HEEDFUL_PORT (--port): 'http' is wrong"),
+        (("--port", "http"), "heedful: HEEDFUL_PORT (--port): 'http' is invalid"),
         (("--api-key", "two words"), "heedful: HEEDFUL_API_KEY (--api-key): use printable ASCII"),
     ],
 )
