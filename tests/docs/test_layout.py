@@ -42,6 +42,9 @@ def test_the_drawing_of_the_layout_has_the_same_layers() -> None:
 
 
 def test_every_file_that_the_two_pages_name_exists() -> None:
+    rooms = "|".join(ROOMS)
     for page in (CONTRIBUTING, LAYOUT):
-        for name in re.findall(r"`([\w./-]+/[\w.-]+\.(?:py|md|toml|json))`", page):
+        names = re.findall(rf"(?<![\w/])(?:(?:{rooms})/\w+\.py|docs/[\w-]+\.md)", page)
+        assert names
+        for name in names:
             assert (ROOT / name).exists(), name
