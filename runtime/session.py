@@ -180,7 +180,7 @@ class SessionThreads:
         self._since[thread] = started = time.monotonic()
         try:
             return session.run(feeds), time.monotonic() - started
-        except Exception as error:  # ONNX Runtime's errors have no narrower common class
+        except Exception as error:  # whatever a session raises, its callers need an answer
             log.exception("a model failed on %s", {name: a.shape for name, a in feeds.items()})
             raise InferenceFailed("the model failed on this input") from error
         finally:
@@ -212,7 +212,7 @@ def takes_cuda(device: Device) -> bool:
 
 
 def gpus() -> int:
-    """GPUs that NVIDIA's driver sees. ExplainOptions of the driver: ONNX Runtime lists CUDA without one."""
+    """Number of GPUs, from NVIDIA's driver: ONNX Runtime lists CUDA even without one."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:

@@ -22,7 +22,7 @@ from heedful.export.weight_sharing import MIN_BYTES, share_weights
 from heedful.export.weight_storage import round_weights
 from heedful.models.registry import ENCODERS, build
 from heedful.models.sentence import SentenceEncoder, word_table
-from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, read
+from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, TOKENIZER, read
 from heedful.runtime.card import Card, ParserCard
 from heedful.runtime.explain_graph import ExplainGraph
 from heedful.runtime.explain_service import ExplainOptions
@@ -216,6 +216,7 @@ def check_explanations(model: SentenceEncoder, encoder: bytes, explain: bytes) -
     assert not left_behind(explain)
     alpha = ALPHA if "alpha" in model.inputs else None
     fields: dict[str, Any] = {"tree": "heads" in model.inputs, "alpha": alpha}
+    fields["files"] = {TOKENIZER: ""} if "pieces" in model.inputs else {}
     card = Card.model_construct(**fields)  # of which nothing else is read
     files = {ENCODER: encoder, EXPLAIN: explain}
     explainer = ExplainGraph(files, card)
