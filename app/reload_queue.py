@@ -4,7 +4,8 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from heedful.app.worker_group import ReloadFinished, ReloadNow, WorkerProcess
+from heedful.app.messages import ReloadFinished, ReloadNow
+from heedful.app.worker_group import WorkerProcess
 from heedful.runtime.service import Reloaded
 
 

@@ -12,11 +12,12 @@ from typing import NoReturn
 
 from heedful.app import logs
 from heedful.app.main import create_app
+from heedful.app.messages import StartFailed
 from heedful.app.server import Server
 from heedful.app.settings import Settings, environment_name
 from heedful.app.supervisor import Supervisor
 from heedful.app.worker import SupervisedPeers, Worker
-from heedful.app.worker_group import Link, StartFailed, WorkerGroup
+from heedful.app.worker_group import Link, WorkerGroup
 from heedful.runtime.cores import usable_cores
 from heedful.runtime.errors import ServiceFault, StartupError
 from heedful.runtime.session import takes_cuda

@@ -26,23 +26,10 @@ from collections.abc import Callable
 
 from prometheus_client.multiprocess import mark_process_dead
 
+from heedful.app import messages
 from heedful.app.refusals import Refusals
 from heedful.app.reload_queue import ReloadQueue
-from heedful.app.worker_group import (
-    CONNECTION_ID_BYTES,
-    AnswerPending,
-    ConnectionClosed,
-    FromWorker,
-    Leaving,
-    Link,
-    PeerStatus,
-    ReloadRequest,
-    StartFailed,
-    WorkerGroup,
-    WorkerProcess,
-    WorkerReady,
-    WorkerReloaded,
-)
+from heedful.app.worker_group import CONNECTION_ID_BYTES, Link, WorkerGroup, WorkerProcess
 from heedful.runtime.errors import ServiceFault, StartupError
 
 log = logging.getLogger("heedful.supervisor")
@@ -219,30 +206,30 @@ class Supervisor:
 
     def _receive(self, process: WorkerProcess) -> None:
         try:
-            message: FromWorker = process.link.control.recv()
+            message: messages.FromWorker = process.link.control.recv()
         except (EOFError, OSError):
             self._selector.unregister(process.link.control)  # it has died, or is about to
         else:
             self._handle(process, message)
 
-    def _handle(self, process: WorkerProcess, message: FromWorker) -> None:
+    def _handle(self, process: WorkerProcess, message: messages.FromWorker) -> None:
         match message:
-            case WorkerReady(ready):
+            case messages.Ready(ready):
                 self._set_ready(process, ready)
-            case StartFailed(reason):
+            case messages.StartFailed(reason):
                 self._start_failed(reason)
-            case ConnectionClosed(connection):
+            case messages.ConnectionClosed(connection):
                 process.connections.pop(connection).close()
                 process.pending.discard(connection)
-            case AnswerPending(connection, True):
+            case messages.AnswerPending(connection, True):
                 process.pending.add(connection)
-            case AnswerPending(connection, False):
+            case messages.AnswerPending(connection, False):
                 process.pending.discard(connection)
-            case Leaving():
+            case messages.Leaving():
                 process.leaving = True
-            case ReloadRequest():
+            case messages.ReloadRequest():
                 self._reloads.add(process)
-            case WorkerReloaded(result):
+            case messages.WorkerReloaded(result):
                 self._reloads.finished(process, result)
 
     def _set_ready(self, process: WorkerProcess, ready: bool) -> None:
@@ -262,7 +249,7 @@ class Supervisor:
         """Tell every process how many are ready: each answers /ready for all."""
         ready = sum(process.ready for process in self._processes)
         for process in self._processes:
-            process.link.send(PeerStatus(ready, self._group.size))
+            process.link.send(messages.PeerStatus(ready, self._group.size))
 
     def _reap(self) -> None:
         """Collect the processes that have died."""

@@ -7,23 +7,11 @@ import socket
 
 from fastapi import FastAPI
 
+from heedful.app import messages
 from heedful.app.protocol import Protocol
 from heedful.app.server import Server
 from heedful.app.state import state_of
-from heedful.app.worker_group import (
-    CONNECTION_ID_BYTES,
-    AnswerPending,
-    ConnectionClosed,
-    FromSupervisor,
-    Leaving,
-    Link,
-    PeerStatus,
-    ReloadFinished,
-    ReloadNow,
-    ReloadRequest,
-    WorkerReady,
-    WorkerReloaded,
-)
+from heedful.app.worker_group import CONNECTION_ID_BYTES, Link
 from heedful.runtime.errors import Unavailable
 from heedful.runtime.service import Reloaded
 
@@ -35,7 +23,7 @@ class SupervisedPeers:
 
     def __init__(self, link: Link) -> None:
         self._link = link
-        self._last = PeerStatus(ready=0, wanted=1)
+        self._last = messages.PeerStatus(ready=0, wanted=1)
         self._waiting: list[asyncio.Future[Reloaded]] = []
 
     def status(self) -> str | None:
@@ -48,10 +36,10 @@ class SupervisedPeers:
         """Reload the bundles in every process. Raises Unavailable when none can."""
         finished: asyncio.Future[Reloaded] = asyncio.get_running_loop().create_future()
         self._waiting.append(finished)
-        self._link.send(ReloadRequest())
+        self._link.send(messages.ReloadRequest())
         return await finished
 
-    def update(self, status: PeerStatus) -> None:
+    def update(self, status: messages.PeerStatus) -> None:
         self._last = status
 
     def reload_finished(self, result: Reloaded | None) -> None:
@@ -86,7 +74,7 @@ class Worker(Server):
 
     def leave(self) -> None:
         asyncio.get_running_loop().remove_reader(self._link.connections.fileno())
-        self._link.send(Leaving())
+        self._link.send(messages.Leaving())
 
     async def on_tick(self, counter: int) -> bool:
         self._report_ready()
@@ -97,7 +85,7 @@ class Worker(Server):
         ready = state_of(self.app).service.ready() is None
         if ready != self._was_ready:
             self._was_ready = ready
-            self._link.send(WorkerReady(ready))
+            self._link.send(messages.Ready(ready))
 
     def _accept(self) -> None:
         """Serve the connections that the supervisor has passed on."""
@@ -116,10 +104,10 @@ class Worker(Server):
 
     async def _adopt(self, connection: socket.socket, number: int) -> None:
         def closed() -> None:
-            self._link.send(ConnectionClosed(number))
+            self._link.send(messages.ConnectionClosed(number))
 
         def answer_pending(pending: bool) -> None:
-            self._link.send(AnswerPending(number, pending))
+            self._link.send(messages.AnswerPending(number, pending))
 
         def protocol() -> asyncio.Protocol:
             made = Protocol(self.config, self.server_state, self.lifespan.state)
@@ -134,18 +122,18 @@ class Worker(Server):
     def _receive(self) -> None:
         """Handle one control message."""
         try:
-            message: FromSupervisor = self._link.control.recv()
+            message: messages.FromSupervisor = self._link.control.recv()
         except (EOFError, OSError):
             log.error("the supervisor has died: ending")
             asyncio.get_running_loop().remove_reader(self._link.control.fileno())
             self.should_exit = True
             return
         match message:
-            case PeerStatus():
+            case messages.PeerStatus():
                 self._peers.update(message)
-            case ReloadNow():
+            case messages.ReloadNow():
                 self.spawn(self._reload_here())
-            case ReloadFinished(result, requested):
+            case messages.ReloadFinished(result, requested):
                 if result:
                     state_of(self.app).record_reload(result)
                 if requested:
@@ -155,4 +143,4 @@ class Worker(Server):
         result = None
         with contextlib.suppress(Unavailable):  # shutting down
             result = await state_of(self.app).reload_here()
-        self._link.send(WorkerReloaded(result))
+        self._link.send(messages.WorkerReloaded(result))
