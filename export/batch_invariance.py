@@ -19,7 +19,7 @@ from heedful.text.pieces import Lexicon
 Array = npt.NDArray[np.generic]
 
 THREADS = 3
-"""Of the session that runs batches: where one thread's rows end may change a last bit as well."""
+"""Threads of the session that runs batches: where one thread's rows end may change a last bit as well."""
 
 
 @dataclass(frozen=True, slots=True)

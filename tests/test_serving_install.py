@@ -146,7 +146,7 @@ def test_it_passes_the_serving_tests(python: Path) -> None:
         "tests/runtime/test_int8.py",
         "tests/runtime/test_pieces.py",
         "tests/runtime/test_service.py",
-        "tests/runtime/test_workers.py",
+        "tests/runtime/test_parse_pool.py",
         "tests/app/test_answers.py",
         "tests/app/test_clients.py",
         "tests/app/test_explain.py",

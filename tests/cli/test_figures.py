@@ -83,7 +83,7 @@ def test_what_there_is_a_bundle_for_is_drawn_and_the_rest_is_named(
     (data / "yelp_10k" / "all.jsonl").rename(tmp_path / "gone")
     again, said = drawn(tmp_path / "again", models, pipeline, data)
     assert again == [name for name in files if name != "lama-rating.png"]
-    assert "lama-rating.png: left out, no yelp_academic_dataset_review.json" in said
+    assert f"lama-rating.png: left out, {data} holds no yelp_academic_dataset_review.json" in said
     for name in again:
         first, second = (tmp_path / folder / name for folder in ("figures", "again"))
         assert first.read_bytes() == second.read_bytes(), name

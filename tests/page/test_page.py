@@ -81,7 +81,7 @@ def test_similarity(page: Page) -> None:
     served = page.request.get(f"{page.url}models").json()["models"]
     related = any(card["kind"] == "relatedness" for card in served)
     expect(page.get_by_role("tab", name="Relatedness")).to_have_count(int(related))
-    cosines = values(page, "Cosine of each two sentences")
+    cosines = values(page, "Cosine of every two sentences")
     assert len(cosines) == 25
     assert cosines[0] == pytest.approx(1, abs=1e-5)
     assert cosines[1] == pytest.approx(cosines[5], abs=1e-6)
