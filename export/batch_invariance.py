@@ -84,7 +84,11 @@ def sentences(batch: Batch) -> Iterator[Sentence]:
     for row, length in enumerate(batch.lengths):
         heads = batch.heads[row, :length]
         if batch.pieces is None:
-            yield Sentence(batch.ids[row, :length], heads)
+            ids, features = batch.ids[row, :length].copy(), None
+            if batch.features is not None and (composed := ids < 0).any():
+                features = batch.features[-ids[composed] - 1]
+                ids[composed] = -1 - np.arange(len(features))
+            yield Sentence(ids, heads, features=features)
         else:
             pieces = batch.pieces[row, :length]
             yield Sentence(batch.ids[row, : pieces.sum() + 2], heads, pieces)
@@ -92,7 +96,7 @@ def sentences(batch: Batch) -> Iterator[Sentence]:
 
 def _batches(card: Card, vocab: Lexicon) -> Iterator[tuple[Batch, float]]:
     """The parity cases of more than one sentence, with their alphas."""
-    for case in cases(len(vocab), card.max_tokens, vocab.limit):
+    for case in cases(len(vocab), card.max_tokens, vocab.limit, card.composed):
         if len(case.batch.lengths) > 1:
             yield case.batch, case.alpha
 

@@ -72,8 +72,9 @@ def export_bundle(trained: TrainedModel, out: Path, storage: Storage = "normal")
     graphs = {"encoder": encoder_graph(rounded.encoder), "explain": explain_graph(rounded.encoder)}
     if rounded.head is not None:
         graphs["head"] = head_graph(rounded.head, trained.model.encoder.dim, inputs)
+    composed = 0 if isinstance(trained.vocab, Pieces) else trained.vocab.composed
     limit = trained.vocab.limit
-    parity = check(graphs, rounded, exact, len(trained.vocab), trained.max_tokens, limit)
+    parity = check(graphs, rounded, exact, len(trained.vocab), trained.max_tokens, limit, composed)
 
     with tempfile.TemporaryDirectory() as temporary:
         vocab = Path(temporary) / (TOKENIZER if isinstance(trained.vocab, Pieces) else VOCAB)
@@ -106,6 +107,7 @@ def _card(trained: TrainedModel, parity: Parity, storage: Storage) -> dict[str, 
         "max_tokens": trained.max_tokens,
         "tree": "heads" in encoder.inputs,
         "cost": entry.cost,
+        "composed": 0 if isinstance(trained.vocab, Pieces) else trained.vocab.composed,
         "alpha": trained.alpha if "alpha" in encoder.inputs else None,
         "parser": trained.parser,
         "parity": {

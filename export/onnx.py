@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from heedful.export.weight_sharing import serialize
 from heedful.export.weight_storage import store_half
 from heedful.models.sentence import Explanation, SentenceEncoder
+from heedful.text import composition
 
 OPSET = 20
 
@@ -52,13 +53,14 @@ class _Explained(nn.Module):
         heads: Tensor | None = None,
         alpha: Tensor | None = None,
         pieces: Tensor | None = None,
+        features: Tensor | None = None,
         direction: Tensor | None = None,
         word: Tensor | None = None,
         dependency: Tensor | None = None,
     ) -> tuple[Tensor, ...]:
         every = {"direction": direction, "word": word, "dependency": dependency}
         switches = {name: switch for name, switch in every.items() if switch is not None}
-        explanation = self.model.explain(ids, lengths, heads, alpha, pieces, **switches)
+        explanation = self.model.explain(ids, lengths, heads, alpha, pieces, features, **switches)
         stacked = (torch.stack(list(each.values()), 1) for each in _named(explanation).values())
         return explanation.sentence, explanation.states, *stacked
 
@@ -79,6 +81,7 @@ def _example(inputs: Sequence[str]) -> tuple[dict[str, Tensor], dict[str, dict[i
         "lengths": {0: "B"},
         "heads": per_word,
         "pieces": per_word,
+        "features": {0: "K"},
     }
     example = {
         "ids": torch.ones(B, S, dtype=torch.long),
@@ -86,6 +89,7 @@ def _example(inputs: Sequence[str]) -> tuple[dict[str, Tensor], dict[str, dict[i
         "heads": torch.arange(L).repeat(B, 1),
         "alpha": torch.tensor(1.0),
         "pieces": torch.ones(B, L, dtype=torch.long),
+        "features": torch.ones(2, composition.FEATURES, dtype=torch.long),
         # one tensor each: the exporter merges inputs that are the same tensor
         **{prior: torch.tensor(True) for prior in ("direction", "word", "dependency")},
     }

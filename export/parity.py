@@ -12,6 +12,7 @@ from torch import nn
 from heedful.export.errors import ParityError
 from heedful.models.sentence import SentenceEncoder
 from heedful.runtime.session import open_session
+from heedful.text import composition
 from heedful.text.batch import Batch, Sentence, collate
 from heedful.text.vocab import UNKNOWN
 
@@ -58,6 +59,7 @@ def check(
     words: int,
     max_tokens: int,
     max_pieces: int | None = None,
+    composed: int = 0,
 ) -> Parity:
     """Compare `graphs` ("encoder", maybe "head", maybe "explain") with both models on every case.
 
@@ -65,7 +67,7 @@ def check(
     """
     sessions = {name: open_session(graph) for name, graph in graphs.items()}
     error, loss, count = 0.0, 0.0, 0
-    for case in cases(words, max_tokens, max_pieces):
+    for case in cases(words, max_tokens, max_pieces, composed):
         feeds = _feeds(case, rounded.encoder.inputs)
         found = _run_graphs(sessions, feeds, rounded.head_inputs)
         expected, exact = _run_torch(rounded, feeds), _run_torch(unrounded, feeds)
@@ -103,10 +105,13 @@ def explained(
     return found
 
 
-def cases(words: int, max_tokens: int, max_pieces: int | None = None) -> Iterator[Case]:
+def cases(
+    words: int, max_tokens: int, max_pieces: int | None = None, composed: int = 0
+) -> Iterator[Case]:
     """Batches over a vocabulary of `words`, with sizes, lengths, trees and alphas at their extremes.
 
     With `max_pieces` the ids are word pieces: two a word on average, and in one case the maximum.
+    With `composed` rows, a third of the words are composed of random features.
     """
     rng = np.random.default_rng(SEED)
 
@@ -116,7 +121,12 @@ def cases(words: int, max_tokens: int, max_pieces: int | None = None) -> Iterato
             size = max_pieces if full else min(2 * n + 2, max_pieces)
             pieces = _pieces(rng, n, size - 2)
         ids = np.full(size, UNKNOWN) if unknown else rng.integers(UNKNOWN, words, size)
-        return Sentence(ids, heads, pieces)
+        unlisted = np.flatnonzero(rng.random(n) < (1 if unknown else 1 / 3)) if composed else ()
+        if not len(unlisted):
+            return Sentence(ids, heads, pieces)
+        ids[unlisted] = -1 - np.arange(len(unlisted))
+        features = rng.integers(0, composed, (len(unlisted), composition.FEATURES))
+        return Sentence(ids, heads, features=features)
 
     def batch(
         lengths: Ints, tree: Callable[[int], Ints], *, unknown: bool = False, full: bool = False
@@ -178,6 +188,8 @@ def _feeds(case: Case, inputs: tuple[str, ...]) -> dict[str, npt.NDArray[np.gene
     }
     if case.batch.pieces is not None:
         known["pieces"] = case.batch.pieces
+    none = np.zeros((1, composition.FEATURES), np.int64)
+    known["features"] = none if case.batch.features is None else case.batch.features
     return {name: known[name] for name in ("ids", "lengths", *inputs)}
 
 

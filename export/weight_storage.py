@@ -17,6 +17,8 @@ from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
 from torch.nn import functional
 
+from heedful.models.composed_words import ComposedWords
+
 Storage = Literal["normal", "small"]
 """Normal: matrices float16, tables int8. Small: matrices int8, a table of more than LARGE values int4."""
 LARGE = 2**20
@@ -117,7 +119,8 @@ def round_weights(model: nn.Module, storage: Storage = "normal") -> None:
     for module in list(model.modules()):
         for name, child in module.named_children():
             if isinstance(child, nn.Embedding):
-                large = storage == "small" and child.weight.numel() > LARGE
+                spelling = isinstance(module, ComposedWords) and name == "features"
+                large = spelling or (storage == "small" and child.weight.numel() > LARGE)
                 setattr(module, name, (Int4Table if large else Int8Table)(child.weight))
             elif isinstance(child, nn.Linear) and storage == "small":
                 setattr(module, name, Int8Linear(child))

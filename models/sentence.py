@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
+from heedful.models.composed_words import ComposedWords
 from heedful.models.pieces import PieceEmbedding
 
 
@@ -58,6 +59,7 @@ class SentenceEncoder(nn.Module):
         self.inputs = (
             *(name for name in encoder.inputs if name != "cls"),
             *(("pieces",) if of_pieces else ()),
+            *(("features",) if isinstance(embedding, ComposedWords) else ()),
         )
 
     def forward(
@@ -67,12 +69,14 @@ class SentenceEncoder(nn.Module):
         heads: Tensor | None = None,
         alpha: Tensor | None = None,
         pieces: Tensor | None = None,
+        features: Tensor | None = None,
     ) -> Tensor:
-        """ids (B, S), lengths (B,), heads (B, L), alpha (), pieces of each word (B, L) -> (B, dim).
+        """ids (B, S), lengths (B,), heads (B, L), alpha (), pieces of each word (B, L) and features of the
+        composed words (K, F) -> (B, dim).
 
         Structure that the encoder does not read is ignored.
         """
-        words, structure = self._read(ids, heads, alpha, pieces)
+        words, structure = self._read(ids, heads, alpha, pieces, features)
         vectors: Tensor = self.encoder(words, lengths, **structure)
         return vectors
 
@@ -83,20 +87,28 @@ class SentenceEncoder(nn.Module):
         heads: Tensor | None = None,
         alpha: Tensor | None = None,
         pieces: Tensor | None = None,
+        features: Tensor | None = None,
         **switches: Tensor,
     ) -> Explanation:
         """The encoder's explanation of what `forward` reads."""
-        words, structure = self._read(ids, heads, alpha, pieces)
+        words, structure = self._read(ids, heads, alpha, pieces, features)
         explanation: Explanation = self.encoder.explain(words, lengths, **structure, **switches)
         return explanation
 
     def _read(
-        self, ids: Tensor, heads: Tensor | None, alpha: Tensor | None, pieces: Tensor | None
+        self,
+        ids: Tensor,
+        heads: Tensor | None,
+        alpha: Tensor | None,
+        pieces: Tensor | None,
+        features: Tensor | None,
     ) -> tuple[Tensor, dict[str, Tensor | None]]:
         """Word vectors (B, L, D), and the structure that the encoder reads."""
         structure = {"heads": heads, "alpha": alpha}
         if isinstance(self.embedding, PieceEmbedding):
             words, structure["cls"] = self.embedding(ids, pieces)
+        elif isinstance(self.embedding, ComposedWords):
+            words = self.embedding(ids, features)
         else:
             words = self.embedding(ids)
         return words, {name: structure[name] for name in self.encoder.inputs}

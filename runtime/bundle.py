@@ -3,8 +3,8 @@
 bundles/ms-san-sst2/
     card.json       describes the model (runtime.card), with the hash of every other file and a
                     version that is the hash of all of it
-    encoder.onnx    ids (B, S), lengths (B), [heads (B, L)], [alpha ()], [pieces (B, L)]
-                    -> embedding (B, D)
+    encoder.onnx    ids (B, S), lengths (B), [heads (B, L)], [alpha ()], [pieces (B, L)],
+                    [features (K, F)] -> embedding (B, D)
     explain.onnx    the same inputs and a boolean () per prior -> what the encoder computes on its
                     way; reads its weights from encoder.onnx (runtime.explain_graph); optional
     encoder.int8.onnx, explain.int8.onnx
@@ -81,9 +81,11 @@ class Bundle:
 def read(folder: Path) -> Bundle:
     """Read and check a bundle. Raises BundleError, which names the bundle, the file and the reason."""
     card, files = read_files(folder)
-    lexicon, file = (Pieces, TOKENIZER) if card.pieces else (Vocab, VOCAB)
+    file = TOKENIZER if card.pieces else VOCAB
     try:
-        vocab: Lexicon = lexicon.read(files[file])
+        vocab: Lexicon = (
+            Pieces.read(files[file]) if card.pieces else Vocab.read(files[file], card.composed)
+        )
     except ValueError as error:
         raise BundleError(card.name, file, str(error)) from error
     check_graphs(files, card, vocab)

@@ -99,6 +99,9 @@ class CardContent(_Frozen):
     tree: bool  # whether the graph reads heads; a model without trees never pays for a parse
     cost: Literal["linear", "quadratic"]  # the encoder's cost in the number of tokens
     alpha: float | None  # default of the graph's input alpha; None if there is no such input
+    composed: int = Field(
+        default=0, ge=0
+    )  # rows for composing unlisted words; 0: one vector for all
     parser: ParserCard
     files: dict[str, Sha256]
     parity: ParityCard

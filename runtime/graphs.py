@@ -9,6 +9,7 @@ import onnxruntime
 from heedful.runtime.card import ENCODER, ENCODER_INT8, HEAD, Card
 from heedful.runtime.errors import BundleError, GraphError
 from heedful.runtime.session import open_session, ort_errors
+from heedful.text import composition
 from heedful.text.batch import Batch, Sentence, collate
 from heedful.text.kinds import HEAD_INPUTS, RELATEDNESS_LEVELS
 from heedful.text.pieces import Lexicon
@@ -27,6 +28,8 @@ def encoder_inputs(card: Card) -> Shape:
         inputs["alpha"] = ("tensor(float)", 0)
     if card.pieces:
         inputs["pieces"] = ("tensor(int64)", 2)
+    if card.composed:
+        inputs["features"] = ("tensor(int64)", 2)
     return inputs
 
 
@@ -44,6 +47,9 @@ def encoder_feeds(card: Card, batch: Batch) -> Feeds:
         feeds["alpha"] = np.array(card.alpha, np.float32)
     if batch.pieces is not None:
         feeds["pieces"] = batch.pieces
+    if card.composed:
+        none = np.zeros((1, composition.FEATURES), np.int64)
+        feeds["features"] = none if batch.features is None else batch.features
     return feeds
 
 
@@ -60,6 +66,11 @@ def check_graphs(files: Mapping[str, bytes], card: Card, vocab: Lexicon) -> None
         for B, L in ((1, 1), (2, 3)):
             feeds = encoder_feeds(card, collate([_last_ids(vocab, L)] * B))
             _check_run(encoder, card, file, feeds, (B, card.dimension))
+        if card.composed:
+            words = np.array([-1, -2])
+            last = np.full((2, composition.FEATURES), card.composed - 1)
+            feeds = encoder_feeds(card, collate([Sentence(words, np.arange(2), features=last)]))
+            _check_run(encoder, card, file, feeds, (1, card.dimension))
     if card.kind != "embedding":
         inputs = head_inputs(card)
         head = _open(files, card, HEAD, dict.fromkeys(inputs, ("tensor(float)", 2)), "logits")

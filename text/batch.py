@@ -1,7 +1,7 @@
 """Sentences of ids and heads -> padded batches. Nothing else pads.
 
 A sentence of L words has S ids. With a word vocabulary S = L; with word pieces (text.pieces) S counts the
-pieces, [CLS] and [SEP] included.
+pieces, [CLS] and [SEP] included. The id -k is row k - 1 of `features`: a composed word (text.composition).
 """
 
 import math
@@ -25,6 +25,7 @@ class Sentence:
     ids: Ints
     heads: Ints
     pieces: Ints | None = None  # None where an id is a word
+    features: Ints | None = None  # (K, F) of its composed words; None where no word is composed
 
     def __len__(self) -> int:
         """L, in words."""
@@ -34,7 +35,8 @@ class Sentence:
     def key(self) -> bytes:
         """Equal for two sentences that are the same to an encoder."""
         pieces = b"" if self.pieces is None else self.pieces.tobytes()
-        return len(self).to_bytes(8) + self.heads.tobytes() + pieces + self.ids.tobytes()
+        features = b"" if self.features is None else self.features.tobytes()
+        return len(self).to_bytes(8) + self.heads.tobytes() + pieces + self.ids.tobytes() + features
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class Batch:
     lengths: Ints  # (B,), in words
     padding: float  # share of `ids` that is padding, 0..1
     pieces: Ints | None = None  # (B, L), 0 on padding
+    features: Ints | None = None  # (K, F) of all composed words; None without any
 
 
 def collate(sentences: Sequence[Sentence]) -> Batch:
@@ -63,7 +66,19 @@ def collate(sentences: Sequence[Sentence]) -> Batch:
         if pieces is not None and sentence.pieces is not None:
             pieces[row, : len(sentence)] = sentence.pieces
     padding = 1.0 - sum(len(one.ids) for one in sentences) / ids.size
-    return Batch(ids, heads, lengths, padding, pieces)
+    return Batch(ids, heads, lengths, padding, pieces, _join_features(sentences, ids))
+
+
+def _join_features(sentences: Sequence[Sentence], ids: Ints) -> Ints | None:
+    """The composed words of all sentences (K, F); their ids (B, S) are renumbered in place."""
+    found: list[Ints] = []
+    before = 0
+    for row, sentence in enumerate(sentences):
+        if sentence.features is not None:
+            ids[row] -= before * (ids[row] < 0)
+            before += len(sentence.features)
+            found.append(sentence.features)
+    return np.concatenate(found) if found else None
 
 
 def plan(lengths: Sequence[int], budget: int) -> list[list[int]]:

@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from heedful.text import composition
 from heedful.text.batch import PAD, Sentence
 
 __all__ = ["PAD", "SPECIAL", "UNKNOWN", "Vocab"]
@@ -16,13 +17,21 @@ SPECIAL = ("<pad>", "<unk>")
 
 
 class Vocab:
-    """Lower-cased words and their ids: 0 is padding, 1 is every unknown word."""
+    """Lower-cased words and their ids; 0 is padding.
+
+    All unlisted words have the id 1. With `composed` rows they are composed from their spelling instead
+    (text.composition): the k-th unlisted word of a sentence has the id -k.
+    """
 
     limit: int | None = None
     """No limit on the length of a sentence; `text.pieces` has one."""
 
-    def __init__(self, words: Iterable[str]) -> None:
-        """`words` without the two special ones. Raises ValueError for a word that is doubled, empty or has a blank."""
+    def __init__(self, words: Iterable[str], composed: int = 0) -> None:
+        """`words` without the two special ones. Raises ValueError for a word that is doubled, empty or has a blank.
+
+        `composed` is the number of rows of the feature table that composes unlisted words; 0 without one.
+        """
+        self.composed = composed
         self.words: tuple[str, ...] = (*SPECIAL, *words)
         self._ids = {word: i for i, word in enumerate(self.words)}
         if len(self._ids) != len(self.words):
@@ -43,33 +52,40 @@ class Vocab:
         return np.array([find(token.lower(), UNKNOWN) or UNKNOWN for token in tokens], np.int64)
 
     def sentence(self, tokens: Sequence[str], heads: npt.NDArray[np.int64]) -> Sentence:
-        return Sentence(self.ids(tokens), heads)
+        ids = self.ids(tokens)
+        unlisted = np.flatnonzero(ids == UNKNOWN)
+        if not (self.composed and len(unlisted)):
+            return Sentence(ids, heads)
+        ids[unlisted] = -1 - np.arange(len(unlisted))
+        features = composition.matrix([tokens[i] for i in unlisted.tolist()], self.composed)
+        return Sentence(ids, heads, features=features)
 
     def fitting(self, tokens: Sequence[str]) -> int:
         """How many of the first words fit: all of them."""
         return len(tokens)
 
     def word_ids(self, sentence: Sentence) -> npt.NDArray[np.int64]:
-        """(L,) the ids."""
-        return sentence.ids
+        """(L,) the ids, `UNKNOWN` for every unlisted word."""
+        ids: npt.NDArray[np.int64] = np.where(sentence.ids < 0, UNKNOWN, sentence.ids)
+        return ids
 
     def known(self, sentence: Sentence) -> npt.NDArray[np.bool_]:
         """(L,) whether each word is in the vocabulary."""
-        known: npt.NDArray[np.bool_] = sentence.ids != UNKNOWN
+        known: npt.NDArray[np.bool_] = sentence.ids > UNKNOWN
         return known
 
     @classmethod
-    def load(cls, path: Path) -> Self:
+    def load(cls, path: Path, composed: int = 0) -> Self:
         """Read a file that `save` wrote. Raises ValueError."""
-        return cls.read(path.read_bytes())
+        return cls.read(path.read_bytes(), composed)
 
     @classmethod
-    def read(cls, content: bytes) -> Self:
+    def read(cls, content: bytes, composed: int = 0) -> Self:
         """The vocabulary in a file's bytes. Raises ValueError."""
         lines = content.decode().split("\n")
         if tuple(lines[:2]) != SPECIAL or lines[-1] != "":
             raise ValueError(f"is not a vocabulary: it must begin with {SPECIAL}, one word a line")
-        return cls(lines[2:-1])
+        return cls(lines[2:-1], composed)
 
     def save(self, path: Path) -> None:
         path.write_text("\n".join(self.words) + "\n", encoding="utf-8", newline="\n")

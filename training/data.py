@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 from rich.progress import track
 
+from heedful.text import composition
 from heedful.text.atomic import write_arrays
 from heedful.text.batch import Batch, Sentence, collate
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.pieces import Lexicon, Pieces
-from heedful.text.vocab import Vocab
+from heedful.text.vocab import UNKNOWN, Vocab
 from heedful.training.tasks.base import Example, Source
 
 Ints = npt.NDArray[np.int64]
@@ -40,7 +41,9 @@ class Parsed:
     def rows(self, vocab: Lexicon) -> "Rows":
         """The texts as ids, without those of more pieces than the model reads."""
         if isinstance(vocab, Vocab):
-            return Rows(self.index, vocab.ids(self.tokens), self.heads, self.bounds)
+            ids = vocab.ids(self.tokens)
+            spelling = Spelling.number(self.tokens, ids, vocab) if vocab.composed else None
+            return Rows(self.index, ids, self.heads, self.bounds, spelling=spelling)
         ids, counts = vocab.split(self.tokens)
         stops = np.concatenate([[0], np.cumsum(counts)])[self.bounds]
         sizes = np.diff(stops) + 2  # with [CLS] and [SEP]
@@ -66,10 +69,17 @@ class Rows:
     heads: npt.NDArray[np.int16]
     bounds: Ints
     framing: "Framing | None" = None  # None with a word vocabulary
+    spelling: "Spelling | None" = None  # None without composed words
 
-    def sentence(self, i: int) -> Sentence:
+    def sentence(
+        self, i: int, drop: Callable[[int], npt.NDArray[np.bool_]] | None = None
+    ) -> Sentence:
+        """Text i. `drop` says which of so many words are composed although they are listed."""
         span = slice(self.bounds[i], self.bounds[i + 1])
         heads = self.heads[span].astype(np.int64)
+        if self.spelling:
+            ids, features = self.spelling.compose(self.ids[span], drop)
+            return Sentence(ids, heads, features=features)
         if self.framing is None:
             return Sentence(self.ids[span], heads)
         stops = self.framing.stops
@@ -84,6 +94,37 @@ class Framing:
     pieces: Pieces
     counts: Ints
     stops: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """The features of every word of some texts: of the listed ones (V, F), then of the others."""
+
+    features: Ints  # (V + K, F)
+    listed: int  # V
+
+    @classmethod
+    def number(cls, tokens: Sequence[str], ids: Ints, vocab: Vocab) -> Self:
+        """Features of the list and of the unlisted tokens, whose `ids` become V, V + 1, .. in place."""
+        numbers: dict[str, int] = {}
+        for i in np.flatnonzero(ids == UNKNOWN).tolist():
+            ids[i] = len(vocab) + numbers.setdefault(tokens[i], len(numbers))
+        words = [*vocab.words, *numbers]
+        return cls(composition.matrix(words, vocab.composed), len(vocab))
+
+    def compose(
+        self, ids: Ints, drop: Callable[[int], npt.NDArray[np.bool_]] | None
+    ) -> tuple[Ints, Ints | None]:
+        """A sentence's ids with -1, -2, .. for its composed words, and their features (K, F), None for none."""
+        composed = ids >= self.listed
+        if drop:
+            composed |= drop(len(ids))
+        if not composed.any():
+            return ids, None
+        features = self.features[ids[composed]]
+        ids = ids.copy()
+        ids[composed] = -1 - np.arange(len(features))
+        return ids, features
 
 
 @cache
@@ -150,6 +191,7 @@ def vocabulary(
     *,
     min_count: int,
     background_min_count: int | None,
+    composed: int = 0,
 ) -> Vocab:
     """Words of the training texts that have a vector or occur `min_count` times, and background words with
     a vector that occur `background_min_count` times, most frequent first.
@@ -163,7 +205,8 @@ def vocabulary(
         or (known and counts[word])
         or (known and background_min_count is not None and background[word] >= background_min_count)
     ]
-    return Vocab(sorted(kept, key=lambda word: (-counts[word], -background[word], word)))
+    ordered = sorted(kept, key=lambda word: (-counts[word], -background[word], word))
+    return Vocab(ordered, composed)
 
 
 def subsample(
@@ -218,13 +261,19 @@ class Examples:
         return -(-len(self) // size) - alone
 
     def batches(
-        self, size: int, rng: np.random.Generator | None
+        self, size: int, rng: np.random.Generator | None, composed_share: float = 0.0
     ) -> Iterator[tuple[list[Batch], npt.NDArray[Any]]]:
         """One `Batch` per side, and targets (B, ..). Shuffled with `rng`, else in order of length.
 
         Shuffling keeps similar lengths together: examples are sorted within runs of 64 batches. A last
         batch of one example joins the one before it, because batch norm cannot train on one row.
+        With composed words, a `composed_share` of the listed words is composed too.
         """
+
+        def drop(length: int) -> npt.NDArray[np.bool_]:
+            assert rng is not None
+            return rng.random(length) < composed_share
+
         lengths = np.diff(self.rows.bounds)[self.sides].max(axis=1)
         if rng is None:
             groups = np.array_split(np.argsort(lengths, kind="stable"), -(-len(self) // size))
@@ -240,7 +289,9 @@ class Examples:
             rng.shuffle(groups)
         for group in groups:
             sides = [
-                collate([self.rows.sentence(i) for i in self.sides[group, side]])
+                collate(
+                    [self.rows.sentence(i, drop if rng else None) for i in self.sides[group, side]]
+                )
                 for side in range(self.sides.shape[1])
             ]
             yield sides, self.targets[group]

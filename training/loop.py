@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import track
 
 from heedful.text.atomic import write_file, write_json
-from heedful.training import checkpoint
+from heedful.training import checkpoint, composed
 from heedful.training.checkpoint import Progress
 from heedful.training.config import Paths, RunConfig, validate
 from heedful.training.data import Examples, subsample
@@ -51,6 +51,7 @@ def train(
 
     model = make_model(config, task.kind, len(task.labels), inputs.words)
     start_context(model.sentence.encoder, inputs.words, inputs.train.rows.ids)
+    composed.start(model.sentence.embedding, inputs.lexicon, seed=config.seed)
     model.to(config.device)
     steps = config.epochs * inputs.train.steps(config.optimiser.batch)
     optimisation = Optimisation.of(model, config, steps)
@@ -113,8 +114,9 @@ def _train_epoch(
     model.train()
     total = 0.0
     size, half = config.optimiser.batch, config.optimiser.precision == "bfloat16"
-    batches = track(examples.batches(size, rng), title, examples.steps(size), transient=True)
-    for step, (sides, targets) in enumerate(batches):
+    batches = examples.batches(size, rng, config.words.composed_share)
+    shown = track(batches, title, examples.steps(size), transient=True)
+    for step, (sides, targets) in enumerate(shown):
         with torch.autocast(config.device, torch.bfloat16, enabled=half):
             loss = objective.loss(model, sides, torch.from_numpy(targets).to(config.device))
         optimisation.step(loss, step)

@@ -3,10 +3,12 @@
 import torch
 from torch import Tensor, nn
 
+from heedful.models.composed_words import ComposedWords
 from heedful.models.heads import RelatednessHead
 from heedful.models.pieces import PieceEmbedding
 from heedful.models.registry import ENCODERS, build
 from heedful.models.sentence import SentenceEncoder, word_table
+from heedful.text import composition
 from heedful.text.batch import Batch
 from heedful.text.kinds import RELATEDNESS_LEVELS, Kind
 from heedful.training import teacher
@@ -33,8 +35,11 @@ class TrainingModel(nn.Module):
         """A batch of B sentences -> (B, D)."""
         device = self.alpha.device
         arrays = (torch.from_numpy(a).to(device) for a in (side.ids, side.lengths, side.heads))
-        pieces = None if side.pieces is None else torch.from_numpy(side.pieces).to(device)
-        vectors: Tensor = self.sentence(*arrays, self.alpha, pieces)
+        pieces, features = (
+            None if array is None else torch.from_numpy(array).to(device)
+            for array in (side.pieces, side.features)
+        )
+        vectors: Tensor = self.sentence(*arrays, self.alpha, pieces, features)
         return vectors
 
 
@@ -52,7 +57,10 @@ def make_model(
         frozen = section.finetune == "none"
         embedding: nn.Module = PieceEmbedding(words, frozen=frozen, sentence=section.sentence)
     else:
-        embedding = word_table(words, frozen=config.words.frozen)
+        table = word_table(words, frozen=config.words.frozen)
+        rows = config.words.composed
+        signature = composition.SIGNATURE
+        embedding = ComposedWords(table, rows=rows, signature=signature) if rows else table
     try:
         sentence = SentenceEncoder(embedding, encoder)
     except ValueError as error:

@@ -73,12 +73,15 @@ class Optimisation:
 def make_optimisers(
     model: TrainingModel, config: OptimiserConfig, transformer_rate: float | None
 ) -> list[Optimizer]:
-    """One for the layers and, unless it is frozen, a sparse Adam for the table of word vectors.
+    """One for the layers and, unless they are frozen, a sparse Adam for the tables of word vectors.
 
     A transformer's weights are dense: they belong to the first one, at their own rate.
     """
-    words = [p for p in model.sentence.embedding.parameters() if p.requires_grad]
-    table = {id(p) for p in model.sentence.embedding.parameters()}
+    embedding = model.sentence.embedding
+    tables = [one for one in embedding.modules() if isinstance(one, nn.Embedding)]
+    sparse = [embedding] if transformer_rate is not None else tables
+    words = [p for one in sparse for p in one.parameters() if p.requires_grad]
+    table = {id(p) for one in sparse for p in one.parameters()}
     layers: list[dict[str, Any]] = [
         {"params": [p for p in model.parameters() if id(p) not in table]}
     ]

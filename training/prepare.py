@@ -86,6 +86,7 @@ def _word_table(
         source.has,
         min_count=config.min_count,
         background_min_count=config.background_min_count,
+        composed=config.composed,
     )
     table = vectors.initial(
         source.look_up(vocab.words),
@@ -100,7 +101,8 @@ def _word_table(
 def start_context(encoder: Encoder, words: Tensor | nn.Module, ids: Ints) -> None:
     """Start LAMA's own context vector with the mean of the corpus' word vectors."""
     if isinstance(encoder, LAMA) and encoder.context is not None and isinstance(words, Tensor):
-        counts = torch.from_numpy(np.bincount(ids, minlength=len(words))).float()
+        listed = ids[ids < len(words)]
+        counts = torch.from_numpy(np.bincount(listed, minlength=len(words))).float()
         encoder.start_context(counts @ words / counts.sum())
 
 

@@ -55,5 +55,5 @@ def _words(folder: Path, config: RunConfig) -> tuple[Lexicon, torch.Tensor | nn.
         module, _ = transformer.load(config.transformer)
         return Pieces.load(folder / checkpoint.TOKENIZER), module
     _check(folder, checkpoint.VOCAB)
-    vocab = Vocab.load(folder / checkpoint.VOCAB)
+    vocab = Vocab.load(folder / checkpoint.VOCAB, config.words.composed)
     return vocab, torch.zeros(len(vocab), config.words.dim)

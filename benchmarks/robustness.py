@@ -1,0 +1,88 @@
+"""What unlisted spellings cost: dev scores of bundles on a task's texts and on the same texts misspelt.
+
+Each content word is replaced, with probability SHARE, by a spelling one edit away that no bundle lists. All
+bundles read the same texts.
+
+    python -m benchmarks.robustness sst2 bundles/ms-san-sst2 another/bundle
+"""
+
+import random
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from spacy.lang.en.stop_words import STOP_WORDS
+
+from benchmarks.records import table, write
+from heedful.cli.local_model import open_folder
+from heedful.runtime.bundle import read
+from heedful.text.parse import ParseJob, Parser
+from heedful.text.vocab import Vocab
+from heedful.training.composed import SHORTEST_MISSPELT, misspell
+from heedful.training.data import labels
+from heedful.training.data_folder import data_folder
+from heedful.training.evaluate import Predictor, predict
+from heedful.training.metrics import METRICS
+from heedful.training.tasks import get
+from heedful.training.tasks.base import Example, Task
+
+FOLDER = Path("results/robustness")
+SHARE = 0.3
+SEED = 1
+TRIES = 20
+"""Spellings tried for a word before it stays as it is."""
+
+
+def main(
+    task: Annotated[str, typer.Argument(help="Task, judged on its dev split.")],
+    bundles: Annotated[list[Path], typer.Argument(help="Folders of the bundles to compare.")],
+    parser: Annotated[str, typer.Option(help="spaCy pipeline.")] = "bundles/parser",
+) -> None:
+    judged = get(task)
+    examples = judged.dev.read(data_folder())
+    lists = [vocab for folder in bundles if isinstance(vocab := read(folder).vocab, Vocab)]
+    listed = {word for vocab in lists for word in vocab.words}
+    changed = misspelt(examples, listed, Parser.load(parser))
+    rows = []
+    for folder in bundles:
+        with open_folder(folder, parser) as model:
+            before, after = (_score(judged, each, model) for each in (examples, changed))
+        rows.append({"bundle": folder.name, "dev": 100 * before, "misspelt": 100 * after})
+    caption = (
+        f"{task} dev ({len(examples):,} rows): each content word misspelt with probability {SHARE}"
+    )
+    write("robustness", f"Unlisted spellings: {task}", table(caption, rows), folder=FOLDER / task)
+
+
+def _score(task: Task, examples: Sequence[Example], model: Predictor) -> float:
+    answers = predict(examples, task, model)
+    metric, *_ = METRICS[task.kind].values()
+    return metric(answers, labels(examples))
+
+
+def misspelt(examples: Sequence[Example], listed: Collection[str], parser: Parser) -> list[Example]:
+    """The examples with unlisted spellings, the same for the same seed."""
+    rng = random.Random(SEED)
+    texts = [text for example in examples for text in example.texts]
+    jobs = [ParseJob(text, 512, tree=False) for text in texts]
+    changed = {}
+    for text, parse in zip(texts, parser.parse(jobs), strict=True):
+        parts, end = [], 0
+        for word, start, stop in zip(parse.tokens, parse.starts, parse.stops, strict=True):
+            parts += [text[end:start], _unlisted(word, listed, rng)]
+            end = stop
+        changed[text] = "".join([*parts, text[end:]])
+    return [Example(tuple(changed[text] for text in one.texts), one.label) for one in examples]
+
+
+def _unlisted(word: str, listed: Collection[str], rng: random.Random) -> str:
+    content = word.isalpha() and len(word) >= SHORTEST_MISSPELT and word.lower() not in STOP_WORDS
+    if not content or rng.random() >= SHARE:
+        return word
+    tried = (misspell(word, rng) for _ in range(TRIES))
+    return next((one for one in tried if one.lower() not in listed), word)
+
+
+if __name__ == "__main__":
+    typer.run(main)

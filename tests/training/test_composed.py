@@ -1,0 +1,70 @@
+"""A run whose unlisted words are composed: it learns, its features are fitted, its misspellings are near."""
+
+import io
+import random
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+from torch import nn
+from torch.nn import functional
+
+from heedful.models.composed_words import ComposedWords
+from heedful.text import composition
+from heedful.text.composition import SIGNATURE
+from heedful.text.vocab import Vocab
+from heedful.training import composed, loop
+from heedful.training.config import Paths, RunConfig
+from heedful.training.restore import restore
+
+ROWS = 4096
+LISTED = ("wonderful", "terrible", "adventure", "character", "beautiful", "screenplay", "tedious")
+
+
+def test_a_run_learns_with_composed_words_and_is_restored(config: RunConfig, paths: Paths) -> None:
+    words = config.words.model_copy(update={"composed": ROWS, "composed_share": 0.3})
+    changed = config.model_copy(update={"words": words, "epochs": 12, "patience": 12})
+    record = loop.train(changed, paths, resume=False, console=Console(file=io.StringIO()))
+    assert record["dev"]["value"] == 1.0
+    run = restore(paths.run)
+    assert isinstance(run.lexicon, Vocab)
+    assert run.lexicon.composed == ROWS
+    assert isinstance(run.model.sentence.embedding, ComposedWords)
+
+
+def test_a_misspelling_is_nearest_to_its_word() -> None:
+    torch.manual_seed(0)
+    vocab = Vocab(LISTED, ROWS)
+    table = nn.Embedding(len(vocab), 30, padding_idx=0, sparse=True)
+    words = ComposedWords(table, rows=ROWS, signature=SIGNATURE)
+    composed.start(words, vocab, seed=1)
+    misspelt = [
+        "wonderfull",
+        "terible",
+        "adventrue",
+        "charakter",
+        "beutiful",
+        "screnplay",
+        "tedios",
+    ]
+    with torch.no_grad():
+        found = words.compose(torch.from_numpy(composition.matrix(misspelt, ROWS)))
+        cosines = functional.normalize(found) @ functional.normalize(table.weight[2:]).T
+    assert cosines.argmax(1).tolist() == list(range(len(LISTED)))
+
+
+def test_a_closed_table_is_left_alone() -> None:
+    table = nn.Embedding(9, 4)
+    before = table.weight.clone()
+    composed.start(table, Vocab(LISTED), seed=1)
+    assert torch.equal(table.weight, before)
+
+
+@given(st.text("abcdefgh", min_size=1, max_size=12), st.integers(0, 1000))
+def test_a_misspelling_is_one_edit_inside_the_word(word: str, seed: int) -> None:
+    edited = composed.misspell(word, random.Random(seed))
+    assert abs(len(edited) - len(word)) <= 1
+    assert edited[0] == word[0]
+    if len(word) < composed.SHORTEST_MISSPELT:
+        assert edited == word

@@ -1,0 +1,70 @@
+"""How a word that the list does not hold is read: as hashed character n-grams.
+
+Bojanowski et al. 2017 (fastText) sum vectors of a word's n-grams. Here a word has three kinds of features,
+each a row of one table of vectors:
+
+    n-grams    of 3 and 4 characters of the lower-cased word between < and >: what its spelling says
+    shape      its characters by class ("iOS" is "xXX", "18.2" is "dd.d"): case and digits
+    signature  SIGNATURE rows by a hash of the whole word: two words that share every other feature differ in it
+
+No script, no spelling and no number is left out, so two different words have different features.
+"""
+
+import hashlib
+import zlib
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+
+SIGNATURE = 4
+"""Rows of a word's signature; two words share all of them with probability (SIGNATURES)^-4."""
+SIGNATURES = 1024
+"""Rows of the table that signatures take, the first ones behind row 0, which pads."""
+FEATURES = 32
+"""Most features of a word, its signature among them. Of a longer word, n-grams in the middle are left out."""
+NGRAMS = (3, 4)
+REMEMBERED_WORDS = 65_536
+LONGEST_SHAPE = 12
+"""Characters of a shape; a run of one class counts up to four, as in spaCy."""
+
+
+@lru_cache(maxsize=REMEMBERED_WORDS)
+def features(word: str, rows: int) -> tuple[int, ...]:
+    """The rows of a table of `rows` that `word` is read by: FEATURES of them, 0 for none, the signature last."""
+    framed = f"<{word.lower()}>"
+    grams = [framed[i : i + n] for n in NGRAMS for i in range(len(framed) - n + 1)]
+    room = FEATURES - SIGNATURE - 1
+    if len(grams) > room:
+        grams = grams[: room // 2] + grams[-(room - room // 2) :]
+    first = 1 + SIGNATURES
+    spelled = [
+        first + zlib.crc32(gram.encode("utf-8", "surrogatepass")) % (rows - first) for gram in grams
+    ]
+    spelled.append(first + zlib.crc32(b"shape " + shape(word).encode()) % (rows - first))
+    digest = hashlib.blake2b(
+        word.encode("utf-8", "surrogatepass"), digest_size=4 * SIGNATURE
+    ).digest()
+    signature = [1 + int(value) % SIGNATURES for value in np.frombuffer(digest, "<u4")]
+    return (*spelled, *([0] * (room + 1 - len(spelled))), *signature)
+
+
+def shape(word: str) -> str:
+    """Characters by class: X upper case, x lower case, d digit, others as they are; runs are cut at four."""
+    classes: list[str] = []
+    for character in word:
+        if character.isalpha():
+            kind = "X" if character.isupper() else "x"
+        else:
+            kind = "d" if character.isdigit() else character
+        if classes[-4:] != [kind] * 4:
+            classes.append(kind)
+    return "".join(classes[:LONGEST_SHAPE]).encode("utf-8", "replace").decode()
+
+
+def matrix(words: Sequence[str], rows: int) -> Ints:
+    """(K, FEATURES) rows of each word."""
+    return np.array([features(word, rows) for word in words], np.int64).reshape(-1, FEATURES)
