@@ -1,0 +1,218 @@
+"""The arc parser as an ONNX graph, operator by operator: word vectors in bytes -> heads and relations.
+
+Products of an int8 graph are those of bytes with bytes. What they read is rounded by steps that are measured once,
+when the graph is made, so that what a word's row becomes depends on no other row of the batch; sums of
+integers are exact. The bytes are rounded before windows are joined, and padding is zeroed there too.
+
+B texts of at most L words: `words` (B, L, D) bytes, ZERO behind a text's end; `inside` (B, L, 1) bool;
+`outside` (B, 1, L) float, 0 for a word and FAR for none; `itself` (L, L) float, FAR on the diagonal;
+`cos` and `sin` (L, 2 turned) float; `first` (B, 1): the number of each text's first place, L b.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from export.int8 import int8_columns
+from models.arc_parser import ArcParser
+from text.hashed_words import ZERO
+
+Floats = npt.NDArray[np.float32]
+Steps = Mapping[str, float]
+"""What a byte is worth, by the name of what is rounded."""
+OPSET = 20
+CONTRIB = "com.microsoft"
+OUTPUTS = ("heads", "relations", "scores", "dependents", "governors")
+
+
+class _Graph:
+    """Nodes and constants so far. Every method returns the name of what it adds."""
+
+    def __init__(self, steps: Steps | None) -> None:
+        self.steps = steps
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: dict[str, onnx.TensorProto] = {}
+
+    def add(self, operator: str, inputs: Sequence[str], name: str, **attributes: object) -> str:
+        domain = CONTRIB if operator == "MatMulIntegerToFloat" else ""
+        self.nodes.append(
+            helper.make_node(operator, inputs, [name], name=name, domain=domain, **attributes)  # type: ignore[arg-type]
+        )
+        return name
+
+    def constant(self, name: str, value: npt.ArrayLike) -> str:
+        self.constants[name] = numpy_helper.from_array(np.asarray(value), name)
+        return name
+
+    def rounded(self, x: str, name: str, *, signed: bool = True) -> str:
+        """Bytes of x, by the step of `name`; x itself in a graph of floats."""
+        if self.steps is None:
+            return x
+        step = self.constant(f"{name}_step", np.float32(self.steps[name]))
+        zero = self.constant(f"{name}_zero", np.uint8(ZERO if signed else 0))
+        return self.add("QuantizeLinear", [x, step, zero], f"{name}_bytes")
+
+    def product(self, x: str, name: str, matrix: Floats, bias: Floats, rounding: str) -> str:
+        """x `matrix` + `bias`, where x was `rounded` under the name `rounding`."""
+        offset = self.constant(f"{name}_bias", bias.astype(np.float32))
+        if self.steps is None:
+            made = self.add("MatMul", [x, self.constant(f"{name}_matrix", matrix)], f"{name}_product")
+            return self.add("Add", [made, offset], name)
+        columns, scales = int8_columns(matrix)
+        return self.add(
+            "MatMulIntegerToFloat",
+            [
+                *(x, self.constant(f"{name}_matrix", columns)),
+                *(f"{rounding}_step", self.constant(f"{name}_scales", scales)),
+                *(f"{rounding}_zero", "", offset),
+            ],
+            name,
+        )
+
+    def split(self, x: str, widths: Sequence[int], names: Sequence[str]) -> None:
+        sizes = self.constant(f"{x}_widths", np.array(widths, np.int64))
+        self.nodes.append(helper.make_node("Split", [x, sizes], names, name=f"{x}_split", axis=-1))
+
+
+def arc_graph(model: ArcParser, word_step: float, steps: Steps | None) -> bytes:
+    """The graph of `model`, whose word vectors come in bytes of `word_step`; in floats without `steps`."""
+    made = _Graph(None if steps is None else {**steps, "window0": word_step})
+    weights = {name: value.detach().float().numpy() for name, value in model.state_dict().items()}
+    made.constant("none", np.array([0], np.int64))
+    x, read = _words(made, word_step)
+    for i, dilation in enumerate([window.dilation for window in model.windows]):  # type: ignore[union-attr]
+        x = _window(made, x, read, i, int(dilation), weights)  # type: ignore[arg-type]
+        if i + 1 < len(model.windows):
+            read = _inside(made, made.rounded(x, f"window{i + 1}"), f"window{i + 1}")
+    read = made.rounded(x, "words_read")
+    _arcs(made, read, model, weights)
+    _relations(made, read, model, weights)
+    return _finish(made, model.words.norm.normalized_shape[0])
+
+
+def _words(made: _Graph, step: float) -> tuple[str, str]:
+    """Word vectors as floats, and as what the first window reads."""
+    scale = made.constant("window0_step", np.float32(step))
+    zero = made.constant("window0_zero", np.uint8(ZERO))
+    x = made.add("DequantizeLinear", ["words", scale, zero], "x0")
+    return x, x if made.steps is None else "words"
+
+
+def _inside(made: _Graph, x: str, name: str) -> str:
+    """x with what stands for 0 behind a text's end."""
+    empty = np.float32(0) if made.steps is None else np.uint8(ZERO)
+    return made.add("Where", ["inside", x, made.constant(f"{name}_empty", empty)], f"{name}_inside")
+
+
+def _window(made: _Graph, x: str, read: str, i: int, d: int, weights: Mapping[str, Floats]) -> str:
+    name = f"window{i}"
+    pads = made.constant(f"{name}_pads", np.array([0, d, 0, 0, d, 0], np.int64))
+    empty = np.float32(0) if made.steps is None else np.uint8(ZERO)
+    wide = made.add("Pad", [read, pads, made.constant(f"{name}_edge", empty)], f"{name}_wide")
+    axis = made.constant("window_axis", np.array([1], np.int64))
+    begin = made.constant(f"{name}_begin", np.array([2 * d], np.int64))
+    end = made.constant(f"{name}_end", np.array([-2 * d], np.int64))
+    last = made.constant("window_last", np.array([2**31], np.int64))
+    left = made.add("Slice", [wide, "none", end, axis], f"{name}_left")
+    right = made.add("Slice", [wide, begin, last, axis], f"{name}_right")
+    around = made.add("Concat", [left, read, right], f"{name}_around", axis=2)
+    matrix, bias = weights[f"windows.{i}.mix.weight"].T, weights[f"windows.{i}.mix.bias"]
+    mixed = made.product(around, f"{name}_mixed", matrix, bias, name)
+    positive = made.add("Relu", [mixed], f"{name}_positive")
+    gain = made.constant(f"{name}_gain", weights[f"windows.{i}.norm.weight"])
+    shift = made.constant(f"{name}_shift", weights[f"windows.{i}.norm.bias"])
+    normed = made.add(
+        "LayerNormalization", [positive, gain, shift], f"{name}_normed", axis=-1, epsilon=1e-5
+    )
+    return made.add("Add", [x, normed], f"x{i + 1}")
+
+
+def _arcs(made: _Graph, read: str, model: ArcParser, weights: Mapping[str, Floats]) -> None:
+    """`scores` (B, L, 1 + L) and `heads` (B, L), 0 for the root.
+
+    The turned parts are products too: turned by an angle they are what they are, times its cosine, and
+    what they are turned by a quarter, times its sine.
+    """
+    arc, pairs = model.arc, model.turned // 2
+    size = (model.arc + model.turned) ** -0.5
+    dependent = np.vstack([weights["dependent.weight"].T, weights["dependent.bias"]]) * size
+    governor = np.vstack([weights["governor.weight"].T, np.zeros(arc + 2 * pairs)])
+    plain, quarter = [], []
+    for one in (dependent[:, arc:], governor[:, arc:]):
+        plain.append(one)
+        quarter.append(np.hstack([-one[:, pairs:], one[:, :pairs]]))
+    prior = np.vstack([weights["prior.weight"].T, [[0.0]]])
+    root = np.vstack([weights["root.weight"].T, weights["root.bias"][None]])
+    parts = [dependent[:, :arc], governor[:, :arc], *plain, *quarter, prior, root]
+    matrix = np.hstack(parts).astype(np.float32)
+    made.product(read, "arcs", matrix[:-1], matrix[-1], "words_read")
+    names = ["as_dependent", "as_governor", "plain", "quarter", "prior", "root"]
+    made.split("arcs", [arc, arc, 4 * pairs, 4 * pairs, 1, 1], names)
+    made.add("Mul", ["plain", "cos"], "plain_turned")
+    made.add("Mul", ["quarter", "sin"], "quarter_turned")
+    made.add("Add", ["plain_turned", "quarter_turned"], "turned")
+    made.split("turned", [2 * pairs, 2 * pairs], ["turned_dependent", "turned_governor"])
+    made.add("Concat", ["as_dependent", "turned_dependent"], "all_dependent", axis=2)
+    made.add("Concat", ["as_governor", "turned_governor"], "all_governor", axis=2)
+    made.add("Transpose", ["all_governor"], "governor_columns", perm=[0, 2, 1])
+    made.add("MatMul", ["all_dependent", "governor_columns"], "by_content")
+    made.add("Transpose", ["prior"], "prior_row", perm=[0, 2, 1])
+    made.add("Add", ["prior_row", "outside"], "by_governor")
+    made.add("Add", ["by_content", "by_governor"], "of_words")
+    made.add("Add", ["of_words", "itself"], "of_others")
+    made.add("Concat", ["root", "of_others"], "scores", axis=2)
+    made.add("ArgMax", ["scores"], "heads", axis=2, keepdims=0)
+
+
+def _relations(made: _Graph, read: str, model: ArcParser, weights: Mapping[str, Floats]) -> None:
+    """`relations` (B, L) of words to their `heads`; a root's means nothing."""
+    width = model.relation_dependent.out_features
+    matrix = np.hstack([weights[f"relation_{part}.weight"].T for part in ("dependent", "governor")])
+    bias = np.concatenate([weights["relation_dependent.bias"], np.zeros(width, np.float32)])
+    made.product(read, "both", matrix, bias, "words_read")
+    made.split("both", [width, width], ["dependents", "governors"])
+    made.constant("one", np.array(1, np.int64))
+    made.constant("zero", np.array(0, np.int64))
+    made.add("Sub", ["heads", "one"], "words_above")
+    made.add("Max", ["words_above", "zero"], "above")
+    made.add("Add", ["above", "first"], "numbered")
+    made.add("Reshape", ["governors", made.constant("rows", np.array([-1, width]))], "all_rows")
+    made.add("Gather", ["all_rows", "numbered"], "chosen", axis=0)
+    made.add("Add", ["dependents", "chosen"], "pairs")
+    positive = made.add("Relu", ["pairs"], "positive_pairs")
+    rounded = made.rounded(positive, "pairs_read", signed=False)
+    matrix, bias = weights["relation_out.weight"].T, weights["relation_out.bias"]
+    made.product(rounded, "relation_scores", matrix, bias, "pairs_read")
+    made.add("ArgMax", ["relation_scores"], "relations", axis=2, keepdims=0)
+
+
+def _finish(made: _Graph, width: int) -> bytes:
+    inputs = {
+        "words": (TensorProto.UINT8, ["B", "L", width]),
+        "inside": (TensorProto.BOOL, ["B", "L", 1]),
+        "outside": (TensorProto.FLOAT, ["B", 1, "L"]),
+        "itself": (TensorProto.FLOAT, ["L", "L"]),
+        "cos": (TensorProto.FLOAT, ["L", None]),
+        "sin": (TensorProto.FLOAT, ["L", None]),
+        "first": (TensorProto.INT64, ["B", 1]),
+    }
+    kinds = dict.fromkeys(OUTPUTS, TensorProto.FLOAT) | dict.fromkeys(OUTPUTS[:2], TensorProto.INT64)
+    graph = helper.make_graph(
+        made.nodes,
+        "arc_parser",
+        [helper.make_tensor_value_info(name, *about) for name, about in inputs.items()],
+        [
+            helper.make_tensor_value_info(
+                name, kind, ["B", "L"] if kind == TensorProto.INT64 else ["B", "L", None]
+            )
+            for name, kind in kinds.items()
+        ],
+        list(made.constants.values()),
+    )
+    imports = [helper.make_opsetid("", OPSET), helper.make_opsetid(CONTRIB, 1)]
+    model = helper.make_model(graph, opset_imports=imports, ir_version=10)
+    content: bytes = model.SerializeToString()
+    return content

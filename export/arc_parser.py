@@ -1,0 +1,154 @@
+"""A trained arc parser -> a spaCy pipeline that holds no torch: in bytes, and compared with torch."""
+
+import json
+import tempfile
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+import torch
+from spacy.language import Language
+
+import text.arc_parser  # noqa: F401  # the component's name
+from export.arc_graph import OUTPUTS, arc_graph
+from export.errors import ParityError
+from export.int8 import int8_columns
+from models.arc_parser import FAR, SLOWEST, ArcParser
+from text.arc_parser import CONFIG, GRAPH, WORDS
+from text.hashed_words import ZERO, Bytes, WordVectors
+from training.arc_corpus import Corpus, Reader, single
+from training.arc_parser import Trained
+
+TOLERANCE = 1e-3
+"""Of scores, whose size is about ten, between torch and the graph of floats."""
+AGREEING = 0.97
+"""Share of governors that the bytes must leave as they are."""
+CHECKED = 20
+"""Batches of the sample that are compared."""
+
+
+def pipeline(trained: Trained, sample: Corpus) -> Language:
+    """Tokenizer and parser, ready to be used or written.
+
+    The steps of the bytes are measured on `sample`. Raises ParityError.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in files(trained.model, trained.labels, sample).items():
+            (Path(folder) / name).write_bytes(content)
+        nlp = trained.nlp
+        nlp.add_pipe("arc_parser", name="parser").from_disk(Path(folder))  # type: ignore[attr-defined]
+    return nlp
+
+
+def files(model: ArcParser, labels: Sequence[str], sample: Corpus) -> dict[str, bytes]:
+    """What stands in the component's folder (text.arc_parser). Raises ParityError."""
+    model = model.float().eval()
+    steps = measured(model, sample)
+    graph = arc_graph(model, steps["window0"], steps)
+    check(model, arc_graph(model, steps["window0"], None), graph, steps["window0"], sample)
+    arrays = words(model, steps["window0"])
+    content = BytesIO()
+    np.savez(content, **arrays)  # type: ignore[arg-type]  # its keywords are typed as flags too
+    about = {"labels": list(labels), "speeds": speeds(model.turned).tolist()}
+    config = json.dumps(about, indent=1).encode()
+    return {GRAPH: graph, WORDS: content.getvalue(), CONFIG: config}
+
+
+def words(model: ArcParser, step: float) -> dict[str, npt.NDArray[np.generic]]:
+    """What the word vectors come from (text.hashed_words), and the last layer of the relations."""
+    weights = {name: value.detach().float().numpy() for name, value in model.state_dict().items()}
+    arrays: dict[str, npt.NDArray[np.generic]] = {}
+    for i in range(len(model.words.tables)):
+        columns, scales = int8_columns(weights[f"words.tables.{i}.weight"].T, largest=127)
+        arrays[f"table{i}"], arrays[f"table{i}_scales"] = np.ascontiguousarray(columns.T), scales
+    arrays["mix"], arrays["mix_scales"] = int8_columns(weights["words.mix.weight"].T, largest=127)
+    arrays["bias"] = weights["words.mix.bias"]
+    arrays["gain"], arrays["shift"] = weights["words.norm.weight"], weights["words.norm.bias"]
+    arrays["step"] = np.float64(step)
+    arrays["relation_matrix"] = weights["relation_out.weight"].T
+    arrays["relation_bias"] = weights["relation_out.bias"]
+    return arrays
+
+
+def measured(model: ArcParser, sample: Corpus) -> dict[str, float]:
+    """What a byte is worth of each thing that is rounded: its largest value over `sample`, by 127 or 255."""
+    most: dict[str, float] = {}
+
+    def note(name: str, values: torch.Tensor) -> None:
+        most[name] = max(most.get(name, 0.0), float(values.abs().max()))
+
+    hooks = [
+        window.register_forward_pre_hook(
+            lambda _, inputs, name=f"window{i}": note(name, inputs[0] * inputs[1][..., None])
+        )
+        for i, window in enumerate(model.windows)
+    ]
+    hooks.append(model.root.register_forward_pre_hook(lambda _, inputs: note("words_read", inputs[0])))
+    hooks.append(
+        model.relation_out.register_forward_pre_hook(lambda _, inputs: note("pairs_read", inputs[0]))
+    )
+    reader = Reader(sample, [table.num_embeddings for table in model.words.tables])  # type: ignore[misc]
+    for texts in single(sample):
+        batch = reader.batch(texts)
+        with torch.inference_mode():
+            scores, dependents, governors = model(batch.rows, batch.places)
+            model.relations(dependents, governors, (scores.argmax(-1) - 1).clamp(min=0))
+    for hook in hooks:
+        hook.remove()
+    return {name: value / (255 if name == "pairs_read" else 127) for name, value in most.items()}
+
+
+def check(model: ArcParser, floats: bytes, graph: bytes, step: float, sample: Corpus) -> None:
+    """Compare the graph of floats with torch, and the graph of bytes with that. Raises ParityError."""
+    sessions = [
+        onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+        for content in (floats, graph)
+    ]
+    vectors = WordVectors(words(model, step))
+    agreeing = known = 0
+    for texts in single(sample)[:CHECKED]:
+        rows = [sample.words[slice(*sample.starts[i : i + 2]), 2:] for (i,) in texts]
+        asked = feeds([vectors(one) for one in rows], model.turned)
+        exact, rounded = (session.run(list(OUTPUTS), asked) for session in sessions)
+        inside = torch.from_numpy(asked["inside"][..., 0])
+        x = (torch.from_numpy(asked["words"]).float() - ZERO) * np.float32(step)
+        with torch.inference_mode():
+            expected = model.read(x, inside)
+        for found, wanted in zip(exact[2:], expected, strict=True):
+            far = np.abs(found - wanted.numpy())[asked["inside"][..., 0]]
+            if (error := far[(found > FAR / 2)[asked["inside"][..., 0]]].max()) > TOLERANCE:
+                raise ParityError(f"the arc parser's graph is {error:.1e} away from torch")
+        agreeing += int((exact[0] == rounded[0])[asked["inside"][..., 0]].sum())
+        known += int(inside.sum())
+    if agreeing / known < AGREEING:
+        raise ParityError(f"in bytes only {agreeing / known:.3f} of the governors are those of floats")
+
+
+def feeds(vectors: Sequence[Bytes], turned: int) -> dict[str, npt.NDArray[Any]]:
+    """The graph's inputs for texts of these word vectors, (L, D) each."""
+    lengths = np.array([len(one) for one in vectors])
+    longest = int(lengths.max())
+    inside = np.arange(longest) < lengths[:, None]
+    padded = np.full((*inside.shape, vectors[0].shape[1]), ZERO, np.uint8)
+    padded[inside] = np.concatenate(vectors)
+    angles = np.tile(np.arange(longest)[:, None] * speeds(turned), (1, 4))
+    return {
+        "words": padded,
+        "inside": inside[..., None],
+        "outside": np.where(inside, np.float32(0), np.float32(FAR))[:, None],
+        "itself": (FAR * np.eye(longest)).astype(np.float32),
+        "cos": np.cos(angles).astype(np.float32),
+        "sin": np.sin(angles).astype(np.float32),
+        "first": np.arange(len(lengths))[:, None] * longest,
+    }
+
+
+def speeds(turned: int) -> npt.NDArray[np.float64]:
+    """By how much each pair is turned from one word to the next, in radians."""
+    pairs = turned // 2
+    found: npt.NDArray[np.float64] = SLOWEST ** -(np.arange(pairs) / (pairs - 1))
+    return found

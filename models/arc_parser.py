@@ -1,0 +1,142 @@
+"""The arc parser: words -> scores of their governors and of the relations to them, by convolutions alone.
+
+Words are hashed as spaCy's `MultiHashEmbed` has them (text.hashed_words): the rows of an attribute's table are
+summed, the attributes' sums joined and mixed by a maxout. Residual convolutions, x + LN(relu(W [x-d; x; x+d])),
+read a word's surroundings. Arcs are dot products of a word as dependent and another as governor (Dozat and
+Manning 2017, without the middle matrix); a part of both is turned by the word's place (Su et al. 2021, RoPE),
+so that their product knows the distance. Relations are scored as Kiperwasser and Goldberg 2016 do, by a layer
+over a word and its governor.
+
+Among governors place 0 is the root. T is the number of different words of a batch, F of a word's rows, D the
+width, R the number of relations, E the width of the layer over a relation.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+FAR = -1e4
+"""Score of a governor that is none: the word itself, or padding."""
+PIECES = 2
+"""Of the maxout."""
+DILATIONS = (1, 1, 2, 4)
+SLOWEST = 64
+"""Words in which the slowest of the turned pairs turns by one radian; the fastest does in one word."""
+
+
+class Words(nn.Module):
+    """Rows of the attributes' tables (T, F) -> word vectors (T, D)."""
+
+    def __init__(self, tables: Sequence[int], embedding: int, width: int) -> None:
+        super().__init__()
+        self.tables = nn.ModuleList(
+            nn.EmbeddingBag(rows, embedding, mode="sum") for rows in tables
+        )
+        self.mix = nn.Linear(embedding * len(tables), PIECES * width)
+        self.norm = nn.LayerNorm(width)
+        for table in self.tables:
+            nn.init.uniform_(table.weight, -0.1, 0.1)  # type: ignore[arg-type]
+
+    def forward(self, rows: Tensor) -> Tensor:
+        parts = rows.chunk(len(self.tables), -1)
+        summed = [table(part) for table, part in zip(self.tables, parts, strict=True)]
+        mixed = self.mix(torch.cat(summed, -1)).unflatten(-1, (PIECES, -1)).amax(-2)
+        vectors: Tensor = self.norm(mixed)
+        return vectors
+
+
+class Window(nn.Module):
+    """x + LN(relu(W [x-d; x; x+d])). (B, L, D) -> (B, L, D); outside a sentence x is 0."""
+
+    def __init__(self, width: int, dilation: int) -> None:
+        super().__init__()
+        self.dilation = dilation
+        self.mix = nn.Linear(3 * width, width)
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        d, length = self.dilation, x.shape[1]
+        inside = functional.pad(x * mask[..., None], (0, 0, d, d))
+        around = torch.cat([inside[:, i * d : i * d + length] for i in range(3)], -1)
+        wider: Tensor = x + self.norm(functional.relu(self.mix(around)))
+        return wider
+
+
+class ArcParser(nn.Module):
+    """A batch's different words and which of them stands where -> what trees are made of."""
+
+    def __init__(
+        self,
+        *,
+        tables: Sequence[int],  # rows of each attribute's table
+        relations: int,
+        width: int = 128,
+        embedding: int = 96,
+        arc: int = 64,
+        turned: int = 32,
+        relation: int = 96,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.arc, self.turned = arc, turned
+        self.words = Words(tables, embedding, width)
+        self.windows = nn.ModuleList(Window(width, dilation) for dilation in DILATIONS)
+        self.dropout = nn.Dropout(dropout)
+        self.dependent = nn.Linear(width, arc + turned)
+        self.governor = nn.Linear(width, arc + turned, bias=False)
+        self.prior = nn.Linear(width, 1, bias=False)  # how likely a word governs anything
+        self.root = nn.Linear(width, 1)  # how likely it is a root
+        self.relation_dependent = nn.Linear(width, relation)
+        self.relation_governor = nn.Linear(width, relation, bias=False)
+        self.relation_out = nn.Linear(relation, relations)
+
+    def forward(self, rows: Tensor, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows (T, F); places (B, L), counted from 1, 0 behind a sentence's end.
+
+        Returns arc scores (B, L, 1 + L), and words as dependents and as governors of relations, (B, L, E) each.
+        """
+        vectors = functional.pad(self.words(rows), (0, 0, 1, 0))
+        return self.read(functional.embedding(places, vectors), places > 0)
+
+    def read(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Word vectors (B, L, D) and which places hold a word (B, L) -> as `forward`."""
+        x = self.dropout(x)
+        for window in self.windows:
+            x = self.dropout(window(x, mask))
+        scores = self._arcs(x)
+        itself = torch.eye(scores.shape[-1], dtype=torch.bool, device=scores.device)
+        scores = scores.masked_fill(~mask[:, None, :] | itself, FAR)
+        scores = torch.cat([self.root(x).float(), scores], -1)
+        return scores, self.relation_dependent(x), self.relation_governor(x)
+
+    def relations(self, dependents: Tensor, governors: Tensor, heads: Tensor) -> Tensor:
+        """(B, L, E) each and the governor of each word (B, L), counted from 0 -> scores (B, L, R)."""
+        chosen = governors.gather(1, heads[..., None].expand(-1, -1, governors.shape[-1]))
+        scores: Tensor = self.relation_out(functional.relu(dependents + chosen))
+        return scores
+
+    def _arcs(self, x: Tensor) -> Tensor:
+        """(B, L, L) [dependent, governor]."""
+        cos, sin = turns(x.shape[1], self.turned)
+        dependent, governor = (
+            torch.cat([one[..., : self.arc], turn(one[..., self.arc :], cos, sin)], -1)
+            for one in (self.dependent(x), self.governor(x))
+        )
+        scores = dependent @ governor.transpose(1, 2) / (self.arc + self.turned) ** 0.5
+        return (scores + self.prior(x).transpose(1, 2)).float()
+
+
+def turns(length: int, turned: int) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of each place's angles, (L, turned / 2) each."""
+    pairs = turned // 2
+    speeds = SLOWEST ** -(torch.arange(pairs) / (pairs - 1))
+    angles = torch.arange(length)[:, None] * speeds
+    return angles.cos(), angles.sin()
+
+
+def turn(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Turn the pairs of x (B, L, 2 P), the first halves with the second, by angles (L, P)."""
+    first, second = x.chunk(2, -1)
+    return torch.cat([first * cos - second * sin, first * sin + second * cos], -1)

@@ -1,0 +1,213 @@
+"""A component of a spaCy pipeline that sets heads and relations: a graph of bytes scores, the best tree wins.
+
+It stands in the place of spaCy's transition parser, under the name `parser`. Its folder:
+
+    graph.onnx   word vectors (B, L, D) in bytes -> heads and relations (B, L), and what they come from
+                 (export.arc_graph)
+    words.npz    the tables of the word vectors (text.hashed_words), and the last layer of the relations
+    config.json  names of the relations, numbers of the angles that places are turned by
+
+A text of several sentences has a tree, and a root, for each. What is said of a text depends on no other text.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from spacy.attrs import DEP, HEAD, NORM, ORTH
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.util import minibatch
+from spacy.vocab import Vocab
+
+from text.arborescence import best_heads
+from text.batch import plan
+from text.hashed_words import ATTRIBUTES, ZERO, Bytes, Ints, WordVectors
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+Floats = npt.NDArray[np.float32]
+
+GRAPH, WORDS, CONFIG = FILES = ("graph.onnx", "words.npz", "config.json")
+CELLS = 4096
+"""Words of one run of the graph, padding counted."""
+LONGER = 1.4
+"""How many times the shortest text of a run the longest may be."""
+MOST_WORDS = 20_000
+"""Words whose vectors are kept, of D bytes each; when there are more, all are forgotten."""
+FAR = -1e4
+"""Score of a governor that is none."""
+ROOT = "ROOT"
+_KEY = [ORTH, NORM]
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+class SeenWords:
+    """Vectors of the words met so far. A word is its form and its norm: "ca" of "can't" is not the "ca" alone."""
+
+    def __init__(self, vectors: WordVectors, most: int = MOST_WORDS) -> None:
+        self._vectors, self._most = vectors, most
+        self._rows = np.full((most + 1, vectors.width), ZERO, np.uint8)
+        self._places: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __call__(self, docs: Sequence[Doc]) -> tuple[Bytes, Ints]:
+        """A table, whose first row is none's, and where the words of all `docs`, (N,), stand in it."""
+        found = np.concatenate([doc.to_array(_KEY) for doc in docs])  # (N, 2) uint64
+        keys = (found[:, 0] ^ found[:, 1] * _MIX).tolist()
+        places = [self._places.get(key, 0) for key in keys]
+        if 0 in places:
+            new = {key: i for i, key in enumerate(keys) if key not in self._places}
+            if len(self._places) + len(new) > self._most:
+                self._places.clear()
+                new = {key: i for i, key in enumerate(keys)}
+            attributes = np.concatenate([doc.to_array(list(ATTRIBUTES)) for doc in docs])
+            if len(new) > self._most:  # one text of very many words
+                own = self._vectors(attributes)
+                return np.concatenate([self._rows[:1], own]), np.arange(1, len(own) + 1)
+            first = len(self._places) + 1
+            self._rows[first : first + len(new)] = self._vectors(attributes[list(new.values())])
+            self._places.update(zip(new, range(first, first + len(new)), strict=True))
+            places = [self._places[key] for key in keys]
+        return self._rows, np.array(places)
+
+
+class ArcParser:
+    """Empty until `from_disk`: what it knows comes from its folder. For one thread at a time."""
+
+    def __init__(self, vocab: Vocab, *, threads: int) -> None:
+        self._vocab, self._threads = vocab, threads
+        self._files: dict[str, bytes] = {}
+        self.labels: tuple[str, ...] = ()
+
+    def __call__(self, doc: Doc) -> Doc:
+        self._annotate([doc])
+        return doc
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int) -> Iterator[Doc]:
+        for docs in minibatch(stream, batch_size):
+            self._annotate(docs)
+            yield from docs
+
+    def to_disk(self, path: Path, *, exclude: Iterable[str] = ()) -> None:  # noqa: ARG002  # spaCy gives it
+        path.mkdir(exist_ok=True)
+        for name, content in self._files.items():
+            (path / name).write_bytes(content)
+
+    def from_disk(self, path: Path, *, exclude: Iterable[str] = ()) -> Self:  # noqa: ARG002
+        """Raises OSError or ValueError, as spaCy's components do, for files that are not there or not these."""
+        self._files = {name: (path / name).read_bytes() for name in FILES}
+        config = json.loads(self._files[CONFIG])
+        try:
+            self.labels = tuple(config["labels"])
+            self._speeds = np.array(config["speeds"])
+            self._root = self.labels.index(ROOT)
+            with np.load(BytesIO(self._files[WORDS])) as kept:
+                arrays = {name: kept[name] for name in kept.files}
+            self._last = arrays["relation_matrix"], arrays["relation_bias"]
+            self._words = SeenWords(WordVectors(arrays))
+        except KeyError as error:
+            raise ValueError(f"the arc parser's files lack {error}") from error
+        hashes = [self._vocab.strings.add(label) for label in self.labels]
+        self._label_hashes = np.array(hashes, np.uint64)
+        self._turns = _turns(64, self._speeds)
+        self._graph = _session(self._files[GRAPH], self._threads)
+        return self
+
+    def _annotate(self, docs: Sequence[Doc]) -> None:
+        """Set heads and relations; a document without a token has none."""
+        docs = [doc for doc in docs if len(doc)]
+        lengths = [len(doc) for doc in docs]
+        for group in alike(lengths):
+            self._annotate_group([docs[i] for i in group], np.array([lengths[i] for i in group]))
+
+    def _annotate_group(self, docs: Sequence[Doc], lengths: Ints) -> None:
+        heads, relations, scores, dependents, governors = self._graph.run(
+            None, self._feeds(docs, lengths)
+        )
+        best = best_heads(scores, lengths)  # (B, L), 0 is the root
+        for row in np.flatnonzero((best != np.where(best > 0, heads, 0)).any(axis=1)):
+            n = lengths[row]
+            other = np.flatnonzero(best[row, :n] != heads[row, :n])  # where a cycle was broken
+            pairs = dependents[row, other] + governors[row, best[row, other] - 1]
+            relations[row, other] = self._relations(pairs)
+        relations = np.where(best > 0, relations, self._root)
+        steps = np.where(best > 0, best - 1 - np.arange(best.shape[1]), 0)  # to the governor
+        values = np.stack([steps.astype(np.uint64), self._label_hashes[relations]], -1)
+        for doc, length, rows in zip(docs, lengths.tolist(), values, strict=True):
+            doc.from_array([HEAD, DEP], rows[:length])
+
+    def _feeds(self, docs: Sequence[Doc], lengths: Ints) -> dict[str, npt.NDArray[Any]]:
+        longest = int(lengths.max())
+        inside = np.arange(longest) < lengths[:, None]  # (B, L)
+        table, found = self._words(docs)
+        places = np.zeros(inside.shape, np.int64)
+        places[inside] = found
+        if longest > len(self._turns[0]):
+            self._turns = _turns(2 * longest, self._speeds)
+        itself = np.zeros((longest, longest), np.float32)
+        np.fill_diagonal(itself, FAR)
+        return {
+            "words": table[places],
+            "inside": inside[..., None],
+            "outside": np.where(inside, np.float32(0), np.float32(FAR))[:, None],
+            "itself": itself,
+            "cos": self._turns[0][:longest],
+            "sin": self._turns[1][:longest],
+            "first": np.arange(len(lengths))[:, None] * longest,
+        }
+
+    def _relations(self, pairs: Floats) -> Ints:
+        """Of words and their governors, whose parts of the last layer's input are added up: (n, E) -> (n,)."""
+        matrix, bias = self._last
+        return (np.maximum(pairs, 0) @ matrix + bias).argmax(axis=-1)
+
+
+def alike(lengths: Sequence[int]) -> list[list[int]]:
+    """Indices in groups of at most `CELLS` once padded, none of whose texts is much longer than another.
+
+    Padding costs what words cost, and a group costs a run of the graph, which is a few words' time.
+    """
+    groups: list[list[int]] = []
+    for part in plan(lengths, CELLS):
+        shortest = 0
+        for index in part:  # sorted by length
+            if index == part[0] or lengths[index] > shortest * LONGER + 1:
+                groups.append([])
+                shortest = lengths[index]
+            groups[-1].append(index)
+    return groups
+
+
+@Language.factory("arc_parser", default_config={"threads": 1})
+def make_arc_parser(nlp: Language, name: str, threads: int) -> ArcParser:  # noqa: ARG001
+    """`threads` is what one operator may use."""
+    return ArcParser(nlp.vocab, threads=threads)
+
+
+def _turns(length: int, speeds: npt.NDArray[np.float64]) -> tuple[Floats, Floats]:
+    """Cosines and sines of the angles of `length` places, for the pairs of dependents and of governors."""
+    angles = np.tile(np.arange(length)[:, None] * speeds, (1, 4))
+    return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+
+
+def _session(graph: bytes, threads: int) -> "InferenceSession":
+    import onnxruntime  # 60 MB, which a pipeline without this component does not need
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.enable_mem_pattern = False  # a pattern is kept for every shape met
+    options.log_severity_level = 4
+    try:
+        return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # ONNX Runtime's errors have no narrower common class
+        raise ValueError("the arc parser's graph cannot be opened") from error

@@ -1,0 +1,80 @@
+"""Words -> rows of tables -> vectors of bytes, as the arc parser reads them.
+
+As spaCy's `MultiHashEmbed` has it: each of four attributes of a word is hashed to four rows of its table,
+whose sum stands for it, so that a word never met has a vector too.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from spacy.attrs import NORM, PREFIX, SHAPE, SUFFIX
+from thinc.api import NumpyOps
+
+Ints = npt.NDArray[np.int64]
+Hashes = npt.NDArray[np.uint64]
+Bytes = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float64]
+
+ATTRIBUTES = (NORM, PREFIX, SUFFIX, SHAPE)
+ROWS = 4
+"""Rows that a value of an attribute is hashed to."""
+FIRST_SEED = 8
+"""Of the hashes: the first attribute's, the next has the next."""
+ZERO = 128
+"""The byte that stands for 0."""
+EPSILON = 1e-5
+"""Of the LayerNorm, as torch has it."""
+PIECES = 2
+"""Of the maxout."""
+
+
+def hashed_rows(attributes: Hashes, tables: Sequence[int]) -> Ints:
+    """Hashes of the words' ATTRIBUTES (N, 4) -> (N, 4 ROWS) rows of tables, whose sizes are `tables`."""
+    ops = NumpyOps()
+    columns = [np.ascontiguousarray(column) for column in attributes.T]
+    return np.concatenate(
+        [
+            ops.hash(column, FIRST_SEED + i) % count
+            for i, (column, count) in enumerate(zip(columns, tables, strict=True))
+        ],
+        axis=1,
+    ).astype(np.int64)
+
+
+class WordVectors:
+    """Hashed attributes -> vectors, of D bytes each. A word's vector depends on that word alone.
+
+    It is computed in float64, so that how many words are asked for together changes nothing that the
+    bytes keep.
+    """
+
+    def __init__(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
+        """`arrays`: `table0` .. (rows, E) int8 and `table0_scales` .. (rows,); `mix` (4 E, PIECES D) int8 and
+        `mix_scales` (PIECES D,); `bias` (PIECES D,); `gain` and `shift` of the LayerNorm (D,); `step`, what
+        a byte is worth. Raises KeyError or ValueError for others.
+        """
+        self._tables = [arrays[f"table{i}"] for i in range(len(ATTRIBUTES))]
+        self._scales = [arrays[f"table{i}_scales"] for i in range(len(ATTRIBUTES))]
+        self._mix = arrays["mix"] * arrays["mix_scales"].astype(np.float64)
+        self._bias, self._gain, self._shift = (
+            arrays[name].astype(np.float64) for name in ("bias", "gain", "shift")
+        )
+        self._step = float(arrays["step"])
+        self.width = len(self._gain)
+        if self._mix.shape != (sum(table.shape[1] for table in self._tables), PIECES * self.width):
+            raise ValueError("the word tables do not fit together")
+
+    def __call__(self, attributes: Hashes) -> Bytes:
+        """(N, 4) -> (N, D)."""
+        rows = hashed_rows(attributes, [len(table) for table in self._tables])
+        summed = []
+        for i, (table, scales) in enumerate(zip(self._tables, self._scales, strict=True)):
+            chosen = rows[:, ROWS * i : ROWS * (i + 1)]  # (N, ROWS)
+            summed.append((table[chosen] * scales[chosen][..., None].astype(np.float64)).sum(1))
+        mixed = np.concatenate(summed, axis=1) @ self._mix + self._bias
+        best = mixed.reshape(len(rows), PIECES, self.width).max(axis=1)
+        best -= best.mean(axis=1, keepdims=True)
+        best /= np.sqrt((best**2).mean(axis=1, keepdims=True) + EPSILON)
+        vectors: Floats = best * self._gain + self._shift
+        return (np.round(vectors / self._step) + ZERO).clip(0, 255).astype(np.uint8)

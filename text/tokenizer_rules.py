@@ -1,0 +1,100 @@
+"""Rules that bring spaCy's English tokenizer nearer to the tokens of UD English EWT.
+
+They are written into a pipeline's tokenizer when the pipeline is made and travel in its bytes: who loads the
+pipeline needs nothing from here. Every token is still a piece of the text, and none holds white space.
+"""
+
+from itertools import groupby
+from typing import Any
+
+from spacy.attrs import ORTH
+from spacy.language import Language
+from spacy.util import compile_infix_regex, compile_prefix_regex, compile_suffix_regex
+
+LETTER = r"[^\W\d_]"
+RUNS = (
+    *(r"[!?]{2,}", r"\.+[!?]+", r"\*{2,}", r"={2,}", r"_{2,}", r"~{2,}", r"#{3,}"),
+    *(r"\${2,}", r"<{2,}", r">{2,}"),
+)
+"""Punctuation that is one token however long it is."""
+BREAKS = (r"<[bB][rR]/>", r"<[bB][rR]>", r"<[bB][rR](?=$|/)", r"/>")
+"""Line breaks of mark-up. `<br />` holds a blank, so that it is two tokens, `<br` and `/>`."""
+CLITICS = (
+    rf"(?<={LETTER})[nN]['’][tT]",
+    rf"(?<={LETTER})['’](?:ll|LL|re|RE|ve|VE|[mMdD])",
+    rf"(?<={LETTER})`[sS]",
+)
+UNITS = r"(?<=\d)(?:[aApP]\.[mM]\.|[aApP][mM]|[kK]|[mMbB][nN]|hrs?|MM)"
+PREFIXES = (*RUNS, *BREAKS, rf"-+(?={LETTER})", r"-(?=\d)", r"\d+(?=\)\w)")
+SUFFIXES = (*RUNS, *BREAKS, r"(?<=\w)-+", *CLITICS, UNITS)
+INFIXES = (
+    *(*RUNS, *BREAKS),
+    *(r"(?<=\w)[()\[\]{}](?=\w)", r"[\"”“]"),
+    *(rf"(?<={LETTER})[-#:](?=\d)", rf"(?<=\.)-(?={LETTER})", r"(?<=[apAP][mM])-(?=\d)"),
+    *(r"(?<=\w);(?=\w)", r"(?<=\d)'(?=\d)"),
+)
+
+NUMBERS = r"(?<=[0-9])[+\-\*^](?=[0-9-])"
+"""spaCy's rule that parts every two numbers; the one below leaves telephone numbers and dates whole."""
+RANGES = (
+    r"(?<=[0-9])[+*^](?=[0-9-])",
+    r"(?<=\d)(?<!-\d)(?<!-\d\d)(?<!-\d{3})(?<!-\d{4})"
+    r"(?:(?<!\b\d{3})-(?=\d+\b(?!-))|-(?!\d{4}\b)(?=\d+\b(?!-)))",
+)
+
+HYPHENS = r"(?:-|–|—|--|---|——|~)"
+"""spaCy's, between letters."""
+BOUND = (
+    "anti arch co counter e ex inter intra mid mini multi neo non over post pre pro proto pseudo psycho "
+    "quasi re semi socio sub super trans ultra un"
+).split()
+"""A hyphen does not part these from the word behind it."""
+
+PARTED = {
+    "and/or": ("and", "/", "or"),
+    "alot": ("a", "lot"),
+    "dunno": ("du", "n", "no"),
+    "gimme": ("gim", "me"),
+    "lemme": ("lem", "me"),
+    "outta": ("out", "ta"),
+    "wanna": ("wan", "na"),
+}
+ABBREVIATIONS = "approx. attn. blvd. dept. esp. ft. lt. reps. sgt. sr. tel.".split()
+DAYS = "Mon. Tue. Tues. Wed. Thu. Thur. Thurs. Fri. Sat.".split()
+
+
+def apply(nlp: Language) -> None:
+    """Change the tokenizer of `nlp`, an English pipeline, in place. Raises ValueError where spaCy's rules are others."""
+    tokenizer: Any = nlp.tokenizer  # spaCy types it as any function of a text
+    defaults: Any = nlp.Defaults
+    tokenizer.prefix_search = compile_prefix_regex([*PREFIXES, *defaults.prefixes]).search
+    tokenizer.suffix_search = compile_suffix_regex([*SUFFIXES, *defaults.suffixes]).search
+    infixes = [*INFIXES, *_infixes(defaults.infixes)]
+    tokenizer.infix_finditer = compile_infix_regex(infixes).finditer
+    for word, parts in PARTED.items():
+        for case in (str.lower, str.upper, _capital):
+            length = 0
+            pieces = []
+            for part in parts:
+                pieces.append({ORTH: case(word)[length : length + len(part)]})
+                length += len(part)
+            tokenizer.add_special_case(case(word), pieces)
+    for word in (*ABBREVIATIONS, *map(_capital, ABBREVIATIONS), *DAYS):
+        tokenizer.add_special_case(word, [{ORTH: word}])
+
+
+def _infixes(rules: list[str]) -> list[str]:
+    """spaCy's rules, less what they part too much."""
+    if NUMBERS not in rules or sum(HYPHENS in rule for rule in rules) != 1:
+        raise ValueError("spaCy's rules for what is inside a word are not those of spaCy 3.8")
+    either = (
+        "|".join(f"[{word[0]}{word[0].upper()}]{word[1:]}" for word in words)
+        for _, words in groupby(sorted(BOUND, key=len), len)  # a look behind has one length
+    )
+    hyphens = "".join(rf"(?<!\b(?:{words}))" for words in either) + HYPHENS
+    kept = [rule.replace(HYPHENS, hyphens) for rule in rules if rule != NUMBERS]
+    return [*RANGES, *kept]
+
+
+def _capital(word: str) -> str:
+    return word[0].upper() + word[1:]

@@ -1,0 +1,271 @@
+"""Train the arc parser (models.arc_parser): soft trees of the teacher with the treebank, then the treebank alone."""
+
+import math
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import spacy
+import torch
+from rich.console import Console
+from spacy.language import Language
+from torch import Tensor, nn
+from torch.nn import functional
+
+from models.arc_parser import ArcParser
+from text import tokenizer_rules
+from training import arc_corpus, checkpoint, soft_trees, tree_teacher, treebank
+from training.arc_corpus import Batch, Corpus, Reader
+
+TABLES = (5000, 2000, 2500, 2000)
+"""Rows of the hash tables of NORM, PREFIX, SUFFIX and SHAPE, as spaCy's own pipelines have them."""
+GOLD_TIMES = 3
+"""How often an epoch goes over the treebank where it goes over the silver trees once."""
+WARM_UP = 100
+SECONDS_BETWEEN_CHECKPOINTS = 60
+AVERAGE = 0.99
+"""How much of the averaged weights stays at a step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    name: str
+    epochs: float
+    rate: float
+    dropout: float
+
+
+STAGES = (Stage("silver and gold", 6, 2e-3, 0.0), Stage("gold", 6, 3e-4, 0.2))
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """A model with what its answers mean, and the pipeline whose tokens it reads."""
+
+    model: ArcParser
+    labels: tuple[str, ...]
+    nlp: Language
+
+
+def train_arc_parser(
+    data: Path,
+    *,
+    seed: int,
+    cache: Path,
+    console: Console,
+    width: int = 128,
+    stages: Sequence[Stage] = STAGES,
+) -> Trained:
+    """The teacher, its trees and the parser, from nothing; what is in `cache` is not made again.
+
+    Raises DataMissing.
+    """
+    nlp = blank()
+    documents = {split: treebank.sentences(data, split) for split in ("train", "dev")}
+    teacher = teacher_of(nlp, documents, seed=seed, cache=cache, console=console)
+    folder = cache / f"soft-{seed}"
+    soft_trees.write(teacher, nlp, soft_trees.plain_texts(data, seed), folder, console)
+    labels = teacher.relations
+    learned, silver = (
+        arc_corpus.gold(nlp, documents["train"], labels),
+        arc_corpus.silver(nlp, soft_trees.load(folder)),
+    )
+    dev = arc_corpus.gold(nlp, documents["dev"], labels)
+    model = ArcParser(tables=TABLES, relations=len(labels), width=width)
+    file = cache / f"arc-{width}-{seed}.pt"
+    train(model, learned, silver, dev, seed=seed, file=file, console=console, stages=stages)
+    return Trained(model.eval(), labels, nlp)
+
+
+def blank() -> Language:
+    """The tokenizer that ships."""
+    nlp = spacy.blank("en")
+    tokenizer_rules.apply(nlp)
+    return nlp
+
+
+def teacher_of(
+    nlp: Language, documents: dict[str, list[spacy.tokens.Doc]], *, seed: int, cache: Path, console: Console
+) -> tree_teacher.TreeTeacher:
+    """The teacher in `cache`, trained where it is not there."""
+    cache.mkdir(parents=True, exist_ok=True)
+    gold = [
+        [
+            one
+            for one in tree_teacher.aligned(nlp, treebank.grouped(documents["train"], seed + epoch))
+            if len(one) <= tree_teacher.LONGEST
+        ]
+        for epoch in range(tree_teacher.EPOCHS)
+    ]
+    dev = tree_teacher.aligned(nlp, documents["dev"])
+    file = cache / f"teacher-{seed}.pt"
+    return tree_teacher.load_or_train(gold, file, seed=seed, dev=dev, console=console)
+
+
+def train(
+    model: ArcParser,
+    gold: Corpus,
+    silver: Corpus,
+    dev: Corpus,
+    *,
+    seed: int,
+    file: Path,
+    console: Console,
+    stages: Sequence[Stage] = STAGES,
+) -> None:
+    """All stages, with AdamW and a rate that falls along a cosine; the weights are averaged in the last one.
+
+    How far it has come is kept in `file`, so that a run that was broken goes on, and a finished one is loaded.
+    """
+    torch.manual_seed(seed)
+    state = checkpoint.load(file) if file.exists() else {"stage": 0, "step": 0}
+    if "weights" in state:
+        model.load_state_dict(state["weights"])
+    everything = Reader(arc_corpus.both(gold, silver), TABLES)
+    sources = {"silver and gold": everything, "gold": Reader(gold, TABLES)}
+    dev_reader = Reader(dev, TABLES)
+    for number, stage in enumerate(stages):
+        if number < state["stage"]:
+            continue
+        reader = sources[stage.name]
+        times = GOLD_TIMES if reader is everything else 1
+        batches = list(_batches(reader.corpus, len(gold), times, stage.epochs, seed + number))
+        run = _Run(model, stage, batches, reader, average=number == len(stages) - 1)
+        run.resume(state)
+        run(file, number, console, lambda: accuracy(model, dev_reader))
+        state = {"stage": number + 1, "step": 0}
+        checkpoint.save(file, {**state, "weights": model.state_dict()})
+
+
+class _Run:
+    """One stage, step by step."""
+
+    def __init__(
+        self,
+        model: ArcParser,
+        stage: Stage,
+        batches: Sequence[list[list[int]]],
+        reader: Reader,
+        *,
+        average: bool,
+    ) -> None:
+        self.model, self.batches, self.reader, self.stage = model, batches, reader, stage
+        self.step = 0
+        self.optimiser = torch.optim.AdamW(
+            model.parameters(), lr=stage.rate, betas=(0.9, 0.98), weight_decay=0.01, fused=True
+        )
+        factor = _falling(len(batches))
+        self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimiser, factor)
+        self.mean = None
+        if average:
+            self.mean = torch.optim.swa_utils.AveragedModel(
+                model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(AVERAGE)
+            )
+
+    def resume(self, state: dict[str, object]) -> None:
+        """Go on behind `state["step"]`."""
+        self.step = int(state["step"])  # type: ignore[call-overload]
+        for name in ("optimiser", "schedule", "mean"):
+            if state.get(name) is not None:
+                getattr(self, name).load_state_dict(state[name])
+
+    def __call__(
+        self, file: Path, number: int, console: Console, measure: Callable[[], tuple[float, float]]
+    ) -> None:
+        kept = began = time.monotonic()
+        words, total = 0, 0.0
+        for texts in self.batches[self.step :]:
+            batch = self.reader.batch(texts)
+            total += self._learn(batch)
+            words += int((batch.places > 0).sum())
+            self.step += 1
+            if time.monotonic() - kept > SECONDS_BETWEEN_CHECKPOINTS:
+                kept = time.monotonic()
+                self._save(file, number)
+                uas, las = measure()
+                console.print(
+                    f"{self.stage.name}: step {self.step} of {len(self.batches)}, "
+                    f"{words / (kept - began):.0f} words a second, dev {uas:.4f} / {las:.4f}"
+                )
+        if self.mean is not None:
+            self.model.load_state_dict(self.mean.module.state_dict())
+        uas, las = measure()
+        console.print(f"{self.stage.name}: done, dev {uas:.4f} / {las:.4f}")
+
+    def _learn(self, batch: Batch) -> float:
+        self.model.train()
+        self.model.dropout.p = self.stage.dropout
+        value = loss(self.model, batch)
+        self.optimiser.zero_grad()
+        value.backward()
+        nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimiser.step()
+        self.schedule.step()
+        if self.mean is not None:
+            self.mean.update_parameters(self.model)
+        return 0.0
+
+    def _save(self, file: Path, number: int) -> None:
+        parts = {"optimiser": self.optimiser, "schedule": self.schedule, "mean": self.mean}
+        states = {name: part.state_dict() for name, part in parts.items() if part is not None}
+        weights = {"weights": self.model.state_dict(), "stage": number, "step": self.step}
+        checkpoint.save(file, {**weights, **states})
+
+
+def loss(model: ArcParser, batch: Batch) -> Tensor:
+    """Cross-entropy of heads, and of relations to the likeliest head, with the shares as targets."""
+    with torch.autocast("cpu", torch.bfloat16):
+        scores, dependents, governors = model(batch.rows, batch.places)
+        best = batch.heads[..., 0]
+        names = model.relations(dependents, governors, (best - 1).clamp(min=0))
+    of_words = batch.name_shares * (best > 0)[..., None]  # a root's relation is known
+    return _cross_entropy(scores, batch.heads, batch.head_shares) + _cross_entropy(
+        names, batch.names, of_words
+    )
+
+
+def _cross_entropy(scores: Tensor, values: Tensor, shares: Tensor) -> Tensor:
+    """(B, L, n) scores; the numbers (B, L, CANDIDATES) that are right and how much of each."""
+    chosen = functional.log_softmax(scores.float(), -1).gather(-1, values)
+    return -(shares * chosen).sum() / shares.sum().clamp(min=1)
+
+
+def accuracy(model: ArcParser, reader: Reader) -> tuple[float, float]:
+    """Shares of words whose best head, and best head and relation, are right, before cycles are broken.
+
+    A root needs no relation. Punctuation counts, words without a head do not.
+    """
+    model.eval()
+    right = labelled = known = 0
+    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
+        for texts in arc_corpus.single(reader.corpus):
+            batch = reader.batch(texts)
+            scores, dependents, governors = model(batch.rows, batch.places)
+            best = scores.argmax(-1)
+            names = model.relations(dependents, governors, (best - 1).clamp(min=0)).argmax(-1)
+            aligned = batch.head_shares[..., 0] > 0
+            hit = (best == batch.heads[..., 0]) & aligned
+            known += int(aligned.sum())
+            right += int(hit.sum())
+            labelled += int((hit & ((names == batch.names[..., 0]) | (best == 0))).sum())
+    return right / known, labelled / known
+
+
+def _batches(
+    corpus: Corpus, gold: int, times: int, epochs: float, seed: int
+) -> Iterator[list[list[int]]]:
+    """The batches of all epochs. The first `gold` texts of the corpus are the treebank's, whose order is kept."""
+    rng = random.Random(seed)
+    rest = range(gold, len(corpus))
+    for epoch in range(math.ceil(epochs)):
+        orders = [*[range(gold)] * times, rng.sample(rest, len(rest))]
+        share = min(1.0, epochs - epoch)
+        batches = arc_corpus.joined(corpus, orders, rng)
+        yield from batches[: round(share * len(batches))]
+
+
+def _falling(steps: int) -> Callable[[int], float]:
+    """What the rate is multiplied by at a step: up in a line, then down along a cosine to 0."""
+    return lambda step: min(1.0, (step + 1) / WARM_UP) * (1 + math.cos(math.pi * min(1, step / steps))) / 2

@@ -1,0 +1,155 @@
+"""What the teacher finds likely: for each word of plain texts a few governors and relations, with probabilities.
+
+A tree says less: where the teacher wavers, its second choice is what the small parser learns most from.
+Kept in a folder, a file for each part of the texts, so that a broken run goes on behind the last of them:
+
+    00.npz  texts, and for their words one behind the other
+            heads (N, CANDIDATES) counted from 1, 0 the root, and head_shares; names and name_shares: relations
+            to the best head. Shares are of 255, best first.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from rich.console import Console
+from rich.progress import track
+from spacy.language import Language
+from torch import Tensor
+
+from training.errors import DataMissing
+from training.files import write_arrays
+from training.tasks.base import find, records
+from training.tree_teacher import TreeTeacher
+
+Bytes = npt.NDArray[np.uint8]
+
+TEXTS = {
+    "snli/train_subset.jsonl": 60_000,
+    "mnli/train_subset.jsonl": 75_000,
+    "nli_newprotocols/train.jsonl": 50_000,
+    "nli_semi_automatic_wiki/train.jsonl": 30_000,
+    "sst5/train.jsonl": 10_000,
+    "trec/train.jsonl": 6_000,
+    "stsb/train.jsonl": 12_000,
+}
+"""Texts at most, drawn at random, of data whose licence lets weights be shared."""
+CANDIDATES = 4
+LONGEST = 80
+"""Words of a text. No more than 255: governors are bytes."""
+PART = 12_000
+"""Texts of a file."""
+CELLS = 2_000
+"""Words of a batch, padding counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class SoftTrees:
+    """T texts of N words altogether, in the tokens of the tokenizer that they were made with."""
+
+    texts: tuple[str, ...]
+    lengths: npt.NDArray[np.int64]  # (T,)
+    heads: Bytes  # (N, CANDIDATES), counted from 1; 0 is the root
+    head_shares: Bytes  # (N, CANDIDATES), of 255
+    names: Bytes  # (N, CANDIDATES), relations to the best head, by their number in the teacher's list
+    name_shares: Bytes  # (N, CANDIDATES), of 255
+
+
+def plain_texts(data: Path, seed: int) -> list[str]:
+    """The texts of `TEXTS` that the data folder has, none twice, in random order. Raises DataMissing for none."""
+    rng = random.Random(seed)
+    drawn: dict[str, None] = {}
+    for name, count in TEXTS.items():
+        try:
+            file = find(data, (name,), get_from="the data folder's README")
+        except DataMissing:
+            continue
+        found = {
+            " ".join(record[field].split()): None
+            for record in records(file)
+            for field in ("text", "premise", "hypothesis", "a", "b")
+            if field in record
+        }
+        texts = [text for text in found if text]
+        drawn.update(dict.fromkeys(rng.sample(texts, min(count, len(texts)))))
+    if not drawn:
+        raise DataMissing(f"none of the texts that trees are made for is there: {', '.join(TEXTS)}")
+    return rng.sample(list(drawn), len(drawn))
+
+
+def write(
+    teacher: TreeTeacher, nlp: Language, texts: Sequence[str], folder: Path, console: Console
+) -> None:
+    """Let the teacher read `texts`, in the tokens of `nlp`; parts that are in `folder` are not made again."""
+    parts = range(0, len(texts), PART)
+    for part in parts:
+        file = folder / f"{part // PART:02}.npz"
+        if not file.exists():
+            made = read_texts(teacher, nlp, texts[part : part + PART], f"{file.stem} of {len(parts)}")
+            fields = {name: getattr(made, name) for name in made.__slots__}
+            write_arrays(file, **fields | {"texts": np.array(made.texts)})
+            console.print(f"soft trees {file.stem}: {len(made.texts)} texts, {len(made.heads)} words")
+
+
+def load(folder: Path) -> list[SoftTrees]:
+    """All parts that are there."""
+    found = []
+    for file in sorted(folder.glob("*.npz")):
+        with np.load(file) as kept:
+            fields = {name: kept[name] for name in kept.files}
+        found.append(SoftTrees(**fields | {"texts": tuple(fields["texts"].tolist())}))
+    return found
+
+
+def read_texts(
+    teacher: TreeTeacher, nlp: Language, texts: Sequence[str], title: str = "soft trees"
+) -> SoftTrees:
+    """Texts of more than LONGEST words are left out. The encoder of `teacher` is in bfloat16 afterwards."""
+    teacher.eval().encoder.bfloat16()
+    read = []
+    for text in texts:
+        doc = nlp.make_doc(text)
+        if 0 < len(doc) <= LONGEST and not any(token.is_space for token in doc):
+            read.append((text, [token.text for token in doc]))
+    read.sort(key=lambda one: len(one[1]))
+    columns: list[list[Bytes]] = [[], [], [], []]
+    start = 0
+    batches = []
+    for end in range(1, len(read) + 1):
+        if end == len(read) or (end + 1 - start) * (len(read[end][1]) + 2) > CELLS:
+            batches.append(read[start:end])
+            start = end
+    for batch in track(batches, title):
+        for column, values in zip(columns, _read(teacher, [words for _, words in batch]), strict=True):
+            column.append(values)
+    return SoftTrees(
+        tuple(text for text, _ in read),
+        np.array([len(words) for _, words in read]),
+        *(np.concatenate(column) for column in columns),
+    )
+
+
+def _read(teacher: TreeTeacher, batch: Sequence[list[str]]) -> tuple[Bytes, Bytes, Bytes, Bytes]:
+    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
+        x, arcs = teacher(batch)
+        heads, head_shares = _best(arcs)
+        names, name_shares = _best(teacher.relation_scores(x, heads[..., 0]))
+    words = torch.arange(x.shape[1])[None] <= torch.tensor([len(one) for one in batch])[:, None]
+    words[:, 0] = False  # the root
+    heads, head_shares, names, name_shares = (
+        part[words].numpy().astype(np.uint8) for part in (heads, head_shares, names, name_shares)
+    )
+    return heads, head_shares, names, name_shares
+
+
+def _best(scores: Tensor) -> tuple[Tensor, Tensor]:
+    """(.., n) -> the CANDIDATES best and their shares of 255, as they share it among themselves."""
+    count = min(CANDIDATES, scores.shape[-1])
+    best, places = scores.float().topk(count, -1)
+    shares = (255 * best.softmax(-1)).round()
+    missing = (0, CANDIDATES - count)
+    return torch.nn.functional.pad(places, missing), torch.nn.functional.pad(shares, missing)
