@@ -16,9 +16,9 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from export.int8 import int8_columns
-from models.arc_parser import ArcParser
-from text.hashed_words import ZERO
+from heedful.export.int8 import int8_columns
+from heedful.models.arc_parser import ArcParser
+from heedful.text.hashed_words import ZERO
 
 Floats = npt.NDArray[np.float32]
 Steps = Mapping[str, float]

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +25,9 @@ from spacy.tokens import Doc
 from spacy.util import minibatch
 from spacy.vocab import Vocab
 
-from text.arborescence import best_heads
-from text.batch import plan
-from text.hashed_words import ATTRIBUTES, ZERO, Bytes, Ints, WordVectors
+from heedful.text.arborescence import best_heads
+from heedful.text.batch import plan
+from heedful.text.hashed_words import ATTRIBUTES, ZERO, Bytes, Ints, WordVectors
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -113,8 +114,8 @@ class ArcParser:
                 arrays = {name: kept[name] for name in kept.files}
             self._last = arrays["relation_matrix"], arrays["relation_bias"]
             self._words = SeenWords(WordVectors(arrays))
-        except KeyError as error:
-            raise ValueError(f"the arc parser's files lack {error}") from error
+        except (KeyError, EOFError, BadZipFile) as error:
+            raise ValueError(f"the arc parser's files are not whole: {error}") from error
         hashes = [self._vocab.strings.add(label) for label in self.labels]
         self._label_hashes = np.array(hashes, np.uint64)
         self._turns = _turns(64, self._speeds)

@@ -18,6 +18,7 @@ from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
+import heedful.text.arc_parser  # noqa: F401  # a pipeline may name this component
 from heedful.text.errors import ParserError
 from heedful.text.tokenize import TextTokenizer, Tokenized
 

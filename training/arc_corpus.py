@@ -17,10 +17,10 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from torch import Tensor
 
-from text.batch import plan
-from text.hashed_words import ATTRIBUTES, hashed_rows
-from training.soft_trees import CANDIDATES, SoftTrees
-from training.treebank import SENTENCES_A_DOCUMENT
+from heedful.text.batch import plan
+from heedful.text.hashed_words import ATTRIBUTES, hashed_rows
+from heedful.training.soft_trees import CANDIDATES, SoftTrees
+from heedful.training.treebank import SENTENCES_A_DOCUMENT
 
 Ints = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]

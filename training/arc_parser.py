@@ -14,10 +14,10 @@ from spacy.language import Language
 from torch import Tensor, nn
 from torch.nn import functional
 
-from models.arc_parser import ArcParser
-from text import tokenizer_rules
-from training import arc_corpus, checkpoint, soft_trees, tree_teacher, treebank
-from training.arc_corpus import Batch, Corpus, Reader
+from heedful.models.arc_parser import ArcParser
+from heedful.text import tokenizer_rules
+from heedful.training import arc_corpus, checkpoint, soft_trees, tree_teacher, treebank
+from heedful.training.arc_corpus import Batch, Corpus, Reader
 
 TABLES = (5000, 2000, 2500, 2000)
 """Rows of the hash tables of NORM, PREFIX, SUFFIX and SHAPE, as spaCy's own pipelines have them."""

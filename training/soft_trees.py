@@ -21,10 +21,10 @@ from rich.progress import track
 from spacy.language import Language
 from torch import Tensor
 
-from training.errors import DataMissing
-from training.files import write_arrays
-from training.tasks.base import find, records
-from training.tree_teacher import TreeTeacher
+from heedful.training.errors import DataMissing
+from heedful.training.files import write_arrays
+from heedful.training.tasks.base import find, records
+from heedful.training.tree_teacher import TreeTeacher
 
 Bytes = npt.NDArray[np.uint8]
 

@@ -1,0 +1,52 @@
+"""An arc parser of random weights in a pipeline: its trees are trees, no more."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import spacy
+import torch
+from spacy.language import Language
+
+from heedful.export import arc_parser as export
+from heedful.models.arc_parser import ArcParser
+from heedful.text import tokenizer_rules
+from heedful.training.arc_corpus import COLUMNS, Corpus
+from heedful.training.arc_parser import Trained
+from heedful.training.soft_trees import CANDIDATES
+
+LABELS = ("ROOT", "det", "nsubj", "obj")
+TEXTS = (
+    "Two kids wash their hands.",
+    "The dog",
+    "Wash",
+    "Their unheard-of hands aren't good, and the dog is 12-04 years old (or so they say)!!",
+)
+
+
+def plain(nlp: Language, texts: Sequence[str]) -> Corpus:
+    """Texts without trees."""
+    words = [nlp.make_doc(text).to_array(COLUMNS) for text in texts]
+    starts = np.concatenate([[0], np.cumsum([len(one) for one in words])])
+    none = np.zeros((starts[-1], CANDIDATES), np.uint8)
+    return Corpus(starts, np.concatenate(words), none.astype(np.int16), none, none, none)
+
+
+def random_parser() -> Trained:
+    torch.manual_seed(2)
+    model = ArcParser(
+        tables=(60, 20, 30, 20), relations=len(LABELS), width=16, embedding=8, arc=8, turned=4, relation=8
+    )
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1.5)
+    nlp = spacy.blank("en", meta={"name": "tiny_arcs"})
+    tokenizer_rules.apply(nlp)
+    return Trained(model.eval(), LABELS, nlp)
+
+
+def build_arc_parser(folder: Path) -> Path:
+    """A pipeline in `folder`."""
+    trained = random_parser()
+    export.pipeline(trained, plain(trained.nlp, TEXTS), agreeing=0.9).to_disk(folder)
+    return folder

@@ -1,0 +1,93 @@
+"""The arc parser against its loop-form reference."""
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heedful.models.arc_parser import FAR, ArcParser
+from tests.reference import arc_parser as reference
+
+TABLES = (11, 7, 9, 8)
+ARC = 6
+
+rows = st.tuples(*[st.integers(0, size - 1) for size in TABLES for _ in range(4)])
+sentences = st.lists(rows, min_size=1, max_size=12)
+
+
+@pytest.fixture(scope="module")
+def model() -> ArcParser:
+    torch.manual_seed(3)
+    made = ArcParser(
+        tables=TABLES, relations=5, width=8, embedding=4, arc=ARC, turned=4, relation=7, dropout=0.3
+    ).double()
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.normal_(std=0.7)
+    return made.eval()
+
+
+def weights(model: ArcParser) -> dict[str, npt.NDArray[np.float64]]:
+    return {name: value.numpy() for name, value in model.state_dict().items()}
+
+
+def asked(texts: list[list[tuple[int, ...]]]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Every word of the texts is a row of its own."""
+    places = torch.zeros(len(texts), max(map(len, texts)), dtype=torch.long)
+    seen = 0
+    for row, text in enumerate(texts):
+        places[row, : len(text)] = torch.arange(seen + 1, seen + len(text) + 1)
+        seen += len(text)
+    return torch.tensor([word for text in texts for word in text]), places
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(sentences, min_size=1, max_size=3))
+def test_scores_are_the_references(model: ArcParser, texts: list[list[tuple[int, ...]]]) -> None:
+    with torch.inference_mode():
+        scores, dependents, governors = model(*asked(texts))
+        heads = scores.argmax(-1)
+        names = model.relations(dependents, governors, (heads - 1).clamp(min=0))
+    w = weights(model)
+    for row, text in enumerate(texts):
+        n = len(text)
+        x = reference.read(w, text)
+        expected = reference.arcs(w, x, ARC)
+        found = scores[row, :n, : n + 1].numpy()
+        possible = np.isfinite(expected)
+        np.testing.assert_allclose(found[possible], expected[possible], atol=1e-4, rtol=1e-5)
+        assert (found[~possible] == FAR).all()
+        assert (scores[row, :n, n + 1 :] == FAR).all()
+        for i in range(n):
+            head = int(heads[row, i])
+            if head:
+                expected = reference.relation(w, x[i], x[head - 1])
+                np.testing.assert_allclose(names[row, i].numpy(), expected, atol=1e-6)
+
+
+@settings(deadline=None, max_examples=25)
+@given(sentences, st.integers(0, 5))
+def test_padding_changes_nothing(
+    model: ArcParser, text: list[tuple[int, ...]], padding: int
+) -> None:
+    words, places = asked([text])
+    with torch.inference_mode():
+        alone, *_ = model(words, places)
+        padded, *_ = model(words, torch.nn.functional.pad(places, (0, padding)))
+    n = len(text)
+    torch.testing.assert_close(padded[:, :n, : n + 1], alone)
+
+
+def test_arcs_know_distances_and_not_places(model: ArcParser) -> None:
+    """Where all words are equal and far from both ends, a score depends on how far the governor is."""
+    words, places = torch.zeros(1, 16, dtype=torch.long), torch.ones(1, 40, dtype=torch.long)
+    with torch.inference_mode():
+        scores, *_ = model(words, places)
+    inner = scores[0, 15:25, 16:26]
+    for step in (-3, -1, 1, 3):
+        diagonal = inner.diagonal(step)
+        torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal))
+    assert not torch.isclose(inner[4, 5], inner[4, 7])
+    assert not torch.isclose(inner[5, 4], inner[4, 5])

@@ -1,0 +1,208 @@
+"""The component in a pipeline: files, batches, words; what its graph gives is tests/export's."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from spacy.language import Language
+
+from heedful.text import arc_parser
+from heedful.text.arborescence import best_heads
+from heedful.text.arc_parser import CELLS, FILES, LONGER, ArcParser, SeenWords, alike
+from heedful.text.errors import ParserError
+from heedful.text.hashed_words import ATTRIBUTES, ROWS, hashed_rows
+from heedful.text.parse import ParseJob, Parser
+from heedful.text.structure import check_heads
+from tests.arc_parser import LABELS, build_arc_parser
+
+SENTENCE = "Two kids can't wash their hands. The dog is not good!!"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_arc_parser(tmp_path_factory.mktemp("arcs") / "parser")
+
+
+@pytest.fixture(scope="module")
+def nlp(folder: Path) -> Language:
+    return spacy.load(folder)
+
+
+def component(nlp: Language) -> ArcParser:
+    found = nlp.get_pipe("parser")
+    assert isinstance(found, ArcParser)
+    return found
+
+
+words = st.sampled_from("kids wash their hands the dog unheard Ünïcode 12-04 ! can't good".split())
+texts = st.lists(words, max_size=30).map(" ".join) | st.text(max_size=40)
+
+
+def trees(nlp: Language, texts: list[str]) -> list[tuple[list[int], list[str]]]:
+    return [
+        ([token.head.i for token in doc], [token.dep_ for token in doc]) for doc in nlp.pipe(texts)
+    ]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(texts, min_size=1, max_size=6))
+def test_a_tree_is_the_same_in_any_company(nlp: Language, company: list[str]) -> None:
+    assert trees(nlp, company) == [trees(nlp, [text])[0] for text in company]
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(texts, min_size=2, max_size=5))
+def test_company_changes_no_score(nlp: Language, company: list[str]) -> None:
+    parser = component(nlp)
+    docs = [doc for text in company if len(doc := nlp.make_doc(text))]
+    if not docs:
+        return
+    lengths = np.array([len(doc) for doc in docs])
+    together = parser._graph.run(None, parser._feeds(docs, lengths))
+    for row, doc in enumerate(docs):
+        n = len(doc)
+        alone = parser._graph.run(None, parser._feeds([doc], np.array([n])))
+        np.testing.assert_allclose(together[2][row, :n, : n + 1], alone[2][0], atol=1e-5, rtol=1e-5)
+        for part in (3, 4):
+            np.testing.assert_allclose(together[part][row, :n], alone[part][0], atol=1e-5)
+
+
+@settings(deadline=None, max_examples=60)
+@given(texts)
+def test_every_text_gets_a_tree_a_root_with_its_labels(nlp: Language, text: str) -> None:
+    doc = nlp(text)
+    assert doc.text == text
+    heads = np.array([token.head.i for token in doc], np.int64)
+    check_heads(heads)  # a tree for each root, and no cycle
+    for token in doc:
+        assert (token.dep_ == "ROOT") == (token.head.i == token.i)
+        assert token.dep_ in LABELS
+    assert not len(doc) or doc.has_annotation("DEP")
+
+
+def test_a_cycle_is_broken_into_the_best_tree(nlp: Language) -> None:
+    """The random weights leave a cycle in many a text; the answer is the arborescence of the scores."""
+    parser, broken = component(nlp), 0
+    for n in range(2, 12):
+        doc = nlp.make_doc(" ".join(SENTENCE.split()[:n]))
+        lengths = np.array([len(doc)])
+        heads, relations, scores, dependents, governors = parser._graph.run(
+            None, parser._feeds([doc], lengths)
+        )
+        best = best_heads(scores, lengths)[0]
+        parsed = nlp(doc.text)
+        assert [0 if t.head.i == t.i else t.head.i + 1 for t in parsed] == best.tolist()
+        broken += int((best != heads[0]).any())
+        for i, head in enumerate(best):
+            if head and head != heads[0, i]:  # its relation is that to its new governor
+                pair = dependents[0, i] + governors[0, head - 1]
+                assert parsed[i].dep_ == LABELS[int(parser._relations(pair[None])[0])]
+            elif head:
+                assert parsed[i].dep_ == LABELS[relations[0, i]]
+    assert broken
+
+
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=60))
+def test_texts_run_beside_texts_of_like_length(lengths: list[int]) -> None:
+    groups = alike(lengths)
+    assert sorted(i for group in groups for i in group) == list(range(len(lengths)))
+    for group in groups:
+        sizes = [lengths[i] for i in group]
+        assert max(sizes) <= LONGER * min(sizes) + 1
+        assert len(group) == 1 or len(group) * max(sizes) <= CELLS
+
+
+def test_several_batches_an_empty_text_and_a_long_one(nlp: Language) -> None:
+    texts = [" ".join(SENTENCE.split()[: i % 12]) for i in range(50)] + [SENTENCE * 40]
+    docs = list(nlp.pipe(texts, batch_size=7))
+    assert [doc.text for doc in docs] == texts
+    assert trees(nlp, texts) == [trees(nlp, [text])[0] for text in texts]
+
+
+def test_what_is_written_is_what_was_read(nlp: Language, folder: Path, tmp_path: Path) -> None:
+    nlp.to_disk(tmp_path / "again")
+    for file in (folder / "parser").iterdir():
+        assert (tmp_path / "again" / "parser" / file.name).read_bytes() == file.read_bytes()
+    again = spacy.load(tmp_path / "again")
+    assert trees(again, [SENTENCE]) == trees(nlp, [SENTENCE])
+    assert again.pipe_labels["parser"] == [*LABELS]
+
+
+def test_the_parser_serves_it(folder: Path) -> None:
+    parser = Parser.load(folder)
+    assert parser.name == "en_tiny_arcs"
+    (parse,) = parser.parse([ParseJob(SENTENCE, 256, tree=True)])
+    assert parse.tokens[-1] == "!!"
+    check_heads(parse.heads)
+    assert set(parse.deps) <= set(LABELS)
+
+
+def test_memory_does_not_grow_with_the_words(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each batch's words leave the vocabulary with it, and a full table of vectors is begun again."""
+    monkeypatch.setattr("heedful.text.reading.KEPT_WORDS", 0)
+    parser = Parser.load(folder)
+    (first,) = parser.parse([ParseJob(SENTENCE, 256, tree=True)])
+    before = len(parser._nlp.vocab.strings)
+    seen = component(parser._nlp)._words
+    seen._most = 20
+    for i in range(20):
+        parser.parse([ParseJob(f"{SENTENCE} unheard{i} of{i}", 256, tree=True)])
+        assert len(seen) <= 20
+    assert len(parser._nlp.vocab.strings) == before
+    (again,) = parser.parse([ParseJob(SENTENCE, 256, tree=True)])
+    assert (again.heads.tolist(), again.deps) == (first.heads.tolist(), first.deps)
+
+
+def test_a_text_of_more_words_than_the_table_holds(nlp: Language) -> None:
+    vectors = component(nlp)._words._vectors
+    doc = nlp.make_doc(" ".join(f"word{i} again" for i in range(30)))
+    large, small = SeenWords(vectors), SeenWords(vectors, most=4)
+    expected, places = large([doc])
+    for _ in range(2):
+        rows, found = small([doc])
+        assert len(small) <= 4
+        np.testing.assert_array_equal(rows[found], expected[places])
+    np.testing.assert_array_equal(small._rows[0], large._rows[0])
+
+
+def test_a_word_is_its_form_and_its_norm(nlp: Language) -> None:
+    """The "ca" of "can't" has the norm of "can"."""
+    seen = SeenWords(component(nlp)._words._vectors)
+    rows, places = seen([nlp.make_doc("ca can't ca")])
+    assert len(seen) == 3
+    assert places[0] == places[3] != places[1]
+    assert (rows[places[0]] != rows[places[1]]).any()
+
+
+def test_words_are_hashed_by_four_attributes(nlp: Language) -> None:
+    doc = nlp.make_doc("kids Kids unheard")
+    rows = hashed_rows(doc.to_array(list(ATTRIBUTES)), (50, 10, 20, 10))
+    assert rows.shape == (3, 4 * ROWS)
+    assert rows[0, :4].tolist() == rows[1, :4].tolist()  # of one norm
+    assert rows[0, 12:].tolist() != rows[1, 12:].tolist()  # of two shapes
+    assert (rows.reshape(3, 4, ROWS).max((0, 2)) < [50, 10, 20, 10]).all()
+
+
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("content", [None, b"", b"\x00garbage\xff{", b"{}"])
+def test_a_broken_component_is_refused(
+    folder: Path, tmp_path: Path, file: str, content: bytes | None
+) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(folder, broken)
+    (broken / "parser" / file).unlink()
+    if content is not None:
+        (broken / "parser" / file).write_bytes(content)
+    with pytest.raises(ParserError, match="cannot load the spaCy pipeline"):
+        Parser.load(broken)
+
+
+def test_angles_grow_with_the_texts(nlp: Language, monkeypatch: pytest.MonkeyPatch) -> None:
+    parser = component(nlp)
+    monkeypatch.setattr(parser, "_turns", arc_parser._turns(2, parser._speeds))
+    assert trees(nlp, [SENTENCE]) == trees(spacy.load(nlp.path), [SENTENCE])  # type: ignore[arg-type]
+    assert len(parser._turns[0]) >= len(nlp.make_doc(SENTENCE))
