@@ -1,66 +1,76 @@
-"""Two parsers compared: sentences a second and milliseconds a sentence, one at a time and in batches.
+"""A parser beside another, from text to tree: sentences a second in batches, and one sentence alone.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.parse bundles/parser OTHER [--data FOLDER] [--sentences 512]
+    OMP_NUM_THREADS=1 python -m benchmarks.parse PARSER OTHER [--data ../shared/data] [--sentences 2048]
 
-Distinct sentences of EWT test and of SNLI dev, the same for both, on one thread, in this process,
-through text.parse as a parse process calls it (tokenizer included). The two take turns, batch by batch,
-so that what else the machine does counts for both; times are of this process's processor. The ratio is
-the second parser's time over the first's.
+Distinct sentences of SNLI dev of 11 to 13 tokens, the same for both, on one thread, in this process, through
+heedful.text.parse as a parse process calls it: tokenizer, features and tree. The two take turns, batch by batch,
+so that what else the machine does counts for both. Times are of this process's processor: the median over
+the batches, and the least. What is parsed first, a quarter of the sentences, is not counted. The ratio is the
+second parser's median time over the first's.
 """
 
 import argparse
 import random
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 
 from rich.console import Console
+from rich.table import Table
 
 from heedful.text.parse import ParseJob, Parser
-from heedful.training import treebank
-from heedful.training.data_folder import data_folder, find, records
+from heedful.training.tasks.base import find, records
 
-BATCHES = (1, 32)
+BATCHES = (64, 1)
+TOKENS = range(11, 14)
+ALONE = 300
+"""Sentences that are parsed one by one."""
 
 
-def sentences(data: Path, count: int) -> list[str]:
-    """Half from EWT test, half from SNLI dev, without duplicates, in random order."""
-    snli = records(find(data, ("snli/dev.jsonl",), dataset="snli"))
-    parts = (
-        {doc.text.strip() for doc in treebank.sentences(data, "test")},
-        {text for record in snli for text in (record["premise"], record["hypothesis"])},
-    )
-    rng = random.Random(1)
-    found = [text for part in parts for text in rng.sample(sorted(part), count // 2)]
-    rng.shuffle(found)
+def sentences(data: Path, parser: Parser, count: int) -> list[str]:
+    """`count` of those of `TOKENS`, in random order."""
+    found = {
+        record[field].strip(): None
+        for record in records(find(data, ("snli/dev.jsonl",), get_from="the data folder's README"))
+        for field in ("premise", "hypothesis")
+    }
+    parses = parser.parse([ParseJob(text, 256, tree=False) for text in found])
+    fitting = [parse.text for parse in parses if len(parse) in TOKENS]
+    return random.Random(1).sample(fitting, min(count, len(fitting)))
+
+
+def times(parsers: Sequence[Parser], texts: Sequence[str], size: int) -> list[list[float]]:
+    """Microseconds a sentence of each whole batch, of each parser."""
+    found: list[list[float]] = [[] for _ in parsers]
+    for turn, start_at in enumerate(range(0, len(texts) - size + 1, size)):
+        jobs = [ParseJob(text, 256, tree=True) for text in texts[start_at : start_at + size]]
+        for which in range(len(parsers)) if turn % 2 else reversed(range(len(parsers))):
+            start = time.process_time_ns()
+            parsers[which].parse(jobs)
+            found[which].append((time.process_time_ns() - start) / 1000 / size)
     return found
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("parsers", nargs=2)
-    arguments.add_argument("--data", type=Path, default=data_folder())
-    arguments.add_argument("--sentences", type=int, default=512)
+    arguments.add_argument("--data", type=Path, default=Path("../shared/data"))
+    arguments.add_argument("--sentences", type=int, default=2048)
     asked = arguments.parse_args()
-    out = Console()
-    texts = sentences(asked.data, asked.sentences)
     parsers = [Parser.load(folder) for folder in asked.parsers]
+    texts = sentences(asked.data, parsers[0], asked.sentences)
+    table = Table("batch", "parser", "µs a sentence", "least", "sentences/s", "ratio")
     for size in BATCHES:
-        seconds = [0.0, 0.0]
-        tokens = 0
-        for turn, start_at in enumerate(range(0, len(texts), size)):
-            group = texts[start_at : start_at + size]
-            jobs = [ParseJob(text, 256, tree=True) for text in group]
-            for which in (0, 1) if turn % 2 else (1, 0):
-                start = time.process_time()
-                parses = parsers[which].parse(jobs)
-                seconds[which] += time.process_time() - start
-            tokens += sum(map(len, parses))
-        for parser, spent in zip(parsers, seconds, strict=True):
-            out.print(
-                f"batch {size:3} {parser.name:20} {1000 * spent / len(texts):7.3f} ms a sentence "
-                f"of {tokens / len(texts):.1f} tokens"
+        times(parsers, texts[: len(texts) // 4], size)
+        found = times(parsers, texts if size > 1 else texts[:ALONE], size)
+        for parser, folder, spent in zip(parsers, asked.parsers, found, strict=True):
+            table.add_row(
+                *(str(size), f"{parser.name} ({folder})"),
+                *(f"{median(spent):.1f}", f"{min(spent):.1f}", f"{1e6 / median(spent):,.0f}"),
+                f"{median(found[1]) / median(spent):.2f}",
             )
-        out.print(f"batch {size:3} ratio {seconds[1] / seconds[0]:.2f}")
+    Console().print(table)
 
 
 if __name__ == "__main__":

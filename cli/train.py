@@ -1,13 +1,14 @@
 """train: one run of an encoder, or the dependency parser."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import torch
 import typer
 from rich.console import Console
 
 from heedful.cli.options import DATA, PARSER, Data, Parser, Threads
+from heedful.cli.train_arc_parser import write_arc_parser
 from heedful.training import config
 from heedful.training.config import Paths
 from heedful.training.loop import train
@@ -23,13 +24,21 @@ def command(
     parser: Parser = PARSER,
     resume: Annotated[bool, typer.Option(help="Go on from the run's last epoch.")] = False,
     threads: Threads = 1,
+    kind: Annotated[
+        Literal["arc", "transition"],
+        typer.Option(help="Of a parser: the arc parser, or spaCy's transition parser."),
+    ] = "arc",
 ) -> None:
     """Train an encoder for a task, or a dependency parser."""
     torch.set_num_threads(threads)
     console = Console()
     if target == "parser":
         cache = Path(".cache/parser")
-        scores = train_parser(data, Path(parser), seed=1, cache=cache, console=console)
+        if kind == "arc":
+            cache = Path(".cache/arc-parser")
+            scores = write_arc_parser(data, Path(parser), seed=1, cache=cache, console=console)
+        else:
+            scores = train_parser(data, Path(parser), seed=1, cache=cache, console=console)
         console.print(f"EWT test, gold sentences: {scores}")
         return
     file = Path(target)

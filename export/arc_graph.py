@@ -59,7 +59,9 @@ class _Graph:
         """x `matrix` + `bias`, where x was `rounded` under the name `rounding`."""
         offset = self.constant(f"{name}_bias", bias.astype(np.float32))
         if self.steps is None:
-            made = self.add("MatMul", [x, self.constant(f"{name}_matrix", matrix)], f"{name}_product")
+            made = self.add(
+                "MatMul", [x, self.constant(f"{name}_matrix", matrix)], f"{name}_product"
+            )
             return self.add("Add", [made, offset], name)
         columns, scales = int8_columns(matrix)
         return self.add(
@@ -199,7 +201,9 @@ def _finish(made: _Graph, width: int) -> bytes:
         "sin": (TensorProto.FLOAT, ["L", None]),
         "first": (TensorProto.INT64, ["B", 1]),
     }
-    kinds = dict.fromkeys(OUTPUTS, TensorProto.FLOAT) | dict.fromkeys(OUTPUTS[:2], TensorProto.INT64)
+    kinds = dict.fromkeys(OUTPUTS, TensorProto.FLOAT) | dict.fromkeys(
+        OUTPUTS[:2], TensorProto.INT64
+    )
     graph = helper.make_graph(
         made.nodes,
         "arc_parser",

@@ -97,9 +97,13 @@ def measured(model: ArcParser, sample: Corpus) -> dict[str, float]:
         )
         for i, window in enumerate(model.windows)
     ]
-    hooks.append(model.root.register_forward_pre_hook(lambda _, inputs: note("words_read", inputs[0])))
     hooks.append(
-        model.relation_out.register_forward_pre_hook(lambda _, inputs: note("pairs_read", inputs[0]))
+        model.root.register_forward_pre_hook(lambda _, inputs: note("words_read", inputs[0]))
+    )
+    hooks.append(
+        model.relation_out.register_forward_pre_hook(
+            lambda _, inputs: note("pairs_read", inputs[0])
+        )
     )
     reader = Reader(sample, [table.num_embeddings for table in model.words.tables])  # type: ignore[misc]
     for texts in single(sample):

@@ -159,9 +159,7 @@ def _store(model: onnx.ModelProto, keys: Collection[str]) -> dict[str, str]:
     return {product.output: product.matrix for product in chosen}
 
 
-def int8_columns(
-    matrix: Floats, largest: int = LARGEST
-) -> tuple[npt.NDArray[np.int8], Floats]:
+def int8_columns(matrix: Floats, largest: int = LARGEST) -> tuple[npt.NDArray[np.int8], Floats]:
     """(K, N) -> bytes and the scales (N,) that make each column's largest value `largest`."""
     scales = np.abs(matrix).max(axis=0) / np.float32(largest)
     scales[scales == 0] = 1  # an empty column stays empty

@@ -31,9 +31,7 @@ class Words(nn.Module):
 
     def __init__(self, tables: Sequence[int], embedding: int, width: int) -> None:
         super().__init__()
-        self.tables = nn.ModuleList(
-            nn.EmbeddingBag(rows, embedding, mode="sum") for rows in tables
-        )
+        self.tables = nn.ModuleList(nn.EmbeddingBag(rows, embedding, mode="sum") for rows in tables)
         self.mix = nn.Linear(embedding * len(tables), PIECES * width)
         self.norm = nn.LayerNorm(width)
         for table in self.tables:

@@ -35,7 +35,13 @@ def plain(nlp: Language, texts: Sequence[str]) -> Corpus:
 def random_parser() -> Trained:
     torch.manual_seed(2)
     model = ArcParser(
-        tables=(60, 20, 30, 20), relations=len(LABELS), width=16, embedding=8, arc=8, turned=4, relation=8
+        tables=(60, 20, 30, 20),
+        relations=len(LABELS),
+        width=16,
+        embedding=8,
+        arc=8,
+        turned=4,
+        relation=8,
     )
     with torch.no_grad():
         for parameter in model.parameters():

@@ -44,10 +44,7 @@ RANGES = (
 
 HYPHENS = r"(?:-|–|—|--|---|——|~)"
 """spaCy's, between letters."""
-BOUND = (
-    "anti arch co counter e ex inter intra mid mini multi neo non over post pre pro proto pseudo psycho "
-    "quasi re semi socio sub super trans ultra un"
-).split()
+BOUND = ["anti", "arch", "co", "counter", "e", "ex", "inter", "intra", "mid", "mini", "multi", "neo", "non", "over", "post", "pre", "pro", "proto", "pseudo", "psycho", "quasi", "re", "semi", "socio", "sub", "super", "trans", "ultra", "un"]
 """A hyphen does not part these from the word behind it."""
 
 PARTED = {
@@ -59,8 +56,8 @@ PARTED = {
     "outta": ("out", "ta"),
     "wanna": ("wan", "na"),
 }
-ABBREVIATIONS = "approx. attn. blvd. dept. esp. ft. lt. reps. sgt. sr. tel.".split()
-DAYS = "Mon. Tue. Tues. Wed. Thu. Thur. Thurs. Fri. Sat.".split()
+ABBREVIATIONS = ["approx.", "attn.", "blvd.", "dept.", "esp.", "ft.", "lt.", "reps.", "sgt.", "sr.", "tel."]
+DAYS = ["Mon.", "Tue.", "Tues.", "Wed.", "Thu.", "Thur.", "Thurs.", "Fri.", "Sat."]
 
 
 def apply(nlp: Language) -> None:

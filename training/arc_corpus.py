@@ -88,7 +88,12 @@ def silver(nlp: Language, parts: Sequence[SoftTrees]) -> Corpus:
         for name in ("heads", "head_shares", "names", "name_shares")
     )
     return Corpus(
-        _starts(lengths), np.concatenate(words), heads.astype(np.int16), head_shares, names, name_shares
+        _starts(lengths),
+        np.concatenate(words),
+        heads.astype(np.int16),
+        head_shares,
+        names,
+        name_shares,
     )
 
 
@@ -145,7 +150,9 @@ def single(corpus: Corpus) -> list[list[list[int]]]:
     return [[[i] for i in batch] for batch in plan(corpus.lengths.tolist(), CELLS)]
 
 
-def joined(corpus: Corpus, orders: Sequence[Sequence[int]], rng: random.Random) -> list[list[list[int]]]:
+def joined(
+    corpus: Corpus, orders: Sequence[Sequence[int]], rng: random.Random
+) -> list[list[list[int]]]:
     """Batches, in random order, of texts that join one to four neighbours of an order."""
     lengths = corpus.lengths.tolist()
     texts: list[list[int]] = []

@@ -87,7 +87,12 @@ def blank() -> Language:
 
 
 def teacher_of(
-    nlp: Language, documents: dict[str, list[spacy.tokens.Doc]], *, seed: int, cache: Path, console: Console
+    nlp: Language,
+    documents: dict[str, list[spacy.tokens.Doc]],
+    *,
+    seed: int,
+    cache: Path,
+    console: Console,
 ) -> tree_teacher.TreeTeacher:
     """The teacher in `cache`, trained where it is not there."""
     cache.mkdir(parents=True, exist_ok=True)
@@ -170,15 +175,17 @@ class _Run:
         for name in ("optimiser", "schedule", "mean"):
             if state.get(name) is not None:
                 getattr(self, name).load_state_dict(state[name])
+        if isinstance(dice := state.get("dice"), Tensor):
+            torch.set_rng_state(dice)
 
     def __call__(
         self, file: Path, number: int, console: Console, measure: Callable[[], tuple[float, float]]
     ) -> None:
         kept = began = time.monotonic()
-        words, total = 0, 0.0
+        words = 0
         for texts in self.batches[self.step :]:
             batch = self.reader.batch(texts)
-            total += self._learn(batch)
+            self._learn(batch)
             words += int((batch.places > 0).sum())
             self.step += 1
             if time.monotonic() - kept > SECONDS_BETWEEN_CHECKPOINTS:
@@ -194,7 +201,7 @@ class _Run:
         uas, las = measure()
         console.print(f"{self.stage.name}: done, dev {uas:.4f} / {las:.4f}")
 
-    def _learn(self, batch: Batch) -> float:
+    def _learn(self, batch: Batch) -> None:
         self.model.train()
         self.model.dropout.p = self.stage.dropout
         value = loss(self.model, batch)
@@ -205,13 +212,12 @@ class _Run:
         self.schedule.step()
         if self.mean is not None:
             self.mean.update_parameters(self.model)
-        return 0.0
 
     def _save(self, file: Path, number: int) -> None:
         parts = {"optimiser": self.optimiser, "schedule": self.schedule, "mean": self.mean}
         states = {name: part.state_dict() for name, part in parts.items() if part is not None}
-        weights = {"weights": self.model.state_dict(), "stage": number, "step": self.step}
-        checkpoint.save(file, {**weights, **states})
+        so_far = {"stage": number, "step": self.step, "dice": torch.get_rng_state()}
+        checkpoint.save(file, {"weights": self.model.state_dict(), **so_far, **states})
 
 
 def loss(model: ArcParser, batch: Batch) -> Tensor:
@@ -268,4 +274,6 @@ def _batches(
 
 def _falling(steps: int) -> Callable[[int], float]:
     """What the rate is multiplied by at a step: up in a line, then down along a cosine to 0."""
-    return lambda step: min(1.0, (step + 1) / WARM_UP) * (1 + math.cos(math.pi * min(1, step / steps))) / 2
+    return lambda step: (
+        min(1.0, (step + 1) / WARM_UP) * (1 + math.cos(math.pi * min(1, step / steps))) / 2
+    )

@@ -126,9 +126,11 @@ def silver(
     file = cache / f"silver-{seed}.spacy"
     if not file.exists():
         teacher_file = file.with_name(f"teacher-{seed}.pt")
-        teacher = tree_teacher.load_or_train(
-            tree_teacher.aligned(nlp, gold), teacher_file, seed=seed
-        )
+        sentences = [
+            one for one in tree_teacher.aligned(nlp, gold) if len(one) <= tree_teacher.LONGEST
+        ]
+        epochs = [sentences] * tree_teacher.EPOCHS
+        teacher = tree_teacher.load_or_train(epochs, teacher_file, seed=seed)
         _write(tree_teacher.annotate(teacher, nlp, silver_texts(data, seed)), file)
     console.print(f"the teacher's trees: {file}")
     return list(DocBin().from_disk(file).get_docs(nlp.vocab))
@@ -173,8 +175,10 @@ def _write(docs: Iterable[Doc], file: Path) -> None:
     write_file(file, DocBin(attrs=ATTRIBUTES, docs=docs).to_disk)
 
 
-def meta(name: str, parts: str, scores: dict[str, float], seed: int) -> dict[str, object]:
-    """The meta.json of a pipeline of `parts`: its sources and its scores."""
+def meta(
+    name: str, parts: str, scores: dict[str, float], seed: int, texts: Iterable[str] = TEXTS
+) -> dict[str, object]:
+    """The meta.json of a pipeline of `parts`: its sources, of them `texts` the plain ones, and its scores."""
     return {
         "name": f"heedful_{name}",
         "version": "1.0.0",
@@ -184,7 +188,7 @@ def meta(name: str, parts: str, scores: dict[str, float], seed: int) -> dict[str
         "sources": [
             {"name": "UD English EWT", "license": treebank.EWT_LICENCE},
             {"name": "all-MiniLM-L6-v2 (teacher, word vectors)", "license": "Apache-2.0"},
-            *({"name": f"texts of {name}, trees by the teacher"} for name in TEXTS),
+            *({"name": f"texts of {name}, trees by the teacher"} for name in texts),
         ],
         "performance": {
             "dep_uas": scores["uas"],

@@ -55,7 +55,9 @@ class SoftTrees:
     lengths: npt.NDArray[np.int64]  # (T,)
     heads: Bytes  # (N, CANDIDATES), counted from 1; 0 is the root
     head_shares: Bytes  # (N, CANDIDATES), of 255
-    names: Bytes  # (N, CANDIDATES), relations to the best head, by their number in the teacher's list
+    names: (
+        Bytes  # (N, CANDIDATES), relations to the best head, by their number in the teacher's list
+    )
     name_shares: Bytes  # (N, CANDIDATES), of 255
 
 
@@ -89,10 +91,14 @@ def write(
     for part in parts:
         file = folder / f"{part // PART:02}.npz"
         if not file.exists():
-            made = read_texts(teacher, nlp, texts[part : part + PART], f"{file.stem} of {len(parts)}")
+            made = read_texts(
+                teacher, nlp, texts[part : part + PART], f"{file.stem} of {len(parts)}"
+            )
             fields = {name: getattr(made, name) for name in made.__slots__}
             write_arrays(file, **fields | {"texts": np.array(made.texts)})
-            console.print(f"soft trees {file.stem}: {len(made.texts)} texts, {len(made.heads)} words")
+            console.print(
+                f"soft trees {file.stem}: {len(made.texts)} texts, {len(made.heads)} words"
+            )
 
 
 def load(folder: Path) -> list[SoftTrees]:
@@ -124,7 +130,9 @@ def read_texts(
             batches.append(read[start:end])
             start = end
     for batch in track(batches, title):
-        for column, values in zip(columns, _read(teacher, [words for _, words in batch]), strict=True):
+        for column, values in zip(
+            columns, _read(teacher, [words for _, words in batch]), strict=True
+        ):
             column.append(values)
     return SoftTrees(
         tuple(text for text, _ in read),

@@ -73,7 +73,9 @@ class TreeTeacher(nn.Module):
         loaded = minilm.load()
         self.encoder, self.tokenizer = loaded.model, loaded.tokenizer
         self.encoder.embeddings.word_embeddings.requires_grad_(False)  # half of the weights
-        self.encoder.set_attn_implementation("eager")  # faster than the fused one on a CPU in bfloat16
+        self.encoder.set_attn_implementation(
+            "eager"
+        )  # faster than the fused one on a CPU in bfloat16
         self._pieces: dict[str, list[int]] = {}
         width: int = self.encoder.config.hidden_size
         self.dropout = nn.Dropout(0.2)
@@ -109,7 +111,9 @@ class TreeTeacher(nn.Module):
         """Mean of each word's pieces (B, 1 + L, D), and which positions hold a word or the root."""
         first, last = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
         rows, owners = [], []
-        places = max(map(len, sentences)) + 2  # the root, the words, and what [SEP] and padding go to
+        places = (
+            max(map(len, sentences)) + 2
+        )  # the root, the words, and what [SEP] and padding go to
         for row, words in enumerate(sentences):
             pieces = [self._word(word) for word in words]
             rows.append([first, *(piece for word in pieces for piece in word), last])
@@ -183,7 +187,9 @@ def train(
             schedule.step()
         if console is not None:
             uas, las = accuracy(teacher, dev)
-            console.print(f"teacher, epoch {epoch}: dev {uas:.4f} of heads, {las:.4f} with relation")
+            console.print(
+                f"teacher, epoch {epoch}: dev {uas:.4f} of heads, {las:.4f} with relation"
+            )
         if file is not None:
             kept = {"weights": teacher.state_dict(), "optimiser": optimiser.state_dict()}
             checkpoint.save(file, {**kept, "schedule": schedule.state_dict(), "epoch": epoch})
