@@ -12,9 +12,13 @@ from spacy.language import Language
 from spacy.util import compile_infix_regex, compile_prefix_regex, compile_suffix_regex
 
 LETTER = r"[^\W\d_]"
-RUNS = (
-    *(r"[!?]{2,}", r"\.+[!?]+", r"\*{2,}", r"={2,}", r"_{2,}", r"~{2,}", r"#{3,}"),
-    *(r"\${2,}", r"<{2,}", r">{2,}"),
+RUNS = tuple(
+    rf"(?<!{mark}){run}"  # from its first mark: a search from each of them would be quadratic
+    for mark, run in (
+        *((r"[!?]", r"[!?]{2,}"), (r"\.", r"\.+[!?]+"), (r"\*", r"\*{2,}"), ("=", "={2,}")),
+        *(("_", "_{2,}"), ("~", "~{2,}"), ("#", "#{3,}"), (r"\$", r"\${2,}")),
+        *(("<", "<{2,}"), (">", ">{2,}")),
+    )
 )
 """Punctuation that is one token however long it is."""
 BREAKS = (r"<[bB][rR]/>", r"<[bB][rR]>", r"<[bB][rR](?=$|/)", r"/>")
@@ -44,7 +48,12 @@ RANGES = (
 
 HYPHENS = r"(?:-|–|—|--|---|——|~)"
 """spaCy's, between letters."""
-BOUND = ["anti", "arch", "co", "counter", "e", "ex", "inter", "intra", "mid", "mini", "multi", "neo", "non", "over", "post", "pre", "pro", "proto", "pseudo", "psycho", "quasi", "re", "semi", "socio", "sub", "super", "trans", "ultra", "un"]
+BOUND = (
+    *("anti", "arch", "co", "counter", "e", "ex", "inter", "intra", "mid"),
+    *("mini", "multi", "neo", "non", "over", "post", "pre", "pro", "proto"),
+    *("pseudo", "psycho", "quasi", "re", "semi", "socio", "sub", "super", "trans"),
+    *("ultra", "un"),
+)
 """A hyphen does not part these from the word behind it."""
 
 PARTED = {
@@ -56,12 +65,27 @@ PARTED = {
     "outta": ("out", "ta"),
     "wanna": ("wan", "na"),
 }
-ABBREVIATIONS = ["approx.", "attn.", "blvd.", "dept.", "esp.", "ft.", "lt.", "reps.", "sgt.", "sr.", "tel."]
+ABBREVIATIONS = [
+    "approx.",
+    "attn.",
+    "blvd.",
+    "dept.",
+    "esp.",
+    "ft.",
+    "lt.",
+    "reps.",
+    "sgt.",
+    "sr.",
+    "tel.",
+]
 DAYS = ["Mon.", "Tue.", "Tues.", "Wed.", "Thu.", "Thur.", "Thurs.", "Fri.", "Sat."]
 
 
 def apply(nlp: Language) -> None:
-    """Change the tokenizer of `nlp`, an English pipeline, in place. Raises ValueError where spaCy's rules are others."""
+    """Change the tokenizer of `nlp`, an English pipeline, in place.
+
+    Raises ValueError where spaCy's rules are not those of 3.8.
+    """
     tokenizer: Any = nlp.tokenizer  # spaCy types it as any function of a text
     defaults: Any = nlp.Defaults
     tokenizer.prefix_search = compile_prefix_regex([*PREFIXES, *defaults.prefixes]).search

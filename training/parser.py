@@ -19,7 +19,7 @@ from spacy.vectors import Vectors
 
 from heedful.text.atomic import replace_folder, write_file
 from heedful.text.errors import ParserError
-from heedful.training import minilm, tree_teacher, treebank
+from heedful.training import minilm, soft_trees, tree_teacher, treebank
 from heedful.training.data_folder import find, records
 from heedful.training.vectors import pca
 
@@ -131,7 +131,7 @@ def silver(
         ]
         epochs = [sentences] * tree_teacher.EPOCHS
         teacher = tree_teacher.load_or_train(epochs, teacher_file, seed=seed)
-        _write(tree_teacher.annotate(teacher, nlp, silver_texts(data, seed)), file)
+        _write(soft_trees.annotate(teacher, nlp, silver_texts(data, seed)), file)
     console.print(f"the teacher's trees: {file}")
     return list(DocBin().from_disk(file).get_docs(nlp.vocab))
 

@@ -5,7 +5,7 @@ tokenizer that ships, and then tells of plain texts which trees it finds likely.
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,6 @@ from spacy.training import Example
 from torch import Tensor, nn
 from torch.nn import functional
 
-from heedful.text.structure import check_heads
 from heedful.training import checkpoint, minilm
 
 UNKNOWN = -1
@@ -254,42 +253,6 @@ def load_or_train(
     teacher = TreeTeacher(state["relations"])
     teacher.load_state_dict(state["weights"])
     return teacher.eval()
-
-
-def annotate(teacher: TreeTeacher, nlp: Language, texts: Sequence[str]) -> Iterator[Doc]:
-    """Texts with the tree the teacher gives each. A text is left out whose best heads are no tree of one root.
-
-    The best head is taken word by word; over nine texts in ten that is a tree, and no cycle has to be broken.
-    """
-    docs = [nlp.make_doc(text) for text in texts]
-    docs = [
-        doc for doc in docs if 0 < len(doc) <= LONGEST and not any(token.is_space for token in doc)
-    ]
-    docs.sort(key=len)
-    for start in track(range(0, len(docs), 32), "writing trees"):
-        group = docs[start : start + 32]
-        with torch.inference_mode():
-            x, arcs = teacher([[token.text for token in doc] for doc in group])
-            heads = arcs.argmax(-1)
-            names = teacher.relation_scores(x, heads).argmax(-1)
-        for doc, governors, relations in zip(
-            group, heads[:, 1:].numpy(), names[:, 1:], strict=True
-        ):
-            governors = governors[: len(doc)]
-            if (governors == 0).sum() != 1:
-                continue
-            own = np.where(governors == 0, np.arange(len(doc)), governors - 1)
-            try:
-                check_heads(own)
-            except ValueError:
-                continue
-            yield Doc(
-                doc.vocab,
-                words=[token.text for token in doc],
-                spaces=[bool(token.whitespace_) for token in doc],
-                heads=own.tolist(),
-                deps=[teacher.relations[name] for name in relations[: len(doc)].tolist()],
-            )
 
 
 def batches(sentences: Sequence[Sentence], rng: random.Random) -> list[list[Sentence]]:

@@ -11,7 +11,7 @@ from spacy.tokens import Doc
 
 from heedful.text.errors import ParserError
 from heedful.text.structure import check_heads
-from heedful.training import parser, tree_teacher, treebank
+from heedful.training import parser, soft_trees, tree_teacher, treebank
 from heedful.training.errors import DataMissing
 from heedful.training.tree_teacher import UNKNOWN
 from tests.builders import BuiltParser
@@ -78,7 +78,7 @@ def test_the_teacher_learns_and_writes_trees(gold: list[Doc]) -> None:
         known = [(a, b) for a, b in zip(best, sentence.heads, strict=True) if b != UNKNOWN]
         assert all(found == right for found, right in known)
         assert all(head != i + 1 for i, head in enumerate(best))
-    (doc,) = tree_teacher.annotate(teacher, nlp, ["Kids can't wash.", "a  b", ""])
+    (doc,) = soft_trees.annotate(teacher, nlp, ["Kids can't wash.", "a  b", ""])
     assert [token.head.i for token in doc] == [3, 3, 3, 3, 3]
     assert [token.dep_ for token in doc] == ["nsubj", "aux", "advmod", "ROOT", "punct"]
     check_heads(np.array([token.head.i for token in doc]))

@@ -1,0 +1,99 @@
+"""What the rules part and keep; every token is a piece of the text."""
+
+import pytest
+import spacy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from spacy.language import Language
+
+from heedful.text import tokenizer_rules
+from heedful.text.parse import ParseJob, Tokens
+
+
+@pytest.fixture(scope="module")
+def nlp() -> Language:
+    made = spacy.blank("en")
+    tokenizer_rules.apply(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def loaded(nlp: Language) -> Tokens:
+    return Tokens(nlp.tokenizer.to_bytes(exclude=["vocab"]))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("Wow!!! really?!", "Wow !!! really ?!"),
+        ("ok...? *** ==== $$$ <<a>>", "ok ...? *** ==== $$$ << a >>"),
+        ("DON'T I'VE mama`s", "DO N'T I 'VE mama `s"),
+        ("wanna Alot AND/OR", "wan na A lot AND / OR"),
+        ("e-mail pre-war non-human well-known", "e-mail pre-war non-human well - known"),
+        ("call 713-853-3989 or 345-9945", "call 713-853-3989 or 345-9945"),
+        ("from 2001-2002, 10-20 people", "from 2001 - 2002 , 10 - 20 people"),
+        ("AK-47 B-12", "AK - 47 B - 12"),
+        ("at 7:30PM 65k 2bn", "at 7:30 PM 65 k 2 bn"),
+        ("-for Vince- --Sally", "- for Vince - -- Sally"),
+        ('account(s) said"no', 'account ( s ) said " no'),
+        ("good.<br /><br />I<br>am", "good . <br /> <br /> I <br> am"),
+        ("Lt. Sat. dept. he sat.", "Lt. Sat. dept. he sat ."),
+        ("5'11 tall; see http://a.com/b-c?d=1.", "5 ' 11 tall ; see http://a.com/b-c?d=1 ."),
+    ],
+)
+def test_tokens(nlp: Language, text: str, tokens: str) -> None:
+    assert [token.text for token in nlp(text)] == tokens.split()
+
+
+PIECES = (
+    "don't",
+    "!!",
+    "<br />",
+    "-",
+    "é́",
+    "7pm",
+    "…",
+    '"',
+    "(",
+    "a",
+    ".",
+    "and/or",
+    "\u200b",
+    "日本",
+    " ",
+)
+texts = st.text(max_size=30) | st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
+
+
+@settings(deadline=None, max_examples=200)
+@given(texts)
+def test_every_token_is_a_piece_of_the_text(nlp: Language, text: str) -> None:
+    doc = nlp.make_doc(text)
+    assert doc.text == text
+    for token in doc:
+        assert text[token.idx : token.idx + len(token)] == token.text
+        assert token.is_space or not any(character.isspace() for character in token.text)
+
+
+@settings(deadline=None, max_examples=50)
+@given(texts)
+def test_the_bytes_of_the_tokenizer_hold_the_rules(
+    nlp: Language, loaded: Tokens, text: str
+) -> None:
+    (parse,) = loaded.parse([ParseJob(text, 256, tree=False)])
+    words = " ".join(text.split())
+    assert list(parse.tokens) == [token.text for token in nlp.make_doc(words)]
+
+
+@pytest.mark.parametrize("run", ["!", "(!", "-", "=.", "<br", "a-", "1-", "9k", "n't", "'", "/>"])
+def test_long_runs_are_read(nlp: Language, run: str) -> None:
+    """Of as many characters as heedful.text.reading gives to the tokenizer; cubic rules would take minutes."""
+    text = (run * 500)[:500] + "x"
+    assert nlp.make_doc(text).text == text
+
+
+def test_other_rules_of_spacy_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = spacy.blank("en")
+    monkeypatch.setattr(made.Defaults, "infixes", ["x"])
+    with pytest.raises(ValueError, match="not those of spaCy"):
+        tokenizer_rules.apply(made)
