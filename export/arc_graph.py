@@ -17,7 +17,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from heedful.export.int8 import int8_columns
-from heedful.models.arc_parser import ArcParser
+from heedful.models.arc_parser import DILATIONS, ArcParser
 from heedful.text.hashed_words import ZERO
 
 Floats = npt.NDArray[np.float32]
@@ -85,9 +85,9 @@ def arc_graph(model: ArcParser, word_step: float, steps: Steps | None) -> bytes:
     weights = {name: value.detach().float().numpy() for name, value in model.state_dict().items()}
     made.constant("none", np.array([0], np.int64))
     x, read = _words(made, word_step)
-    for i, dilation in enumerate([window.dilation for window in model.windows]):  # type: ignore[union-attr]
-        x = _window(made, x, read, i, int(dilation), weights)  # type: ignore[arg-type]
-        if i + 1 < len(model.windows):
+    for i, dilation in enumerate(DILATIONS):
+        x = _window(made, x, read, i, dilation, weights)
+        if i + 1 < len(DILATIONS):
             read = _inside(made, made.rounded(x, f"window{i + 1}"), f"window{i + 1}")
     read = made.rounded(x, "words_read")
     _arcs(made, read, model, weights)
@@ -192,7 +192,7 @@ def _relations(made: _Graph, read: str, model: ArcParser, weights: Mapping[str, 
 
 
 def _finish(made: _Graph, width: int) -> bytes:
-    inputs = {
+    inputs: dict[str, tuple[int, list[str | int | None]]] = {
         "words": (TensorProto.UINT8, ["B", "L", width]),
         "inside": (TensorProto.BOOL, ["B", "L", 1]),
         "outside": (TensorProto.FLOAT, ["B", 1, "L"]),

@@ -78,7 +78,7 @@ def words(model: ArcParser, step: float) -> dict[str, npt.NDArray[np.generic]]:
     arrays["mix"], arrays["mix_scales"] = int8_columns(weights["words.mix.weight"].T, largest=127)
     arrays["bias"] = weights["words.mix.bias"]
     arrays["gain"], arrays["shift"] = weights["words.norm.weight"], weights["words.norm.bias"]
-    arrays["step"] = np.float64(step)
+    arrays["step"] = np.array(step)
     arrays["relation_matrix"] = weights["relation_out.weight"].T
     arrays["relation_bias"] = weights["relation_out.bias"]
     return arrays
@@ -132,7 +132,7 @@ def check(model: ArcParser, floats: bytes, graph: bytes, step: float, sample: Co
         asked = feeds([vectors(one) for one in rows], model.turned)
         exact, rounded = (session.run(list(OUTPUTS), asked) for session in sessions)
         inside = torch.from_numpy(asked["inside"][..., 0])
-        x = (torch.from_numpy(asked["words"]).float() - ZERO) * np.float32(step)
+        x = (torch.from_numpy(asked["words"]).float() - ZERO) * float(np.float32(step))
         with torch.inference_mode():
             expected = model.read(x, inside)
         for found, wanted in zip(exact[2:], expected, strict=True):

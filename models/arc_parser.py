@@ -123,7 +123,8 @@ class ArcParser(nn.Module):
             for one in (self.dependent(x), self.governor(x))
         )
         scores = dependent @ governor.transpose(1, 2) / (self.arc + self.turned) ** 0.5
-        return (scores + self.prior(x).transpose(1, 2)).float()
+        scores = scores + self.prior(x).transpose(1, 2)
+        return scores.float()
 
 
 def turns(length: int, turned: int) -> tuple[Tensor, Tensor]:

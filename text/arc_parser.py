@@ -168,7 +168,8 @@ class ArcParser:
     def _relations(self, pairs: Floats) -> Ints:
         """Of words and their governors, whose parts of the last layer's input are added up: (n, E) -> (n,)."""
         matrix, bias = self._last
-        return (np.maximum(pairs, 0) @ matrix + bias).argmax(axis=-1)
+        best: Ints = (np.maximum(pairs, 0) @ matrix + bias).argmax(axis=-1)
+        return best
 
 
 def alike(lengths: Sequence[int]) -> list[list[int]]:

@@ -69,12 +69,14 @@ def gold(nlp: Language, documents: Sequence[Doc], labels: Sequence[str]) -> Corp
         )
         names.append([number.get(relation or "", -1) for relation in relations])
     flat_heads, flat_names = (np.concatenate(column) for column in (heads, names))
-    size = (len(flat_heads), CANDIDATES)
-    made = [np.zeros(size, np.int16), *(np.zeros(size, np.uint8) for _ in range(3))]
-    for values, shares, flat in ((made[0], made[1], flat_heads), (made[2], made[3], flat_names)):
-        values[:, 0] = flat.clip(min=0)
-        shares[:, 0] = ALL * (flat >= 0)
-    return Corpus(_starts([len(one) for one in words]), np.concatenate(words), *made)  # type: ignore[arg-type]
+    return Corpus(
+        _starts([len(one) for one in words]),
+        np.concatenate(words),
+        _first(flat_heads),
+        _first(ALL * (flat_heads >= 0)).astype(np.uint8),
+        _first(flat_names).astype(np.uint8),
+        _first(ALL * (flat_names >= 0)).astype(np.uint8),
+    )
 
 
 def silver(nlp: Language, parts: Sequence[SoftTrees]) -> Corpus:
@@ -136,13 +138,11 @@ class Reader:
                 target[row, : len(words)] = source[words]
             heads = targets[0][row, : len(words)]
             heads += np.where(heads > 0, before[:, None], 0)
-        kinds, inverse = np.unique(places[places > 0], return_inverse=True)
+        unique, inverse = np.unique(places[places > 0], return_inverse=True)
         places[places > 0] = inverse + 1
-        heads, head_shares, names, name_shares = map(torch.from_numpy, targets)
-        rows = torch.from_numpy(self._rows[kinds - 1])
-        return Batch(
-            rows, torch.from_numpy(places), heads, head_shares / ALL, names, name_shares / ALL
-        )
+        rows = torch.from_numpy(self._rows[unique - 1])
+        made = [torch.from_numpy(target) for target in targets]
+        return Batch(rows, torch.from_numpy(places), made[0], made[1] / ALL, made[2], made[3] / ALL)
 
 
 def single(corpus: Corpus) -> list[list[list[int]]]:
@@ -178,6 +178,13 @@ def both(one: Corpus, other: Corpus) -> Corpus:
         for field in fields(one)[1:]
     ]
     return Corpus(starts, *rest)
+
+
+def _first(values: Ints) -> npt.NDArray[np.int16]:
+    """(N,) -> (N, CANDIDATES): the first of them, and 0; what is less than 0 becomes 0."""
+    column = np.zeros((len(values), CANDIDATES), np.int16)
+    column[:, 0] = values.clip(min=0)
+    return column
 
 
 def _starts(lengths: npt.ArrayLike) -> Ints:

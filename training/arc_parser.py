@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import spacy
 import torch
@@ -125,7 +126,7 @@ def train(
     How far it has come is kept in `file`, so that a run that was broken goes on, and a finished one is loaded.
     """
     torch.manual_seed(seed)
-    state = checkpoint.load(file) if file.exists() else {"stage": 0, "step": 0}
+    state: dict[str, Any] = checkpoint.load(file) if file.exists() else {"stage": 0, "step": 0}
     if "weights" in state:
         model.load_state_dict(state["weights"])
     everything = Reader(arc_corpus.both(gold, silver), TABLES)
@@ -169,14 +170,14 @@ class _Run:
                 model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(AVERAGE)
             )
 
-    def resume(self, state: dict[str, object]) -> None:
+    def resume(self, state: dict[str, Any]) -> None:
         """Go on behind `state["step"]`."""
-        self.step = int(state["step"])  # type: ignore[call-overload]
+        self.step = state["step"]
         for name in ("optimiser", "schedule", "mean"):
             if state.get(name) is not None:
                 getattr(self, name).load_state_dict(state[name])
-        if isinstance(dice := state.get("dice"), Tensor):
-            torch.set_rng_state(dice)
+        if "dice" in state:
+            torch.set_rng_state(state["dice"])
 
     def __call__(
         self, file: Path, number: int, console: Console, measure: Callable[[], tuple[float, float]]
@@ -214,7 +215,11 @@ class _Run:
             self.mean.update_parameters(self.model)
 
     def _save(self, file: Path, number: int) -> None:
-        parts = {"optimiser": self.optimiser, "schedule": self.schedule, "mean": self.mean}
+        parts: dict[str, Any] = {
+            "optimiser": self.optimiser,
+            "schedule": self.schedule,
+            "mean": self.mean,
+        }
         states = {name: part.state_dict() for name, part in parts.items() if part is not None}
         so_far = {"stage": number, "step": self.step, "dice": torch.get_rng_state()}
         checkpoint.save(file, {"weights": self.model.state_dict(), **so_far, **states})

@@ -185,14 +185,12 @@ def annotate(teacher: TreeTeacher, nlp: Language, texts: Sequence[str]) -> Itera
 def _read(teacher: TreeTeacher, batch: Sequence[list[str]]) -> tuple[Bytes, Bytes, Bytes, Bytes]:
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
         x, arcs = teacher(batch)
-        heads, head_shares = _best(arcs)
-        names, name_shares = _best(teacher.relation_scores(x, heads[..., 0]))
+        of_heads = _best(arcs)
+        of_names = _best(teacher.relation_scores(x, of_heads[0][..., 0]))
     words = torch.arange(x.shape[1])[None] <= torch.tensor([len(one) for one in batch])[:, None]
     words[:, 0] = False  # the root
-    heads, head_shares, names, name_shares = (
-        part[words].numpy().astype(np.uint8) for part in (heads, head_shares, names, name_shares)
-    )
-    return heads, head_shares, names, name_shares
+    bytes_of = [part[words].to(torch.uint8).numpy() for part in (*of_heads, *of_names)]
+    return bytes_of[0], bytes_of[1], bytes_of[2], bytes_of[3]
 
 
 def _best(scores: Tensor) -> tuple[Tensor, Tensor]:

@@ -104,7 +104,8 @@ class TreeTeacher(nn.Module):
         width = dependent.shape[-1]
         rows = self.relation.transpose(0, 1).flatten(1)  # (A, R C)
         by_head = (dependent @ rows).unflatten(-1, (-1, width))  # (B, 1 + L, R, C)
-        return (by_head @ head[..., None])[..., 0].float()
+        scores: Tensor = (by_head @ head[..., None])[..., 0].float()
+        return scores
 
     def _words(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
         """Mean of each word's pieces (B, 1 + L, D), and which positions hold a word or the root."""

@@ -32,7 +32,7 @@ def word_vector(w: Weights, rows: Sequence[int]) -> Array:
     joined: list[float] = []
     for table in range(4):
         rows_of = rows[4 * table : 4 * table + 4]
-        joined += list(sum(w[f"words.tables.{table}.weight"][row] for row in rows_of))  # type: ignore[arg-type]
+        joined += list(sum(w[f"words.tables.{table}.weight"][row] for row in rows_of))
     mixed = w["words.mix.weight"] @ np.array(joined) + w["words.mix.bias"]
     width = len(mixed) // 2
     best = np.array([max(mixed[i], mixed[width + i]) for i in range(width)])
@@ -95,4 +95,5 @@ def relation(w: Weights, dependent: Array, governor: Array) -> Array:
         + w["relation_governor.weight"] @ governor
     )
     positive = np.array([max(0.0, value) for value in hidden])
-    return w["relation_out.weight"] @ positive + w["relation_out.bias"]
+    scores: Array = w["relation_out.weight"] @ positive + w["relation_out.bias"]
+    return scores

@@ -193,7 +193,7 @@ def test_a_word_is_its_form_and_its_norm(nlp: Language) -> None:
 
 def test_words_are_hashed_by_four_attributes(nlp: Language) -> None:
     doc = nlp.make_doc("kids Kids unheard")
-    rows = hashed_rows(doc.to_array(list(ATTRIBUTES)), (50, 10, 20, 10))
+    rows = hashed_rows(doc.to_array(list(ATTRIBUTES)).astype(np.uint64), (50, 10, 20, 10))
     assert rows.shape == (3, 4 * ROWS)
     assert rows[0, :4].tolist() == rows[1, :4].tolist()  # of one norm
     assert rows[0, 12:].tolist() != rows[1, 12:].tolist()  # of two shapes
@@ -217,5 +217,5 @@ def test_a_broken_component_is_refused(
 def test_angles_grow_with_the_texts(nlp: Language, monkeypatch: pytest.MonkeyPatch) -> None:
     parser = component(nlp)
     monkeypatch.setattr(parser, "_turns", arc_parser._turns(2, parser._speeds))
-    assert trees(nlp, [SENTENCE]) == trees(spacy.load(nlp.path), [SENTENCE])  # type: ignore[arg-type]
+    assert trees(nlp, [SENTENCE]) == trees(spacy.load(nlp.path), [SENTENCE])
     assert len(parser._turns[0]) >= len(nlp.make_doc(SENTENCE))

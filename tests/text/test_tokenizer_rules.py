@@ -1,5 +1,7 @@
 """What the rules part and keep; every token is a piece of the text."""
 
+from typing import Any
+
 import pytest
 import spacy
 from hypothesis import given, settings
@@ -19,7 +21,8 @@ def nlp() -> Language:
 
 @pytest.fixture(scope="module")
 def loaded(nlp: Language) -> Tokens:
-    return Tokens(nlp.tokenizer.to_bytes(exclude=["vocab"]))  # type: ignore[attr-defined]
+    tokenizer: Any = nlp.tokenizer
+    return Tokens(tokenizer.to_bytes(exclude=["vocab"]))
 
 
 @pytest.mark.parametrize(
