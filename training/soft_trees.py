@@ -3,7 +3,7 @@
 A tree says less: where the teacher wavers, its second choice is what the small parser learns most from.
 Kept in a folder, a file for each part of the texts, so that a broken run goes on behind the last of them:
 
-    00.npz  texts, and for their words one behind the other
+    00.npz  texts, a line each, and for their words one behind the other
             heads (N, CANDIDATES) counted from 1, 0 the root, and head_shares; names and name_shares: relations
             to the best head. Shares are of 255, best first.
 """
@@ -58,9 +58,7 @@ class SoftTrees:
     lengths: npt.NDArray[np.int64]  # (T,)
     heads: Bytes  # (N, CANDIDATES), counted from 1; 0 is the root
     head_shares: Bytes  # (N, CANDIDATES), of 255
-    names: (
-        Bytes  # (N, CANDIDATES), relations to the best head, by their number in the teacher's list
-    )
+    names: Bytes  # (N, CANDIDATES), relations to the best head: their place in the teacher's list
     name_shares: Bytes  # (N, CANDIDATES), of 255
 
 
@@ -98,7 +96,8 @@ def write(
                 teacher, nlp, texts[part : part + PART], f"{file.stem} of {len(parts)}"
             )
             fields = {name: getattr(made, name) for name in made.__slots__}
-            write_arrays(file, **fields | {"texts": np.array(made.texts)})
+            texts_of = np.frombuffer("\n".join(made.texts).encode(), np.uint8)
+            write_arrays(file, **fields | {"texts": texts_of})
             console.print(
                 f"soft trees {file.stem}: {len(made.texts)} texts, {len(made.heads)} words"
             )
@@ -110,7 +109,8 @@ def load(folder: Path) -> list[SoftTrees]:
     for file in sorted(folder.glob("*.npz")):
         with np.load(file) as kept:
             fields = {name: kept[name] for name in kept.files}
-        found.append(SoftTrees(**fields | {"texts": tuple(fields["texts"].tolist())}))
+        texts = tuple(fields["texts"].tobytes().decode().split("\n"))
+        found.append(SoftTrees(**fields | {"texts": texts}))
     return found
 
 
