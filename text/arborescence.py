@@ -44,17 +44,21 @@ def maximum_arborescence(scores: Floats) -> Ints:
     cycle = _cycle(heads)
     if not len(cycle):
         return heads
-    rest = np.setdiff1d(np.arange(len(scores)), cycle)  # the root first
+    outside = np.ones(len(scores), bool)
+    outside[cycle] = False
+    rest = np.flatnonzero(outside)  # the root first
     # An arc into the cycle is worth what it adds to the one that it takes the place of.
-    into = scores[np.ix_(cycle, rest)] - scores[cycle, heads[cycle]][:, None]
-    out_of = scores[np.ix_(rest, cycle)]
+    of_rest = scores[rest]
+    into = scores[cycle][:, rest] - scores[cycle, heads[cycle]][:, None]
+    out_of = of_rest[:, cycle]
     contracted = np.full((len(rest) + 1, len(rest) + 1), -np.inf)
-    contracted[:-1, :-1] = scores[np.ix_(rest, rest)]
+    contracted[:-1, :-1] = of_rest[:, rest]
     contracted[-1, :-1], contracted[:-1, -1] = into.max(axis=0), out_of.max(axis=1)
     found = maximum_arborescence(contracted)
-    governors = np.append(rest, -1)[found]
-    heads[rest] = np.where(found[:-1] == len(rest), cycle[out_of.argmax(axis=1)], governors[:-1])
-    heads[cycle[into[:, found[-1]].argmax()]] = governors[-1]
+    from_cycle = found[:-1] == len(rest)
+    governors = rest[np.where(from_cycle, 0, found[:-1])]
+    heads[rest] = np.where(from_cycle, cycle[out_of.argmax(axis=1)], governors)
+    heads[cycle[into[:, found[-1]].argmax()]] = rest[found[-1]]
     return heads
 
 
