@@ -1,6 +1,6 @@
 """A parser beside another, from text to tree: sentences a second in batches, and one sentence alone.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.parse PARSER OTHER [--data ../shared/data] [--sentences 2048]
+    OMP_NUM_THREADS=1 python -m benchmarks.parse PARSER OTHER [--data FOLDER] [--sentences 2048]
 
 Distinct sentences of SNLI dev of 11 to 13 tokens, the same for both, on one thread, in this process, through
 heedful.text.parse as a parse process calls it: tokenizer, features and tree. The two take turns, batch by batch,
@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from heedful.text.parse import ParseJob, Parser
-from heedful.training.tasks.base import find, records
+from heedful.training.data_folder import data_folder, find, records
 
 BATCHES = (64, 1)
 TOKENS = range(11, 14)
@@ -32,7 +32,7 @@ def sentences(data: Path, parser: Parser, count: int) -> list[str]:
     """`count` of those of `TOKENS`, in random order."""
     found = {
         record[field].strip(): None
-        for record in records(find(data, ("snli/dev.jsonl",), get_from="the data folder's README"))
+        for record in records(find(data, ("snli/dev.jsonl",), dataset="snli"))
         for field in ("premise", "hypothesis")
     }
     parses = parser.parse([ParseJob(text, 256, tree=False) for text in found])
@@ -55,7 +55,7 @@ def times(parsers: Sequence[Parser], texts: Sequence[str], size: int) -> list[li
 def main() -> None:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("parsers", nargs=2)
-    arguments.add_argument("--data", type=Path, default=Path("../shared/data"))
+    arguments.add_argument("--data", type=Path, default=data_folder())
     arguments.add_argument("--sentences", type=int, default=2048)
     asked = arguments.parse_args()
     parsers = [Parser.load(folder) for folder in asked.parsers]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-import heedful.text.spacy_import  # noqa: F401  # before spaCy  # isort: skip
+import heedful.text.spacy_import  # before spaCy  # isort: skip
 
 import numpy as np
 import numpy.typing as npt

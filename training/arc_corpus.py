@@ -89,6 +89,7 @@ def silver(nlp: Language, parts: Sequence[SoftTrees]) -> Corpus:
         np.concatenate([getattr(part, name) for part in parts])
         for name in ("heads", "head_shares", "names", "name_shares")
     )
+    heads = np.where(head_shares > 0, heads, 0)  # where a text has fewer words than candidates
     return Corpus(
         _starts(lengths),
         np.concatenate(words),

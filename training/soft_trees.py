@@ -22,11 +22,11 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from torch import Tensor
 
+from heedful.text.atomic import write_arrays
 from heedful.text.structure import check_heads
 from heedful.training import tree_teacher
+from heedful.training.data_folder import records
 from heedful.training.errors import DataMissing
-from heedful.training.files import write_arrays
-from heedful.training.tasks.base import find, records
 from heedful.training.tree_teacher import TreeTeacher
 
 Bytes = npt.NDArray[np.uint8]
@@ -67,9 +67,8 @@ def plain_texts(data: Path, seed: int) -> list[str]:
     rng = random.Random(seed)
     drawn: dict[str, None] = {}
     for name, count in TEXTS.items():
-        try:
-            file = find(data, (name,), get_from="the data folder's README")
-        except DataMissing:
+        file = next((path for path in (data / name, data / f"{name}.gz") if path.is_file()), None)
+        if file is None:
             continue
         found = {
             " ".join(record[field].split()): None

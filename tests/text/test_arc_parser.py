@@ -156,7 +156,7 @@ def test_the_parser_serves_it(folder: Path) -> None:
 
 def test_memory_does_not_grow_with_the_words(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each batch's words leave the vocabulary with it, and a full table of vectors is begun again."""
-    monkeypatch.setattr("heedful.text.reading.KEPT_WORDS", 0)
+    monkeypatch.setattr("heedful.text.tokenize.KEPT_WORDS", 0)
     parser = Parser.load(folder)
     (first,) = parser.parse([ParseJob(SENTENCE, 256, tree=True)])
     before = len(parser._nlp.vocab.strings)
