@@ -27,7 +27,7 @@ from spacy.vocab import Vocab
 
 from heedful.text.arborescence import best_heads
 from heedful.text.batch import plan
-from heedful.text.hashed_words import ATTRIBUTES, ZERO, Bytes, Ints, WordVectors
+from heedful.text.hashed_words import ZERO, Bytes, Hashes, Ints, WordVectors
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -65,16 +65,16 @@ class SeenWords:
         keys = (found[:, 0] ^ found[:, 1] * _MIX).tolist()
         places = [self._places.get(key, 0) for key in keys]
         if 0 in places:
-            new = {key: i for i, key in enumerate(keys) if key not in self._places}
+            new = _first_places(keys, (i for i, place in enumerate(places) if not place))
             if len(self._places) + len(new) > self._most:
                 self._places.clear()
-                new = {key: i for i, key in enumerate(keys)}
-            attributes = np.concatenate([doc.to_array(list(ATTRIBUTES)) for doc in docs])
+                new = _first_places(keys, range(len(keys)))
             if len(new) > self._most:  # one text of very many words
-                own = self._vectors(attributes)
+                own = self._vectors(_attributes(docs, range(len(keys))))
                 return np.concatenate([self._rows[:1], own]), np.arange(1, len(own) + 1)
             first = len(self._places) + 1
-            self._rows[first : first + len(new)] = self._vectors(attributes[list(new.values())])
+            vectors = self._vectors(_attributes(docs, new.values()))
+            self._rows[first : first + len(new)] = vectors
             self._places.update(zip(new, range(first, first + len(new)), strict=True))
             places = [self._places[key] for key in keys]
         return self._rows, np.array(places)
@@ -170,6 +170,28 @@ class ArcParser:
         matrix, bias = self._last
         best: Ints = (np.maximum(pairs, 0) @ matrix + bias).argmax(axis=-1)
         return best
+
+
+def _first_places(keys: Sequence[int], among: Iterable[int]) -> dict[int, int]:
+    """The different keys at these places, and the first place of each; rising where the places rise."""
+    found: dict[int, int] = {}
+    for i in among:
+        found.setdefault(keys[i], i)
+    return found
+
+
+def _attributes(docs: Sequence[Doc], words: Iterable[int]) -> Hashes:
+    """The hashed ATTRIBUTES of some of the words of all `docs`, which `words` counts from 0, rising: (n, 4)."""
+    found = []
+    start, rest = 0, iter(docs)
+    doc = next(rest)
+    for word in words:
+        while word - start >= len(doc):
+            start += len(doc)
+            doc = next(rest)
+        token = doc[word - start]
+        found.append((token.norm, token.prefix, token.suffix, token.shape))
+    return np.array(found, np.uint64)
 
 
 def alike(lengths: Sequence[int]) -> list[list[int]]:

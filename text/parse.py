@@ -26,6 +26,8 @@ Ints = npt.NDArray[np.int64]
 
 _OWN: Ints = np.arange(1024)
 _OWN.flags.writeable = False
+_RELATIONS: dict[int, str] = {}
+"""Names of relations by their hash, which is the same in every vocabulary: a parser has about fifty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +172,18 @@ def _to_parse(job: ParseJob, tokenized: Tokenized, tree: Doc | None = None) -> P
     if tree is not None:
         steps, names = tree.to_array([HEAD, DEP]).T  # steps to the governor
         heads = steps.astype(np.int64) + np.arange(length)
-        strings = tree.vocab.strings
-        deps = tuple([strings[name] for name in names.tolist()])
+        deps = _names(tree.vocab, names.tolist())
     tokens = _tokens(job.text, tokenized.starts, tokenized.stops)
     return Parse(job.text, tokens, tokenized.starts, tokenized.stops, heads, deps, tokenized.cut)
+
+
+def _names(vocab: Vocab, hashes: list[int]) -> tuple[str, ...]:
+    """The relations of these hashes. spaCy's store of strings takes three times as long as a dictionary."""
+    try:
+        return tuple([_RELATIONS[name] for name in hashes])
+    except KeyError:
+        _RELATIONS.update((name, vocab.strings[name]) for name in hashes)
+        return tuple([_RELATIONS[name] for name in hashes])
 
 
 def _tokens(text: str, starts: Ints, stops: Ints) -> tuple[str, ...]:
