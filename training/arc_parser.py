@@ -1,4 +1,4 @@
-"""Train the arc parser (models.arc_parser): soft trees of the teacher with the treebank, then the treebank alone."""
+"""Train the arc parser (models.arc_parser) on soft trees of the teacher and on the treebank."""
 
 import math
 import random
@@ -22,7 +22,7 @@ from heedful.training.arc_corpus import Batch, Corpus, Reader
 
 TABLES = (5000, 2000, 2500, 2000)
 """Rows of the hash tables of NORM, PREFIX, SUFFIX and SHAPE, as spaCy's own pipelines have them."""
-GOLD_TIMES = 3
+GOLD_TIMES = 2
 """How often an epoch goes over the treebank where it goes over the silver trees once."""
 WARM_UP = 100
 SECONDS_BETWEEN_CHECKPOINTS = 60
@@ -38,7 +38,7 @@ class Stage:
     dropout: float
 
 
-STAGES = (Stage("silver and gold", 6, 2e-3, 0.0), Stage("gold", 6, 3e-4, 0.2))
+STAGES = (Stage("silver and gold", 4.5, 2e-3, 0.1),)
 
 
 @dataclass(frozen=True, slots=True)
