@@ -123,8 +123,8 @@ class ArcParser(nn.Module):
             for one in (self.dependent(x), self.governor(x))
         )
         scores = dependent @ governor.transpose(1, 2) / (self.arc + self.turned) ** 0.5
-        scores = scores + self.prior(x).transpose(1, 2)
-        return scores.float()
+        with_prior: Tensor = scores + self.prior(x).transpose(1, 2)
+        return with_prior.float()
 
 
 def turns(length: int, turned: int) -> tuple[Tensor, Tensor]:
