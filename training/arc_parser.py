@@ -32,13 +32,12 @@ AVERAGE = 0.99
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    name: str
     epochs: float
     rate: float
     dropout: float
 
 
-STAGES = (Stage("silver and gold", 4.5, 2e-3, 0.1),)
+STAGES = (Stage(4.5, 2e-3, 0.1), Stage(4.5, 1e-3, 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,7 @@ def train(
     console: Console,
     stages: Sequence[Stage] = STAGES,
 ) -> None:
-    """All stages, with AdamW and a rate that falls along a cosine; the weights are averaged in the last one.
+    """All stages, with AdamW and a rate that falls along a cosine; a stage's weights are averaged at its end.
 
     How far it has come is kept in `file`, so that a run that was broken goes on, and a finished one is loaded.
     """
@@ -129,16 +128,13 @@ def train(
     state: dict[str, Any] = checkpoint.load(file) if file.exists() else {"stage": 0, "step": 0}
     if "weights" in state:
         model.load_state_dict(state["weights"])
-    everything = Reader(arc_corpus.both(gold, silver), TABLES)
-    sources = {"silver and gold": everything, "gold": Reader(gold, TABLES)}
+    reader = Reader(arc_corpus.both(gold, silver), TABLES)
     dev_reader = Reader(dev, TABLES)
     for number, stage in enumerate(stages):
         if number < state["stage"]:
             continue
-        reader = sources[stage.name]
-        times = GOLD_TIMES if reader is everything else 1
-        batches = list(_batches(reader.corpus, len(gold), times, stage.epochs, seed + number))
-        run = _Run(model, stage, batches, reader, average=number == len(stages) - 1)
+        batches = list(_batches(reader.corpus, len(gold), stage.epochs, seed + number))
+        run = _Run(model, stage, batches, reader)
         run.resume(state)
         run(file, number, console, lambda: accuracy(model, dev_reader))
         state = {"stage": number + 1, "step": 0}
@@ -154,8 +150,6 @@ class _Run:
         stage: Stage,
         batches: Sequence[list[list[int]]],
         reader: Reader,
-        *,
-        average: bool,
     ) -> None:
         self.model, self.batches, self.reader, self.stage = model, batches, reader, stage
         self.step = 0
@@ -164,17 +158,15 @@ class _Run:
         )
         factor = _falling(len(batches))
         self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimiser, factor)
-        self.mean = None
-        if average:
-            self.mean = torch.optim.swa_utils.AveragedModel(
-                model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(AVERAGE)
-            )
+        self.mean = torch.optim.swa_utils.AveragedModel(
+            model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(AVERAGE)
+        )
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on behind `state["step"]`."""
         self.step = state["step"]
         for name in ("optimiser", "schedule", "mean"):
-            if state.get(name) is not None:
+            if name in state:
                 getattr(self, name).load_state_dict(state[name])
         if "dice" in state:
             torch.set_rng_state(state["dice"])
@@ -194,13 +186,12 @@ class _Run:
                 self._save(file, number)
                 uas, las = measure()
                 console.print(
-                    f"{self.stage.name}: step {self.step} of {len(self.batches)}, "
+                    f"stage {number + 1}: step {self.step} of {len(self.batches)}, "
                     f"{words / (kept - began):.0f} words a second, dev {uas:.4f} / {las:.4f}"
                 )
-        if self.mean is not None:
-            self.model.load_state_dict(self.mean.module.state_dict())
+        self.model.load_state_dict(self.mean.module.state_dict())
         uas, las = measure()
-        console.print(f"{self.stage.name}: done, dev {uas:.4f} / {las:.4f}")
+        console.print(f"stage {number + 1}: done, dev {uas:.4f} / {las:.4f}")
 
     def _learn(self, batch: Batch) -> None:
         self.model.train()
@@ -211,8 +202,7 @@ class _Run:
         nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimiser.step()
         self.schedule.step()
-        if self.mean is not None:
-            self.mean.update_parameters(self.model)
+        self.mean.update_parameters(self.model)
 
     def _save(self, file: Path, number: int) -> None:
         parts: dict[str, Any] = {
@@ -220,7 +210,7 @@ class _Run:
             "schedule": self.schedule,
             "mean": self.mean,
         }
-        states = {name: part.state_dict() for name, part in parts.items() if part is not None}
+        states = {name: part.state_dict() for name, part in parts.items()}
         so_far = {"stage": number, "step": self.step, "dice": torch.get_rng_state()}
         checkpoint.save(file, {"weights": self.model.state_dict(), **so_far, **states})
 
@@ -264,14 +254,12 @@ def accuracy(model: ArcParser, reader: Reader) -> tuple[float, float]:
     return right / known, labelled / known
 
 
-def _batches(
-    corpus: Corpus, gold: int, times: int, epochs: float, seed: int
-) -> Iterator[list[list[int]]]:
+def _batches(corpus: Corpus, gold: int, epochs: float, seed: int) -> Iterator[list[list[int]]]:
     """The batches of all epochs. The first `gold` texts of the corpus are the treebank's, whose order is kept."""
     rng = random.Random(seed)
     rest = range(gold, len(corpus))
     for epoch in range(math.ceil(epochs)):
-        orders = [*[range(gold)] * times, rng.sample(rest, len(rest))]
+        orders = [*[range(gold)] * GOLD_TIMES, rng.sample(rest, len(rest))]
         share = min(1.0, epochs - epoch)
         batches = arc_corpus.joined(corpus, orders, rng)
         yield from batches[: round(share * len(batches))]

@@ -83,7 +83,7 @@ def test_the_loss_is_a_cross_entropy_with_shares(corpus: Corpus) -> None:
 def run(corpus: Corpus, file: Path, epochs: float) -> ArcParser:
     torch.manual_seed(1)
     model = ArcParser(tables=TABLES, relations=len(LABELS), width=16, embedding=8)
-    stages = (Stage("silver and gold", epochs, 1e-2, 0.0), Stage("gold", 40, 1e-3, 0.1))
+    stages = (Stage(epochs, 1e-2, 0.0), Stage(40, 1e-3, 0.1))
     arc_parser.train(
         model, corpus, corpus, corpus, seed=1, file=file, console=Console(), stages=stages
     )
@@ -147,7 +147,8 @@ def test_soft_trees_are_what_the_teacher_finds_likely(
         assert np.abs(shares - ALL * best.softmax(-1).numpy()).max() < 1
     learned = arc_corpus.silver(nlp, parts)
     assert learned.lengths.tolist() == [4, 5, 3]
-    assert learned.heads[9:].tolist() == parts[1].heads.tolist()
+    assert learned.heads[9:, 0].tolist() == parts[1].heads[:, 0].tolist()
+    assert (learned.heads[9:] <= 3).all()  # no governor behind the text's end
     other = [
         soft_trees.SoftTrees(part.texts, part.lengths + 1, *([part.heads] * 4)) for part in parts
     ]
