@@ -18,13 +18,10 @@ def best_heads(scores: Floats, lengths: Ints) -> Ints:
     best governor is that wherever no cycle comes of it, which is nearly always. On padding
     governors are 0.
     """
-    B, L, _ = scores.shape
+    L = scores.shape[1]
     words = np.arange(L) < lengths[:, None]
     heads = np.where(words, scores.argmax(-1), 0)
-    above = np.concatenate([np.zeros((B, 1), np.int64), heads], axis=1)  # (B, 1 + L)
-    for _ in range(L.bit_length()):  # pointer doubling: 2^k steps up after k rounds
-        above = np.take_along_axis(above, above, axis=1)
-    for row in np.flatnonzero(above.any(axis=1)):
+    for row in cyclic(heads):
         n = int(lengths[row]) + 1
         nodes = np.full((n, n), -np.inf)
         nodes[1:] = scores[row, : n - 1, :n]
@@ -33,6 +30,16 @@ def best_heads(scores: Floats, lengths: Ints) -> Ints:
             own = maximum_arborescence(nodes)
         heads[row, : n - 1] = own[1:]
     return heads
+
+
+def cyclic(heads: Ints) -> Ints:
+    """Governors (B, L), 0 for the root -> the numbers of the sentences that hold a cycle."""
+    B, L = heads.shape
+    above = np.zeros((B, 1 + L), np.int64)
+    above[:, 1:] = heads
+    for _ in range(L.bit_length()):  # pointer doubling: 2^k steps up after k rounds
+        above = np.take_along_axis(above, above, axis=1)
+    return np.flatnonzero(above.any(axis=1))
 
 
 def _opened(scores: Floats, heads: Ints) -> bool:

@@ -25,7 +25,7 @@ from spacy.tokens import Doc
 from spacy.util import minibatch
 from spacy.vocab import Vocab
 
-from heedful.text.arborescence import best_heads
+from heedful.text.arborescence import best_heads, cyclic
 from heedful.text.batch import plan
 from heedful.text.hashed_words import ZERO, Bytes, Hashes, Ints, WordVectors
 
@@ -130,11 +130,11 @@ class ArcParser:
             self._annotate_group([docs[i] for i in group], np.array([lengths[i] for i in group]))
 
     def _annotate_group(self, docs: Sequence[Doc], lengths: Ints) -> None:
-        heads, relations, scores, dependents, governors = self._graph.run(
-            None, self._feeds(docs, lengths)
-        )
-        best = best_heads(scores, lengths)  # (B, L), 0 is the root
-        for row in np.flatnonzero((best != np.where(best > 0, heads, 0)).any(axis=1)):
+        feeds = self._feeds(docs, lengths)
+        heads, relations, scores, dependents, governors = self._graph.run(None, feeds)
+        best = heads * feeds["inside"][..., 0]  # (B, L), 0 is the root
+        for row in cyclic(best):
+            best[row] = best_heads(scores[row : row + 1], lengths[row : row + 1])
             n = lengths[row]
             other = np.flatnonzero(best[row, :n] != heads[row, :n])  # where a cycle was broken
             pairs = dependents[row, other] + governors[row, best[row, other] - 1]
