@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 from spacy.lang.en.stop_words import STOP_WORDS
 
-from benchmarks.records import table, write
+from benchmarks.records import Row, table, write
 from heedful.cli.local_model import open_folder
 from heedful.runtime.bundle import read
 from heedful.text.parse import ParseJob, Parser
@@ -44,7 +44,7 @@ def main(
     lists = [vocab for folder in bundles if isinstance(vocab := read(folder).vocab, Vocab)]
     listed = {word for vocab in lists for word in vocab.words}
     changed = misspelt(examples, listed, Parser.load(parser))
-    rows = []
+    rows: list[Row] = []
     for folder in bundles:
         with open_folder(folder, parser) as model:
             before, after = (_score(judged, each, model) for each in (examples, changed))

@@ -26,7 +26,7 @@ def command(
     threads: Threads = 1,
     kind: Annotated[
         Literal["arc", "transition"],
-        typer.Option(help="Of a parser: the arc parser, or spaCy's transition parser."),
+        typer.Option(help="Kind of parser: the arc parser, or spaCy's transition parser."),
     ] = "arc",
 ) -> None:
     """Train an encoder for a task, or a dependency parser."""

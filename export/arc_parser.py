@@ -25,7 +25,7 @@ from heedful.training.arc_corpus import Corpus, Reader, single
 from heedful.training.arc_parser import Trained
 
 TOLERANCE = 1e-3
-"""Of scores, whose size is about ten, between torch and the graph of floats."""
+"""Largest difference of scores, whose size is about ten, between torch and the float graph."""
 AGREEING = 0.97
 """Share of governors that the bytes must leave as they are."""
 CHECKED = 20

@@ -20,7 +20,7 @@ from torch.nn import functional
 FAR = -1e4
 """Score of a governor that is none: the word itself, or padding."""
 PIECES = 2
-"""Of the maxout."""
+"""Pieces of the maxout."""
 DILATIONS = (1, 1, 2, 4)
 SLOWEST = 64
 """Words in which the slowest of the turned pairs turns by one radian; the fastest does in one word."""

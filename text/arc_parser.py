@@ -39,7 +39,7 @@ CELLS = 4096
 """Words of one run of the graph, padding counted."""
 LONGER = 1.4
 """How many times the shortest text of a run the longest may be."""
-MOST_WORDS = 20_000
+MAX_WORDS = 20_000
 """Words whose vectors are kept, of D bytes each; when there are more, all are forgotten."""
 FAR = -1e4
 """Score of a governor that is none."""
@@ -51,9 +51,9 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 class SeenWords:
     """Vectors of the words met so far. A word is its form and its norm: "ca" of "can't" is not the "ca" alone."""
 
-    def __init__(self, vectors: WordVectors, most: int = MOST_WORDS) -> None:
-        self._vectors, self._most = vectors, most
-        self._rows = np.full((most + 1, vectors.width), ZERO, np.uint8)
+    def __init__(self, vectors: WordVectors, limit: int = MAX_WORDS) -> None:
+        self._vectors, self._limit = vectors, limit
+        self._rows = np.full((limit + 1, vectors.width), ZERO, np.uint8)
         self._places: dict[int, int] = {}
 
     def __len__(self) -> int:
@@ -66,10 +66,10 @@ class SeenWords:
         places = [self._places.get(key, 0) for key in keys]
         if 0 in places:
             new = _first_places(keys, (i for i, place in enumerate(places) if not place))
-            if len(self._places) + len(new) > self._most:
+            if len(self._places) + len(new) > self._limit:
                 self._places.clear()
                 new = _first_places(keys, range(len(keys)))
-            if len(new) > self._most:  # one text of very many words
+            if len(new) > self._limit:  # one text of very many words
                 own = self._vectors(_attributes(docs, range(len(keys))))
                 return np.concatenate([self._rows[:1], own]), np.arange(1, len(own) + 1)
             first = len(self._places) + 1
@@ -126,7 +126,7 @@ class ArcParser:
         """Set heads and relations; a document without a token has none."""
         docs = [doc for doc in docs if len(doc)]
         lengths = [len(doc) for doc in docs]
-        for group in alike(lengths):
+        for group in group_by_length(lengths):
             self._annotate_group([docs[i] for i in group], np.array([lengths[i] for i in group]))
 
     def _annotate_group(self, docs: Sequence[Doc], lengths: Ints) -> None:
@@ -194,7 +194,7 @@ def _attributes(docs: Sequence[Doc], words: Iterable[int]) -> Hashes:
     return np.array(found, np.uint64)
 
 
-def alike(lengths: Sequence[int]) -> list[list[int]]:
+def group_by_length(lengths: Sequence[int]) -> list[list[int]]:
     """Indices in groups of at most `CELLS` once padded, none of whose texts is much longer than another.
 
     Padding costs what words cost, and a group costs a run of the graph, which is a few words' time.

@@ -20,13 +20,13 @@ ATTRIBUTES = (NORM, PREFIX, SUFFIX, SHAPE)
 ROWS = 4
 """Rows that a value of an attribute is hashed to."""
 FIRST_SEED = 8
-"""Of the hashes: the first attribute's, the next has the next."""
+"""Seed of the first attribute's hash; the next attribute has the next seed."""
 ZERO = 128
 """The byte that stands for 0."""
 EPSILON = 1e-5
-"""Of the LayerNorm, as torch has it."""
+"""Epsilon of the LayerNorm, as in torch."""
 PIECES = 2
-"""Of the maxout."""
+"""Pieces of the maxout."""
 
 
 def hashed_rows(attributes: Hashes, tables: Sequence[int]) -> Ints:

@@ -12,7 +12,7 @@ from spacy.language import Language
 
 from heedful.text import arc_parser
 from heedful.text.arborescence import best_heads
-from heedful.text.arc_parser import CELLS, FILES, LONGER, ArcParser, SeenWords, alike
+from heedful.text.arc_parser import CELLS, FILES, LONGER, ArcParser, SeenWords, group_by_length
 from heedful.text.errors import ParserError
 from heedful.text.hashed_words import ATTRIBUTES, ROWS, hashed_rows
 from heedful.text.parse import ParseJob, Parser
@@ -121,7 +121,7 @@ def test_a_cycle_is_broken_into_the_best_tree(nlp: Language) -> None:
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=60))
 def test_texts_run_beside_texts_of_like_length(lengths: list[int]) -> None:
-    groups = alike(lengths)
+    groups = group_by_length(lengths)
     assert sorted(i for group in groups for i in group) == list(range(len(lengths)))
     for group in groups:
         sizes = [lengths[i] for i in group]
@@ -161,7 +161,7 @@ def test_memory_does_not_grow_with_the_words(folder: Path, monkeypatch: pytest.M
     (first,) = parser.parse([ParseJob(SENTENCE, 256, tree=True)])
     before = len(parser._nlp.vocab.strings)
     seen = component(parser._nlp)._words
-    seen._most = 20
+    seen._limit = 20
     for i in range(20):
         parser.parse([ParseJob(f"{SENTENCE} unheard{i} of{i}", 256, tree=True)])
         assert len(seen) <= 20
@@ -173,7 +173,7 @@ def test_memory_does_not_grow_with_the_words(folder: Path, monkeypatch: pytest.M
 def test_a_text_of_more_words_than_the_table_holds(nlp: Language) -> None:
     vectors = component(nlp)._words._vectors
     doc = nlp.make_doc(" ".join(f"word{i} again" for i in range(30)))
-    large, small = SeenWords(vectors), SeenWords(vectors, most=4)
+    large, small = SeenWords(vectors), SeenWords(vectors, limit=4)
     expected, places = large([doc])
     for _ in range(2):
         rows, found = small([doc])
