@@ -71,5 +71,5 @@ def _groups(jobs: Sequence[ParseJob], efforts: Iterable[int]) -> Iterator[list[P
 
 
 def _weigh(job: Key, parse: Parse) -> int:
-    """Approximate bytes: key and parse both hold the text; object sizes were measured."""
-    return 2 * sys.getsizeof(job[0]) + 700 + 130 * len(parse)
+    """Approximate bytes: key and parse both hold the text; object sizes were measured. Relations' names are shared."""
+    return 2 * sys.getsizeof(job[0]) + 700 + 100 * len(parse)

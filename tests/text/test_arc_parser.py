@@ -17,6 +17,11 @@ from heedful.text.errors import ParserError
 from heedful.text.hashed_words import ATTRIBUTES, ROWS, hashed_rows
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.structure import check_heads
+
+pytest.importorskip(
+    "torch"
+)  # its toy is exported here; tests/text/test_parser_load.py reads the shipped one
+
 from tests.arc_parser import LABELS, build_arc_parser
 
 SENTENCE = "Two kids can't wash their hands. The dog is not good!!"

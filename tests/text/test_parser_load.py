@@ -9,6 +9,7 @@ import spacy
 from heedful.text.errors import ParserError
 from heedful.text.parse import ParseJob, Parser, fingerprint
 from tests.builders import BuiltParser
+from tests.process import ROOT
 
 
 def test_name_and_fingerprint_are_the_pipelines(pipeline: BuiltParser) -> None:
@@ -16,6 +17,25 @@ def test_name_and_fingerprint_are_the_pipelines(pipeline: BuiltParser) -> None:
     assert parser.name == pipeline.name
     assert parser.fingerprint == pipeline.fingerprint
     assert len(parser.fingerprint) == 64
+
+
+def test_the_shipped_arc_parser_reads_trees() -> None:
+    """In the serving install too, which has no torch."""
+    parser = Parser.load(ROOT / "bundles/arc-parser")
+    kids, two = parser.parse(
+        [
+            ParseJob("Two kids at a ballgame wash their hands.", 64, tree=True),
+            ParseJob("The dog barks. Nobody can't hear it!!", 64, tree=True),
+        ]
+    )
+    by_name = {kids.tokens[i]: kids.tokens[head] for i, head in enumerate(kids.heads.tolist())}
+    assert (by_name["kids"], by_name["hands"], by_name["wash"]) == ("wash", "wash", "wash")
+    assert (by_name["Two"], by_name["their"]) == ("kids", "hands")
+    assert kids.deps[kids.tokens.index("kids")] == "nsubj"
+    assert [two.tokens[i] for i, head in enumerate(two.heads.tolist()) if head == i] == [
+        "barks",
+        "hear",
+    ]
 
 
 def test_a_pipeline_that_is_not_there_is_named_with_the_remedy(tmp_path: Path) -> None:
