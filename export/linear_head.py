@@ -1,0 +1,131 @@
+"""A linear classifier over a bundle's frozen encoder -> a bundle. It needs no torch."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from heedful.export.errors import ParityError
+from heedful.runtime.answers import normalise
+from heedful.runtime.bundle import HEAD, Bundle, write
+from heedful.runtime.card import Card, DataCard, ScoreCard
+from heedful.runtime.session import open_session
+
+OPSET = 20
+TOLERANCE = 1e-4
+"""Largest difference allowed between a logit of the graph and of numpy, as a share of the largest logit."""
+CHECKED = 64
+"""Random vectors that the graph is compared on."""
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class LinearHead:
+    """Logits `coefficients` v + `intercepts` of a sentence's vector v, scaled to length 1 first if `normalize`."""
+
+    coefficients: Floats  # (C, D)
+    intercepts: Floats  # (C,)
+    labels: tuple[str, ...]
+    normalize: bool = True
+
+    @classmethod
+    def binary(
+        cls, coefficients: Floats, intercept: float, labels: tuple[str, str], *, normalize: bool
+    ) -> "LinearHead":
+        """Two classes from the (D,) coefficients of one logit, which is that of the second."""
+        both = np.stack([np.zeros_like(coefficients), coefficients])
+        return cls(both, np.array([0.0, intercept]), labels, normalize)
+
+    def logits(self, vectors: npt.NDArray[np.float32]) -> Floats:
+        """Vectors (N, D) -> logits (N, C)."""
+        read = normalise(vectors) if self.normalize else vectors
+        found: Floats = read.astype(np.float64) @ self.coefficients.T + self.intercepts
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """What the card says about the training of the head."""
+
+    task: str
+    data: DataCard
+    command: str
+    seed: int
+    scores: tuple[ScoreCard, ...] = ()
+    commit: str = ""
+
+
+def write_bundle(base: Bundle, head: LinearHead, made: Provenance, out: Path) -> Card:
+    """Write the bundle `out`: the graphs and words of `base`, whatever its kind, under a new head.
+
+    Raises ParityError where the graph of the head differs from numpy, BundleError if the result would
+    not load. Then nothing is written.
+    """
+    graph = head_graph(head)
+    error = _check(graph, head, base.card.dimension)
+    card = base.card
+    fields = card.model_dump(exclude={"format", "name", "version", "files"})
+    fields |= {
+        "task": made.task,
+        "kind": "classification",
+        "labels": head.labels,
+        "parity": {
+            **fields["parity"],
+            "max_abs_error": max(card.parity.max_abs_error, error),
+            "cases": card.parity.cases + 1,
+            "against": f"{card.parity.against}; the head: numpy",
+        },
+        "scores": [score.model_dump() for score in made.scores],
+        "training": {
+            "data": [*fields["training"]["data"], made.data.model_dump()],
+            "vectors": f"the frozen encoder of {card.name} {card.version}",
+            "seed": made.seed,
+            "epochs": 0,
+            "config": "a linear head",
+            "command": made.command,
+            "commit": made.commit,
+        },
+    }
+    files: dict[str, Path | bytes] = {**base.files, HEAD: graph}
+    return write(out, fields, files)
+
+
+def head_graph(head: LinearHead) -> bytes:
+    """head.onnx: sentence (B, D) -> logits (B, C). A vector of zeros stays zero when it is scaled."""
+    classes, dimension = head.coefficients.shape
+    nodes = []
+    read = "sentence"
+    if head.normalize:
+        read = "scaled"
+        nodes.append(helper.make_node("LpNormalization", ["sentence"], [read], axis=-1, p=2))
+    nodes.append(helper.make_node("Gemm", [read, "coefficients", "intercepts"], ["logits"]))
+    constants = {"coefficients": head.coefficients.T, "intercepts": head.intercepts}
+    graph = helper.make_graph(
+        nodes,
+        "linear_head",
+        [helper.make_tensor_value_info("sentence", TensorProto.FLOAT, ["B", dimension])],
+        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["B", classes])],
+        [
+            numpy_helper.from_array(np.ascontiguousarray(value, np.float32), name)
+            for name, value in constants.items()
+        ],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)
+    onnx.checker.check_model(model, full_check=True)
+    content: bytes = model.SerializeToString()
+    return content
+
+
+def _check(graph: bytes, head: LinearHead, dimension: int) -> float:
+    """The largest difference to numpy. Raises ParityError."""
+    vectors = np.random.default_rng(0).normal(size=(CHECKED, dimension)).astype(np.float32)
+    expected = head.logits(vectors)
+    (found,) = open_session(graph).run(None, {"sentence": vectors})
+    error = float(np.abs(found - expected).max())
+    if not error <= TOLERANCE * max(1.0, float(np.abs(expected).max())):  # NaN fails as well
+        raise ParityError(f"the graph of the head is {error:.1e} away from numpy")
+    return error
