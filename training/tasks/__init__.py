@@ -2,11 +2,13 @@
 
 from heedful.training.errors import ConfigError
 from heedful.training.tasks import (
+    contrast,
     cr,
     embed,
     imdb,
     mnli,
     mpqa,
+    negation,
     news,
     nli,
     r8,
@@ -19,7 +21,24 @@ from heedful.training.tasks import (
 )
 from heedful.training.tasks.base import Example, Task
 
-FILES = (sst, nli, mnli, sick, stsb, embed, trec, cr, mpqa, subj, r8, imdb, yelp, news)
+FILES = (
+    sst,
+    nli,
+    mnli,
+    contrast,
+    negation,
+    sick,
+    stsb,
+    embed,
+    trec,
+    cr,
+    mpqa,
+    subj,
+    r8,
+    imdb,
+    yelp,
+    news,
+)
 TASKS: dict[str, Task] = {task.name: task for file in FILES for task in file.TASKS}
 
 __all__ = ["TASKS", "Example", "Task", "get"]

@@ -1,0 +1,167 @@
+"""Which word may stand for which, and what an exchange makes of a sentence: from WordNet and `contrast.toml`."""
+
+import tomllib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import permutations
+from typing import Any, Literal
+from zlib import crc32
+
+from heedful.training.wordnet import WordNet
+
+Kind = Literal["synonym", "hypernym", "antonym", "exclusive"]
+Place = Literal["noun", "adjective", "verb", "number", "name", "word"]
+"""Where in a sentence the word may be exchanged."""
+DOMINANT = 0.55
+"""The least share of a word's use that its first sense must have to be read as that."""
+FAMILIAR = 5
+"""How often a word from WordNet must occur in the sentences to be put into one."""
+ROOTS = ("animal", "musical_instrument", "fruit", "vegetable", "flower")
+"""Below these, words of one hypernym exclude each other."""
+DEEPEST = 6
+DEV_WORDS = 0.25
+_EXCLUDED = {"hoops", "bones", "someone", "somebody", "same", "different", "other"}
+_VERBS = ("postures", "postures_now", "postures_then")
+_ADJECTIVES = ("colours", "materials", "directions", "ordinals")
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """`lemmas` are the singular forms: of the word, and of the one that stands for it."""
+
+    new: str
+    kind: Kind
+    place: Place
+    lemmas: tuple[str, str]
+    person: bool = False  # it changes the sex of a person
+
+
+Table = Mapping[str, list[Replacement]]
+
+
+def own_words() -> dict[str, Any]:
+    """`contrast.toml`."""
+    return tomllib.loads(files("heedful.training").joinpath("contrast.toml").read_text("utf-8"))
+
+
+def table(net: WordNet, counts: Mapping[str, int], *, dev: bool) -> Table:
+    """Replacements by lower-case form. `counts` is how often each form occurs in the sentences.
+
+    Synonyms and antonyms of a word are on its side, train or dev. Hypernyms are on both.
+    """
+    own = own_words()
+    general = own["hypernyms"]["words"].replace("_", " ").split()
+    every = [*_own(own, net), *_wordnet(own["hypernyms"]["words"].split(), net, counts)]
+    family = _families(one.lemmas for _, one in every if one.kind in {"synonym", "antonym"})
+    train_only = {family(word) for word in general}
+
+    def ours(one: Replacement) -> bool:
+        judged = one.lemmas[:1] if one.kind == "hypernym" else one.lemmas
+        sides = {family(w) not in train_only and held_out(family(w)) for w in judged}
+        return sides == {dev}
+
+    found: dict[str, list[Replacement]] = defaultdict(list)
+    for old, one in every:
+        if ours(one) and all(one.new != other.new for other in found[old]):
+            found[old].append(one)
+    return found
+
+
+def held_out(word: str) -> bool:
+    """Whether the word, or the family that it names, belongs to dev."""
+    return crc32(word.encode()) % 1000 < 1000 * DEV_WORDS
+
+
+def _families(pairs: Iterable[tuple[str, str]]) -> Callable[[str], str]:
+    """A function from a word to the first word of all that the pairs connect with it."""
+    first: dict[str, str] = {}
+
+    def find(word: str) -> str:
+        while word in first:
+            word = first[word]
+        return word
+
+    for pair in pairs:
+        low, high = sorted(map(find, pair))
+        if low != high:
+            first[high] = low
+    return find
+
+
+def _own(own: Mapping[str, Any], net: WordNet) -> Iterator[tuple[str, Replacement]]:
+    exclusive = own["exclusive"]
+    for words in exclusive["nouns"].values():
+        for pair in permutations(words.split(), 2):
+            yield from _numbers(pair, "exclusive", net)
+    for words in exclusive["names"].values():
+        for old, new in permutations(words.split(), 2):
+            yield old.lower(), Replacement(new, "exclusive", "name", (old.lower(), new.lower()))
+    for group, words in exclusive["words"].items():
+        place: Place = (
+            "verb" if group in _VERBS else "adjective" if group in _ADJECTIVES else "number"
+        )
+        for old, new in permutations(words.split(), 2):
+            yield old, Replacement(new, "exclusive", place, (old, new))
+    for group, pairs in own["antonyms"].items():
+        for pair in _pairs(pairs):
+            if group == "nouns":
+                yield from _numbers(pair, "antonym", net)
+            else:
+                place = "adjective" if group == "adjectives" else "word"
+                yield pair[0], Replacement(pair[1], "antonym", place, pair, group == "persons")
+    for old, new in _pairs(own["synonyms"]["words"]):
+        if "_" not in old:
+            yield old, Replacement(new.replace("_", " "), "synonym", "word", (old, new))
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    """The pairs of `old new, old new`, in both directions."""
+    for pair in text.replace("\n", " ").split(","):
+        old, new = pair.split()
+        yield from ((old, new), (new, old))
+
+
+def _numbers(pair: tuple[str, str], kind: Kind, net: WordNet) -> Iterator[tuple[str, Replacement]]:
+    """The exchange of two nouns in the singular and the plural."""
+    old, new = pair
+    yield old, Replacement(new, kind, "noun", pair)
+    yield net.plural(old), Replacement(net.plural(new), kind, "noun", pair)
+
+
+def _wordnet(
+    general: Iterable[str], net: WordNet, counts: Mapping[str, int]
+) -> Iterator[tuple[str, Replacement]]:
+    """Synonyms, listed hypernyms and words of the same hypernym, and adjectives' antonyms."""
+    wanted = {net.senses(word, "n")[0]: word.replace("_", " ") for word in general}
+    nouns = {
+        word: net.senses(word, "n")[0]
+        for form, count in counts.items()
+        if count >= FAMILIAR
+        for word in (net.singular(form) or form,)
+        if word.isalpha() and word not in _EXCLUDED and net.share(word, "n", sense=1) >= DOMINANT
+    }
+    roots = {net.senses(word, "n")[0] for word in ROOTS}
+    siblings: dict[int, list[str]] = defaultdict(list)
+    words_of: dict[int, list[str]] = defaultdict(list)
+    for word, sense in nouns.items():
+        words_of[sense].append(word)
+    for word, sense in sorted(nouns.items()):
+        above = dict(net.above(sense))
+        for other in words_of[sense]:
+            if other != word and not (other + word).endswith("ing"):
+                yield from _numbers((word, other), "synonym", net)
+        for offset, distance in above.items():
+            if offset in wanted and distance <= DEEPEST:
+                yield from _numbers((word, wanted[offset]), "hypernym", net)
+        if roots & above.keys() and len(words_of[sense]) == 1:
+            siblings[next(iter(above))].append(word)
+    for together in siblings.values():
+        for pair in permutations(together, 2):
+            yield from _numbers(pair, "exclusive", net)
+    familiar = {form for form, count in counts.items() if count >= FAMILIAR} - _EXCLUDED
+    for form in sorted(familiar):
+        for other in net.antonyms(form) if net.share(form, "a", sense=1) >= DOMINANT else ():
+            if other in familiar and not form.endswith("ed") and not other.endswith("ed"):
+                yield form, Replacement(other, "antonym", "adjective", (form, other))
