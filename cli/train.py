@@ -1,4 +1,4 @@
-"""train: one run of an encoder, or the dependency parser."""
+"""train: one run of an encoder or of its teacher, or the dependency parser."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -9,7 +9,7 @@ from rich.console import Console
 
 from heedful.cli.options import DATA, PARSER, Data, Parser, Threads
 from heedful.cli.train_arc_parser import write_arc_parser
-from heedful.training import config
+from heedful.training import config, fine_tuned
 from heedful.training.config import Paths
 from heedful.training.loop import train
 from heedful.training.parser import train_parser
@@ -29,7 +29,7 @@ def command(
         typer.Option(help="Kind of parser: the arc parser, or spaCy's transition parser."),
     ] = "arc",
 ) -> None:
-    """Train an encoder for a task, or a dependency parser."""
+    """Train an encoder for a task, its teacher, or a dependency parser."""
     torch.set_num_threads(threads)
     console = Console()
     if target == "parser":
@@ -42,5 +42,12 @@ def command(
         console.print(f"EWT test, gold sentences: {scores}")
         return
     file = Path(target)
-    paths = Paths(run or Path("runs") / file.stem, data, parser, Path(".cache/parses"), file)
-    train(config.read(file), paths, resume=resume, console=console)
+    fields = config.load(file)
+    folder = run or Path("runs") / file.stem
+    if fields.get("kind") == fine_tuned.KIND:
+        fine_tuned.fine_tune(
+            fine_tuned.validate(fields, file), folder, data, resume=resume, console=console
+        )
+        return
+    paths = Paths(folder, data, parser, Path(".cache/parses"), file)
+    train(config.validate(fields, file), paths, resume=resume, console=console)

@@ -71,18 +71,19 @@ def export_bundle(trained: TrainedModel, out: Path, storage: Storage = "normal")
 
     graphs = {"encoder": encoder_graph(rounded.encoder), "explain": explain_graph(rounded.encoder)}
     if rounded.head is not None:
-        graphs["head"] = head_graph(rounded.head, trained.model.encoder.dim, inputs)
-    composed = 0 if isinstance(trained.vocab, Pieces) else trained.vocab.composed
-    limit = trained.vocab.limit
-    parity = check(graphs, rounded, exact, len(trained.vocab), trained.max_tokens, limit, composed)
+        graphs["head"] = head_graph(rounded.head, trained.model.dim, inputs)
+    vocab = trained.vocab
+    parity = check(
+        graphs, rounded, exact, len(vocab), trained.max_tokens, vocab.limit, vocab.composed
+    )
 
     with tempfile.TemporaryDirectory() as temporary:
-        vocab = Path(temporary) / (TOKENIZER if isinstance(trained.vocab, Pieces) else VOCAB)
-        trained.vocab.save(vocab)
+        file = Path(temporary) / (TOKENIZER if isinstance(vocab, Pieces) else VOCAB)
+        vocab.save(file)
         files: dict[str, Path | bytes] = {
             ENCODER: graphs["encoder"],
             EXPLAIN: share_weights(graphs["explain"], graphs["encoder"]),
-            vocab.name: vocab,
+            file.name: file,
         }
         if "head" in graphs:
             files[HEAD] = graphs["head"]
@@ -102,12 +103,12 @@ def _card(trained: TrainedModel, parity: Parity, storage: Storage) -> dict[str, 
             "parameters": sum(parameter.numel() for parameter in encoder.parameters()),
             "paper": entry.paper,
         },
-        "dimension": encoder.dim,
+        "dimension": trained.model.dim,
         "labels": trained.labels,
         "max_tokens": trained.max_tokens,
         "tree": "heads" in encoder.inputs,
         "cost": entry.cost,
-        "composed": 0 if isinstance(trained.vocab, Pieces) else trained.vocab.composed,
+        "composed": trained.vocab.composed,
         "alpha": trained.alpha if "alpha" in encoder.inputs else None,
         "parser": trained.parser,
         "parity": {

@@ -1,7 +1,7 @@
 """Ids -> sentence vectors: word vectors from a table or a transformer, and an encoder over them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
@@ -46,9 +46,14 @@ class Encoder(nn.Module):
 
 
 class SentenceEncoder(nn.Module):
-    """ids (B, S) -> word vectors (B, L, D) -> encoder -> (B, dim); S = L where `embedding` is a word table."""
+    """ids (B, S) -> word vectors (B, L, D) -> encoder -> (B, dim); S = L where `embedding` is a word table.
 
-    def __init__(self, embedding: nn.Module, encoder: Encoder) -> None:
+    A `projection`, where there is one, maps the encoder's vector to the one that is served.
+    """
+
+    def __init__(
+        self, embedding: nn.Module, encoder: Encoder, projection: nn.Linear | None = None
+    ) -> None:
         """Raises ValueError for an encoder that reads [CLS] over a table, which has none."""
         super().__init__()
         of_pieces = isinstance(embedding, PieceEmbedding)
@@ -56,6 +61,8 @@ class SentenceEncoder(nn.Module):
             raise ValueError("this encoder reads [CLS]: it needs a transformer, not a word table")
         self.embedding = embedding
         self.encoder = encoder
+        self.projection = projection
+        self.dim = encoder.dim if projection is None else projection.out_features
         self.inputs = (
             *(name for name in encoder.inputs if name != "cls"),
             *(("pieces",) if of_pieces else ()),
@@ -77,8 +84,7 @@ class SentenceEncoder(nn.Module):
         Structure that the encoder does not read is ignored.
         """
         words, structure = self._read(ids, heads, alpha, pieces, features)
-        vectors: Tensor = self.encoder(words, lengths, **structure)
-        return vectors
+        return self._project(self.encoder(words, lengths, **structure))
 
     def explain(
         self,
@@ -93,7 +99,11 @@ class SentenceEncoder(nn.Module):
         """The encoder's explanation of what `forward` reads."""
         words, structure = self._read(ids, heads, alpha, pieces, features)
         explanation: Explanation = self.encoder.explain(words, lengths, **structure, **switches)
-        return explanation
+        return replace(explanation, sentence=self._project(explanation.sentence))
+
+    def _project(self, vectors: Tensor) -> Tensor:
+        projected: Tensor = vectors if self.projection is None else self.projection(vectors)
+        return projected
 
     def _read(
         self,

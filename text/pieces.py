@@ -33,6 +33,9 @@ class Pieces:
     `text` is the content of its file.
     """
 
+    composed = 0
+    """Every word has pieces: none is composed from its spelling."""
+
     def __init__(self, tokenizer: Tokenizer, limit: int) -> None:
         """Raises ValueError where the tokenizer lacks [CLS], [SEP] or [UNK], or no word fits."""
         if limit < 3:

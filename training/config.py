@@ -110,12 +110,18 @@ class OptimiserConfig(Section):
 
 
 class DistillationConfig(Section):
-    """Weights of the two terms of an embedding model's loss."""
+    """Weights of the two terms of an embedding model's loss, and the sizes that it is trained for."""
 
     regression: float = Field(default=1.0, ge=0)
-    """Weight of 1 - cosine between the teacher's vector and a linear map of the model's."""
-    relations: float = Field(default=10.0, ge=0)
-    """Weight of the squared difference between the model's and the teacher's cosines in a batch."""
+    """Weight of 1 - cosine between the model's vector and the teacher's."""
+    ranking: float = Field(default=1.0, ge=0)
+    """Weight of the divergence between the model's and the teacher's similarities in a batch."""
+    temperature: float = Field(default=0.05, gt=0)
+    """By which the similarities of a batch are divided before they become probabilities."""
+    dimensions: tuple[int, ...] = (64, 128, 256)
+    """Leading parts of the vector that are trained as vectors too, beside the whole."""
+    neighbourhood: int = Field(default=0, ge=0)
+    """Sentences of a group of near ones, after the teacher, that are drawn together; 0 draws each alone."""
 
 
 class TeacherConfig(Section):
@@ -155,13 +161,17 @@ class RunConfig(Section):
 
 def read(path: Path) -> RunConfig:
     """Read a run's TOML file. Raises ConfigError."""
+    return validate(load(path), path)
+
+
+def load(path: Path) -> dict[str, Any]:
+    """The fields of a TOML file. Raises ConfigError."""
     try:
-        fields = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ConfigError(f"no configuration {path}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not TOML: {error}") from error
-    return validate(fields, path)
 
 
 def validate(fields: Any, origin: Path) -> RunConfig:

@@ -239,6 +239,7 @@ class Examples:
     rows: Rows
     sides: Ints
     targets: npt.NDArray[Any]
+    groups: Sequence[Ints] = ()  # examples that are drawn together; none: each alone
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -278,7 +279,7 @@ class Examples:
         if rng is None:
             groups = np.array_split(np.argsort(lengths, kind="stable"), -(-len(self) // size))
         else:
-            order = rng.permutation(len(self))
+            order = self._order(rng)
             runs = [order[start : start + 64 * size] for start in range(0, len(order), 64 * size)]
             runs = [run[np.argsort(lengths[run], kind="stable")] for run in runs]
             groups = [
@@ -295,3 +296,9 @@ class Examples:
                 for side in range(self.sides.shape[1])
             ]
             yield sides, self.targets[group]
+
+    def _order(self, rng: np.random.Generator) -> Ints:
+        """The examples in random order, those of a group together."""
+        if not self.groups:
+            return rng.permutation(len(self))
+        return np.concatenate([self.groups[i] for i in rng.permutation(len(self.groups))])

@@ -21,6 +21,7 @@ OFFICIAL = {
     "news": "https://archive.ics.uci.edu/dataset/359/news+aggregator",
     "nli_counterfactual": "https://github.com/acmi-lab/counterfactually-augmented-data",
     "nli_newprotocols": "https://github.com/google-research-datasets/Textual-Entailment-New-Protocols",
+    "nli_conj": "https://github.com/swarnaHub/ConjNLI",
     "r8": "https://ana.cachopo.org/datasets-for-single-label-text-categorization",
     "sick": "https://zenodo.org/records/2787612 (SICK.zip)",
     "snli": "https://nlp.stanford.edu/projects/snli/ (snli_1.0.zip)",

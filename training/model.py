@@ -61,17 +61,18 @@ def make_model(
         rows = config.words.composed
         signature = composition.SIGNATURE
         embedding = ComposedWords(table, rows=rows, signature=signature) if rows else table
+    projection = nn.Linear(encoder.dim, teacher.SIZE) if kind == "embedding" else None
     try:
-        sentence = SentenceEncoder(embedding, encoder)
+        sentence = SentenceEncoder(embedding, encoder, projection)
     except ValueError as error:
         raise ConfigError(f"encoder.name: {config.encoder.name}: {error}") from error
     return TrainingModel(sentence, _head(config, kind, classes, encoder.dim), config.alpha)
 
 
 def _head(config: RunConfig, kind: Kind, classes: int, dim: int) -> nn.Module:
-    """The head of the task's kind; for an embedding a linear layer to the teacher's size, which is not exported."""
+    """The head of the task's kind; an embedding has none."""
     if kind == "embedding":
-        return nn.Linear(dim, teacher.SIZE)
+        return nn.Identity()
     layers = config.head.model_dump()
     if kind == "relatedness":
         return RelatednessHead(dim, scores=RELATEDNESS_LEVELS, **layers)

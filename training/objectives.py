@@ -98,7 +98,8 @@ class Relatedness:
 class Distillation:
     """Sentence vectors that follow all-MiniLM-L6-v2; the answer is the cosine of a pair.
 
-    The head is a linear layer to the teacher's size, used only by the first term of the loss.
+    The targets are the teacher's vectors in the axes of their greatest variance, which keeps every cosine, so
+    that a leading part of a vector is the best vector of its size (Matryoshka, Kusupati et al. 2022).
     """
 
     weights: DistillationConfig
@@ -106,17 +107,44 @@ class Distillation:
     device: str
 
     def targets(self, examples: Sequence[Example]) -> npt.NDArray[Any]:
-        return teacher.vectors([one.texts[0] for one in examples], self.cache, self.device)
+        found = teacher.vectors([one.texts[0] for one in examples], self.cache, self.device)
+        return rotate(found)
 
     def loss(self, model: TrainingModel, sides: list[Batch], targets: Tensor) -> Tensor:
         vectors, targets = model.encode(sides[0]), targets.float()
-        regression = 1 - functional.cosine_similarity(model.head(vectors), targets).mean()
-        relations = relation_loss(vectors, targets)
-        return self.weights.regression * regression + self.weights.relations * relations
+        sizes = (*self.weights.dimensions, targets.shape[1])
+        wanted = similarities(targets, self.weights.temperature).softmax(-1)
+        losses = []
+        for size in sizes:
+            regression = 1 - functional.cosine_similarity(vectors[:, :size], targets[:, :size])
+            found = similarities(vectors[:, :size], self.weights.temperature).log_softmax(-1)
+            ranking = functional.kl_div(found, wanted, reduction="batchmean")
+            losses.append(
+                self.weights.regression * regression.mean() + self.weights.ranking * ranking
+            )
+        return torch.stack(losses).mean()
 
     def answer(self, model: TrainingModel, sides: list[Batch]) -> Tensor:
         first, second = map(model.encode, sides)
         return functional.cosine_similarity(first, second)
+
+
+def rotate(vectors: npt.NDArray[np.float16]) -> npt.NDArray[np.float16]:
+    """(N, D) -> the same in orthogonal axes of falling second moment. Cosines stay as they are."""
+    moments = np.zeros((vectors.shape[1], vectors.shape[1]))
+    for part in np.array_split(vectors, -(-len(vectors) // 65_536)):
+        moments += part.T.astype(np.float64) @ part.astype(np.float64)
+    _, axes = np.linalg.eigh(moments)
+    falling = axes[:, ::-1].astype(np.float32)
+    rotated: npt.NDArray[np.float16] = (vectors.astype(np.float32) @ falling).astype(np.float16)
+    return rotated
+
+
+def similarities(vectors: Tensor, temperature: float) -> Tensor:
+    """(B, D) -> (B, B - 1): the cosines of each row with every other one, over the temperature."""
+    unit = functional.normalize(vectors, dim=-1)
+    others = ~torch.eye(len(unit), dtype=torch.bool, device=unit.device)
+    return (unit @ unit.T)[others].view(len(unit), -1) / temperature
 
 
 def soft_targets(scores: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
@@ -129,18 +157,6 @@ def soft_targets(scores: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
     distance = np.abs(scores[:, None] - np.arange(1, RELATEDNESS_LEVELS + 1))
     weights: npt.NDArray[np.float32] = np.maximum(0, 1 - distance).astype(np.float32)
     return weights
-
-
-def relation_loss(vectors: Tensor, targets: Tensor) -> Tensor:
-    """Mean squared difference between the cosines of the vectors (B, D) and those of the targets (B, T),
-    over pairs of different rows; 0 for one row.
-    """
-    cosines, wanted = (
-        unit @ unit.T for unit in (functional.normalize(v, dim=-1) for v in (vectors, targets))
-    )
-    pairs = max(1, len(vectors) * (len(vectors) - 1))
-    squares = ((cosines - wanted) ** 2).fill_diagonal_(0)
-    return squares.sum() / pairs
 
 
 def make_objective(

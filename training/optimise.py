@@ -36,7 +36,9 @@ class Optimisation:
         optimisers = make_optimisers(
             model, optimiser, config.transformer.rate if config.transformer else None
         )
-        schedules = [make_schedule(each, optimiser, steps) for each in optimisers]
+        schedules = [
+            make_schedule(each, optimiser.schedule, optimiser.warmup, steps) for each in optimisers
+        ]
         average = moving_average(model, optimiser.average)
         return cls(model, optimisers, schedules, average, optimiser.clip)
 
@@ -101,14 +103,14 @@ def make_optimisers(
     return optimisers
 
 
-def make_schedule(optimiser: Optimizer, config: OptimiserConfig, steps: int) -> LambdaLR:
+def make_schedule(optimiser: Optimizer, schedule: str, warmup: float, steps: int) -> LambdaLR:
     """Linear warm-up over the first `warmup` of all steps, then a cosine to zero, or constant."""
-    rise = max(1, round(config.warmup * steps))
+    rise = max(1, round(warmup * steps))
 
     def factor(step: int) -> float:
         if step < rise:
             return (step + 1) / rise
-        if config.schedule != "cosine":
+        if schedule != "cosine":
             return 1.0
         return 0.5 * (1 + math.cos(math.pi * min(1.0, (step - rise) / max(1, steps - rise))))
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from heedful.text.vocab import Vocab
 from heedful.training import transformer, vectors, word2vec
 from heedful.training.config import Paths, RunConfig, WordsConfig
 from heedful.training.data import Examples, Ints, Parsed, parse, vocabulary
+from heedful.training.neighbourhoods import neighbourhoods
 from heedful.training.objectives import Objective
 from heedful.training.tasks.base import Example, Task
 
@@ -62,8 +63,12 @@ def prepare(
         sources = task.background if widened else ()
         background = [read(_texts(source.read(paths.data)), tree=False) for source in sources]
         lexicon, words = _word_table(config.words, train_texts, background, paths.data, config.seed)
+    examples = Examples.of(train, train_texts.rows(lexicon), objective.targets)
+    if size := task.kind == "embedding" and config.distillation.neighbourhood:
+        rng = np.random.default_rng(config.seed)
+        examples = replace(examples, groups=neighbourhoods(examples.targets, size, rng))
     return Prepared(
-        train=Examples.of(train, train_texts.rows(lexicon), objective.targets),
+        train=examples,
         dev=Examples.of(dev, dev_texts.rows(lexicon)),
         lexicon=lexicon,
         words=words,

@@ -28,13 +28,19 @@ class Run:
 
 def restore(folder: Path) -> Run:
     """Raises RunMissing where the run has not ended."""
-    require(folder)
-    record = json.loads((folder / checkpoint.RECORD).read_text(encoding="utf-8"))
+    record = read_record(folder)
     config = validate(record["config"], folder / checkpoint.RECORD)
     lexicon, words = _words(folder, config)
     model = make_model(config, record["kind"], len(record["labels"]), words)
     model.load_state_dict(checkpoint.load(folder / checkpoint.BEST))
     return Run(config, record, lexicon, model.eval())
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """What a finished run says of itself. Raises RunMissing."""
+    require(folder)
+    record: dict[str, Any] = json.loads((folder / checkpoint.RECORD).read_text(encoding="utf-8"))
+    return record
 
 
 def require(folder: Path) -> None:

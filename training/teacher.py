@@ -13,17 +13,29 @@ from heedful.text.atomic import write_arrays
 from heedful.training import minilm
 
 SIZE = 384
+PART = 16_384
+"""Texts of a file in the cache."""
 
 
 def vectors(texts: Sequence[str], cache: Path, device: str) -> npt.NDArray[np.float16]:
-    """(N, SIZE) float16, each of length 1; distinct texts are encoded once, on all cores."""
+    """(N, SIZE) float16, each of length 1; distinct texts are encoded once, on all cores.
+
+    Every PART texts have a file in the cache: a broken run goes on after the last of them.
+    """
     index = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-    kept = file(list(index), cache)
+    distinct = list(index)
+    parts = [_part(distinct[i : i + PART], cache, device) for i in range(0, len(distinct), PART)]
+    found: npt.NDArray[np.float16] = np.concatenate(parts)
+    return found[[index[text] for text in texts]]
+
+
+def _part(texts: list[str], cache: Path, device: str) -> npt.NDArray[np.float16]:
+    kept = file(texts, cache)
     if not kept.exists():
-        write_arrays(kept, vectors=_encode(list(index), device).astype(np.float16))
+        write_arrays(kept, vectors=_encode(texts, device).astype(np.float16))
     with np.load(kept) as archive:
         loaded: npt.NDArray[np.float16] = archive["vectors"]
-    return loaded[[index[text] for text in texts]]
+    return loaded
 
 
 def file(distinct: Sequence[str], cache: Path) -> Path:

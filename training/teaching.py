@@ -12,10 +12,10 @@ from rich.progress import track
 from heedful.models.registry import reads_trees
 from heedful.text.atomic import write_arrays
 from heedful.text.parse import Parser
-from heedful.training import checkpoint
+from heedful.training import checkpoint, fine_tuned
 from heedful.training.data import Examples, parse
 from heedful.training.errors import ConfigError
-from heedful.training.restore import Run, restore
+from heedful.training.restore import Run, read_record, restore
 from heedful.training.tasks.base import Example
 
 BATCH = 256
@@ -29,16 +29,19 @@ def probabilities(
     A text that the teacher cannot read whole is equally likely in every class. Raises RunMissing, and
     ConfigError where the teacher has other classes.
     """
-    run = restore(folder)
-    if len(run.record["labels"]) != classes:
+    record = read_record(folder)
+    if len(record["labels"]) != classes:
         raise ConfigError(
-            f"teacher.run: {folder} has {len(run.record['labels'])} classes, not {classes}"
+            f"teacher.run: {folder} has {len(record['labels'])} classes, not {classes}"
         )
+    if "encoder" not in record["config"]:
+        return fine_tuned.probabilities(folder, [example.texts for example in examples], cache)
     digest = hashlib.sha256((folder / checkpoint.BEST).read_bytes())
     for example in examples:
         digest.update("\0".join(example.texts).encode() + b"\0\0")
     kept = cache / f"taught-{digest.hexdigest()[:24]}.npz"
     if not kept.exists():
+        run = restore(folder)
         answers = _answer(run, examples, classes=classes, pipeline=pipeline, cache=cache)
         write_arrays(kept, answers=answers)
     with np.load(kept) as archive:

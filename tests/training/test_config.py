@@ -4,10 +4,11 @@ from pathlib import Path
 import pytest
 
 from heedful.models.registry import ENCODERS, build
-from heedful.training import config, tasks
+from heedful.training import config, fine_tuned, tasks
 from heedful.training.errors import ConfigError
 
-FILES = sorted(Path("configs").rglob("*.toml"))
+TEACHERS = sorted(Path("configs/teachers").glob("*.toml"))
+FILES = sorted(set(Path("configs").rglob("*.toml")) - set(TEACHERS))
 PRIORS = ("direction", "word", "dependency")
 GOOD = 'task = "sst2"\nlicence = "MIT"\n[encoder]\nname = "ms-san"\n'
 
@@ -56,6 +57,13 @@ def test_every_published_configuration_names_a_task_and_builds_its_encoder(file:
     run = config.read(file)
     build(run.encoder.name, run.encoder_keywords())
     tasks.get(run.task)
+
+
+@pytest.mark.parametrize("file", TEACHERS, ids=str)
+def test_every_published_teacher_names_its_tasks(file: Path) -> None:
+    teacher = fine_tuned.validate(config.load(file), file)
+    labels = {tasks.get(name).labels for name in (teacher.task, *teacher.also)}
+    assert len(labels) == 1
 
 
 def test_every_encoder_has_a_configuration() -> None:

@@ -19,7 +19,7 @@ from heedful.training.objectives import (
     Distillation,
     Objective,
     make_objective,
-    relation_loss,
+    rotate,
     soft_targets,
 )
 from heedful.training.tasks.base import Example
@@ -112,32 +112,41 @@ def test_a_score_outside_is_refused(score: float) -> None:
         soft_targets(np.array([2.0, score]))
 
 
-def test_distillation_is_its_two_parts(config: RunConfig) -> None:
-    weights = config.distillation.model_copy(update={"regression": 2.0, "relations": 3.0})
+def test_distillation_is_its_two_parts_at_every_size(config: RunConfig) -> None:
+    weights = config.distillation.model_copy(
+        update={"regression": 2.0, "ranking": 3.0, "temperature": 0.5, "dimensions": (7, 64)}
+    )
     goal, model = made("embedding", config.model_copy(update={"distillation": weights}))
     first, second = sides(2)
     teacher = np.random.default_rng(0).normal(size=(5, 384)).astype(np.float16)
-    vectors = numbers(model.encode(first))
-    projected = numbers(model.head(model.encode(first)))
-    regression = np.mean([1 - cosine(a, b) for a, b in zip(projected, teacher * 1.0, strict=True)])
-    wide = teacher.astype(np.float64)
-    pairs = [(i, j) for i in range(5) for j in range(5) if i != j]
-    relations = np.mean(
-        [(cosine(vectors[i], vectors[j]) - cosine(wide[i], wide[j])) ** 2 for i, j in pairs]
-    )
+    vectors, wide = numbers(model.encode(first)), teacher.astype(np.float64)
+    assert vectors.shape == wide.shape, "what is served is what is trained"
+
+    def shares(rows: Floats, i: int) -> Floats:
+        return softmax(np.array([cosine(rows[i], rows[j]) / 0.5 for j in range(5) if j != i]))
+
+    expected = []
+    for size in (7, 64, 384):
+        cut = vectors[:, :size]
+        regression = np.mean([1 - cosine(a, b) for a, b in zip(cut, wide[:, :size], strict=True)])
+        wanted, found = ([shares(rows, i) for i in range(5)] for rows in (wide, cut))
+        ranking = np.mean([(p * np.log(p / q)).sum() for p, q in zip(wanted, found, strict=True)])
+        expected.append(2 * regression + 3 * ranking)
     loss = goal.loss(model, [first], torch.from_numpy(teacher))
-    assert loss.item() == pytest.approx(2 * regression + 3 * relations, rel=1e-3)
-    expected = list(map(cosine, vectors, numbers(model.encode(second))))
-    np.testing.assert_allclose(numbers(goal.answer(model, [first, second])), expected, rtol=1e-4)
+    assert loss.item() == pytest.approx(np.mean(expected), rel=1e-3)
+    answers = list(map(cosine, vectors, numbers(model.encode(second))))
+    np.testing.assert_allclose(numbers(goal.answer(model, [first, second])), answers, rtol=1e-4)
 
 
-def test_one_sentence_alone_has_no_relations() -> None:
-    vectors = torch.ones(1, 3, requires_grad=True)
-    loss = relation_loss(vectors, torch.ones(1, 4))
-    loss.backward()
-    assert loss.item() == 0
-    assert vectors.grad is not None
-    assert vectors.grad.isfinite().all()
+def test_rotation_keeps_cosines_and_puts_the_greatest_axes_first() -> None:
+    rng = np.random.default_rng(0)
+    vectors = (rng.normal(size=(50, 6)) * [0.1, 3, 1, 0.5, 2, 0.2]).astype(np.float16)
+    rotated = rotate(vectors).astype(np.float64)
+    np.testing.assert_allclose(
+        rotated @ rotated.T, vectors.astype(np.float64) @ vectors.T.astype(np.float64), atol=0.1
+    )
+    energies = (rotated**2).sum(0)
+    assert (np.diff(energies) <= 0).all()
 
 
 def test_the_teacher_is_asked_once(tmp_path: Path, config: RunConfig) -> None:

@@ -40,7 +40,7 @@ class Ticks(torch.optim.SGD):
 def test_rates_rise_and_then_follow_their_schedule(schedule: str) -> None:
     chosen = OptimiserConfig.model_validate({"schedule": schedule, "warmup": 0.2})
     optimiser = Ticks()
-    rates = make_schedule(optimiser, chosen, 20)
+    rates = make_schedule(optimiser, schedule, 0.2, 20)
     found = []
     for _ in range(20):
         found.append(optimiser.param_groups[0]["lr"])

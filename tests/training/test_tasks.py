@@ -139,13 +139,16 @@ def test_a_text_is_cut_into_sentences() -> None:
 def test_embed_reads_no_sentence_that_it_is_judged_on(tmp_path: Path) -> None:
     (tmp_path / "stsb").mkdir()
     (tmp_path / "stsb/dev.jsonl").write_text('{"a": "A dog.", "b": "A man.", "score": 2.5}\n')
-    (tmp_path / "cr").mkdir()
+    (tmp_path / "nli_conj").mkdir()
     texts = ["A dog.", "The camera is good. It is small.", "It is small.", "A man."]
-    (tmp_path / "cr/all.jsonl").write_text(
-        "".join(json.dumps({"text": text, "label": "positive"}) + "\n" for text in texts)
+    (tmp_path / "nli_conj/train_adversarial.jsonl").write_text(
+        "".join(
+            json.dumps({"premise": text, "hypothesis": texts[0], "label": "neutral"}) + "\n"
+            for text in texts
+        )
     )
     task = tasks.get("embed")
-    (source,) = (source for source in task.train if source.name == "cr/all")
+    (source,) = (source for source in task.train if source.name == "nli_conj")
     found = [one.texts for one in source.read(tmp_path)]
     assert found == [("The camera is good.",), ("It is small.",)]
     assert task.dev.read(tmp_path) == [Example(("A dog.", "A man."), 2.5)]

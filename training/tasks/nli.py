@@ -14,6 +14,7 @@ from heedful.training.data_folder import find, records
 from heedful.training.tasks.base import UNLABELLED, Example, Source, Task
 
 SNLI_LICENCE = "CC BY-SA 4.0"
+WIKIPEDIA = "CC BY-SA 3.0"
 MNLI_LICENCE = "OANC, CC BY-SA 3.0 and others, by genre"
 
 
@@ -66,11 +67,19 @@ MNLI_TRAIN = multinli(
     "mnli/train_subset.jsonl",
     note="the official train split, or a subset of 37,847 pairs",
 )
-MORE = (
-    MNLI_TRAIN,
-    _counterfactual("original", "original_train"),
-    _counterfactual("revised", "revised_combined_train"),
+COUNTERFACTUAL = _counterfactual("revised", "revised_combined_train")
+MORE = (MNLI_TRAIN, _counterfactual("original", "original_train"), COUNTERFACTUAL)
+
+
+def _other(name: str, licence: str, file: str) -> Source:
+    return Source(name, licence, "whole", _read(file, dataset=name))
+
+
+WIDE = (
+    _other("nli_newprotocols", WIKIPEDIA, "nli_newprotocols/train.jsonl"),
+    _other("nli_conj", "MIT", "nli_conj/train_adversarial.jsonl"),
 )
+"""Longer premises from Wikipedia, and sentences of which one part was exchanged."""
 
 
 def hypotheses(pairs: list[Example]) -> list[Example]:
@@ -93,5 +102,6 @@ TASKS = (
     _task("snli", (SNLI_TRAIN,)),
     _task("snli-taught", (SNLI_TRAIN, SNLI_HYPOTHESES)),
     _task("nli", (SNLI_TRAIN, *MORE)),
+    _task("nli-wide", (SNLI_TRAIN, *MORE, *WIDE)),
     _task("nli-taught", (SNLI_TRAIN, *MORE, SNLI_HYPOTHESES)),
 )

@@ -1,0 +1,92 @@
+"""all-MiniLM-L6-v2 fine-tuned on pairs: it learns what only both sentences together say, and teaches it."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+
+from heedful.training import fine_tuned, teaching
+from heedful.training.errors import ConfigError
+from heedful.training.fine_tuned import FineTuneConfig, Pieces
+from heedful.training.tasks import TASKS, Example, base
+
+WORDS = ("dog", "cat", "car", "tree", "house", "river")
+TASK = "same-or-other"
+
+
+def examples(count: int, seed: int) -> list[Example]:
+    """Whether both texts name the same thing: neither of them alone says it."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(count):
+        first, second = rng.choice(WORDS, 2)
+        if rng.random() < 0.5:
+            second = first
+        found.append(Example((f"I see a {first}.", f"There is a {second}."), int(first == second)))
+    return found
+
+
+@pytest.fixture
+def task(monkeypatch: pytest.MonkeyPatch) -> str:
+    def source(count: int, seed: int) -> base.Source:
+        return base.Source(TASK, "none", "made", lambda _: examples(count, seed))
+
+    made = base.Task(
+        name=TASK, kind="nli", labels=("other", "same"),
+        train=(source(400, 0),), dev=source(60, 1), test=source(60, 2),
+    )  # fmt: skip
+    monkeypatch.setitem(TASKS, TASK, made)
+    return TASK
+
+
+def config(task: str) -> FineTuneConfig:
+    return FineTuneConfig(
+        task=task, epochs=2, batch=16, average=0.9, rate=3e-4, precision="float32"
+    )
+
+
+def test_it_learns_teaches_and_goes_on(task: str, tmp_path: Path) -> None:
+    console = Console(file=io.StringIO())
+    record = fine_tuned.fine_tune(
+        config(task), tmp_path / "run", tmp_path, resume=False, console=console
+    )
+    assert record["dev"] > 0.9
+    with pytest.raises(ConfigError, match="--resume"):
+        fine_tuned.fine_tune(
+            config(task), tmp_path / "run", tmp_path, resume=False, console=console
+        )
+    again = fine_tuned.fine_tune(
+        config(task), tmp_path / "run", tmp_path, resume=True, console=console
+    )
+    assert again == record, "nothing is left to train"
+
+    asked = examples(30, 3)
+    answers = teaching.probabilities(
+        tmp_path / "run", asked, classes=2, pipeline="none", cache=tmp_path / "cache"
+    )
+    np.testing.assert_allclose(answers.sum(1), 1, atol=1e-5)
+    assert np.mean(answers.argmax(1) == [one.label for one in asked]) > 0.9
+    with pytest.raises(ConfigError, match="2 classes, not 3"):
+        teaching.probabilities(
+            tmp_path / "run", asked, classes=3, pipeline="none", cache=tmp_path / "cache"
+        )
+
+
+def test_padding_does_not_change_an_answer(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = fine_tuned.FineTuned(2).eval()
+    pieces = Pieces.of([("A dog.",), ("A much longer text than the other one.", "A dog.")], 64)
+    assert pieces.types[pieces.bounds[1] :].tolist().count(1) == 4, "the second text and its [SEP]"
+    with torch.inference_mode():
+        both = model(*pieces.collate(np.array([0, 1])))
+        alone = model(*pieces.collate(np.array([0])))
+    np.testing.assert_allclose(both[0], alone[0], atol=1e-5)
+
+
+def test_the_longer_text_is_cut_first() -> None:
+    pieces = Pieces.of([("word " * 50, "A dog.")], 16)
+    assert pieces.lengths.tolist() == [16]
+    assert (pieces.types == 1).sum() == 4, "the short one is whole"
