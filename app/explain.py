@@ -14,7 +14,8 @@ from heedful.app.routes import tokens
 from heedful.runtime.answers import TokenizedText
 from heedful.runtime.card import Card
 from heedful.runtime.explain_graph import ExplainOutputs
-from heedful.runtime.explain_service import DRAWS, ExplainOptions, ExplainResult
+from heedful.runtime.explain_run import ExplainOptions
+from heedful.runtime.explain_service import DRAWS, ExplainResult
 from heedful.runtime.model_registry import Task
 from heedful.text.trees import to_conllu, to_displacy
 
@@ -40,6 +41,8 @@ async def explain(body: ExplainRequest, request: Request) -> Response:
         ablation=body.ablation,
         faithfulness=body.faithfulness,
         k=body.k,
+        evidence=body.evidence,
+        curves=body.curves,
     )
     result = await model.explain(inputs, options, truncate=bool(body.truncate))
     texts, found = inference.record_result(request, result)
@@ -79,6 +82,9 @@ def answer(
             "draws": DRAWS,
             "sentences": explained.faithfulness,  # orjson writes dataclasses
         }
+    for name in ("evidence", "curves"):
+        if (sentences := getattr(explained, name)) is not None:
+            found[name] = {"of": explained.measured, "sentences": sentences}
     return found
 
 

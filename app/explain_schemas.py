@@ -1,6 +1,6 @@
 """Bodies of `/explain`: the request, and what each number of the answer means."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Discriminator, Field, Tag
 
@@ -55,6 +55,12 @@ class ExplainRequest(Cutting):
     ablation: bool = Field(False, description="Also answer without each prior.")
     faithfulness: bool = Field(False, description="Also answer without the most attended tokens.")
     k: int = Field(1, ge=1, description="Number of tokens that faithfulness deletes.")
+    evidence: bool = Field(False, description="Also answer without each token in turn.")
+    curves: bool = Field(
+        False,
+        description="Also remove more and more tokens, by attention, by evidence and at random; "
+        "up to 24 tokens a sentence.",
+    )
 
 
 class Map(BaseModel):
@@ -124,6 +130,63 @@ class Faithfulness(BaseModel):
     )
 
 
+class Correlation(BaseModel):
+    kind: Literal["maps", "pooling", "gate"]
+    name: str
+    value: float | None = Field(
+        description="Spearman's, of the weights with the size of the evidence; null if one is constant. "
+        "A map's weight of a token is what all tokens take from it, on average."
+    )
+
+
+class SentenceEvidence(BaseModel):
+    weights: list[float] = Field(
+        description="One per token: the score with the token minus the score without it. "
+        "Above 0 it speaks for the answer, below 0 against it."
+    )
+    correlations: list[Correlation]
+
+
+class Evidence(BaseModel):
+    of: str = Field(
+        description="What changes: the predicted label's score, the relatedness, or the cosine to the "
+        "full vector, which can only fall."
+    )
+    sentences: list[SentenceEvidence | None] = Field(
+        description="Each sentence in turn, the other one whole; null if it has one token."
+    )
+
+
+class Curve(BaseModel):
+    name: Literal["attention", "evidence", "random"]
+    comprehensiveness: list[float] = Field(
+        description="Drops without the first k = 1 .. L - 1 tokens of the order: high is good."
+    )
+    sufficiency: list[float] = Field(description="Drops with the first k alone: low is good.")
+    normalised_comprehensiveness: float | None = Field(
+        description="The mean drop, 1 at the best order found and 0 at the worst; null if all are equal."
+    )
+    normalised_sufficiency: float | None
+
+
+class OrderCurves(BaseModel):
+    best: list[float] = Field(description="Drops of the best order found, by greedy search.")
+    worst: list[float]
+    orders: list[Curve]
+
+
+class SentenceCurves(BaseModel):
+    deleted: OrderCurves = Field(description="Removed tokens are left out.")
+    masked: OrderCurves = Field(
+        description="Removed tokens stay in place as a zero vector, or as [UNK] in a model of pieces."
+    )
+
+
+class CurvesAnswer(BaseModel):
+    of: str = Field(description="As in `evidence`.")
+    sentences: list[SentenceCurves | None]
+
+
 class ExplainAnswer(BaseModel):
     model: str
     priors: Priors = Field(description="The model's priors as they were used.")
@@ -138,3 +201,5 @@ class ExplainAnswer(BaseModel):
     )
     ablation: list[Ablation] | None = Field(None, description="If requested.")
     faithfulness: Faithfulness | None = Field(None, description="If requested.")
+    evidence: Evidence | None = Field(None, description="If requested.")
+    curves: CurvesAnswer | None = Field(None, description="If requested.")

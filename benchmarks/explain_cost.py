@@ -23,7 +23,7 @@ from rich.console import Console
 
 from heedful.runtime.bundle import ENCODER, read
 from heedful.runtime.explain_graph import ExplainGraph
-from heedful.runtime.explain_service import ExplainOptions
+from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service
@@ -44,6 +44,8 @@ async def compare(bundles: Path, model: str, tokens: int, out: Console) -> None:
         "explain": lambda: explain.explain(inputs, ExplainOptions()),
         "explain, ablation": lambda: explain.explain(inputs, ExplainOptions(ablation=True)),
         "explain, faithfulness": lambda: explain.explain(inputs, ExplainOptions(faithfulness=True)),
+        "explain, evidence": lambda: explain.explain(inputs, ExplainOptions(evidence=True)),
+        "explain, curves": lambda: explain.explain(inputs, ExplainOptions(curves=True)),
     }
     for name, call in calls.items():
         times = []

@@ -14,7 +14,7 @@ from heedful.app.explain_schemas import Priors
 from heedful.cli import explain_page
 from heedful.cli.options import Models, ServedParser
 from heedful.runtime.errors import BadInput
-from heedful.runtime.explain_service import ExplainOptions
+from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.model_registry import Task
 from heedful.runtime.service import Options, Service, running

@@ -21,7 +21,7 @@ from heedful.cli.explain_page import Answer
 from heedful.cli.options import DATA, Data
 from heedful.models.registry import build
 from heedful.runtime.card import Card
-from heedful.runtime.explain_service import ExplainOptions
+from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service, running
 from heedful.text.atomic import write_file

@@ -144,11 +144,7 @@ class ExplainGraph:
         return feeds
 
     def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> ExplainOutputs:
-        values = {
-            name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in feeds.items()
-        }
-        given = self._session.run_with_ort_values(None, {**values, **self._weights})
-        found = {name: value.numpy() for name, value in zip(self._outputs, given, strict=True)}
+        found = self._run(list(self._outputs), feeds)
 
         def named(kind: str) -> dict[str, Floats]:
             return {name: found[kind][:, i] for i, name in enumerate(self.names[kind])}
@@ -156,6 +152,21 @@ class ExplainGraph:
         return ExplainOutputs(
             found["embedding"], found["states"], named("pooling"), named("maps"), named("gate")
         )
+
+    def vectors(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Floats:
+        """The sentence vectors (B, D) alone: the graph's other outputs are not computed."""
+        return self._run(["embedding"], feeds)["embedding"]
+
+    def _run(
+        self, outputs: list[str], feeds: Mapping[str, npt.NDArray[Any]]
+    ) -> dict[str, npt.NDArray[Any]]:
+        values = {
+            name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in feeds.items()
+        }
+        options = onnxruntime.RunOptions()
+        options.only_execute_path_to_fetches = True
+        given = self._session.run_with_ort_values(outputs, {**values, **self._weights}, options)
+        return {name: value.numpy() for name, value in zip(outputs, given, strict=True)}
 
 
 def _weights(content: bytes, offset: int, node: onnxruntime.NodeArg) -> npt.NDArray[Any]:

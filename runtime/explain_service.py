@@ -2,37 +2,31 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from heedful.runtime.answers import expected_score, normalise, softmax
+from heedful.runtime.curves import MAX_CURVE_TOKENS, SentenceCurves, curves
 from heedful.runtime.errors import BadInput
-from heedful.runtime.explain_graph import ExplainGraph, ExplainOutputs, Floats
-from heedful.runtime.graphs import head_inputs
+from heedful.runtime.evidence import Evidence, evidence
+from heedful.runtime.explain_graph import ExplainOutputs, Floats
+from heedful.runtime.explain_run import (
+    ExplainOptions,
+    ExplainRun,
+    Prediction,
+    Scores,
+    cosine_matrix,
+    explain_graph_of,
+)
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.session import SessionThreads
-from heedful.text.batch import Sentence, collate
+from heedful.text.batch import Sentence
 from heedful.text.parse import Parse
 from heedful.text.trees import drop
 
 DRAWS = 20
 """Random deletions that the deletion of the most attended tokens is compared with."""
 SEED = 0
-
-Scores = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class ExplainOptions:
-    """`priors` to switch off (False) or leave on, `k` tokens to delete for faithfulness."""
-
-    priors: Mapping[str, bool] = field(default_factory=dict)
-    alpha: float | None = None
-    ablation: bool = False
-    faithfulness: bool = False
-    k: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +59,11 @@ class ExplainResult:
     similarity: Floats | None  # (L, L') cosines of a pair's tokens
     ablation: list[Ablation] | None
     faithfulness: list[Deletion | None] | None  # None for a sentence of k tokens or fewer
+    measured: str  # what evidence and curves are measured on: a label, "relatedness" or "cosine"
+    evidence: list[Evidence | None] | None  # None for a sentence of one token
+    curves: list[SentenceCurves | None] | None  # None for a sentence of one token
     seconds: float  # in sessions
     waited: float  # seconds
-
-
-def explain_graph_of(model: LoadedModel) -> ExplainGraph:
-    """Raises BadInput where the bundle has none."""
-    if model.explain_graph is None:
-        raise BadInput(
-            f"{model.card.name} cannot be explained: its bundle has no explain.onnx; "
-            "export it again, or name another model",
-            param="model",
-            code="no_explanation",
-        )
-    return model.explain_graph
 
 
 def check_priors(model: LoadedModel, options: ExplainOptions) -> None:
@@ -95,12 +80,19 @@ def check_priors(model: LoadedModel, options: ExplainOptions) -> None:
             )
 
 
-def check_length(model: LoadedModel, parse: Parse, path: str) -> None:
-    """Raise BadInput for a sentence whose maps would be too large."""
+def max_tokens(model: LoadedModel, options: ExplainOptions) -> int:
+    """Longest sentence that is explained with these options, in tokens."""
     limit = explain_graph_of(model).max_tokens
+    return min(limit, MAX_CURVE_TOKENS) if options.curves else limit
+
+
+def check_length(model: LoadedModel, parse: Parse, path: str, options: ExplainOptions) -> None:
+    """Raise BadInput for a sentence whose maps would be too large, or its curves too slow."""
+    limit = max_tokens(model, options)
     if len(parse) > limit:
         raise BadInput(
-            f"{path} has {len(parse)} tokens: {model.card.name} is explained up to {limit}; "
+            f"{path} has {len(parse)} tokens: {model.card.name} is explained up to {limit}"
+            f"{' with curves' if options.curves else ''}; "
             "send a shorter text, or set truncate to true",
             param=path,
             code="input_too_long",
@@ -111,7 +103,7 @@ async def explain(
     model: LoadedModel, threads: SessionThreads, parses: Sequence[Parse], options: ExplainOptions
 ) -> ExplainResult:
     """Explain a sentence or the two of a pair. Raises InferenceFailed."""
-    run = _ExplainRun(model, threads, options)
+    run = ExplainRun(model, threads, options)
     started = time.perf_counter()
     sentences = [model.sentence(parse) for parse in parses]
     found = [await run.encode([sentence]) for sentence in sentences]
@@ -123,6 +115,15 @@ async def explain(
         ]
     if options.faithfulness:
         faithfulness = [await _delete(run, parses, found, scores, i) for i in range(len(parses))]
+    prediction = Prediction(run, found, scores)
+    signed = curved = None
+    if options.evidence or options.curves:
+        signed = [await evidence(prediction, parses, i) for i in range(len(parses))]
+    if options.curves and signed is not None:
+        curved = [
+            None if one is None else await curves(prediction, parses, i, one.weights)
+            for i, one in enumerate(signed)
+        ]
     return ExplainResult(
         sentences=found,
         priors=run.priors,
@@ -131,51 +132,20 @@ async def explain(
         similarity=_similarity(found) if len(found) == 2 else None,
         ablation=ablation,
         faithfulness=faithfulness,
+        measured=prediction.measured,
+        evidence=signed if options.evidence else None,
+        curves=curved,
         seconds=run.seconds,
         waited=max(time.perf_counter() - started - run.seconds, 0.0),
     )
 
 
-class _ExplainRun:
-    """The model with the priors of one request, and the seconds spent in its sessions."""
-
-    def __init__(
-        self, model: LoadedModel, threads: SessionThreads, options: ExplainOptions
-    ) -> None:
-        self.explain_graph = explain_graph_of(model)
-        self.priors = {name: options.priors.get(name, True) for name in self.explain_graph.priors}
-        self.alpha = model.card.alpha if options.alpha is None else options.alpha
-        self.k = options.k
-        self.seconds = 0.0
-        self.model, self._threads = model, threads
-
-    async def encode(self, sentences: Sequence[Sentence], off: str | None = None) -> ExplainOutputs:
-        """Run the graph on sentences of one length, without the prior `off`."""
-        switches = {name: on and name != off for name, on in self.priors.items()}
-        feeds = self.explain_graph.feeds(collate(sentences), switches, self.alpha)
-        found, seconds = await self._threads.run(self.explain_graph, feeds)
-        self.seconds += seconds
-        return found
-
-    async def scores(self, sides: Sequence[Floats]) -> Scores | None:
-        """Probabilities (N, C), or relatedness (N, 1), from vectors (N, D) for each side.
-
-        None if the model has no head for this number of sides.
-        """
-        card = self.model.card
-        if card.kind == "embedding" or len(sides) != len(head_inputs(card)):
-            return None
-        logits, seconds = await self.model.logits(self._threads, *sides)
-        self.seconds += seconds
-        return expected_score(logits)[:, None] if card.kind == "relatedness" else softmax(logits)
-
-
 async def _ablate(
-    run: _ExplainRun, sentences: Sequence[Sentence], found: Sequence[ExplainOutputs], prior: str
+    run: ExplainRun, sentences: Sequence[Sentence], found: Sequence[ExplainOutputs], prior: str
 ) -> Ablation:
     vectors = [(await run.encode([sentence], off=prior)).embedding for sentence in sentences]
     cosines = [
-        float(_cosine(one.embedding, vector)[0, 0])
+        float(cosine_matrix(one.embedding, vector)[0, 0])
         for one, vector in zip(found, vectors, strict=True)
     ]
     scores = await run.scores(vectors)
@@ -183,7 +153,7 @@ async def _ablate(
 
 
 async def _delete(
-    run: _ExplainRun,
+    run: ExplainRun,
     parses: Sequence[Parse],
     found: Sequence[ExplainOutputs],
     scores: Scores | None,
@@ -204,7 +174,7 @@ async def _delete(
     sides[i] = shorter.embedding
     changed = await run.scores(sides)
     if scores is None or changed is None or not run.model.card.labels:
-        drops = 1.0 - _cosine(found[i].embedding, shorter.embedding)[0].astype(np.float64)
+        drops = 1.0 - cosine_matrix(found[i].embedding, shorter.embedding)[0].astype(np.float64)
     else:
         label = int(scores[0].argmax())
         drops = scores[0, label] - changed[:, label]
@@ -215,10 +185,4 @@ async def _delete(
 
 def _similarity(found: Sequence[ExplainOutputs]) -> Floats:
     first, second = (one.states[0] for one in found)
-    return _cosine(first, second)
-
-
-def _cosine(first: Floats, second: Floats) -> Floats:
-    """Cosines (N, M) of the rows of (N, D) and (M, D); 0 where a row is zero."""
-    cosines: Floats = normalise(first) @ normalise(second).T
-    return cosines
+    return cosine_matrix(first, second)

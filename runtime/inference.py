@@ -21,13 +21,13 @@ from heedful.runtime.answers import (
 )
 from heedful.runtime.card import Card
 from heedful.runtime.errors import BadInput, Overloaded
+from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.explain_service import (
-    ExplainOptions,
     ExplainResult,
     check_length,
     check_priors,
     explain,
-    explain_graph_of,
+    max_tokens,
 )
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.loaded_model import LoadedModel
@@ -174,11 +174,11 @@ class Inference:
         """What the model attends to in a sentence or in the two of a pair."""
         check_priors(self.model, options)
         inputs.check_texts()
-        limit = explain_graph_of(self.model).max_tokens if truncate else None
+        limit = max_tokens(self.model, options) if truncate else None
         with self.engine.admission.admit(1):
             parsed = await self._parse(inputs, truncate=truncate, tree=True, max_tokens=limit)
             for parse, path in zip(parsed.parses, inputs.paths, strict=True):
-                check_length(self.model, parse, path)
+                check_length(self.model, parse, path, options)
             found = await explain(self.model, self.engine.explain_threads, parsed.parses, options)
         return parsed.result((parsed.tokenized(), found), found.waited, found.seconds)
 

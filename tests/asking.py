@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from heedful.runtime.answers import Result, TokenizedText
-from heedful.runtime.explain_service import ExplainOptions, ExplainResult
+from heedful.runtime.explain_run import ExplainOptions
+from heedful.runtime.explain_service import ExplainResult
 from heedful.runtime.inputs import Inputs, Item
 from heedful.runtime.model_registry import Task
 from heedful.runtime.service import Service

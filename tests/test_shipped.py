@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -16,6 +17,7 @@ from heedful.runtime.session import OrtSession
 from heedful.text.batch import collate
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.structure import tree_distance
+from heedful.text.trees import drop, from_conllu, to_conllu
 from heedful.training import tasks
 from heedful.training.evaluate import Server, measure
 from tests.datasets import DATA, needs_data
@@ -42,7 +44,7 @@ def client(shipped: str) -> Iterator[httpx.Client]:
         yield client
 
 
-def embed(client: httpx.Client, inputs: list[str], model: str) -> npt.NDArray[np.float32]:
+def embed(client: httpx.Client, inputs: list[Any], model: str) -> npt.NDArray[np.float32]:
     answer = client.post("/embed", json={"inputs": inputs, "model": model})
     assert answer.status_code == 200, answer.text
     return np.array(answer.json(), np.float32)
@@ -139,6 +141,43 @@ def test_the_papers_masks_and_each_heads_map(client: httpx.Client, name: str) ->
     drawing = displacy.render(sentence["tree"]["displacy"], style="dep", manual=True, jupyter=False)
     assert drawing.count('class="displacy-arrow"') == 7
     assert (BUNDLES / name / "explain.onnx").stat().st_size < 64_000  # it holds no weights
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_evidence_is_the_change_of_the_plain_routes_answer(client: httpx.Client, name: str) -> None:
+    """The shortened text is sent with the tree that is left, since another tree is another answer."""
+    pair = ("premise", "hypothesis") if name.endswith("nli") else ("a", "b")
+    paired = name.endswith(("nli", "relatedness"))
+    body: dict[str, Any] = dict(zip(pair, (KIDS, "The kids are outside"), strict=True))
+    asked = {"inputs": body if paired else KIDS, "model": name, "evidence": True}
+    answer = client.post("/explain", json=asked)
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    evidence = found["evidence"]
+    tree = from_conllu(found["sentences"][0]["tree"]["conllu"])
+    rests = [{"conllu": to_conllu(drop(tree, [i]))} for i in range(len(tree))]
+    if found["evidence"]["of"] == "cosine":
+        vectors = embed(client, [KIDS, *rests], name)
+        changed = vectors[1:] @ vectors[0]
+        before = 1.0
+    elif found["evidence"]["of"] == "relatedness":  # its own route takes no tree
+        related = [{**body, "a": rest} for rest in rests]
+        answers = [client.post("/explain", json={"inputs": one}).json() for one in related]
+        changed = np.array([one["relatedness"] for one in answers])
+        before = found["relatedness"]
+    else:
+        label = found["prediction"]["label"]
+        assert evidence["of"] == label
+        before = found["prediction"]["scores"][label]
+        if paired:
+            pairs = [{**body, "premise": rest} for rest in rests]
+            judged = client.post("/nli", json={"pairs": pairs, "model": name}).json()["results"]
+            changed = np.array([one["scores"][label] for one in judged])
+        else:
+            ranked = client.post("/classify", json={"inputs": rests, "model": name}).json()
+            scores = [{one["label"]: one["score"] for one in row} for row in ranked]
+            changed = np.array([one[label] for one in scores])
+    np.testing.assert_allclose(evidence["sentences"][0]["weights"], before - changed, atol=1e-5)
 
 
 def test_it_tells_entailment_from_contradiction(client: httpx.Client) -> None:

@@ -74,6 +74,16 @@ class Vocab:
         known: npt.NDArray[np.bool_] = sentence.ids > UNKNOWN
         return known
 
+    def masked(self, sentence: Sentence, gone: Sequence[int]) -> Sentence:
+        """The sentence with the padding's vector, zero, in the place of the words `gone`."""
+        ids = sentence.ids.copy()
+        ids[list(gone)] = PAD
+        if sentence.features is None or not (left := ids[ids < 0]).size:
+            return Sentence(ids, sentence.heads)
+        features = sentence.features[-1 - left]
+        ids[ids < 0] = -1 - np.arange(len(left))
+        return Sentence(ids, sentence.heads, features=features)
+
     @classmethod
     def load(cls, path: Path, composed: int = 0) -> Self:
         """Read a file that `save` wrote. Raises ValueError."""

@@ -16,7 +16,7 @@ from heedful.cli.quantize import quantize
 from heedful.export.errors import ExportError
 from heedful.export.weight_storage import Int4Table, Int8Table, round_weights
 from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, read
-from heedful.runtime.explain_service import ExplainOptions
+from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.session import OrtSession
 from heedful.text.batch import Batch, collate

@@ -25,7 +25,7 @@ from heedful.models.sentence import SentenceEncoder, word_table
 from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, TOKENIZER, read
 from heedful.runtime.card import Card, ParserCard
 from heedful.runtime.explain_graph import ExplainGraph
-from heedful.runtime.explain_service import ExplainOptions
+from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.service import Options, Service
 from heedful.runtime.session import OrtSession

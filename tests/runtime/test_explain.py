@@ -15,7 +15,8 @@ from heedful.runtime.bundle import ENCODER, EXPLAIN, read
 from heedful.runtime.card import EXPLAIN as FILE
 from heedful.runtime.errors import BadInput, BundleError, WrongTask
 from heedful.runtime.explain_graph import MAX_TOKENS, ExplainGraph
-from heedful.runtime.explain_service import DRAWS, ExplainOptions, ExplainResult
+from heedful.runtime.explain_run import ExplainOptions
+from heedful.runtime.explain_service import DRAWS, ExplainResult
 from heedful.runtime.model_registry import Task
 from heedful.runtime.session import OrtSession
 from heedful.text.batch import Sentence, collate

@@ -1,0 +1,139 @@
+"""One request's runs of an explain graph: vectors, scores, and the score that evidence is measured on."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from heedful.runtime.answers import expected_score, normalise, softmax
+from heedful.runtime.errors import BadInput
+from heedful.runtime.explain_graph import ExplainGraph, ExplainOutputs, Floats
+from heedful.runtime.graphs import head_inputs
+from heedful.runtime.loaded_model import LoadedModel
+from heedful.runtime.session import CPU, SessionThreads
+from heedful.text.batch import Sentence, cheapest, collate
+
+Scores = npt.NDArray[np.float64]
+
+BUDGET, OVERHEAD = 1024, 16
+"""Tokens of a batch of vectors, padding included, and the fixed cost of a batch in tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainOptions:
+    """`priors` to switch off (False) or leave on, `k` tokens to delete for faithfulness."""
+
+    priors: Mapping[str, bool] = field(default_factory=dict)
+    alpha: float | None = None
+    ablation: bool = False
+    faithfulness: bool = False
+    k: int = 1
+    evidence: bool = False
+    curves: bool = False
+
+
+def explain_graph_of(model: LoadedModel) -> ExplainGraph:
+    """Raises BadInput where the bundle has none."""
+    if model.explain_graph is None:
+        raise BadInput(
+            f"{model.card.name} cannot be explained: its bundle has no explain.onnx; "
+            "export it again, or name another model",
+            param="model",
+            code="no_explanation",
+        )
+    return model.explain_graph
+
+
+@dataclass(slots=True)
+class _Vectors:
+    """The explain graph as a session that gives vectors alone."""
+
+    graph: ExplainGraph
+    provider: str = CPU
+
+    def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Floats:
+        return self.graph.vectors(feeds)
+
+
+class ExplainRun:
+    """The model with the priors of one request, and the seconds spent in its sessions."""
+
+    def __init__(
+        self, model: LoadedModel, threads: SessionThreads, options: ExplainOptions
+    ) -> None:
+        self.explain_graph = explain_graph_of(model)
+        self.priors = {name: options.priors.get(name, True) for name in self.explain_graph.priors}
+        self.alpha = model.card.alpha if options.alpha is None else options.alpha
+        self.k = options.k
+        self.seconds = 0.0
+        self.model, self._threads = model, threads
+
+    async def encode(self, sentences: Sequence[Sentence], off: str | None = None) -> ExplainOutputs:
+        """Run the graph on sentences of one length, without the prior `off`."""
+        switches = {name: on and name != off for name, on in self.priors.items()}
+        feeds = self.explain_graph.feeds(collate(sentences), switches, self.alpha)
+        found, seconds = await self._threads.run(self.explain_graph, feeds)
+        self.seconds += seconds
+        return found
+
+    async def vectors(self, sentences: Sequence[Sentence]) -> Floats:
+        """Vectors (N, D) of sentences of any lengths, in batches of at most BUDGET tokens."""
+        vectors = np.empty((len(sentences), self.model.card.dimension), np.float32)
+        session = _Vectors(self.explain_graph)
+        for batch in cheapest([len(one.ids) for one in sentences], BUDGET, OVERHEAD):
+            collated = collate([sentences[i] for i in batch])
+            feeds = self.explain_graph.feeds(collated, self.priors, self.alpha)
+            vectors[batch], seconds = await self._threads.run(session, feeds)
+            self.seconds += seconds
+        return vectors
+
+    async def scores(self, sides: Sequence[Floats]) -> Scores | None:
+        """Probabilities (N, C), or relatedness (N, 1), from vectors (N, D) for each side.
+
+        None if the model has no head for this number of sides.
+        """
+        card = self.model.card
+        if card.kind == "embedding" or len(sides) != len(head_inputs(card)):
+            return None
+        logits, seconds = await self.model.logits(self._threads, *sides)
+        self.seconds += seconds
+        return expected_score(logits)[:, None] if card.kind == "relatedness" else softmax(logits)
+
+
+class Prediction:
+    """The predicted label's score, or the relatedness, or the cosine to the full vector."""
+
+    def __init__(
+        self, run: ExplainRun, found: Sequence[ExplainOutputs], scores: Scores | None
+    ) -> None:
+        """`scores` as in `ExplainResult`, and `found` the outputs they follow from."""
+        self.run, self.found, self._scores = run, found, scores
+        self._label = 0 if scores is None else int(scores[0].argmax())
+
+    @property
+    def measured(self) -> str:
+        """The predicted label, "relatedness" or "cosine"."""
+        if self._scores is None:
+            return "cosine"
+        labels = self.run.model.card.labels
+        return labels[self._label] if labels else "relatedness"
+
+    async def drops(self, side: int, sentences: Sequence[Sentence]) -> Scores:
+        """(N,) how far the score falls when one of `sentences` replaces the sentence `side`."""
+        vectors = await self.run.vectors(sentences)
+        sides = [np.repeat(one.embedding, len(sentences), axis=0) for one in self.found]
+        sides[side] = vectors
+        changed = None if self._scores is None else await self.run.scores(sides)
+        if changed is None or self._scores is None:
+            cosines: Scores = cosine_matrix(self.found[side].embedding, vectors)[0].astype(float)
+            return 1.0 - cosines
+        drops: Scores = self._scores[0, self._label] - changed[:, self._label]
+        return drops
+
+
+def cosine_matrix(first: Floats, second: Floats) -> Floats:
+    """Cosines (N, M) of the rows of (N, D) and (M, D); 0 where a row is zero."""
+    cosines: Floats = normalise(first) @ normalise(second).T
+    return cosines

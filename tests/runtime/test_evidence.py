@@ -1,0 +1,185 @@
+"""Signed evidence and curves of the built models, done again one sentence at a time in numpy."""
+
+from itertools import combinations, permutations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from heedful.runtime.curves import masked
+from heedful.runtime.errors import BadInput
+from heedful.runtime.evidence import rank_correlation
+from heedful.runtime.explain_run import ExplainOptions
+from heedful.runtime.explain_service import check_length
+from heedful.text.batch import PAD, Sentence
+from heedful.text.structure import without
+from heedful.text.trees import build
+from heedful.text.vocab import Vocab
+from tests.builders import build_pieces
+from tests.runtime.conftest import Running
+from tests.runtime.test_explain import KIDS, ask, scores
+
+SHORT = "Two kids wash hands"
+
+
+def test_evidence_is_the_change_without_each_token(running: Running) -> None:
+    (text,), explained = ask(running, KIDS, evidence=True)
+    before = scores(running, Sentence(text.ids, text.parse.heads))
+    label = int(before.argmax())
+    assert explained.measured == ("negative", "positive")[label]
+    assert explained.evidence is not None
+    (evidence,) = explained.evidence
+    assert evidence is not None
+    for i, weight in enumerate(evidence.weights):
+        gone = np.array([i])
+        rest = Sentence(np.delete(text.ids, gone), without(text.parse.heads, gone))
+        assert weight == pytest.approx(before[label] - scores(running, rest)[label], abs=1e-5)
+    assert evidence.weights.min() < 0 < evidence.weights.max()
+
+
+def test_evidence_of_a_pair_leaves_the_other_sentence_whole(running: Running) -> None:
+    texts, explained = ask(running, KIDS, "A dog.", model="tiny-nli", evidence=True)
+    first, second = (Sentence(text.ids, text.parse.heads) for text in texts)
+    before = scores(running, first, second)
+    label = int(before.argmax())
+    assert explained.evidence is not None
+    of_second = explained.evidence[1]
+    assert of_second is not None
+    gone = np.array([1])
+    rest = Sentence(np.delete(second.ids, gone), without(second.heads, gone))
+    change = before[label] - scores(running, first, rest)[label]
+    assert of_second.weights[1] == pytest.approx(change, abs=1e-5)
+    assert ask(running, "Kids", evidence=True)[1].evidence == [None]
+
+
+def test_a_model_without_an_answer_is_measured_by_the_cosine(running: Running) -> None:
+    _, explained = ask(running, KIDS, model="tiny-nli", evidence=True)
+    assert explained.measured == "cosine"
+    assert explained.evidence is not None
+    assert explained.evidence[0] is not None
+    assert (explained.evidence[0].weights > 0).all()
+
+
+def test_correlations_name_every_map_pooling_and_gate(running: Running) -> None:
+    _, explained = ask(running, KIDS, evidence=True)
+    assert explained.evidence is not None
+    (evidence,) = explained.evidence
+    assert evidence is not None
+    found = {(one.kind, one.name): one.value for one in evidence.correlations}
+    assert list(found) == [
+        ("maps", "products"),
+        ("pooling", "sums"),
+        ("pooling", "mean"),
+        ("gate", "gate"),
+    ]
+    pooling = explained.sentences[0].pooling["sums"][0]
+    expected = rank_correlation(pooling, np.abs(evidence.weights))
+    assert found["pooling", "sums"] == expected is not None
+    assert found["pooling", "mean"] is None  # one weight for all tokens has no order
+
+
+def test_rank_correlation_shares_the_ranks_of_equal_values() -> None:
+    # By hand: ranks 1, 2.5, 2.5, 4 and 2, 1, 3, 4.
+    assert rank_correlation(np.array([1.0, 2, 2, 3]), np.array([5.0, 4, 6, 7])) == pytest.approx(
+        0.632455532
+    )
+    assert rank_correlation(np.arange(5.0), -np.arange(5.0)) == pytest.approx(-1)
+
+
+def areas(drops: dict[frozenset[int], float], length: int) -> list[float]:
+    """The mean drop along every order there is."""
+    return [
+        float(np.mean([drops[frozenset(order[:k])] for k in range(1, length)]))
+        for order in permutations(range(length))
+    ]
+
+
+def expected_drops(
+    running: Running, ids: npt.NDArray[np.int64], heads: npt.NDArray[np.int64], *, mask: bool
+) -> dict[frozenset[int], float]:
+    before = scores(running, Sentence(ids, heads))
+    label = int(before.argmax())
+    drops = {}
+    for k in range(1, len(ids)):
+        for chosen in combinations(range(len(ids)), k):
+            gone = np.array(chosen)
+            if mask:
+                masked = ids.copy()
+                masked[gone] = PAD
+                rest = Sentence(masked, heads)
+            else:
+                rest = Sentence(np.delete(ids, gone), without(heads, gone))
+            drops[frozenset(chosen)] = float(before[label] - scores(running, rest)[label])
+    return drops
+
+
+@pytest.mark.parametrize("mask", [False, True], ids=["deleted", "masked"])
+def test_curves_lie_between_the_best_and_the_worst_of_all_orders(
+    running: Running, mask: bool
+) -> None:
+    (text,), explained = ask(running, SHORT, curves=True, evidence=True)
+    ids, length = text.ids, len(text.parse)
+    drops = expected_drops(running, ids, text.parse.heads, mask=mask)
+    every = areas(drops, length)
+    assert explained.curves is not None
+    assert explained.evidence is not None
+    (both,), (evidence,) = explained.curves, explained.evidence
+    assert both is not None
+    assert evidence is not None
+    curves = both.masked if mask else both.deleted
+    # Among four tokens the search finds the very best and worst order.
+    assert curves.best.mean() == pytest.approx(max(every), abs=1e-5)
+    assert curves.worst.mean() == pytest.approx(min(every), abs=1e-5)
+    span = max(every) - min(every)
+    weights = {
+        "attention": explained.sentences[0].pooling["sums"][0],
+        "evidence": evidence.weights,
+    }
+    for curve in curves.orders[:2]:
+        order = np.argsort(-weights[curve.name], kind="stable").tolist()
+        removed = [drops[frozenset(order[:k])] for k in range(1, length)]
+        kept = [drops[frozenset(order[k:])] for k in range(1, length)]
+        np.testing.assert_allclose(curve.comprehensiveness, removed, atol=1e-5)
+        np.testing.assert_allclose(curve.sufficiency, kept, atol=1e-5)
+        assert curve.normalised_comprehensiveness == pytest.approx(
+            (np.mean(removed) - min(every)) / span, abs=1e-4
+        )
+        assert curve.normalised_sufficiency == pytest.approx(
+            (max(every) - np.mean(kept)) / span, abs=1e-4
+        )
+    random = curves.orders[2]
+    assert random.name == "random"
+    # Each random order is used forwards and backwards, so the two means mirror each other.
+    assert random.normalised_comprehensiveness is not None
+    assert random.normalised_sufficiency == pytest.approx(
+        1 - random.normalised_comprehensiveness, abs=1e-6
+    )
+
+
+def test_masked_words_keep_the_tree_and_the_other_composed_words() -> None:
+    vocab = Vocab(["kids", "wash"], composed=2000)
+    sentence = vocab.sentence(["kids", "xyz", "wash", "abc"], np.array([2, 0, 2, 2]))
+    some = vocab.masked(sentence, [1, 2])
+    assert some.ids.tolist() == [sentence.ids[0], PAD, PAD, -1]
+    np.testing.assert_array_equal(some.heads, sentence.heads)
+    assert sentence.features is not None
+    assert some.features is not None
+    np.testing.assert_array_equal(some.features, sentence.features[1:])
+    np.testing.assert_array_equal(vocab.masked(sentence, [1, 3]).ids, [2, PAD, 3, PAD])
+
+
+def test_a_masked_word_of_pieces_is_unknown() -> None:
+    pieces = build_pieces()
+    parse = build(["the", "ballgame", "is"], np.array([1, 1, 1]), ["dep"] * 3, [True] * 3)
+    sentence = masked(pieces, parse, {1})
+    assert pieces.known(sentence).tolist() == [True, False, True]
+    np.testing.assert_array_equal(sentence.heads, parse.heads)
+
+
+def test_a_long_sentence_has_no_curves(running: Running) -> None:
+    model = running.service._registry.models["tiny-sst2"]
+    long = build(["dog"] * 25, np.zeros(25, np.int64), ["dep"] * 25, [True] * 25)
+    check_length(model, long, "inputs", ExplainOptions(evidence=True))
+    with pytest.raises(BadInput, match=r"has 25 tokens: .* explained up to 24 with curves") as e:
+        check_length(model, long, "inputs", ExplainOptions(curves=True))
+    assert (e.value.param, e.value.code) == ("inputs", "input_too_long")
