@@ -76,7 +76,9 @@ class Taught(Classes):
         )
         truth = labels(examples)
         one_hot = np.eye(self.classes, dtype=np.float32)[truth.astype(np.int64)]
-        weight = np.where(truth == UNLABELLED, 1, self.teacher.weight).astype(np.float32)
+        doubted = (answers * one_hot).sum(1) < self.teacher.doubt
+        alone = doubted | (truth == UNLABELLED)
+        weight = np.where(alone, 1, self.teacher.weight).astype(np.float32)
         mixture: npt.NDArray[np.float32] = one_hot + weight[:, None] * (answers - one_hot)
         return mixture
 

@@ -38,7 +38,6 @@ class Ticks(torch.optim.SGD):
 
 @pytest.mark.parametrize("schedule", ["cosine", "constant", "halve"])
 def test_rates_rise_and_then_follow_their_schedule(schedule: str) -> None:
-    chosen = OptimiserConfig.model_validate({"schedule": schedule, "warmup": 0.2})
     optimiser = Ticks()
     rates = make_schedule(optimiser, schedule, 0.2, 20)
     found = []

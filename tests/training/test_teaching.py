@@ -80,10 +80,26 @@ def test_a_pupil_learns_from_wrong_labels_what_its_teacher_knows(
         "classification", taught, classes=2, pipeline=paths.parser, cache=tmp_path / "cache"
     )
     np.testing.assert_allclose(goal.targets(wrong), answers, atol=1e-6)
+    doubting = config.model_copy(
+        update={"teacher": TeacherConfig(run=teacher, weight=0.5, doubt=0.4)}
+    )
+    goal = make_objective(
+        "classification", doubting, classes=2, pipeline=paths.parser, cache=tmp_path / "cache"
+    )
+    for asked in (right, wrong):
+        labels = np.eye(2)[[int(one.label) for one in asked]]
+        believed = (answers * labels).sum(1, keepdims=True) >= 0.4
+        expected = np.where(believed, (answers + labels) / 2, answers)
+        np.testing.assert_allclose(goal.targets(asked), expected, atol=1e-6)
+    assert not believed.all()
     pupil = Paths(tmp_path / "pupil", paths.data, paths.parser, paths.cache, paths.config)
     record = loop.train(taught, pupil, resume=False, console=Console(file=io.StringIO()))
     assert record["dev"]["value"] == 1.0
-    assert record["config"]["teacher"] == {"run": str(teacher), "weight": 1.0}
+    assert record["config"]["teacher"] == {
+        "run": str(teacher),
+        "weight": 1.0,
+        "doubt": 0.0,
+    }
     assert run.read(pupil.run).training.teacher == str(teacher)
     assert run.read(teacher).training.teacher == ""
 
