@@ -5,7 +5,6 @@ import pytest
 import torch
 from torch import nn
 
-from heedful.training.config import OptimiserConfig
 from heedful.training.optimise import make_schedule, moving_average
 
 
