@@ -47,7 +47,7 @@ async def similarity(body: SimilarityRequest, request: Request) -> Response:
     result = await model.similarity(
         Inputs([body.inputs.source_sentence], ["inputs.source_sentence"]),
         Inputs.from_texts(body.inputs.sentences, "inputs.sentences"),
-        truncate=body.parameters is not None and bool(body.parameters.truncate),
+        truncate=inference.truncates(request, body.parameters and body.parameters.truncate),
     )
     return answers.json(inference.record_result(request, result))
 
@@ -59,7 +59,7 @@ async def rerank(body: RerankRequest, request: Request) -> Response:
     result = await model.similarity(
         Inputs([body.query], ["query"]),
         Inputs.from_texts(body.texts, "texts"),
-        truncate=bool(body.truncate),
+        truncate=inference.truncates(request, body.truncate),
     )
     scores = inference.record_result(request, result)
     return answers.json(

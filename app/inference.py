@@ -20,6 +20,11 @@ def bind(request: Request, task: Task, model: str | None) -> Inference:
     return bound
 
 
+def truncates(request: Request, asked: bool | None) -> bool:
+    """Whether long texts are cut: as the request says, else as the operator has set."""
+    return state_of(request.app).settings.truncate if asked is None else asked
+
+
 def record_result(request: Request, result: Result[T]) -> T:
     """Record the counts and times of the answer, and give its value."""
     record.of(request.scope).answer(result)

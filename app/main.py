@@ -119,5 +119,5 @@ def _add_middleware(app: FastAPI, settings: Settings) -> None:
             allow_origins=settings.cors_origins,
             allow_methods=["*"],
             allow_headers=["*"],
-            expose_headers=["Retry-After", "Server-Timing", "X-Request-Id", "X-Truncated"],
+            expose_headers=["Retry-After", "Server-Timing", "X-Averaged", "X-Request-Id", "X-Truncated"],
         )

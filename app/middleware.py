@@ -167,8 +167,13 @@ def _headers(entry: record.Record) -> list[tuple[bytes, bytes]]:
         (b"x-request-id", entry.id.encode()),
         (b"server-timing", _server_timing(entry).encode()),
     ]
-    if entry.result is not None and entry.result.truncated:
-        headers.append((b"x-truncated", str(entry.result.truncated).encode()))
+    if entry.result is not None:
+        for name, count in (
+            (b"x-truncated", entry.result.truncated),
+            (b"x-averaged", entry.result.averaged),
+        ):
+            if count:
+                headers.append((name, str(count).encode()))
     return headers
 
 

@@ -1,17 +1,17 @@
 """OpenAI's embeddings route."""
 
 import base64
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 from starlette.responses import Response
 
 from heedful.app import answers, inference, trees
 from heedful.app.requests import InferenceRoute
-from heedful.app.schemas import Dimensions, Texts
+from heedful.app.schemas import Dimensions, Long, Texts, Truncate, not_both
 from heedful.app.trees import Closed
 
 router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["OpenAI"])
@@ -24,6 +24,10 @@ class EmbeddingsRequest(Closed):
         "float", description="base64: the same numbers as little-endian float32."
     )
     dimensions: Dimensions = None
+    truncate: Truncate = None
+    long: Annotated[Long, AfterValidator(not_both)] = Field(
+        None, description="mean is the default, unless truncate is sent or HEEDFUL_TRUNCATE set."
+    )
     user: str | None = Field(None, description="OpenAI's. Ignored and not stored.")
 
 
@@ -50,7 +54,14 @@ async def embeddings(body: EmbeddingsRequest, request: Request) -> Response:
     """One vector of length 1 for each input, in order."""
     model = inference.bind(request, "embed", body.model)
     inputs = trees.read_inputs(body.input, "input")
-    result = await model.embed(inputs, normalize=True, dimensions=body.dimensions)
+    truncate = inference.truncates(request, body.truncate)
+    result = await model.embed(
+        inputs,
+        truncate=truncate,
+        mean=body.long == "mean" or (body.truncate is None and not truncate),
+        normalize=True,
+        dimensions=body.dimensions,
+    )
     rows = inference.record_result(request, result)
     return answers.json(
         {

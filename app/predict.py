@@ -82,7 +82,7 @@ async def predict(body: PredictRequest, request: Request) -> Response:
     inputs = body.read()
     task: Task = "nli" if inputs.texts_per_row == 2 else "classify"
     model = inference.bind(request, task, body.model)
-    result = await model.classify(inputs, truncate=bool(body.truncate), raw=body.raw_scores)
+    result = await model.classify(inputs, truncate=inference.truncates(request, body.truncate), raw=body.raw_scores)
     scores = inference.record_result(request, result)
     ranked = [answers.ranked(row, model.card.labels) for row in scores]
     return answers.json(ranked if isinstance(body.inputs, Batch) else ranked[0])

@@ -22,7 +22,8 @@ async def embed(body: schemas.EmbedRequest, request: Request) -> Response:
     model = inference.bind(request, "embed", body.model)
     result = await model.embed(
         trees.read_inputs(body.inputs),
-        truncate=bool(body.truncate),
+        truncate=inference.truncates(request, body.truncate),
+        mean=body.long == "mean",
         normalize=body.normalize,
         dimensions=body.dimensions,
     )
@@ -45,7 +46,7 @@ async def nli(body: schemas.NLIRequest, request: Request) -> Response:
         "pairs",
         texts_per_row=2,
     )
-    result = await model.classify(inputs, truncate=bool(body.truncate))
+    result = await model.classify(inputs, truncate=inference.truncates(request, body.truncate))
     scores = inference.record_result(request, result)
     found = [_judgement(row, model.card.labels) for row in scores]
     return answers.json({"results": found} if many else found[0])
@@ -56,7 +57,7 @@ async def relatedness(body: schemas.RelatednessRequest, request: Request) -> Res
     """How related the two texts of each pair are, from 1 (unrelated) to 5 (equivalent)."""
     model = inference.bind(request, "relatedness", body.model)
     pairs = Inputs.from_pairs([(pair.a, pair.b) for pair in body.pairs], ("a", "b"))
-    result = await model.relatedness(pairs, truncate=bool(body.truncate))
+    result = await model.relatedness(pairs, truncate=inference.truncates(request, body.truncate))
     return answers.json({"scores": inference.record_result(request, result)})
 
 
@@ -67,7 +68,7 @@ async def classify(body: schemas.ClassifyRequest, request: Request) -> Response:
     """The labels of each input with their probabilities, best first."""
     model = inference.bind(request, "classify", body.model)
     inputs = trees.read_inputs(body.inputs)
-    result = await model.classify(inputs, truncate=bool(body.truncate))
+    result = await model.classify(inputs, truncate=inference.truncates(request, body.truncate))
     scores = inference.record_result(request, result)
     ranked = [answers.ranked(row, model.card.labels, body.top_k) for row in scores]
     return answers.json(ranked if isinstance(body.inputs, list) else ranked[0])
@@ -78,7 +79,7 @@ async def tokenize(body: schemas.TokenizeRequest, request: Request) -> Response:
     """The tokens of each input, with the tree that the models read."""
     model = inference.bind(request, "embed", body.model)
     inputs = trees.read_inputs(body.inputs)
-    result = await model.tokenize(inputs, truncate=bool(body.truncate))
+    result = await model.tokenize(inputs, truncate=inference.truncates(request, body.truncate))
     return answers.json([tokens(text) for text in inference.record_result(request, result)])
 
 

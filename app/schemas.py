@@ -87,8 +87,25 @@ Items = Annotated[
 
 Truncate = Annotated[
     bool | None,
-    Field(description="Cut a text that is too long for the model instead of refusing it."),
+    Field(
+        description="Whether a text that is too long for the model is cut, not refused; "
+        "null takes the setting HEEDFUL_TRUNCATE."
+    ),
 ]
+Long = Annotated[
+    Literal["mean"] | None,
+    Field(
+        description="mean: a text that is too long for the model has the mean of its windows' "
+        "vectors. It may not be sent with truncate."
+    ),
+]
+
+
+def not_both(long: str | None, info: ValidationInfo) -> str | None:
+    """Refuse `long` where `truncate` is true."""
+    if long and info.data.get("truncate"):
+        raise unsupported("a text is cut or has the mean of its windows; leave one of the two out")
+    return long
 
 
 class Request(Closed):
@@ -98,13 +115,13 @@ class Request(Closed):
 
 
 class Cutting(Request):
-    truncate: Truncate = False
+    truncate: Truncate = None
 
 
 class Truncation(Closed):
     """TEI's two fields."""
 
-    truncate: Truncate = False
+    truncate: Truncate = None
     truncation_direction: Literal["Left", "Right", "left", "right"] = Field(
         "Right", description="Texts are cut at their end: Left is refused with truncate."
     )
@@ -127,6 +144,7 @@ class EmbedRequest(Request, Truncation):
     inputs: Items
     normalize: bool = Field(True, description="Scale each row to length 1.")
     dimensions: Dimensions = None
+    long: Annotated[Long, AfterValidator(not_both)] = None
     prompt_name: PromptName = None
 
 

@@ -51,12 +51,16 @@ class Settings(BaseSettings):
         min_length=1,
         description="Key that requests must send as 'Authorization: Bearer KEY'; default none.",
     )
-    max_batch_inputs: int = Field(512, ge=1, description="Maximum inputs per request.")
-    max_body_bytes: int = Field(2 * 1024 * 1024, ge=1, description="Maximum bytes per body.")
+    max_batch_inputs: int = Field(2048, ge=1, description="Maximum inputs per request.")
+    max_body_bytes: int = Field(8 * 1024 * 1024, ge=1, description="Maximum bytes per body.")
     max_queue: int = Field(
-        2048,
+        8192,
         ge=1,
         description="Maximum inputs in flight per serving process; more are refused with 429.",
+    )
+    truncate: bool = Field(
+        False,
+        description="Cut a text that is too long for the model where a request does not say what to do.",
     )
     request_timeout: float = Field(
         30.0, gt=0, allow_inf_nan=False, description="Seconds until a request fails with 504."
@@ -147,7 +151,7 @@ def type_name(field: str) -> str:
     choices = get_args(annotation) or (annotation,)
     if all(isinstance(choice, str) for choice in choices):
         return "|".join(choices)
-    names = {int: "INT", float: "FLOAT", Path: "PATH"}
+    names = {int: "INT", float: "FLOAT", bool: "TRUE|FALSE", Path: "PATH"}
     return names.get(choices[0], "TEXT")
 
 

@@ -1,7 +1,7 @@
 """The service's results, and the arithmetic that turns logits and vectors into them."""
 
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,7 @@ from heedful.runtime.card import Card
 from heedful.text.parse import Parse
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,11 @@ class Result(Generic[T]):
     truncated: int  # inputs that were cut
     tokens: int
     unknown: int  # tokens missing from the vocabulary
+    averaged: int = 0  # inputs that were too long and have the mean of their windows
+
+    def with_value(self, value: U) -> "Result[U]":
+        """Another value with the same counts and times."""
+        return cast("Result[U]", replace(self, value=value))  # type: ignore[arg-type]  # it may change
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -34,6 +34,7 @@ from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.parses import Parses
 from heedful.runtime.scheduler import Encoded, Scheduler
 from heedful.runtime.session import SessionThreads
+from heedful.runtime.windows import split
 from heedful.text.batch import Sentence
 from heedful.text.parse import Parse, ParseJob
 from heedful.text.trees import first
@@ -114,10 +115,14 @@ class Inference:
         inputs: Inputs,
         *,
         truncate: bool = False,
+        mean: bool = False,
         normalize: bool = False,
         dimensions: int | None = None,
     ) -> Result[Floats]:
-        """Vectors (N, D), cut to the first `dimensions` values and then scaled to length 1."""
+        """Vectors (N, D), cut to the first `dimensions` values and then scaled to length 1.
+
+        With `mean` a text that is too long has the mean of its windows' vectors.
+        """
         width = self.card.dimension
         if dimensions is not None and not 1 <= dimensions <= width:
             raise BadInput(
@@ -126,24 +131,22 @@ class Inference:
                 code="invalid_value",
             )
         with self._admit(inputs):
-            parsed = await self._parse(inputs, truncate=truncate)
-            encoded = await self._encode(parsed)
-        vectors = encoded.vectors[:, :dimensions]
+            result = await self._vectors(inputs, truncate=truncate, mean=mean)
+        vectors = result.value[:, :dimensions]
         value = normalise(vectors) if normalize else np.ascontiguousarray(vectors)
-        return parsed.result(value, encoded.queue, encoded.inference)
+        return result.with_value(value)
 
     async def similarity(
-        self, source: Inputs, others: Inputs, *, truncate: bool = False
+        self, source: Inputs, others: Inputs, *, truncate: bool = False, mean: bool = False
     ) -> Result[npt.NDArray[np.float64]]:
-        """Cosines (N,) of one text with each of the others."""
+        """Cosines (N,) of one text with each of the others; `mean` as in `embed`."""
         others.check_count(self.engine.max_batch_inputs)
         both = Inputs([*source.items, *others.items], [*source.paths, *others.paths])
         both.check_texts()
         with self.engine.admission.admit(len(others)):
-            parsed = await self._parse(both, truncate=truncate)
-            encoded = await self._encode(parsed)
-        value = cosines(encoded.vectors[0], encoded.vectors[1:])
-        return parsed.result(value, encoded.queue, encoded.inference)
+            result = await self._vectors(both, truncate=truncate, mean=mean)
+        cosine = cosines(result.value[0], result.value[1:])
+        return result.with_value(cosine)
 
     async def classify(
         self, inputs: Inputs, *, truncate: bool = False, raw: bool = False
@@ -181,6 +184,24 @@ class Inference:
                 check_length(self.model, parse, path, options)
             found = await explain(self.model, self.engine.explain_threads, parsed.parses, options)
         return parsed.result((parsed.tokenized(), found), found.waited, found.seconds)
+
+    async def _vectors(self, inputs: Inputs, *, truncate: bool, mean: bool) -> Result[Floats]:
+        """Vectors (N, D) as the encoder gives them."""
+        parsed = await self._parse(inputs, truncate=truncate or mean)
+        long = parsed.cut() if mean else []
+        if long:
+            return await self._mean(inputs, long)
+        encoded = await self._encode(parsed)
+        return parsed.result(encoded.vectors, encoded.queue, encoded.inference)
+
+    async def _mean(self, inputs: Inputs, long: Sequence[int]) -> Result[Floats]:
+        """Vectors (N, D); those of the `long` inputs are means over windows."""
+        windows = await split(inputs, long, self.model, self.engine.parses)
+        parsed = await self._parse(windows.inputs(), truncate=True)  # a cut run may give more tokens
+        encoded = await self._encode(parsed)
+        result = parsed.result(encoded.vectors, encoded.queue, encoded.inference)
+        value = windows.means(encoded.vectors, [len(one) for one in parsed.sentences])
+        return replace(result, value=value, inputs=len(inputs), truncated=0, averaged=len(long))
 
     async def _score(
         self, inputs: Inputs, truncate: bool, finish: Callable[[Floats], T]
@@ -248,6 +269,10 @@ class _Parsed:
     sentences: Sequence[Sentence]
     texts_per_row: int
     seconds: float
+
+    def cut(self) -> list[int]:
+        """The texts that are longer than the model reads."""
+        return [row for row, parse in enumerate(self.parses) if parse.cut]
 
     def tokenized(self) -> list[TokenizedText]:
         vocab = self.model.vocab

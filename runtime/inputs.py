@@ -62,6 +62,16 @@ class Inputs:
                 message = f"{path} holds half of a surrogate pair: send valid Unicode"
                 raise BadInput(message, param=path) from error
 
+    def check_are_texts(self, rows: Sequence[int]) -> None:
+        """Raise BadInput if one of these is a tree: a tree has no windows."""
+        for path in [self.paths[row] for row in rows if not isinstance(self.items[row], str)]:
+            raise BadInput(
+                f"{path} is a tree and longer than the model reads: shorten it, send it as text, "
+                "or set truncate to true",
+                param=path,
+                code="input_too_long",
+            )
+
     def check_parses(
         self, parses: Sequence[Parse], card: Card, max_pieces: int | None, *, truncate: bool
     ) -> None:

@@ -43,8 +43,8 @@ class Options:
     device: Device = "auto"
     threads: int = field(default_factory=usable_cores)
     parse_workers: int = field(default_factory=usable_cores)
-    max_queue: int = 2048
-    max_batch_inputs: int = 512
+    max_queue: int = 8192
+    max_batch_inputs: int = 2048
     cache_items: int = 0
 
 

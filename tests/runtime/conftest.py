@@ -64,7 +64,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="package")
 def running(models: Path) -> Iterator[Running]:
     with asyncio.Runner() as runner:
-        service = Service(Options(models, parse_workers=1, threads=1, max_queue=1024))
+        service = Service(Options(models, parse_workers=1, threads=1, max_queue=4096))
         runner.run(service.start())
         yield Running(service, runner)
         runner.run(service.stop(timeout=5))

@@ -236,7 +236,7 @@ def test_a_text_at_the_limit_is_whole_and_one_beyond_is_cut_with_leave(
 def test_more_inputs_than_a_request_may_hold(running: Running) -> None:
     most = running.service.options.max_batch_inputs
     assert running.ask(embed(running.service, ["dog"] * most)).value.shape == (most, DIMENSION)
-    with pytest.raises(TooManyInputs, match="512"):
+    with pytest.raises(TooManyInputs, match="2048"):
         running.ask(embed(running.service, ["dog"] * (most + 1)))
     with pytest.raises(TooManyInputs):
         running.ask(nli(running.service, [("a", "b")] * (most + 1)))

@@ -1,0 +1,87 @@
+"""A text that is too long has the mean of its windows, where that is asked for."""
+
+import numpy as np
+import pytest
+
+from heedful.runtime.answers import normalise
+from heedful.runtime.errors import BadInput
+from heedful.runtime.inputs import Inputs
+from heedful.text.parse import ParseJob, Parser
+from heedful.text.tokenize import MAX_RUN
+from tests.asking import embed, similarity
+from tests.builders import WORDS
+from tests.runtime.conftest import Running
+
+MODELS = ["tiny-flat", "tiny-sst2"]
+MAX_TOKENS = 16
+
+
+def words(count: int) -> list[str]:
+    return np.random.default_rng(0).choice(np.array(WORDS), count).tolist()
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_mean_is_weighted_by_tokens(running: Running, model: str) -> None:
+    document = words(2 * MAX_TOKENS + 5)
+    windows = [" ".join(document[i : i + MAX_TOKENS]) for i in range(0, len(document), MAX_TOKENS)]
+    parts = running.ask(embed(running.service, windows, model=model, normalize=True)).value
+    expected = np.average(parts, 0, [MAX_TOKENS, MAX_TOKENS, 5])
+    texts = ["dog", "\n".join(document), "kids"]
+    result = running.ask(embed(running.service, texts, model=model, mean=True))
+    np.testing.assert_allclose(result.value[1], expected, atol=1e-6)
+    short = running.ask(embed(running.service, ["dog", "kids"], model=model)).value
+    np.testing.assert_allclose(result.value[[0, 2]], short, atol=1e-6)
+    assert (result.inputs, result.tokens) == (3, len(document) + 2)
+    assert (result.averaged, result.truncated) == (1, 0)
+    unit = running.ask(embed(running.service, texts, model=model, mean=True, normalize=True)).value
+    np.testing.assert_allclose(unit, normalise(result.value), atol=1e-6)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_text_that_fits_is_as_without(running: Running, model: str) -> None:
+    texts = ["dog", " ".join(words(MAX_TOKENS))]
+    result = running.ask(embed(running.service, texts, model=model, mean=True))
+    plain = running.ask(embed(running.service, texts, model=model))
+    np.testing.assert_array_equal(result.value, plain.value)
+    assert result.averaged == 0
+
+
+def test_windows_end_at_white_space(running: Running) -> None:
+    """A word and its full stop are two tokens: the sixteenth token is a word without its stop."""
+    document = "dog, " + "kids. " * 20
+    windows = ["dog, " + "kids. " * 7, "kids. " * 8, "kids. " * 5]
+    parts = running.ask(embed(running.service, windows, normalize=True)).value
+    result = running.ask(embed(running.service, [document], mean=True))
+    np.testing.assert_allclose(result.value[0], np.average(parts, 0, [16, 16, 10]), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "document",
+    ["x" * (3 * MAX_RUN + 1), "," * (MAX_RUN + 1), "dog " * 30 + "中" * 2000 + " kids", "a.b" * 900],
+)
+@pytest.mark.parametrize("model", MODELS)
+def test_long_runs_without_white_space_have_a_vector(
+    running: Running, document: str, model: str
+) -> None:
+    result = running.ask(embed(running.service, [document], model=model, mean=True))
+    assert np.isfinite(result.value).all()
+    assert result.averaged == 1
+
+
+def test_similarity_takes_means(running: Running) -> None:
+    document = " ".join(words(3 * MAX_TOKENS))
+    rows = running.ask(embed(running.service, ["dog", document], mean=True)).value
+    inference = running.service.bind("embed")
+    with pytest.raises(BadInput, match="set truncate"):
+        running.ask(similarity(running.service, "dog", [document]))
+    both = Inputs(["dog"], ["source"]), Inputs.from_texts([document])
+    result = running.ask(inference.similarity(*both, mean=True))
+    unit = normalise(rows)
+    assert result.value == pytest.approx([unit[0] @ unit[1]], abs=1e-6)
+
+
+def test_a_tree_that_is_too_long_is_refused(running: Running, parser: Parser) -> None:
+    (tree,) = parser.parse([ParseJob(" ".join(words(20)), 20, tree=True)])
+    with pytest.raises(BadInput, match=r"^inputs\[1\] is a tree") as caught:
+        running.ask(embed(running.service, ["dog", tree], mean=True))
+    assert caught.value.code == "input_too_long"
