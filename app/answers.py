@@ -35,6 +35,12 @@ CONTROL: Documented = {
 }
 
 
+NAMED_MODEL: dict[str, Any] = {
+    "parameters": [{"name": "model", "in": "path", "required": True, "schema": {"type": "string"}}]
+}
+"""A path's parameter in the OpenAPI document. Declared as an argument, it would bring FastAPI's 422."""
+
+
 def documented(model: Any, *errors: int) -> Documented:
     """A route's 200 and errors for the OpenAPI document. Answers are not validated."""
     known = {**ERRORS, **CONTROL}

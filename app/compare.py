@@ -6,6 +6,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from heedful.app import answers, inference, schemas
+from heedful.app.fields import PASS_OVER
 from heedful.app.requests import InferenceRoute
 from heedful.app.trees import Closed
 from heedful.runtime.inputs import Inputs
@@ -14,20 +15,28 @@ router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["
 
 
 class Sentences(Closed):
+    model_config = PASS_OVER
+
     source_sentence: str
     sentences: list[str]
 
 
 class Parameters(schemas.Truncation):
+    model_config = PASS_OVER
+
     prompt_name: schemas.PromptName = None
 
 
 class SimilarityRequest(schemas.Request):
+    model_config = PASS_OVER
+
     inputs: Sentences
     parameters: Parameters | None = None
 
 
 class RerankRequest(schemas.Request, schemas.Truncation):
+    model_config = PASS_OVER
+
     query: str
     texts: list[str]
     return_text: bool = False
@@ -47,7 +56,9 @@ async def similarity(body: SimilarityRequest, request: Request) -> Response:
     result = await model.similarity(
         Inputs([body.inputs.source_sentence], ["inputs.source_sentence"]),
         Inputs.from_texts(body.inputs.sentences, "inputs.sentences"),
-        truncate=inference.truncates(request, body.parameters and body.parameters.truncate),
+        truncate=inference.truncates(
+            request, body.parameters.truncate if body.parameters else None
+        ),
     )
     return answers.json(inference.record_result(request, result))
 

@@ -49,6 +49,12 @@ class BundleRefused(RequestError):
     code = "bundle_refused"
 
 
+class NotFound(RequestError):
+    """There is no such file or batch."""
+
+    code = "not_found"
+
+
 class UnknownRoute(RequestError):
     code = "route_not_found"
 
@@ -81,6 +87,7 @@ STATUS: Mapping[type[RequestError], int] = {
     Forbidden: 403,
     UnknownModel: 404,
     UnknownRoute: 404,
+    NotFound: 404,
     WrongMethod: 405,
     BundleRefused: 409,
     BodyTooLarge: 413,

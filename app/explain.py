@@ -44,7 +44,9 @@ async def explain(body: ExplainRequest, request: Request) -> Response:
         evidence=body.evidence,
         curves=body.curves,
     )
-    result = await model.explain(inputs, options, truncate=inference.truncates(request, body.truncate))
+    result = await model.explain(
+        inputs, options, truncate=inference.truncates(request, body.truncate)
+    )
     texts, found = inference.record_result(request, result)
     return answers.json(answer(model.card, texts, found, options.k))
 

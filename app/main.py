@@ -10,20 +10,29 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from heedful.app import (
+    batch_routes,
     compare,
     control,
     errors,
     explain,
+    hub,
     openai,
+    openai_models,
     playground,
     predict,
+    rerank,
     routes,
     status,
+    v2,
 )
+from heedful.app.batches import Batches
+from heedful.app.coding import Compressed
 from heedful.app.cross_origin import CrossOrigin
+from heedful.app.file_store import FileStore
 from heedful.app.metrics import Metrics
 from heedful.app.middleware import ApiKey, BodyLimit, HeadAsGet, Recorded
-from heedful.app.requests import FastPath
+from heedful.app.paths import Paths
+from heedful.app.requests import FastPath, inference_routes
 from heedful.app.settings import Settings
 from heedful.app.state import AppState, Peers
 from heedful.app.tracing import Tracing
@@ -33,13 +42,20 @@ from heedful.runtime.service import Options, Service
 
 ROUTERS = (
     routes.router,
+    hub.router,
     predict.router,
     compare.router,
     explain.router,
     openai.router,
+    openai_models.router,
     status.router,
     control.router,
     playground.router,
+    batch_routes.router,
+    batch_routes.create_router,
+    rerank.router,
+    v2.router,
+    v2.infer_router,
 )
 
 
@@ -51,15 +67,23 @@ def create_app(
     tracing = Tracing.from_environment()
     service = Service(_options(settings, group), metrics)
     created = group.started if group else int(time.time())
-    state = AppState(settings, service, metrics, created, peers)
+    works = inference_routes(
+        router for router in ROUTERS if router is not batch_routes.create_router
+    )
+    batchable = {path: work for path, work in works.items() if "{" not in path}
+    state = AppState(settings, service, metrics, created, frozenset(batchable), peers)
 
     @contextlib.asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         state.start()
+        batches = Batches(app, FileStore(settings.files), batchable)
+        working = asyncio.create_task(batches.run()) if settings.files else None
         try:
             yield
         finally:
             await state.stop()
+            if working:
+                working.cancel()
             if tracing:
                 await asyncio.to_thread(tracing.close)
 
@@ -80,7 +104,7 @@ def create_app(
     app.router.routes.extend(playground.FILES)
     errors.install(app)
     _add_middleware(app, settings)
-    app.add_middleware(Recorded, metrics=metrics, routes=_paths(), tracing=tracing)
+    app.add_middleware(Recorded, metrics=metrics, paths=Paths(_paths()), tracing=tracing)
     return app
 
 
@@ -108,9 +132,14 @@ def _paths() -> set[str]:
 
 def _add_middleware(app: FastAPI, settings: Settings) -> None:
     """All but the outermost. The last one added is the outermost."""
-    app.add_middleware(FastPath, routers=ROUTERS, limit=settings.request_timeout)
+    app.add_middleware(
+        FastPath, routers=ROUTERS, limit=settings.request_timeout, max_bytes=settings.max_body_bytes
+    )
     app.add_middleware(HeadAsGet)
-    app.add_middleware(BodyLimit, limit=settings.max_body_bytes)
+    app.add_middleware(Compressed)
+    app.add_middleware(
+        BodyLimit, limit=settings.max_body_bytes, others={"/v1/files": settings.max_file_bytes}
+    )
     if settings.api_key is not None:
         app.add_middleware(ApiKey, key=settings.api_key.get_secret_value(), pages=playground.PATHS)
     if settings.cors_origins:
@@ -119,5 +148,12 @@ def _add_middleware(app: FastAPI, settings: Settings) -> None:
             allow_origins=settings.cors_origins,
             allow_methods=["*"],
             allow_headers=["*"],
-            expose_headers=["Retry-After", "Server-Timing", "X-Averaged", "X-Request-Id", "X-Truncated"],
+            expose_headers=[
+                "Retry-After",
+                "Server-Timing",
+                "X-Averaged",
+                "X-Ignored-Fields",
+                "X-Request-Id",
+                "X-Truncated",
+            ],
         )

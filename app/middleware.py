@@ -4,18 +4,19 @@ import hmac
 import logging
 import re
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from heedful.app import errors, record
+from heedful.app import errors, ndjson, record
 from heedful.app.metrics import Metrics
+from heedful.app.paths import Paths
 from heedful.app.tracing import Tracing
 
 log = logging.getLogger("heedful.access")
 
-PUBLIC = frozenset({"/health", "/ready", "/metrics"})
+PUBLIC = frozenset({"/health", "/ready", "/metrics", "/v2/health/live", "/v2/health/ready"})
 """Routes that need no API key: probes and scrapers have none."""
 CLIENT_CLOSED = 499
 """nginx's status for a client that disconnected before the answer; in log and metrics only."""
@@ -34,19 +35,20 @@ class Recorded:
         app: ASGIApp,
         *,
         metrics: Metrics,
-        routes: Collection[str],
+        paths: Paths,
         tracing: Tracing | None = None,
     ) -> None:
         self._app = app
         self._metrics = metrics
-        self._routes = frozenset(routes)
+        self._paths = paths
         self._tracing = tracing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        route = scope["path"] if scope["path"] in self._routes else "other"
+        path, route, parameters = self._paths.resolve(scope["path"])
+        scope = {**scope, "path": path, "path_params": parameters}
         entry = record.Record(_request_id(scope), route)
         record.attach(scope, entry)
         status = CLIENT_CLOSED
@@ -113,19 +115,23 @@ class ApiKey:
 
 
 class BodyLimit:
-    """Refuses bodies of more than `limit` bytes without reading the rest."""
+    """Refuses bodies of more than `limit` bytes without reading the rest; `others` have their own."""
 
-    def __init__(self, app: ASGIApp, *, limit: int) -> None:
+    def __init__(
+        self, app: ASGIApp, *, limit: int, others: Mapping[str, int] | None = None
+    ) -> None:
         self._app = app
         self._limit = limit
+        self._others = dict(others or {})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] != "http" or ndjson.declared(scope):  # a limit for each line
             await self._app(scope, receive, send)
             return
+        limit = self._others.get(scope["path"], self._limit)
         announced = record.header(scope, b"content-length")
-        if announced.isdecimal() and int(announced) > self._limit:
-            await errors.respond(record.of(scope), self._refusal())(scope, receive, send)
+        if announced.isdecimal() and int(announced) > limit:
+            await errors.respond(record.of(scope), _too_large(limit))(scope, receive, send)
             return
         read = 0
 
@@ -133,16 +139,17 @@ class BodyLimit:
             nonlocal read
             message = await receive()
             read += len(message.get("body", b""))
-            if read > self._limit:
-                raise self._refusal()
+            if read > limit:
+                raise _too_large(limit)
             return message
 
         await self._app(scope, receive_on, send)
 
-    def _refusal(self) -> errors.BodyTooLarge:
-        return errors.BodyTooLarge(
-            f"the body is larger than {self._limit} bytes; send fewer inputs in one request"
-        )
+
+def _too_large(limit: int) -> errors.BodyTooLarge:
+    return errors.BodyTooLarge(
+        f"the body is larger than {limit} bytes; send fewer inputs in one request"
+    )
 
 
 class HeadAsGet:
@@ -167,13 +174,7 @@ def _headers(entry: record.Record) -> list[tuple[bytes, bytes]]:
         (b"x-request-id", entry.id.encode()),
         (b"server-timing", _server_timing(entry).encode()),
     ]
-    if entry.result is not None:
-        for name, count in (
-            (b"x-truncated", entry.result.truncated),
-            (b"x-averaged", entry.result.averaged),
-        ):
-            if count:
-                headers.append((name, str(count).encode()))
+    headers += [(name.lower().encode(), value.encode()) for name, value in entry.notes().items()]
     return headers
 
 

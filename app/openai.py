@@ -6,20 +6,45 @@ from typing import Annotated, Literal
 import numpy as np
 import numpy.typing as npt
 from fastapi import APIRouter, Request
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag
 from starlette.responses import Response
 
-from heedful.app import answers, inference, trees
+from heedful.app import answers, inference, token_ids, trees
+from heedful.app.fields import PASS_OVER
 from heedful.app.requests import InferenceRoute
-from heedful.app.schemas import Dimensions, Long, Texts, Truncate, not_both
+from heedful.app.schemas import Dimensions, Long, Truncate, not_both
 from heedful.app.trees import Closed
 
 router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["OpenAI"])
 
 
+def _shape(value: object) -> str | None:
+    """A text, token ids, or a list of either."""
+    if isinstance(value, str):
+        return "<one>"
+    if not isinstance(value, list):
+        return None
+    if value and type(value[0]) is int:
+        return "<ids>"
+    return "<ids of many>" if value and isinstance(value[0], list) else "<many>"
+
+
 class EmbeddingsRequest(Closed):
-    input: Texts
-    model: str = Field(description="A name from /models.")
+    model_config = PASS_OVER
+
+    input: Annotated[
+        Annotated[str, Tag("<one>")]
+        | Annotated[list[str], Tag("<many>")]
+        | Annotated[list[int], Tag("<ids>")]
+        | Annotated[list[list[int]], Tag("<ids of many>")],
+        Discriminator(
+            _shape,
+            custom_error_type="texts_type",
+            custom_error_message="must be a string or a list of strings",
+        ),
+        Field(description="One text, a list of them, or token ids of cl100k_base."),
+    ]
+    model: str = Field(description="A name from /v1/models.")
     encoding_format: Literal["float", "base64"] = Field(
         "float", description="base64: the same numbers as little-endian float32."
     )
@@ -53,7 +78,7 @@ class Embeddings(BaseModel):
 async def embeddings(body: EmbeddingsRequest, request: Request) -> Response:
     """One vector of length 1 for each input, in order."""
     model = inference.bind(request, "embed", body.model)
-    inputs = trees.read_inputs(body.input, "input")
+    inputs = trees.read_inputs(await _texts(body.input), "input")
     truncate = inference.truncates(request, body.truncate)
     result = await model.embed(
         inputs,
@@ -78,6 +103,20 @@ async def embeddings(body: EmbeddingsRequest, request: Request) -> Response:
             "usage": {"prompt_tokens": result.tokens, "total_tokens": result.tokens},
         }
     )
+
+
+async def _texts(given: str | list[str] | list[int] | list[list[int]]) -> str | list[str]:
+    """The texts of the field `input`. Raises BadInput for token ids that cannot be decoded."""
+    if isinstance(given, str):
+        return given
+    texts = [item for item in given if isinstance(item, str)]
+    if len(texts) == len(given):
+        return texts
+    if isinstance(given[0], int):
+        return (
+            await token_ids.decode([[item for item in given if isinstance(item, int)]], "input")
+        )[0]
+    return await token_ids.decode([item for item in given if isinstance(item, list)], "input")
 
 
 def _base64(row: npt.NDArray[np.float32]) -> str:

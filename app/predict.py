@@ -8,6 +8,8 @@ from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
 from heedful.app import answers, inference, schemas
+from heedful.app.fields import PASS_OVER
+from heedful.app.hub_schemas import HubFields, finished
 from heedful.app.requests import InferenceRoute
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.model_registry import Task
@@ -47,7 +49,9 @@ def _shape(value: object) -> str | None:
     return None
 
 
-class PredictRequest(schemas.Request, schemas.Truncation):
+class PredictRequest(schemas.Request, schemas.Truncation, HubFields):
+    model_config = PASS_OVER
+
     inputs: Annotated[
         Annotated[str, Tag("<text>")]
         | Annotated[TextOrPair, Tag("<row>")]
@@ -82,7 +86,13 @@ async def predict(body: PredictRequest, request: Request) -> Response:
     inputs = body.read()
     task: Task = "nli" if inputs.texts_per_row == 2 else "classify"
     model = inference.bind(request, task, body.model)
-    result = await model.classify(inputs, truncate=inference.truncates(request, body.truncate), raw=body.raw_scores)
-    scores = inference.record_result(request, result)
-    ranked = [answers.ranked(row, model.card.labels) for row in scores]
-    return answers.json(ranked if isinstance(body.inputs, Batch) else ranked[0])
+    result = await model.classify(
+        inputs,
+        truncate=inference.truncates(request, body.truncate),
+        raw=body.raw_scores or body.function != "softmax",
+    )
+    scores = finished(inference.record_result(request, result), body.function)
+    top_k = body.parameters.top_k if body.parameters else None
+    ranked = [answers.ranked(row, model.card.labels, top_k) for row in scores]
+    listed = isinstance(body.inputs, Batch) or body.parameters is not None
+    return answers.json(ranked if listed else ranked[0])

@@ -7,6 +7,7 @@ from typing import Any
 
 from starlette.types import Scope
 
+from heedful.app import fields
 from heedful.runtime.answers import Result
 
 _KEY = "heedful.record"
@@ -25,6 +26,17 @@ class Record:
     answered: float | None = None  # when the result was ready and writing began
     result: Result[Any] | None = None
     refusal: str | None = None  # the error's code
+    ignored: list[str] = field(default_factory=list)  # names of fields that were passed over
+
+    def notes(self) -> dict[str, str]:
+        """Headers that say what was done to the inputs."""
+        result = self.result
+        found = {
+            "X-Truncated": str(result.truncated or "") if result else "",
+            "X-Averaged": str(result.averaged or "") if result else "",
+            "X-Ignored-Fields": fields.header(self.ignored),
+        }
+        return {name: value for name, value in found.items() if value}
 
     def answer(self, result: Result[Any]) -> None:
         """Keep the service's result; only writing the answer remains."""

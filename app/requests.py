@@ -3,24 +3,23 @@
 import contextlib
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 import orjson
 from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from heedful.app import errors, record
+from heedful.app import coding, errors, ndjson, record
 from heedful.app.errors import MalformedBody
+from heedful.app.lines import Work
 from heedful.app.middleware import CLIENT_CLOSED
 from heedful.app.watch import Watch
 from heedful.runtime.errors import RequestError
-
-Endpoint = Callable[[Any, Request], Awaitable[Response]]
 
 
 class InferenceRoute(APIRoute):
@@ -28,6 +27,28 @@ class InferenceRoute(APIRoute):
 
     FastPath calls it in 13 µs; an `APIRoute.get_route_handler` behind FastAPI's router takes 64 µs.
     """
+
+    @staticmethod
+    def read(scope: Scope, body: bytes) -> Any:
+        """A request's body, which must be JSON and said to be. Raises MalformedBody."""
+        media = record.header(scope, b"content-type").partition(";")[0].strip().lower()
+        if media != "application/json" and not (
+            media.startswith("application/") and media.endswith("+json")
+        ):
+            raise MalformedBody(
+                "send the header 'Content-Type: application/json'", code="wrong_content_type"
+            )
+        return parse(body)
+
+
+def inference_routes(routers: Iterable[APIRouter]) -> dict[str, Work]:
+    """Every InferenceRoute of the routers, by its path."""
+    return {
+        route.path: Work(route.path, _body_of(route.endpoint), route.endpoint, route.read, parse)
+        for router in routers
+        for route in router.routes
+        if isinstance(route, InferenceRoute)
+    }
 
 
 class FastPath:
@@ -37,66 +58,54 @@ class FastPath:
     and when the client disconnects.
     """
 
-    def __init__(self, app: ASGIApp, *, routers: Iterable[APIRouter], limit: float) -> None:
-        """`limit` is the time limit in seconds."""
+    def __init__(
+        self, app: ASGIApp, *, routers: Iterable[APIRouter], limit: float, max_bytes: int
+    ) -> None:
+        """`limit` is the time limit in seconds, `max_bytes` that of a body once it is decompressed."""
         self._app = app
         self._watch = Watch(limit)
-        self._endpoints: dict[str, tuple[TypeAdapter[Any], Endpoint]] = {
-            route.path: (_body_of(route.endpoint), route.endpoint)
-            for router in routers
-            for route in router.routes
-            if isinstance(route, InferenceRoute)
-        }
+        self._limit = limit
+        self._max_bytes = max_bytes
+        self._routes = inference_routes(routers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        found = self._endpoints.get(scope["path"]) if scope["type"] == "http" else None
-        if found is None or scope["method"] != "POST":
+        work = self._routes.get(record.of(scope).route) if scope["type"] == "http" else None
+        if work is None or scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
-        kind, endpoint = found
         try:
+            if ndjson.declared(scope) and work.read is InferenceRoute.read:
+                bounds = {"limit": self._limit, "max_bytes": self._max_bytes}
+                await ndjson.stream(work, scope, receive, send, **bounds)
+                return
             with self._watch.guard(receive) as in_flight:
-                value = parse(await _read(scope, receive))
+                value = work.read(scope, await self._read(scope, receive))
                 in_flight.body_read = True
-                response = await endpoint(_validated(kind, value), Request(scope, receive))
+                body = work.validated(value, record.of(scope))
+                response = await work.endpoint(body, Request(scope, receive))
         except ClientDisconnect:
             response = Response(status_code=CLIENT_CLOSED)
         except RequestError as error:
             response = errors.respond(record.of(scope), error)
         await response(scope, receive, send)
 
+    async def _read(self, scope: Scope, receive: Receive) -> bytes:
+        """The body, decompressed. Raises MalformedBody, BodyTooLarge, ClientDisconnect."""
+        parts = []
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            parts.append(message.get("body", b""))
+            more = message.get("more_body", False)
+        sent_as = record.header(scope, b"content-encoding").strip().lower()
+        return await coding.decoded(b"".join(parts), sent_as, self._max_bytes)
+
 
 def _body_of(endpoint: Callable[..., Any]) -> TypeAdapter[Any]:
     annotation: Any = inspect.signature(endpoint).parameters["body"].annotation
     return TypeAdapter(annotation)
-
-
-async def _read(scope: Scope, receive: Receive) -> bytes:
-    """The body, whose Content-Type must be JSON. Raises MalformedBody, ClientDisconnect."""
-    parts = []
-    more = True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        parts.append(message.get("body", b""))
-        more = message.get("more_body", False)
-    media = record.header(scope, b"content-type").partition(";")[0].strip().lower()
-    if media != "application/json" and not (
-        media.startswith("application/") and media.endswith("+json")
-    ):
-        raise MalformedBody(
-            "send the header 'Content-Type: application/json'", code="wrong_content_type"
-        )
-    return b"".join(parts)
-
-
-def _validated(kind: TypeAdapter[Any], value: object) -> Any:
-    """Raises BadInput with pydantic's first error."""
-    try:
-        return kind.validate_python(value)
-    except ValidationError as error:
-        raise errors.bad_input(error.errors(include_url=False)) from None
 
 
 def parse(body: bytes) -> Any:

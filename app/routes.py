@@ -7,6 +7,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from heedful.app import answers, inference, schemas, trees
+from heedful.app.hub_schemas import finished
 from heedful.app.requests import InferenceRoute
 from heedful.runtime.answers import TokenizedText
 from heedful.runtime.inputs import Inputs
@@ -16,7 +17,6 @@ router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["
 
 
 @router.post("/embed", responses=answers.documented(list[list[float]]))
-@router.post("/", responses=answers.documented(list[list[float]]))
 async def embed(body: schemas.EmbedRequest, request: Request) -> Response:
     """One row of numbers for each input, in order."""
     model = inference.bind(request, "embed", body.model)
@@ -68,10 +68,16 @@ async def classify(body: schemas.ClassifyRequest, request: Request) -> Response:
     """The labels of each input with their probabilities, best first."""
     model = inference.bind(request, "classify", body.model)
     inputs = trees.read_inputs(body.inputs)
-    result = await model.classify(inputs, truncate=inference.truncates(request, body.truncate))
-    scores = inference.record_result(request, result)
-    ranked = [answers.ranked(row, model.card.labels, body.top_k) for row in scores]
-    return answers.json(ranked if isinstance(body.inputs, list) else ranked[0])
+    result = await model.classify(
+        inputs,
+        truncate=inference.truncates(request, body.truncate),
+        raw=body.function != "softmax",
+    )
+    scores = finished(inference.record_result(request, result), body.function)
+    top_k = body.top_k or (body.parameters.top_k if body.parameters else None)
+    ranked = [answers.ranked(row, model.card.labels, top_k) for row in scores]
+    listed = isinstance(body.inputs, list) or body.parameters is not None
+    return answers.json(ranked if listed else ranked[0])
 
 
 @router.post("/tokenize", responses=answers.documented(list[list[schemas.Token]]))

@@ -1,7 +1,7 @@
 """Bodies of requests and answers. Requests are strict: no type is coerced.
 
 Every field that TEI defines for a route is known here. A field is refused by name if it would change
-the answer and no model here supports it.
+the answer and no model here supports it. TEI's routes pass unknown fields over (app.fields), ours refuse them.
 """
 
 from typing import Annotated, Any, Literal
@@ -18,6 +18,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from heedful.app.fields import PASS_OVER
+from heedful.app.hub_schemas import HubFields, TopK
 from heedful.app.trees import Closed, ConlluTree, DisplacyTree, Item, shape
 from heedful.runtime.model_registry import Task
 from heedful.text.kinds import NLILabel
@@ -141,6 +143,8 @@ Dimensions = Annotated[
 
 
 class EmbedRequest(Request, Truncation):
+    model_config = PASS_OVER
+
     inputs: Items
     normalize: bool = Field(True, description="Scale each row to length 1.")
     dimensions: Dimensions = None
@@ -187,12 +191,14 @@ class RelatednessRequest(Cutting):
     pairs: list[TwoTexts]
 
 
-class ClassifyRequest(Cutting):
+class ClassifyRequest(Cutting, HubFields):
     inputs: Items
-    top_k: int | None = Field(None, ge=1, description="Return this many of the best labels.")
+    top_k: TopK = None
 
 
 class TokenizeRequest(Cutting):
+    model_config = PASS_OVER
+
     inputs: Texts
     add_special_tokens: bool = Field(
         True,
@@ -237,18 +243,6 @@ class Cards(BaseModel):
     defaults: dict[Task, str] = Field(
         description="The model that does each task when a request names none."
     )
-
-
-class OpenAIModel(BaseModel):
-    id: str
-    object: Literal["model"]
-    created: int
-    owned_by: str
-
-
-class OpenAIModels(BaseModel):
-    object: Literal["list"]
-    data: list[OpenAIModel]
 
 
 class Status(BaseModel):

@@ -30,6 +30,16 @@ def _split(value: object) -> object:
     return value
 
 
+def _pairs(value: object) -> object:
+    """ "a=b, c=d" -> {"a": "b", "c": "d"}."""
+    if not isinstance(value, str):
+        return value
+    pairs = [part.split("=", 1) for part in value.split(",") if part.strip()]
+    if any(len(pair) < 2 or not all(map(str.strip, pair)) for pair in pairs):
+        raise ValueError("write alias=model, separated by commas")
+    return {alias.strip(): model.strip() for alias, model in pairs}
+
+
 class Settings(BaseSettings):
     """The operator's settings: the only place for names, types, defaults and descriptions."""
 
@@ -92,9 +102,19 @@ class Settings(BaseSettings):
         ge=0,
         description="Maximum cached parses, and as many vectors, within 32 MiB each; 0 disables caching.",
     )
+    files: Path | None = Field(
+        None, description="Folder for /v1/files and /v1/batches; without it they are refused."
+    )
+    max_file_bytes: int = Field(
+        128 * 1024 * 1024, ge=1, description="Maximum bytes per upload to /v1/files."
+    )
     log_format: Literal["text", "json"] = Field("text", description="Format of the log lines.")
     cors_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = Field(
         (), description="Origins that browsers may call from, separated by commas; * for any."
+    )
+    aliases: Annotated[dict[str, str], NoDecode, BeforeValidator(_pairs)] = Field(
+        {},
+        description="Other names of models, as in text-embedding-3-small=ms-san-embed, separated by commas.",
     )
     _old_names: tuple[tuple[str, str], ...] = PrivateAttr(())
 
@@ -158,5 +178,5 @@ def type_name(field: str) -> str:
 def help_text(field: str) -> str:
     """The description, the variable, and the default if there is one."""
     info = Settings.model_fields[field]
-    default = "" if info.default in (None, ()) else f", default {info.default}"
+    default = "" if info.default in (None, (), {}) else f", default {info.default}"
     return f"{info.description} ({environment_name(field)}{default})"

@@ -9,6 +9,7 @@ from fastapi import FastAPI
 
 from heedful.app.metrics import Metrics
 from heedful.app.settings import Settings
+from heedful.runtime.errors import StartupError
 from heedful.runtime.service import Reloaded, Service
 
 log = logging.getLogger("heedful.server")
@@ -33,6 +34,8 @@ class AppState:
     metrics: Metrics
     created: int
     """Start of the service, in seconds since the epoch."""
+    batch_endpoints: frozenset[str] = frozenset()
+    """Routes that take batches."""
     peers: Peers | None = None
     """None when this is the only serving process."""
     starting: asyncio.Task[None] = field(init=False)
@@ -46,8 +49,20 @@ class AppState:
         """Begin to load the models."""
         self.starting = asyncio.create_task(self._load())
 
+    def real_name(self, model: str | None) -> str | None:
+        """The model that a name or an alias means. A loaded model's name is no alias."""
+        if model is None or model in self.service.cards:
+            return model
+        return self.settings.aliases.get(model, model)
+
     async def _load(self) -> None:
         await self.service.start()
+        for alias, name in self.settings.aliases.items():
+            if name not in self.service.cards:
+                raise StartupError(
+                    f"HEEDFUL_ALIASES: {alias}={name}: there is no model {name}; "
+                    f"known are: {', '.join(self.service.cards)}"
+                )
         self._publish_models()
         log.info("ready: %s on %s", ", ".join(self.service.cards), self.service.provider)
 

@@ -21,25 +21,6 @@ async def models(request: Request) -> Response:
     return answers.json({"models": cards, "defaults": service.defaults})
 
 
-@router.get("/v1/models", responses=answers.documented(schemas.OpenAIModels, 401, 503))
-async def openai_models(request: Request) -> Response:
-    """The models in OpenAI's list format."""
-    return answers.json(
-        {
-            "object": "list",
-            "data": [
-                {
-                    "id": name,
-                    "object": "model",
-                    "created": state_of(request.app).created,
-                    "owned_by": "heedful",
-                }
-                for name in ready_service(request).cards
-            ],
-        }
-    )
-
-
 @router.get("/info", responses=answers.documented(schemas.Info, 401, 503))
 async def info(request: Request) -> Response:
     """The version, the device, the limits and the parser."""

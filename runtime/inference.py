@@ -197,7 +197,9 @@ class Inference:
     async def _mean(self, inputs: Inputs, long: Sequence[int]) -> Result[Floats]:
         """Vectors (N, D); those of the `long` inputs are means over windows."""
         windows = await split(inputs, long, self.model, self.engine.parses)
-        parsed = await self._parse(windows.inputs(), truncate=True)  # a cut run may give more tokens
+        parsed = await self._parse(
+            windows.inputs(), truncate=True
+        )  # a cut run may give more tokens
         encoded = await self._encode(parsed)
         result = parsed.result(encoded.vectors, encoded.queue, encoded.inference)
         value = windows.means(encoded.vectors, [len(one) for one in parsed.sentences])

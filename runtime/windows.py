@@ -54,9 +54,7 @@ class Windows:
         return means
 
 
-async def split(
-    inputs: Inputs, long: Sequence[int], model: LoadedModel, parses: Parses
-) -> Windows:
+async def split(inputs: Inputs, long: Sequence[int], model: LoadedModel, parses: Parses) -> Windows:
     """Cut the `long` inputs into windows of as many tokens as the model reads, at white space.
 
     Raises BadInput if one of them is a tree, and what `Parses.get` raises.

@@ -111,7 +111,7 @@ async def test_a_model_name_that_utf8_cannot_hold(client: httpx.AsyncClient) -> 
     check(await client.post("/embed", content=body, headers=JSON), 404, "model_not_found", "model")
 
 
-@pytest.mark.parametrize("path", ["/nowhere", "/embed/", "/models/tiny-nli", "/%00"])
+@pytest.mark.parametrize("path", ["/nowhere", "/nowhere/", "/embed/x", "/models/tiny-nli", "/%00"])
 async def test_404_an_unknown_route(idle: httpx.AsyncClient, path: str) -> None:
     check(await idle.get(path), 404, "route_not_found")
 
@@ -184,7 +184,9 @@ async def test_413_too_many_inputs(client: httpx.AsyncClient) -> None:
         ("/embed", {"inputs": "a", "dimensions": True}, "invalid_type", "dimensions"),
         ("/embed", {"inputs": "a", "dimensions": 0}, "invalid_value", "dimensions"),
         ("/embed", {"inputs": "a", "model": 3}, "invalid_type", "model"),
-        ("/embed", {"inputs": "a", "colour": 1}, "unknown_field", "colour"),
+        ("/classify", {"inputs": "a", "colour": 1}, "unknown_field", "colour"),
+        ("/embed", {"inputs": "a", "long": "cut"}, "invalid_value", "long"),
+        ("/embed", {"inputs": "a", "long": "mean", "truncate": True}, "unsupported", "long"),
         ("/embed", {"inputs": "a", "prompt_name": "query"}, "unsupported", "prompt_name"),
         (
             "/embed",

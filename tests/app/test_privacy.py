@@ -102,7 +102,7 @@ def test_neither_texts_nor_keys_are_logged_and_each_request_is_one_line(
         answer = known.post("/embed", json={"inputs": ["a", "b"]}, headers={"X-Request-Id": "mine"})
         assert answer.status_code == 200
     assert statuses == [
-        *(200, 200, 422, 422, 422, 422, 404, 500, 400, 413, 404, 405, 200),
+        *(200, 200, 422, 422, 422, 200, 404, 500, 400, 413, 404, 405, 200),
         *(401, 401, 401),
     ]
     host, port = url.removeprefix("http://").split(":")

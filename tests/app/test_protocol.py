@@ -10,7 +10,19 @@ import pytest
 from tests.app.conftest import KEY
 from tests.process import PATIENCE, Process
 
-GET = ("/health", "/ready", "/metrics", "/models", "/v1/models", "/info", "/docs", "/openapi.json")
+GET = (
+    "/v2",
+    "/v2/health/live",
+    "/v2/models/tiny-nli",
+    "/health",
+    "/ready",
+    "/metrics",
+    "/models",
+    "/v1/models",
+    "/info",
+    "/docs",
+    "/openapi.json",
+)
 
 
 @pytest.mark.parametrize("path", GET)

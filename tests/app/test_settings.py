@@ -12,8 +12,8 @@ def test_defaults_are_the_contracts() -> None:
     found = load()
     assert (found.port, found.max_batch_inputs, found.max_body_bytes) == (
         8000,
-        512,
-        2 * 1024 * 1024,
+        2048,
+        8 * 1024 * 1024,
     )
     assert (found.request_timeout, found.shutdown_timeout) == (30, 20)
     assert found.device == "auto"

@@ -15,7 +15,7 @@ def test_every_setting_is_in_its_table_with_default_and_description() -> None:
     assert rows == [
         [
             f"`{environment_name(name)}`",
-            "" if field.default in (None, ()) else str(field.default),
+            "" if field.default in (None, (), {}) else str(field.default),
             field.description,
         ]
         for name, field in Settings.model_fields.items()

@@ -17,7 +17,7 @@ MAX_TOKENS = 16
 
 
 def words(count: int) -> list[str]:
-    return np.random.default_rng(0).choice(np.array(WORDS), count).tolist()
+    return [str(word) for word in np.random.default_rng(0).choice(np.array(WORDS), count)]
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -57,7 +57,12 @@ def test_windows_end_at_white_space(running: Running) -> None:
 
 @pytest.mark.parametrize(
     "document",
-    ["x" * (3 * MAX_RUN + 1), "," * (MAX_RUN + 1), "dog " * 30 + "中" * 2000 + " kids", "a.b" * 900],
+    [
+        "x" * (3 * MAX_RUN + 1),
+        "," * (MAX_RUN + 1),
+        "dog " * 30 + "中" * 2000 + " kids",
+        "a.b" * 900,
+    ],
 )
 @pytest.mark.parametrize("model", MODELS)
 def test_long_runs_without_white_space_have_a_vector(

@@ -1,0 +1,222 @@
+"""OpenAI's /v1/files and /v1/batches."""
+
+import asyncio
+import time
+from typing import Any, Literal
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
+from starlette.datastructures import UploadFile
+from starlette.responses import FileResponse, Response
+
+from heedful.app import answers
+from heedful.app.fields import PASS_OVER
+from heedful.app.file_store import FileStore, new_id
+from heedful.app.requests import InferenceRoute
+from heedful.app.state import state_of
+from heedful.app.trees import Closed
+from heedful.runtime.errors import BadInput
+
+router = APIRouter(tags=["OpenAI"])
+create_router = APIRouter(route_class=InferenceRoute, tags=["OpenAI"])
+
+
+def named(kind: str) -> dict[str, Any]:
+    """A path's parameter in the OpenAPI document."""
+    schema = {"type": "string"}
+    return {"parameters": [{"name": kind, "in": "path", "required": True, "schema": schema}]}
+
+
+UPLOAD = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["file", "purpose"],
+                    "properties": {
+                        "file": {"type": "string", "format": "binary"},
+                        "purpose": {"type": "string"},
+                    },
+                }
+            }
+        },
+    }
+}
+
+
+class File(BaseModel):
+    id: str
+    object: Literal["file"]
+    bytes: int
+    created_at: int
+    filename: str
+    purpose: str
+    status: str
+
+
+class Files(BaseModel):
+    object: Literal["list"]
+    data: list[File]
+    has_more: bool
+
+
+class Deleted(BaseModel):
+    id: str
+    object: Literal["file"]
+    deleted: bool
+
+
+class CreateBatch(Closed):
+    model_config = PASS_OVER
+
+    input_file_id: str
+    endpoint: str = Field(description="An inference route of this service, as /v1/embeddings.")
+    completion_window: str = Field("24h", description="OpenAI's. No effect.")
+    metadata: dict[str, str] | None = None
+
+
+class Batch(BaseModel):
+    id: str
+    object: Literal["batch"]
+    endpoint: str
+    input_file_id: str
+    completion_window: str
+    status: str
+    output_file_id: str | None
+    error_file_id: str | None
+    errors: dict[str, Any] | None
+    created_at: int
+    in_progress_at: int | None
+    request_counts: dict[str, int]
+    metadata: dict[str, str] | None
+
+
+class BatchList(BaseModel):
+    object: Literal["list"]
+    data: list[Batch]
+    has_more: bool
+
+
+@router.post(
+    "/v1/files",
+    responses=answers.documented(File, 400, 401, 403, 413, 422),
+    openapi_extra=UPLOAD,
+)
+async def upload(request: Request) -> Response:
+    """Keep a file of requests, a JSON object a line."""
+    store = _store(request)
+    folder = store.folder  # refuses before the upload is read
+    async with request.form(max_files=1, max_fields=8) as form:
+        file, purpose = form.get("file"), form.get("purpose")
+        if not isinstance(file, UploadFile):
+            raise BadInput("file: send it as multipart/form-data", param="file")
+        if not isinstance(purpose, str):
+            raise BadInput("purpose: is required; send batch", param="purpose")
+        folder.mkdir(parents=True, exist_ok=True)
+        name = file.filename or "file"
+        return answers.json(await asyncio.to_thread(store.add, file.file, name, purpose))
+
+
+@router.get("/v1/files", responses=answers.documented(Files, 401, 403))
+async def files(request: Request) -> Response:
+    """Every file, the newest first."""
+    return answers.json({"object": "list", "data": _store(request).files(), "has_more": False})
+
+
+@router.get(
+    "/v1/files/{file}",
+    responses=answers.documented(File, 401, 403, 404),
+    openapi_extra=named("file"),
+)
+async def file(request: Request) -> Response:
+    """A file's description."""
+    return answers.json(_store(request).file(request.path_params["file"]))
+
+
+@router.get(
+    "/v1/files/{file}/content",
+    response_class=Response,
+    responses={
+        **answers.documented(File, 401, 403, 404),
+        200: {"content": {"application/octet-stream": {}}},
+    },
+    openapi_extra=named("file"),
+)
+async def content(request: Request) -> Response:
+    """A file's content."""
+    path = _store(request).content(request.path_params["file"])
+    return FileResponse(path, media_type="application/octet-stream")
+
+
+@router.delete(
+    "/v1/files/{file}",
+    responses=answers.documented(Deleted, 401, 403, 404),
+    openapi_extra=named("file"),
+)
+async def delete(request: Request) -> Response:
+    """Delete a file."""
+    name = request.path_params["file"]
+    _store(request).delete(name)
+    return answers.json({"id": name, "object": "file", "deleted": True})
+
+
+@create_router.post(
+    "/v1/batches", responses=answers.documented(Batch, 400, 401, 403, 404, 413, 422)
+)
+async def create(body: CreateBatch, request: Request) -> Response:
+    """Answer a file's requests in the background."""
+    store = _store(request)
+    store.file(body.input_file_id)
+    endpoints = state_of(request.app).batch_endpoints
+    if body.endpoint not in endpoints:
+        known = ", ".join(sorted(endpoints))
+        raise BadInput(
+            f"endpoint: {body.endpoint[:100]!r} takes no batches; these do: {known}",
+            param="endpoint",
+        )
+    about = {
+        **body.model_dump(),
+        "id": new_id("batch"),
+        "object": "batch",
+        "status": "validating",
+        "errors": None,
+        "output_file_id": None,
+        "error_file_id": None,
+        "created_at": int(time.time()),
+        "in_progress_at": None,
+        "request_counts": {"total": 0, "completed": 0, "failed": 0},
+    }
+    store.create_batch(about)
+    return answers.json(about)
+
+
+@router.get("/v1/batches", responses=answers.documented(BatchList, 401, 403))
+async def batches(request: Request) -> Response:
+    """Every batch, the newest first."""
+    return answers.json({"object": "list", "data": _store(request).batches(), "has_more": False})
+
+
+@router.get(
+    "/v1/batches/{batch}",
+    responses=answers.documented(Batch, 401, 403, 404),
+    openapi_extra=named("batch"),
+)
+async def batch(request: Request) -> Response:
+    """A batch with its state and counts."""
+    return answers.json(_store(request).batch(request.path_params["batch"]))
+
+
+@router.post(
+    "/v1/batches/{batch}/cancel",
+    responses=answers.documented(Batch, 401, 403, 404),
+    openapi_extra=named("batch"),
+)
+async def cancel(request: Request) -> Response:
+    """End a batch after the lines in flight; what was answered is kept."""
+    return answers.json(_store(request).cancel_batch(request.path_params["batch"]))
+
+
+def _store(request: Request) -> FileStore:
+    return FileStore(state_of(request.app).settings.files)

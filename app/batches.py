@@ -1,0 +1,210 @@
+"""Batches: a file of requests, worked off in the background and resumed after a restart."""
+
+import asyncio
+import fcntl
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+from fastapi import FastAPI
+
+from heedful.app import errors
+from heedful.app.file_store import FileStore
+from heedful.app.lines import Work, answer
+from heedful.runtime.errors import BadInput, Unavailable
+
+log = logging.getLogger("heedful.batches")
+
+CHUNK = 64
+"""Lines answered together, and then written together."""
+POLL_SECONDS = 1.0
+SAVE_SECONDS = 1.0
+"""How often a batch's counts are written."""
+
+
+class Batches:
+    """Works off the batches of the store, one at a time. A batch is locked, so that one process has it.
+
+    `answers.jsonl` grows in the order of the input: its whole lines tell where to resume.
+    """
+
+    def __init__(self, app: FastAPI, store: FileStore, routes: Mapping[str, Work]) -> None:
+        self._app = app
+        self._store = store
+        self._routes = routes
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        while True:
+            for folder in self._store.unfinished():
+                try:
+                    with _locked(folder) as got:
+                        if got and (folder / "unfinished").exists():
+                            await self._work(folder.name)
+                except Unavailable:
+                    continue  # the models are loading, or the service is stopping: later
+                except OSError as error:
+                    log.error("batch %s waits: %s", folder.name, error)
+                except Exception:
+                    log.exception("batch %s failed", folder.name)
+                    self._finish(self._store.batch(folder.name), "failed")
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _work(self, name: str) -> None:
+        """Answer what has no answer yet, then write the output. Raises Unavailable, OSError."""
+        about = self._store.batch(name)
+        folder = self._store.batch_folder(name)
+        try:
+            source = self._store.content(about["input_file_id"])
+        except errors.NotFound:
+            about["errors"] = _failure("the input file was deleted")
+            self._finish(about, "failed")
+            return
+        total = await asyncio.to_thread(_count, source)
+        done, failed = await asyncio.to_thread(_repair, folder / "answers.jsonl")
+        about |= {"status": "in_progress", "in_progress_at": about["in_progress_at"] or _now()}
+        saved = 0.0
+        with source.open("rb") as lines, (folder / "answers.jsonl").open("ab") as out:
+            for chunk in _chunks(lines, skip=done):
+                if (folder / "cancel").exists():
+                    break
+                rows = await asyncio.gather(*(self._answer(line, about) for line in chunk))
+                out.write(b"".join(row for row, _ in rows))
+                out.flush()
+                done += len(rows)
+                failed += sum(not succeeded for _, succeeded in rows)
+                about["request_counts"] = _counts(total, done, failed)
+                if time.monotonic() - saved > SAVE_SECONDS:
+                    saved = time.monotonic()
+                    self._store.save_batch(about)
+        await asyncio.to_thread(self._write_output, about)
+        about["request_counts"] = _counts(total, done, failed)
+        self._finish(about, "completed" if done == total else "cancelled")
+
+    async def _answer(self, line: bytes, about: dict[str, Any]) -> tuple[bytes, bool]:
+        """OpenAI's line for one request, and whether it succeeded. Raises Unavailable."""
+        work = self._routes[about["endpoint"]]
+        sent: dict[str, Any] = {}
+
+        def body() -> Any:
+            value = work.parse(line)
+            if not isinstance(value, dict):
+                raise BadInput("the line must be an object with custom_id, method, url and body")
+            sent.update(value)
+            if value.get("url") != about["endpoint"]:
+                raise BadInput(
+                    f"url: must be the batch's endpoint, {about['endpoint']}", param="url"
+                )
+            return value.get("body")
+
+        scope = {
+            "type": "http",
+            "app": self._app,
+            "method": "POST",
+            "path": work.path,
+            "headers": [],
+        }
+        response, entry = await answer(scope, work, body, None)
+        if response.status_code == errors.STATUS[Unavailable]:
+            raise Unavailable("the service cannot answer now")
+        row = {
+            "id": f"batch_req_{entry.id}",
+            "custom_id": sent.get("custom_id"),
+            "response": {
+                "status_code": response.status_code,
+                "request_id": entry.id,
+                "body": orjson.Fragment(response.body),
+            },
+            "error": None,
+        }
+        return orjson.dumps(row) + b"\n", response.status_code == 200
+
+    def _write_output(self, about: dict[str, Any]) -> None:
+        """Divide the answers into OpenAI's two files, which have the same names after a second try."""
+        folder = self._store.batch_folder(about["id"])
+        for field, wanted in (("output", True), ("error", False)):
+            part = folder / f"{field}.jsonl"
+            with (folder / "answers.jsonl").open("rb") as answers, part.open("wb") as out:
+                out.writelines(line for line in answers if _succeeded(line) == wanted)
+            if part.stat().st_size:
+                name = f"file-{about['id']}-{field}"
+                made = self._store.add(part, f"{about['id']}_{field}.jsonl", "batch_output", name)
+                about[f"{field}_file_id"] = made["id"]
+            part.unlink()
+
+    def _finish(self, about: dict[str, Any], status: str) -> None:
+        self._store.save_batch(about | {"status": status, f"{status}_at": _now()})
+        folder = self._store.batch_folder(about["id"])
+        for name in ("answers.jsonl", "unfinished", "cancel"):
+            (folder / name).unlink(missing_ok=True)
+        log.info("batch %s %s", about["id"], status)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[bool]:
+    """Whether no other process works on the batch. The lock goes with the process, however it ends."""
+    with (folder / "lock").open("wb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+def _chunks(lines: Iterator[bytes], skip: int) -> Iterator[list[bytes]]:
+    """The lines that are not blank, behind the first `skip` of them, CHUNK at a time."""
+    chunk: list[bytes] = []
+    for line in lines:
+        if not line.strip():
+            continue
+        if skip:
+            skip -= 1
+            continue
+        chunk.append(line)
+        if len(chunk) == CHUNK:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def _count(source: Path) -> int:
+    with source.open("rb") as lines:
+        return sum(1 for line in lines if line.strip())
+
+
+def _repair(answers: Path) -> tuple[int, int]:
+    """Cut a line that was not written to its end; returns how many answers there are, and errors of them."""
+    answers.touch()
+    done = failed = whole = 0
+    with answers.open("r+b") as file:
+        for line in file:
+            if not line.endswith(b"\n"):
+                break
+            whole += len(line)
+            done += 1
+            failed += not _succeeded(line)
+        file.truncate(whole)
+    return done, failed
+
+
+def _succeeded(line: bytes) -> bool:
+    return bool(orjson.loads(line)["response"]["status_code"] == 200)
+
+
+def _counts(total: int, done: int, failed: int) -> dict[str, int]:
+    return {"total": total, "completed": done - failed, "failed": failed}
+
+
+def _failure(message: str) -> dict[str, Any]:
+    error = {"code": "invalid_input", "message": message, "param": "input_file_id", "line": None}
+    return {"object": "list", "data": [error]}
+
+
+def _now() -> int:
+    return int(time.time())

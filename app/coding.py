@@ -1,0 +1,127 @@
+"""Content codings (RFC 9110, 8.4): bodies that are compressed, and answers that a client wants compressed.
+
+Starlette's GZipMiddleware has no zstd and compresses in the event loop; starlette-compress too.
+"""
+
+import asyncio
+import gzip
+import io
+import zlib
+
+import zstandard
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from heedful.app import record
+from heedful.app.errors import BodyTooLarge, MalformedBody
+
+MIN_BYTES = 16 * 1024
+"""Smaller answers are sent as they are: most clients ask for compression always, and it costs more than it saves."""
+_MAX_WINDOW = 8 * 1024 * 1024  # bytes; what a decoder of zstd has to support (RFC 9659)
+
+
+async def decoded(body: bytes, coding: str, limit: int) -> bytes:
+    """The body without its coding. Raises MalformedBody, BodyTooLarge beyond `limit` bytes."""
+    if coding in ("", "identity"):
+        return body
+    if coding not in ("gzip", "x-gzip", "zstd"):
+        raise MalformedBody(
+            f"Content-Encoding: {coding[:20]} is not read here; send gzip, zstd or identity",
+            code="wrong_content_encoding",
+        )
+    try:
+        inflated = await asyncio.to_thread(_inflate, body, coding, limit + 1)
+    except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
+        raise MalformedBody(f"the body is not {coding}: {error}") from None
+    if len(inflated) > limit:
+        raise BodyTooLarge(
+            f"the body is larger than {limit} bytes; send fewer inputs in one request"
+        )
+    return inflated
+
+
+def _inflate(body: bytes, coding: str, limit: int) -> bytes:
+    """At most `limit` bytes."""
+    if coding == "zstd":
+        decoder = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW)
+        with decoder.stream_reader(body, read_across_frames=True) as reader:
+            return b"".join(_read(reader, limit))
+    with gzip.GzipFile(fileobj=io.BytesIO(body)) as file:
+        return file.read(limit)
+
+
+def _read(reader: zstandard.ZstdDecompressionReader, limit: int) -> list[bytes]:
+    parts: list[bytes] = []
+    while limit > 0 and (part := reader.read(limit)):
+        parts.append(part)
+        limit -= len(part)
+    return parts
+
+
+class Compressed:
+    """Compresses whole JSON answers of at least MIN_BYTES for clients that accept zstd or gzip."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        coding = accepted(record.header(scope, b"accept-encoding"))
+        head: Message | None = None
+
+        async def send_on(message: Message) -> None:
+            nonlocal head
+            if message["type"] == "http.response.start":
+                head = message
+                return
+            if head is not None:
+                start, head = head, None
+                if not message.get("more_body") and _worth_it(start, message):
+                    start, message = await _compress(start, message, coding)
+                await send(start)
+            await send(message)
+
+        await self._app(scope, receive, send_on if coding else send)
+
+
+def accepted(header: str) -> str | None:
+    """The coding to use: zstd before gzip, unless its weight is 0."""
+    offered = dict(map(_weight, header.lower().split(",")))
+    return next((coding for coding in ("zstd", "gzip") if offered.get(coding)), None)
+
+
+def _weight(offer: str) -> tuple[str, float]:
+    """ "gzip;q=0.5" -> its name and weight; 0 if that is no number."""
+    name, _, weight = offer.partition(";")
+    try:
+        return name.strip(), float(weight.strip().removeprefix("q=") or 1)
+    except ValueError:
+        return name.strip(), 0.0
+
+
+def _worth_it(start: Message, message: Message) -> bool:
+    headers = dict(start["headers"])
+    return (
+        len(message.get("body", b"")) >= MIN_BYTES
+        and headers.get(b"content-type") == b"application/json"
+        and b"content-encoding" not in headers
+    )
+
+
+async def _compress(
+    start: Message, message: Message, coding: str | None
+) -> tuple[Message, Message]:
+    body: bytes = message["body"]
+    if coding == "zstd":
+        body = await asyncio.to_thread(zstandard.ZstdCompressor(level=1).compress, body)
+    else:
+        body = await asyncio.to_thread(gzip.compress, body, 1, mtime=0)
+    kept = [pair for pair in start["headers"] if pair[0] != b"content-length"]
+    headers = [
+        *kept,
+        (b"content-length", str(len(body)).encode()),
+        (b"content-encoding", str(coding).encode()),
+        (b"vary", b"Accept-Encoding"),
+    ]
+    return {**start, "headers": headers}, {**message, "body": body}

@@ -1,0 +1,29 @@
+"""Fields that a request's schema does not know, on routes of other services that pass them over."""
+
+from urllib.parse import quote
+
+from pydantic import BaseModel, ConfigDict
+
+PASS_OVER = ConfigDict(extra="allow")
+"""For a request's schema: unknown fields are named in the header X-Ignored-Fields, and change nothing."""
+MAX_NAMES, MAX_LENGTH = 20, 64
+"""Limits of the header, whose names are the client's."""
+
+
+def ignored(body: object, path: str = "") -> list[str]:
+    """The names of the fields that were passed over; "parameters.x" in an object."""
+    if not isinstance(body, BaseModel):
+        return []
+    names = [path + name for name in body.model_extra or ()]
+    for name in type(body).model_fields:
+        names += ignored(getattr(body, name), f"{path}{name}.")
+    return names
+
+
+def header(names: list[str]) -> str:
+    """The names as a header's value, in ASCII."""
+    shown = [
+        quote(name[:MAX_LENGTH].encode("utf-8", "replace"), safe=".-_~ ")
+        for name in names[:MAX_NAMES]
+    ]
+    return ", ".join(shown)

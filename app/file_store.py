@@ -1,0 +1,134 @@
+"""Files and batches in a folder of the operator's: /v1/files keeps them, app.batches works them off."""
+
+import contextlib
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from heedful.app.errors import Forbidden, NotFound
+from heedful.text.atomic import replace_folder, write_file
+
+NOT_SET = "the operator has set no folder for files: HEEDFUL_FILES"
+
+
+class FileStore:
+    """Each file is a folder with `about.json` and `content`; each batch one with `about.json` and its answers."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+
+    @property
+    def folder(self) -> Path:
+        """Raises Forbidden where none is set."""
+        if self._folder is None:
+            raise Forbidden(NOT_SET, code="files_not_set")
+        return self._folder
+
+    def add(
+        self, content: BinaryIO | Path, filename: str, purpose: str, name: str | None = None
+    ) -> dict[str, Any]:
+        """Keep a copy of the content; returns OpenAI's description of the file. `name` replaces a file."""
+        about: dict[str, Any] = {
+            "id": name or new_id("file"),
+            "object": "file",
+            "bytes": 0,
+            "created_at": int(time.time()),
+            "filename": filename,
+            "purpose": purpose,
+            "status": "processed",
+        }
+        with contextlib.ExitStack() as stack:
+            source = (
+                stack.enter_context(content.open("rb")) if isinstance(content, Path) else content
+            )
+            new = stack.enter_context(replace_folder(self.folder / "files" / about["id"]))
+            with (new / "content").open("wb") as out:
+                shutil.copyfileobj(source, out)
+                about["bytes"] = out.tell()
+            (new / "about.json").write_bytes(orjson.dumps(about))
+        return about
+
+    def files(self) -> list[dict[str, Any]]:
+        """Every file, the newest first."""
+        return _newest_first(self.folder / "files")
+
+    def file(self, name: str) -> dict[str, Any]:
+        """Raises NotFound."""
+        return self._about("files", name)
+
+    def content(self, name: str) -> Path:
+        """Where the file's content is. Raises NotFound."""
+        self.file(name)
+        return self.folder / "files" / name / "content"
+
+    def delete(self, name: str) -> None:
+        """Raises NotFound."""
+        self.file(name)
+        shutil.rmtree(self.folder / "files" / name)
+
+    def batches(self) -> list[dict[str, Any]]:
+        """Every batch, the newest first."""
+        return _newest_first(self.folder / "batches")
+
+    def batch(self, name: str) -> dict[str, Any]:
+        """Raises NotFound."""
+        about = self._about("batches", name)
+        if (self.batch_folder(name) / "cancel").exists():
+            about["status"] = "cancelling"
+        return about
+
+    def create_batch(self, about: dict[str, Any]) -> None:
+        """Add a batch that has to be worked off."""
+        self.save_batch(about)
+        (self.batch_folder(about["id"]) / "unfinished").touch()
+
+    def cancel_batch(self, name: str) -> dict[str, Any]:
+        """Ask for its end; returns its description. Raises NotFound."""
+        self.batch(name)
+        if (self.batch_folder(name) / "unfinished").exists():
+            (self.batch_folder(name) / "cancel").touch()
+        return self.batch(name)
+
+    def unfinished(self) -> list[Path]:
+        """The folders of batches that have to be worked off, the oldest first."""
+        marks = (self.folder / "batches").glob("*/unfinished")
+        return [mark.parent for mark in sorted(marks, key=lambda mark: mark.stat().st_mtime)]
+
+    def batch_folder(self, name: str) -> Path:
+        return self.folder / "batches" / name
+
+    def save_batch(self, about: dict[str, Any]) -> None:
+        """Replace the batch's description."""
+        folder = self.batch_folder(about["id"])
+        folder.mkdir(parents=True, exist_ok=True)
+        write_file(folder / "about.json", lambda part: part.write_bytes(orjson.dumps(about)))
+
+    def _about(self, kind: str, name: str) -> dict[str, Any]:
+        path = self.folder / kind / name / "about.json"
+        if not name.replace("-", "").replace("_", "").isalnum() or not path.is_file():
+            what = "file" if kind == "files" else "batch"
+            raise NotFound(f"there is no {what} {name[:100]!r}")
+        about: dict[str, Any] = orjson.loads(path.read_bytes())
+        return about
+
+
+def new_id(kind: str) -> str:
+    return f"{kind}-{secrets.token_hex(12)}"
+
+
+def _newest_first(folder: Path) -> list[dict[str, Any]]:
+    found = list(_descriptions(folder))
+    return sorted(found, key=lambda one: (one["created_at"], one["id"]), reverse=True)
+
+
+def _descriptions(folder: Path) -> Iterator[dict[str, Any]]:
+    for path in folder.glob("[!.]*/about.json"):
+        try:
+            yield orjson.loads(path.read_bytes())
+        except FileNotFoundError:
+            continue  # deleted meanwhile

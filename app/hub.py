@@ -1,0 +1,49 @@
+"""POST /: what TEI and Hugging Face's InferenceClient send to a service's own address."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Request
+from pydantic import Discriminator, Tag
+from starlette.responses import Response
+
+from heedful.app import answers, compare, routes, schemas
+from heedful.app.requests import InferenceRoute
+
+router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["models"])
+
+
+def _task(value: object) -> str | None:
+    """InferenceClient names no task: one sends `source_sentence`, another always `parameters`."""
+    if not isinstance(value, dict):
+        return None
+    inputs = value.get("inputs")
+    if isinstance(inputs, dict) and "source_sentence" in inputs:
+        return "<similarity>"
+    return "<classify>" if "parameters" in value else "<embed>"
+
+
+AnyRequest = Annotated[
+    Annotated[schemas.EmbedRequest, Tag("<embed>")]
+    | Annotated[schemas.ClassifyRequest, Tag("<classify>")]
+    | Annotated[compare.SimilarityRequest, Tag("<similarity>")],
+    Discriminator(
+        _task,
+        custom_error_type="object_type",
+        custom_error_message="must be an object with inputs",
+    ),
+]
+
+
+@router.post(
+    "/",
+    responses=answers.documented(
+        list[list[float]] | list[float] | list[schemas.Label] | list[list[schemas.Label]]
+    ),
+)
+async def root(body: AnyRequest, request: Request) -> Response:
+    """As /embed; as /classify with `parameters`; as /similarity with a source sentence."""
+    if isinstance(body, schemas.EmbedRequest):
+        return await routes.embed(body, request)
+    if isinstance(body, schemas.ClassifyRequest):
+        return await routes.classify(body, request)
+    return await compare.similarity(body, request)

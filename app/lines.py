@@ -1,0 +1,64 @@
+"""One of many requests that came together, in a stream or in a file: it is answered as if it came alone."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import Request
+from pydantic import TypeAdapter, ValidationError
+from starlette.responses import Response
+from starlette.types import Scope
+
+from heedful.app import errors, fields, record
+from heedful.runtime.errors import Overloaded, RequestError, TimedOut
+
+Endpoint = Callable[[Any, Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """An inference route: what it reads, and what answers it."""
+
+    path: str
+    kind: TypeAdapter[Any]
+    endpoint: Endpoint
+    read: Callable[[Scope, bytes], Any]
+    """A request's body -> a JSON value. Raises MalformedBody."""
+    parse: Callable[[bytes], Any]
+
+    def validated(self, value: object, entry: record.Record) -> Any:
+        """The body; notes fields that are passed over. Raises BadInput with pydantic's first error."""
+        try:
+            body = self.kind.validate_python(value)
+        except ValidationError as error:
+            raise errors.bad_input(error.errors(include_url=False)) from None
+        entry.ignored = fields.ignored(body)
+        return body
+
+
+async def answer(
+    scope: Scope, work: Work, value: Callable[[], object], limit: float | None
+) -> tuple[Response, record.Record]:
+    """Answer one body within `limit` seconds. Waits while the queue is full, and tries again."""
+    entry = record.Record(record.new_id(), work.path)
+    scope = {**scope}
+    record.attach(scope, entry)
+    request = Request(scope)
+    try:
+        async with asyncio.timeout(limit):
+            body = work.validated(value(), entry)
+            return await _patiently(work.endpoint, body, request), entry
+    except TimeoutError:
+        refusal: RequestError = TimedOut(f"not answered within {limit:g} s")
+    except RequestError as error:
+        refusal = error
+    return errors.respond(entry, refusal), entry
+
+
+async def _patiently(endpoint: Endpoint, body: Any, request: Request) -> Response:
+    while True:
+        try:
+            return await endpoint(body, request)
+        except Overloaded as error:
+            await asyncio.sleep(error.retry_after)

@@ -1,0 +1,147 @@
+"""application/x-ndjson on the inference routes: a request a line, its answer or error a line, in order.
+
+The first answers leave while the client still sends: it has to read and send at the same time, as curl does.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import orjson
+from starlette.requests import ClientDisconnect
+from starlette.types import Message, Receive, Scope, Send
+
+from heedful.app import errors, record
+from heedful.app.errors import BodyTooLarge, MalformedBody
+from heedful.app.lines import Work, answer
+from heedful.app.state import state_of
+from heedful.runtime.errors import RequestError, TimedOut
+
+MEDIA_TYPE = "application/x-ndjson"
+MAX_LINES = 64
+"""Lines in flight of one request: as many as make a good batch."""
+
+
+def declared(scope: Scope) -> bool:
+    """Whether the body is said to be NDJSON."""
+    media = record.header(scope, b"content-type").partition(";")[0]
+    return media.strip().lower() == MEDIA_TYPE
+
+
+async def stream(
+    work: Work, scope: Scope, receive: Receive, send: Send, *, limit: float, max_bytes: int
+) -> None:
+    """Answer every line. `limit` seconds bound a line, and how long the client may neither send nor read.
+
+    A line of more than `max_bytes` ends the stream with its error; so many bytes are in flight at most.
+    Raises MalformedBody for a compressed body.
+    """
+    if record.header(scope, b"content-encoding").strip().lower() not in ("", "identity"):
+        raise MalformedBody("NDJSON is read uncompressed only", code="wrong_content_encoding")
+    queue: asyncio.Queue[asyncio.Task[bytes] | None] = asyncio.Queue(MAX_LINES)
+    budget = _Budget(max_bytes)
+
+    async def send_on(message: Message) -> None:
+        async with asyncio.timeout(limit):
+            await send(message)
+
+    async def write() -> None:
+        while (task := await queue.get()) is not None:
+            body = await task
+            await send_on({"type": "http.response.body", "body": body, "more_body": True})
+        await send_on({"type": "http.response.body", "body": b""})
+
+    async def one(number: int, line: bytes) -> bytes:
+        try:
+            return await _answered(work, scope, number, line, limit)
+        finally:
+            budget.give_back(len(line))
+
+    headers = [(b"content-type", MEDIA_TYPE.encode())]
+    await send_on({"type": "http.response.start", "status": 200, "headers": headers})
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(write())
+            number = 0
+            try:
+                async for line in _lines(receive, limit, max_bytes):
+                    if line.strip():
+                        await budget.take(len(line))
+                        await queue.put(group.create_task(one(number, line)))
+                    number += 1
+            except RequestError as error:
+                await queue.put(group.create_task(_refused(number, error)))
+            await queue.put(None)
+    except* (ClientDisconnect, TimeoutError):
+        pass  # it does not send or read any more: what was in flight is dropped
+
+
+async def _lines(receive: Receive, limit: float, max_bytes: int) -> AsyncIterator[bytes]:
+    """The body's lines as they come. Raises BodyTooLarge, TimedOut, ClientDisconnect."""
+    rest = b""
+    more = True
+    while more:
+        try:
+            async with asyncio.timeout(limit):
+                message = await receive()
+        except TimeoutError:
+            raise TimedOut(f"no line came within {limit:g} s") from None
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        *whole, rest = (rest + message.get("body", b"")).split(b"\n")
+        more = message.get("more_body", False)
+        if len(rest) > max_bytes:
+            raise BodyTooLarge(f"a line is longer than {max_bytes} bytes")
+        for line in whole:
+            yield line
+    if rest:
+        yield rest
+
+
+async def _answered(work: Work, scope: Scope, number: int, line: bytes, limit: float) -> bytes:
+    """The answer's line: {"line", "id"?, "headers"?, "answer"} or {"line", "id"?, "error"}."""
+    head: dict[str, Any] = {"line": number}
+
+    def body() -> Any:
+        value = work.parse(line)
+        if isinstance(value, dict) and "id" in value:
+            head["id"] = value.pop("id")
+        return value
+
+    response, entry = await answer(scope, work, body, limit)
+    metrics = state_of(scope["app"]).metrics
+    metrics.request(entry, response.status_code, time.perf_counter())
+    if response.status_code == 200:
+        if headers := entry.notes():
+            head["headers"] = headers
+        return _line(head, b'"answer":' + response.body)
+    return _line(head, bytes(response.body)[1:-1])  # {"error": {..}}
+
+
+async def _refused(number: int, error: RequestError) -> bytes:
+    return _line({"line": number}, errors.envelope(error)[1:-1])
+
+
+def _line(head: dict[str, Any], rest: bytes) -> bytes:
+    return orjson.dumps(head)[:-1] + b"," + rest + b"}\n"
+
+
+class _Budget:
+    """Bytes of lines in flight."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._used = 0
+        self._freed = asyncio.Event()
+
+    async def take(self, count: int) -> None:
+        """Wait until so many fit; one alone always does."""
+        while self._used and self._used + count > self._limit:
+            self._freed.clear()
+            await self._freed.wait()
+        self._used += count
+
+    def give_back(self, count: int) -> None:
+        self._used -= count
+        self._freed.set()

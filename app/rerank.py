@@ -1,0 +1,104 @@
+"""Cohere's and Jina's rerank: documents ranked by their cosine with the query."""
+
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Discriminator, Field, Tag
+from starlette.responses import Response
+
+from heedful.app import answers, inference, record
+from heedful.app.fields import PASS_OVER
+from heedful.app.requests import InferenceRoute
+from heedful.app.trees import Closed
+from heedful.runtime.inputs import Inputs
+
+router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["rerank"])
+
+
+class Document(Closed):
+    model_config = PASS_OVER
+
+    text: str
+
+
+def _kind(value: object) -> str | None:
+    return {str: "<text>", dict: "<object>", Document: "<object>"}.get(type(value))
+
+
+class DocumentsRequest(Closed):
+    model_config = PASS_OVER
+
+    model: str | None = Field(None, description="A name from /models, or an alias.")
+    query: str
+    documents: list[
+        Annotated[
+            Annotated[str, Tag("<text>")] | Annotated[Document, Tag("<object>")],
+            Discriminator(
+                _kind,
+                custom_error_type="texts_type",
+                custom_error_message="must be a string or an object with text",
+            ),
+        ]
+    ]
+    top_n: int | None = Field(None, ge=1, description="Return this many of the best documents.")
+    return_documents: bool | None = Field(
+        None, description="Jina's default is true on /v1; on /v2 it is false, as Cohere's."
+    )
+
+
+class Ranked(BaseModel):
+    index: int = Field(description="Position of the document in the request.")
+    relevance_score: float = Field(description="The cosine, from -1 to 1.")
+    document: dict[str, str] = Field({}, description='Its {"text"}, if documents are returned.')
+
+
+class Reranked(BaseModel):
+    id: str
+    model: str
+    results: list[Ranked] = Field(description="Best first.")
+    usage: dict[str, int] = Field(description="Jina's: total_tokens.")
+    meta: dict[str, Any] = Field(description="Cohere's: api_version and billed_units.")
+
+
+@router.post("/v1/rerank", responses=answers.documented(Reranked))
+async def rerank_v1(body: DocumentsRequest, request: Request) -> Response:
+    """Cohere's first version and Jina's: the documents ranked by their cosine with the query."""
+    return await _rerank(body, request, version="1")
+
+
+@router.post("/v2/rerank", responses=answers.documented(Reranked))
+async def rerank_v2(body: DocumentsRequest, request: Request) -> Response:
+    """Cohere's second version: the documents ranked by their cosine with the query."""
+    return await _rerank(body, request, version="2")
+
+
+async def _rerank(body: DocumentsRequest, request: Request, version: str) -> Response:
+    model = inference.bind(request, "embed", body.model)
+    texts = [one if isinstance(one, str) else one.text for one in body.documents]
+    truncate = inference.truncates(request, None)
+    result = await model.similarity(
+        Inputs([body.query], ["query"]),
+        Inputs.from_texts(texts, "documents"),
+        truncate=truncate,
+        mean=not truncate,
+    )
+    scores = inference.record_result(request, result)
+    with_text = version == "1" if body.return_documents is None else body.return_documents
+    results = [
+        {
+            "index": index,
+            "relevance_score": scores[index],
+            **({"document": {"text": texts[index]}} if with_text else {}),
+        }
+        for index in np.argsort(-scores, kind="stable")[: body.top_n]
+    ]
+    return answers.json(
+        {
+            "id": record.of(request.scope).id,
+            "model": model.card.name,
+            "results": results,
+            "usage": {"total_tokens": result.tokens},
+            "meta": {"api_version": {"version": version}, "billed_units": {"search_units": 1}},
+        }
+    )

@@ -1,0 +1,184 @@
+"""The Open Inference Protocol V2 over HTTP, as KServe's and Triton's clients speak it."""
+
+import importlib.metadata
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from fastapi import APIRouter, Request
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from heedful.app import answers, inference
+from heedful.app.requests import InferenceRoute
+from heedful.app.state import state_of
+from heedful.app.status import ready_service
+from heedful.app.v2_tensors import (
+    SIGNATURES,
+    InferRequest,
+    OutputTensor,
+    Parameters,
+    Signature,
+    TensorMetadata,
+    metadata,
+    read_body,
+    read_inputs,
+)
+from heedful.runtime.answers import Result
+from heedful.runtime.card import Card
+from heedful.runtime.errors import BadInput, Unavailable
+from heedful.runtime.inference import Inference
+
+TAG = "Open Inference Protocol"
+
+
+class TensorRoute(InferenceRoute):
+    """An inference route whose body may hold binary tensors."""
+
+    read = staticmethod(read_body)
+
+
+router = APIRouter(tags=[TAG])
+infer_router = APIRouter(route_class=TensorRoute, responses=answers.ERRORS, tags=[TAG])
+
+
+class Server(BaseModel):
+    name: str
+    version: str
+    extensions: list[str]
+
+
+class Live(BaseModel):
+    live: bool
+
+
+class Ready(BaseModel):
+    ready: bool
+
+
+class ModelReady(BaseModel):
+    name: str
+    ready: bool
+
+
+class ModelMetadata(BaseModel):
+    name: str
+    platform: str
+    inputs: list[TensorMetadata]
+    outputs: list[TensorMetadata]
+
+
+class InferAnswer(BaseModel):
+    model_name: str
+    model_version: str
+    id: str | None = None
+    outputs: list[OutputTensor]
+
+
+@router.get("/v2", responses=answers.documented(Server, 401))
+async def server() -> Response:
+    """The server's name and version."""
+    version = importlib.metadata.version("heedful")
+    return answers.json(
+        {"name": "heedful", "version": version, "extensions": ["binary_tensor_data"]}
+    )
+
+
+@router.get("/v2/health/live", responses=answers.documented(Live))
+async def live() -> Response:
+    """As /health."""
+    return answers.json({"live": True})
+
+
+@router.get("/v2/health/ready", responses=answers.documented(Ready, 503))
+async def ready(request: Request) -> Response:
+    """As /ready."""
+    ready_service(request)
+    if reason := state_of(request.app).peer_status():
+        raise Unavailable(reason, code="not_ready")
+    return answers.json({"ready": True})
+
+
+@router.get(
+    "/v2/models/{model}",
+    responses=answers.documented(ModelMetadata, 401, 404, 503),
+    openapi_extra=answers.NAMED_MODEL,
+)
+async def model_metadata(request: Request) -> Response:
+    """The model's tensors."""
+    card = _card(request)
+    inputs, outputs = metadata(card)
+    return answers.json(
+        {"name": card.name, "platform": "onnxruntime_onnx", "inputs": inputs, "outputs": outputs}
+    )
+
+
+@router.get(
+    "/v2/models/{model}/ready",
+    responses=answers.documented(ModelReady, 401, 404, 503),
+    openapi_extra=answers.NAMED_MODEL,
+)
+async def model_ready(request: Request) -> Response:
+    """Whether the model answers."""
+    return answers.json({"name": _card(request).name, "ready": True})
+
+
+@infer_router.post(
+    "/v2/models/{model}/infer",
+    responses=answers.documented(InferAnswer),
+    openapi_extra=answers.NAMED_MODEL,
+)
+async def infer(body: InferRequest, request: Request) -> Response:
+    """The model's outputs for texts or pairs of texts."""
+    kind = SIGNATURES[_card(request).kind]
+    model = inference.bind(request, kind.task, request.path_params["model"])
+    result = await _run(model, kind, body, request)
+    values = np.asarray(inference.record_result(request, result), np.float32)
+    outputs = [_tensor(kind.scores, "FP32", values)]
+    if kind.labelled:
+        labels = [model.card.labels[i] for i in values.argmax(axis=1)]
+        outputs.append(
+            {"name": "label", "datatype": "BYTES", "shape": [len(labels)], "data": labels}
+        )
+    if body.outputs is not None:
+        outputs = [_find(wanted.name, i, outputs) for i, wanted in enumerate(body.outputs)]
+    named = {} if body.id is None else {"id": body.id}
+    about = {"model_name": model.card.name, "model_version": model.card.version}
+    return answers.json({**about, **named, "outputs": outputs})
+
+
+async def _run(
+    model: Inference, kind: Signature, body: InferRequest, request: Request
+) -> Result[npt.NDArray[Any]]:
+    inputs = read_inputs(body.inputs, kind)
+    parameters = body.parameters or Parameters()
+    mean = parameters.long == "mean"
+    truncate = inference.truncates(request, parameters.truncate)
+    if kind.task == "embed":
+        return await model.embed(inputs, truncate=truncate, mean=mean, normalize=True)
+    if kind.task == "relatedness":
+        return await model.relatedness(inputs, truncate=truncate)
+    return await model.classify(inputs, truncate=truncate)
+
+
+def _card(request: Request) -> Card:
+    """The card of a loaded model. Raises Unavailable, UnknownModel."""
+    ready_service(request)
+    return inference.bind(
+        request, "embed", request.path_params["model"]
+    ).card  # which every model does
+
+
+def _tensor(name: str, datatype: str, values: npt.NDArray[np.float32]) -> dict[str, Any]:
+    return {"name": name, "datatype": datatype, "shape": values.shape, "data": values.reshape(-1)}
+
+
+def _find(name: str, position: int, outputs: list[dict[str, Any]]) -> dict[str, Any]:
+    for output in outputs:
+        if output["name"] == name:
+            return output
+    known = ", ".join(output["name"] for output in outputs)
+    raise BadInput(
+        f"outputs[{position}].name: the model has no output {name[:100]!r}; it has {known}",
+        param=f"outputs[{position}].name",
+    )

@@ -1,0 +1,158 @@
+"""Tensors of the Open Inference Protocol V2: texts in, numbers and labels out."""
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, Field
+from starlette.types import Scope
+
+from heedful.app import record, requests
+from heedful.app.errors import MalformedBody
+from heedful.app.fields import PASS_OVER
+from heedful.app.schemas import Long, Truncate, not_both
+from heedful.app.trees import Closed
+from heedful.runtime.card import Card
+from heedful.runtime.errors import BadInput
+from heedful.runtime.inputs import Inputs
+from heedful.runtime.model_registry import Task
+from heedful.text.kinds import Kind
+
+JSON_SIZE = b"inference-header-content-length"
+"""The header of Triton's binary extension: the body is so many bytes of JSON, then tensors."""
+
+
+class Parameters(Closed):
+    model_config = PASS_OVER
+
+    truncate: Truncate = None
+    long: Annotated[Long, AfterValidator(not_both)] = None
+
+
+class Tensor(Closed):
+    model_config = PASS_OVER
+
+    name: str
+    shape: list[int]
+    datatype: Literal["BYTES"]
+    data: list[Any] = Field(description="Texts; they may be nested.")
+
+
+class Wanted(Closed):
+    model_config = PASS_OVER
+
+    name: str
+
+
+class InferRequest(Closed):
+    model_config = PASS_OVER
+
+    id: str | None = None
+    parameters: Parameters | None = None
+    inputs: list[Tensor]
+    outputs: list[Wanted] | None = Field(None, description="Without it, all outputs.")
+
+
+class TensorMetadata(BaseModel):
+    name: str
+    datatype: str
+    shape: list[int] = Field(description="-1 stands for the number of inputs.")
+
+
+class OutputTensor(TensorMetadata):
+    data: list[float | str]
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A kind of model's tensors."""
+
+    task: Task
+    inputs: tuple[str, ...]
+    scores: str  # the name of its numbers
+    labelled: bool
+
+
+SIGNATURES: Mapping[Kind, Signature] = {
+    "embedding": Signature("embed", ("text",), "embedding", labelled=False),
+    "classification": Signature("classify", ("text",), "probabilities", labelled=True),
+    "nli": Signature("nli", ("premise", "hypothesis"), "probabilities", labelled=True),
+    "relatedness": Signature("relatedness", ("a", "b"), "score", labelled=False),
+}
+
+
+def metadata(card: Card) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The model's inputs and outputs."""
+    kind = SIGNATURES[card.kind]
+    width = {"embedding": [card.dimension], "score": []}.get(kind.scores, [len(card.labels)])
+    outputs = [{"name": kind.scores, "datatype": "FP32", "shape": [-1, *width]}]
+    if kind.labelled:
+        outputs.append({"name": "label", "datatype": "BYTES", "shape": [-1]})
+    inputs = [{"name": name, "datatype": "BYTES", "shape": [-1]} for name in kind.inputs]
+    return inputs, outputs
+
+
+def read_inputs(tensors: list[Tensor], kind: Signature) -> Inputs:
+    """The texts of the tensors that the model has. Raises BadInput."""
+    columns: list[list[str]] = []
+    for name in kind.inputs:
+        at = next((i for i, tensor in enumerate(tensors) if tensor.name == name), None)
+        if at is None:
+            names = " and ".join(kind.inputs)
+            raise BadInput(f"inputs: the model reads {names}; send {name}", param="inputs")
+        columns.append(_flat(tensors[at].data, f"inputs[{at}].data"))
+    if len({len(column) for column in columns}) > 1:
+        raise BadInput("inputs: the two tensors differ in length", param="inputs")
+    paths = [f"inputs.{name}[{row}]" for row in range(len(columns[0])) for name in kind.inputs]
+    texts = list(itertools.chain.from_iterable(zip(*columns, strict=True)))
+    return Inputs(texts, paths, "inputs", len(columns))
+
+
+def _flat(data: list[Any], path: str) -> list[str]:
+    """Nested lists of texts in row-major order. Raises BadInput."""
+    flat: list[str] = []
+    for item in data:
+        if isinstance(item, list):
+            flat += _flat(item, path)
+        elif isinstance(item, str):
+            flat.append(item)
+        else:
+            raise BadInput(f"{path}: must hold strings", param=path, code="invalid_type")
+    return flat
+
+
+def read_body(scope: Scope, body: bytes) -> Any:
+    """JSON, whatever its Content-Type; with Triton's header, tensors behind it. Raises MalformedBody."""
+    size = record.header(scope, JSON_SIZE)
+    if not size:
+        return requests.parse(body)
+    if not size.isdecimal() or int(size) > len(body):
+        raise MalformedBody("Inference-Header-Content-Length is no length within the body")
+    value, rest = requests.parse(body[: int(size)]), memoryview(body)[int(size) :]
+    tensors = value.get("inputs") if isinstance(value, dict) else None
+    for tensor in tensors if isinstance(tensors, list) else []:
+        parameters = tensor.get("parameters") if isinstance(tensor, dict) else None
+        if isinstance(parameters, dict) and type(parameters.get("binary_data_size")) is int:
+            length = parameters["binary_data_size"]
+            if not 0 <= length <= len(rest):
+                raise MalformedBody("binary_data_size is more than the body holds")
+            tensor["data"], rest = _strings(bytes(rest[:length])), rest[length:]
+    return value
+
+
+def _strings(packed: bytes) -> list[str]:
+    """Texts, each behind its length in four bytes. Raises MalformedBody."""
+    found = []
+    at = 0
+    while at < len(packed):
+        length = int.from_bytes(packed[at : at + 4], "little")
+        text = packed[at + 4 : at + 4 + length]
+        if len(text) < length or at + 4 > len(packed):
+            raise MalformedBody("a binary tensor ends within a text")
+        try:
+            found.append(text.decode())
+        except UnicodeDecodeError as error:
+            raise MalformedBody(f"a binary tensor's text is not UTF-8: {error}") from None
+        at += 4 + length
+    return found

@@ -1,0 +1,170 @@
+"""OpenAI's files and batches, with OpenAI's client; a batch goes on after its process was killed."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import openai
+import pytest
+from openai.types import Batch
+
+from tests.app.conftest import KEY, Serve, Start
+from tests.app.test_errors import check
+from tests.process import PATIENCE, Process, wait_for
+
+LINES = 3000
+BAD = {7, 1500, 2999}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "files"
+
+
+@pytest.fixture
+def process(start: Start, folder: Path) -> Process:
+    return start(files=str(folder), api_key=KEY)
+
+
+@pytest.fixture
+def client(process: Process) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=f"{process.ready()}/v1", api_key=KEY, timeout=PATIENCE) as client:
+        yield client
+
+
+def line(number: int, url: str = "/v1/embeddings") -> dict[str, Any]:
+    text = "" if number in BAD else f"kid {number}"
+    body = {"input": text, "model": "tiny-flat"}
+    return {"custom_id": f"row {number}", "method": "POST", "url": url, "body": body}
+
+
+def upload(client: openai.OpenAI, lines: list[Any]) -> str:
+    content = "".join(json.dumps(one) + "\n" for one in lines)
+    return client.files.create(file=("rows.jsonl", content.encode()), purpose="batch").id
+
+
+def create(client: openai.OpenAI, file: str) -> str:
+    return client.batches.create(
+        input_file_id=file, endpoint="/v1/embeddings", completion_window="24h"
+    ).id
+
+
+def ended(client: openai.OpenAI, batch: str) -> Batch:
+    def ask() -> Batch | None:
+        found = client.batches.retrieve(batch)
+        return found if found.status in ("completed", "failed", "cancelled") else None
+
+    return wait_for(ask, "the end of the batch")
+
+
+def rows(client: openai.OpenAI, file: str | None) -> list[dict[str, Any]]:
+    assert file is not None
+    return [json.loads(one) for one in client.files.content(file).text.splitlines()]
+
+
+def test_a_batch_killed_in_the_middle_ends_complete(
+    start: Start, folder: Path, process: Process, client: openai.OpenAI
+) -> None:
+    batch = create(client, upload(client, [line(number) for number in range(LINES)]))
+    part = folder / "batches" / batch / "answers.jsonl"
+    wait_for(lambda: (part.exists() and part.stat().st_size > 20_000) or None, "some answers")
+    process.popen.kill()
+    process.popen.wait()
+    written = part.read_bytes()
+    assert 0 < written.count(b"\n") < LINES
+    part.write_bytes(written[: written.rindex(b"\n") - 5])  # as if killed within a write
+    again = start(files=str(folder), api_key=KEY)
+    client = client.with_options(base_url=f"{again.ready()}/v1")
+    done = ended(client, batch)
+    assert done.status == "completed", done
+    assert done.request_counts is not None
+    assert done.request_counts.to_dict() == {"total": LINES, "completed": LINES - 3, "failed": 3}
+    good, bad = rows(client, done.output_file_id), rows(client, done.error_file_id)
+    wanted = [f"row {number}" for number in range(LINES) if number not in BAD]
+    assert [row["custom_id"] for row in good] == wanted
+    assert [row["custom_id"] for row in bad] == ["row 7", "row 1500", "row 2999"]
+    assert bad[0]["response"]["status_code"] == 422
+    assert bad[0]["response"]["body"]["error"]["param"] == "input"
+    expected = client.embeddings.create(
+        input="kid 2998", model="tiny-flat", encoding_format="float"
+    )
+    body = good[-1]["response"]["body"]
+    assert body["data"][0]["embedding"] == pytest.approx(expected.data[0].embedding, abs=1e-5)
+    assert sorted(path.name for path in part.parent.iterdir()) == ["about.json", "lock"]
+
+
+def test_files_and_batches_as_openai_has_them(client: openai.OpenAI) -> None:
+    lines: list[Any] = [line(1), "no object", {**line(2), "url": "/embed"}, {**line(3), "body": []}]
+    file = upload(client, lines)
+    assert client.files.retrieve(file).filename == "rows.jsonl"
+    assert [one.id for one in client.files.list()] == [file]
+    batch = create(client, file)
+    done = ended(client, batch)
+    assert [row["custom_id"] for row in rows(client, done.output_file_id)] == ["row 1"]
+    bad = rows(client, done.error_file_id)
+    assert [row["custom_id"] for row in bad] == [None, "row 2", "row 3"]
+    assert {row["response"]["status_code"] for row in bad} == {422}
+    assert [one.id for one in client.batches.list()] == [batch]
+    assert client.batches.cancel(batch).status == "completed"  # too late
+    assert client.files.delete(file).deleted
+    for call in (client.files.retrieve, client.files.delete, client.files.content):
+        with pytest.raises(openai.NotFoundError, match="no file"):
+            call(file)
+    with pytest.raises(openai.NotFoundError, match="no file"):
+        create(client, file)
+    with pytest.raises(openai.NotFoundError, match="no batch"):
+        client.batches.retrieve("batch-none")
+    with pytest.raises(openai.UnprocessableEntityError, match="takes no batches"):
+        client.batches.create(
+            input_file_id=upload(client, []),
+            endpoint="/v1/chat/completions",
+            completion_window="24h",
+        )
+
+
+def test_a_batch_may_be_cancelled(client: openai.OpenAI, process: Process) -> None:
+    file = upload(client, [line(number) for number in range(200_000)])
+    batch = create(client, file)
+    wait_for(lambda: client.batches.retrieve(batch).status == "in_progress" or None, "its start")
+    assert client.batches.cancel(batch).status in ("cancelling", "cancelled")
+    done = ended(client, batch)
+    assert done.status == "cancelled"
+    assert done.request_counts is not None
+    assert 0 < len(rows(client, done.output_file_id)) == done.request_counts.completed < 200_000
+
+
+@pytest.mark.anyio
+async def test_without_a_folder_they_are_refused(serve: Serve, tmp_path: Path) -> None:
+    async with serve(start=False) as idle:
+        for method, path in (
+            ("GET", "/v1/files"),
+            ("GET", "/v1/files/file-1"),
+            ("GET", "/v1/batches"),
+            ("GET", "/v1/batches/batch-1"),
+            ("POST", "/v1/files"),
+        ):
+            answer = await idle.request(method, path)
+            assert "HEEDFUL_FILES" in check(answer, 403, "files_not_set")["message"]
+        body = {"input_file_id": "file-1", "endpoint": "/embed"}
+        check(await idle.post("/v1/batches", json=body), 403, "files_not_set")
+    async with serve(start=False, files=tmp_path / "files", max_file_bytes=1000) as idle:
+        await refused_uploads(idle)
+
+
+async def refused_uploads(idle: httpx.AsyncClient) -> None:
+    content = {"file": ("a.jsonl", b"{}\n")}
+    check(await idle.post("/v1/files", json={}), 422, "invalid_input", "file")
+    check(await idle.post("/v1/files", files=content), 422, "invalid_input", "purpose")
+    large = {"file": ("a.jsonl", b" " * 1000)}
+    data = {"purpose": "batch"}
+    check(await idle.post("/v1/files", files=large, data=data), 413, "body_too_large")
+    for name in ("..", "%2e%2e", "x%2F..", "a.b", "file-1"):
+        check(
+            await idle.get(f"/v1/files/{name}"),
+            404,
+            (await idle.get(f"/v1/files/{name}")).json()["error"]["code"],
+        )
+    answer = await idle.post("/v1/files", files=content, data=data)
+    assert answer.json()["bytes"] == 3

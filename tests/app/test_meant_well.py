@@ -1,0 +1,220 @@
+"""What other services' clients send besides: unknown fields, other names, slashes, codings, token ids."""
+
+import gzip
+import json
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+import zstandard
+
+from tests.app.conftest import Serve
+from tests.app.test_answers import TEXTS, embed
+from tests.app.test_errors import JSON, check
+
+pytestmark = pytest.mark.anyio
+
+
+async def post(client: httpx.AsyncClient, path: str, **body: Any) -> httpx.Response:
+    answer = await client.post(path, json=body)
+    assert answer.status_code == 200, answer.text
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/", {"inputs": "kids"}),
+        ("/embed", {"inputs": "kids"}),
+        ("/tokenize", {"inputs": "kids"}),
+        ("/predict", {"inputs": "kids"}),
+        ("/rerank", {"query": "kids", "texts": ["dog"]}),
+        ("/similarity", {"inputs": {"source_sentence": "kids", "sentences": ["dog"]}}),
+        ("/v1/embeddings", {"input": "kids", "model": "tiny-flat"}),
+    ],
+)
+async def test_unknown_fields_are_passed_over_and_named(
+    client: httpx.AsyncClient, path: str, body: dict[str, Any]
+) -> None:
+    plain = await post(client, path, **body)
+    assert "X-Ignored-Fields" not in plain.headers
+    answer = await post(client, path, **body, colour="red", größe=[1])
+    assert answer.headers["X-Ignored-Fields"] == "colour, gr%C3%B6%C3%9Fe"
+    assert answer.json() == plain.json()
+
+
+async def test_names_of_unknown_fields_are_harmless(client: httpx.AsyncClient) -> None:
+    names = {"a\r\nX-Evil: 1": 1, "b" * 1000: 2, **{f"c{i}": 3 for i in range(100)}}
+    answer = await post(client, "/embed", inputs="kids", **names)
+    assert "X-Evil" not in answer.headers
+    named = answer.headers["X-Ignored-Fields"].split(", ")
+    assert named[:3] == ["a%0D%0AX-Evil%3A 1", "b" * 64, "c0"]
+    assert len(named) == 20
+    nested = await post(
+        client,
+        "/similarity",
+        inputs={"source_sentence": "kids", "sentences": ["dog"], "size": 1},
+        parameters={"speed": 2},
+    )
+    assert nested.headers["X-Ignored-Fields"] == "inputs.size, parameters.speed"
+    body = b'{"inputs": "kids", "\\ud800": 1}'
+    refused = await client.post("/embed", content=body, headers=JSON)
+    check(refused, 422, "invalid_value", refused.json()["error"]["param"])
+
+
+@pytest.mark.parametrize("path", ["/classify", "/predict", "/"])
+async def test_the_hubs_text_classification(client: httpx.AsyncClient, path: str) -> None:
+    plain = (await post(client, "/classify", inputs=TEXTS[0])).json()
+    answer = (await post(client, path, inputs=TEXTS[0], parameters={}, options={"x": 1})).json()
+    assert answer == [plain]  # as the hub answers to one text
+    one = (await post(client, path, inputs=TEXTS[0], parameters={"top_k": 1})).json()
+    assert one == [plain[:1]]
+    logits = (
+        await post(client, path, inputs=TEXTS[0], parameters={"function_to_apply": "none"})
+    ).json()[0]
+    by_label = {row["label"]: row["score"] for row in logits}
+    exponentials = np.exp(list(by_label.values()))
+    for row in plain:
+        expected = np.exp(by_label[row["label"]]) / exponentials.sum()
+        assert row["score"] == pytest.approx(expected, abs=1e-6)
+    sigmoid = (
+        await post(client, path, inputs=TEXTS[0], parameters={"function_to_apply": "sigmoid"})
+    ).json()[0]
+    for row in sigmoid:
+        assert row["score"] == pytest.approx(1 / (1 + np.exp(-by_label[row["label"]])), abs=1e-6)
+
+
+async def test_the_root_tells_the_hubs_tasks_apart(client: httpx.AsyncClient) -> None:
+    inputs = {"source_sentence": "kids", "sentences": ["dog", "kids"]}
+    parameters: list[dict[str, Any]] = [{}, {"parameters": {}}]
+    for more in parameters:
+        answer = await post(client, "/", inputs=inputs, **more)
+        assert answer.json() == (await post(client, "/similarity", inputs=inputs)).json()
+
+
+async def test_a_slash_at_the_end(client: httpx.AsyncClient) -> None:
+    rows = await embed(client, TEXTS)
+    np.testing.assert_array_equal((await post(client, "/embed/", inputs=TEXTS)).json(), rows)
+    assert (await client.get("/v1/models/")).json() == (await client.get("/v1/models")).json()
+    assert 'route="/embed"' in (await client.get("/metrics/")).text
+
+
+@pytest.mark.parametrize(
+    ("coding", "encode"),
+    [
+        ("gzip", gzip.compress),
+        ("x-gzip", lambda body: gzip.compress(body[:9]) + gzip.compress(body[9:])),
+        ("zstd", zstandard.compress),
+        ("identity", bytes),
+    ],
+)
+async def test_a_body_may_be_compressed(
+    client: httpx.AsyncClient, coding: str, encode: Any
+) -> None:
+    body = encode(json.dumps({"inputs": TEXTS}).encode())
+    answer = await client.post("/embed", content=body, headers={**JSON, "Content-Encoding": coding})
+    np.testing.assert_array_equal(answer.json(), await embed(client, TEXTS))
+
+
+async def test_codings_that_are_refused(serve: Serve) -> None:
+    async with serve(start=False, max_body_bytes=1000) as idle:
+        for coding, body, status, code in (
+            ("br", b"{}", 400, "wrong_content_encoding"),
+            ("gzip", b"{}", 400, "invalid_json"),
+            ("gzip", gzip.compress(b"{}")[:-4], 400, "invalid_json"),
+            ("zstd", b"{}", 400, "invalid_json"),
+            ("gzip", gzip.compress(b" " * 1001), 413, "body_too_large"),
+            ("zstd", zstandard.compress(b" " * 1001), 413, "body_too_large"),
+            ("zstd", zstandard.compress(b" " * 999 + b"1"), 422, "invalid_type"),
+        ):
+            headers = {**JSON, "Content-Encoding": coding}
+            check(await idle.post("/embed", content=body, headers=headers), status, code)
+
+
+async def test_large_answers_are_compressed_for_those_who_accept_it(
+    client: httpx.AsyncClient,
+) -> None:
+    many = {"inputs": [f"kid {i} " + "dog " * 14 for i in range(60)], "model": "tiny-nli"}
+    for offered, coding in (
+        ("identity", None),
+        ("gzip;q=0, zstd;q=0.0", None),
+        ("gzip, deflate, br", "gzip"),
+        ("gzip;q=1.0, zstd;q=0.5", "zstd"),
+    ):
+        headers = {"Accept-Encoding": offered}
+        small = await client.post("/embed", json={"inputs": "kids"}, headers=headers)
+        assert "Content-Encoding" not in small.headers
+        async with client.stream("POST", "/tokenize", json=many, headers=headers) as answer:
+            raw = b"".join([part async for part in answer.aiter_raw()])
+        assert answer.headers.get("Content-Encoding") == coding
+        assert int(answer.headers["Content-Length"]) == len(raw)
+        if coding == "gzip":
+            raw = gzip.decompress(raw)
+        elif coding == "zstd":
+            raw = zstandard.decompress(raw)
+        assert len(json.loads(raw)) == 60
+        assert len(raw) >= 16 * 1024
+
+
+async def test_aliases(serve: Serve) -> None:
+    aliases = {"text-embedding-3-small": "tiny-flat", "tiny-nli": "tiny-flat"}
+    async with serve(aliases=aliases) as client:
+        rows = await embed(client, TEXTS, model="tiny-flat")
+        np.testing.assert_array_equal(
+            await embed(client, TEXTS, model="text-embedding-3-small"), rows
+        )
+        nli = await embed(client, TEXTS, model="tiny-nli")
+        assert not np.allclose(nli, rows)  # the name of a model means that model
+        listed = [model["id"] for model in (await client.get("/v1/models")).json()["data"]]
+        assert listed.count("tiny-nli") == listed.count("text-embedding-3-small") == 1
+        one = (await client.get("/v1/models/text-embedding-3-small")).json()
+        assert (one["id"], one["object"]) == ("text-embedding-3-small", "model")
+        check(await client.get("/v1/models/bert"), 404, "model_not_found", "model")
+        page = (await client.get("/metrics")).text
+        assert 'route="/v1/models/{model}"' in page
+        assert "bert" not in page
+
+
+async def test_a_long_text_has_the_mean_of_its_windows(client: httpx.AsyncClient) -> None:
+    document = "two kids wash their hands " * 20
+    answer = await post(client, "/v1/embeddings", input=["kids", document], model="tiny-flat")
+    assert answer.headers["X-Averaged"] == "1"
+    assert "X-Truncated" not in answer.headers
+    rows = [row["embedding"] for row in answer.json()["data"]]
+    assert answer.json()["usage"]["prompt_tokens"] == 101
+    same = await post(client, "/embed", inputs=["kids", document], model="tiny-flat", long="mean")
+    np.testing.assert_array_equal(same.json(), rows)
+    assert same.headers["X-Averaged"] == "1"
+    cut = await post(client, "/v1/embeddings", input=document, model="tiny-flat", truncate=True)
+    assert cut.headers["X-Truncated"] == "1"
+    check(await client.post("/embed", json={"inputs": document}), 422, "input_too_long", "inputs")
+
+
+async def test_truncate_may_be_the_operators(serve: Serve) -> None:
+    document = "two kids wash their hands " * 20
+    async with serve(truncate=True) as client:
+        first = " ".join(document.split()[:16])
+        expected = await embed(client, first, model="tiny-flat")
+        for answer in (
+            await post(client, "/embed", inputs=document, model="tiny-flat"),
+            await post(client, "/embed", inputs=document, model="tiny-flat", truncate=None),
+        ):
+            np.testing.assert_array_equal(answer.json(), expected)
+            assert answer.headers["X-Truncated"] == "1"
+        answer = await post(client, "/v1/embeddings", input=document, model="tiny-flat")
+        np.testing.assert_array_equal([answer.json()["data"][0]["embedding"]], expected)
+        refused = await client.post("/embed", json={"inputs": document, "truncate": False})
+        check(refused, 422, "input_too_long", "inputs")
+        mean = await post(client, "/embed", inputs=document, model="tiny-flat", long="mean")
+        assert mean.headers["X-Averaged"] == "1"
+
+
+async def test_token_ids_without_an_encoding_are_refused_with_the_remedy(
+    client: httpx.AsyncClient,
+) -> None:
+    for ids in ([9906, 1917], [[9906], [1917]]):
+        answer = await client.post("/v1/embeddings", json={"input": ids, "model": "tiny-flat"})
+        message = check(answer, 422, "unsupported", "input")["message"]
+        assert "check_embedding_ctx_length" in message
+        assert "TIKTOKEN_CACHE_DIR" in message

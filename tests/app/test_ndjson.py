@@ -1,0 +1,122 @@
+"""application/x-ndjson: a request a line, answered in order while the client still sends."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from tests.app.conftest import KEY, Serve
+from tests.app.test_answers import TEXTS, embed
+from tests.app.test_errors import check
+from tests.process import PATIENCE, Process
+
+pytestmark = pytest.mark.anyio
+NDJSON = {"Content-Type": "application/x-ndjson"}
+
+
+async def answers(client: httpx.AsyncClient, path: str, *lines: object) -> list[dict[str, Any]]:
+    body = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
+    answer = await client.post(path, content=body.encode(), headers=NDJSON)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["Content-Type"] == "application/x-ndjson"
+    return [json.loads(line) for line in answer.text.splitlines()]
+
+
+async def test_each_line_is_answered_in_order_with_its_id(client: httpx.AsyncClient) -> None:
+    rows = await embed(client, TEXTS)
+    lines = [{"inputs": text, "id": f"text {i}"} for i, text in enumerate(TEXTS)]
+    found = await answers(client, "/embed", *lines)
+    assert [one["line"] for one in found] == [0, 1, 2, 3, 4]
+    assert [one["id"] for one in found] == [line["id"] for line in lines]
+    np.testing.assert_allclose([one["answer"][0] for one in found], rows, atol=1e-6)
+
+
+async def test_errors_are_the_lines(client: httpx.AsyncClient) -> None:
+    found = await answers(
+        client,
+        "/classify",
+        {"inputs": "kids", "id": 1},
+        "no json",
+        "",
+        {"inputs": ["kids", ""], "id": 2},
+        {"inputs": "kids", "colour": "red"},
+        {"inputs": "kids", "model": "bert", "id": None},
+        "[]",
+        {"inputs": "kids " * 17, "truncate": True, "id": [7]},
+    )
+    assert [one["line"] for one in found] == [0, 1, 3, 4, 5, 6, 7]
+    errors = [one.get("error", {}).get("code") for one in found]
+    assert errors == [
+        None,
+        "invalid_json",
+        "invalid_input",
+        "unknown_field",
+        "model_not_found",
+        "invalid_type",
+        None,
+    ]
+    assert found[2]["error"]["param"] == "inputs[1]"
+    assert [one.get("id", "none") for one in found] == [1, "none", 2, "none", None, "none", [7]]
+    assert found[-1]["headers"] == {"X-Truncated": "1"}
+
+
+async def test_a_stream_is_counted_by_its_lines(serve: Serve) -> None:
+    async with serve() as client:
+        await answers(client, "/embed", *[{"inputs": "kids", "model": "tiny-flat"}] * 3, "x")
+        page = (await client.get("/metrics")).text
+        assert 'heedful_tokens_total{model="tiny-flat"} 3.0' in page
+        assert 'route="/embed",status="200"} 3.0' in page
+        assert 'heedful_rejected_total{reason="invalid_json"} 1.0' in page
+
+
+async def test_limits(serve: Serve) -> None:
+    async with serve(max_body_bytes=200, max_queue=2, max_batch_inputs=2) as client:
+        line = {"inputs": "kids", "model": "tiny-flat"}
+        found = await answers(
+            client, "/embed", *[line] * 100
+        )  # more bytes than a body, and than a queue
+        assert all("answer" in one for one in found)
+        assert len(found) == 100
+        found = await answers(client, "/embed", line, {**line, "inputs": "k" * 200}, line)
+        assert [one.get("error", {}).get("code") for one in found] == [None, "body_too_large"]
+        headers = {**NDJSON, "Content-Encoding": "gzip"}
+        refused = await client.post("/embed", content=b"", headers=headers)
+        check(refused, 400, "wrong_content_encoding")
+        refused = await client.post("/v2/models/tiny-flat/infer", content=b"{}\n{}", headers=NDJSON)
+        check(refused, 400, "invalid_json")
+
+
+async def test_a_client_that_sends_nothing_more(serve: Serve) -> None:
+    async def stuck() -> AsyncIterator[bytes]:
+        yield b'{"inputs": "kids", "model": "tiny-flat"}\n{"inputs": '
+        await asyncio.Event().wait()
+
+    async with serve(request_timeout=0.5) as client:
+        answer = await client.post("/embed", content=stuck(), headers=NDJSON)
+    first, last = map(json.loads, answer.text.splitlines())
+    assert first["line"] == 0
+    assert last["error"]["code"] == "timeout"
+
+
+async def test_the_first_answer_comes_before_the_last_line_is_sent(process: Process) -> None:
+    host, _, port = process.url().removeprefix("http://").partition(":")
+    async with asyncio.timeout(PATIENCE):
+        reader, writer = await asyncio.open_connection(host, int(port))
+        head = (
+            f"POST /embed HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\n"
+            "Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n"
+        )
+        writer.write(head.encode())
+        for number in range(3):  # each is sent when the one before is answered
+            line = json.dumps({"inputs": "kids", "id": number}).encode() + b"\n"
+            writer.write(b"%x\r\n%s\r\n" % (len(line), line))
+            while b'"id":%d' % number not in (got := await reader.readline()):
+                assert got
+        writer.write(b"0\r\n\r\n")
+        while (got := await reader.readline()) != b"0\r\n":
+            assert got
+        writer.close()

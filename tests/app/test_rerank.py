@@ -1,0 +1,65 @@
+"""Cohere's and Jina's /v1/rerank and /v2/rerank."""
+
+import httpx
+import pytest
+
+from tests.app.test_answers import TEXTS
+from tests.app.test_errors import check
+from tests.app.test_tei import post
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_documents_are_ranked_as_tei_ranks_texts(client: httpx.AsyncClient) -> None:
+    ranks = await post(client, "/rerank", query=TEXTS[1], texts=TEXTS)
+    expected = [(rank["index"], rank["score"]) for rank in ranks]
+    objects = [{"text": text, "title": "x"} for text in TEXTS]
+    for path in ("/v1/rerank", "/v2/rerank"):
+        for documents in (TEXTS, objects, [*objects[:2], *TEXTS[2:]]):
+            answer = await post(client, path, query=TEXTS[1], documents=documents)
+            found = [(one["index"], one["relevance_score"]) for one in answer["results"]]
+            assert found == expected
+            assert answer["model"] == "tiny-flat"
+            assert answer["usage"]["total_tokens"] > 0
+            assert answer["meta"]["api_version"]["version"] == path[2]
+        best = await post(client, path, query=TEXTS[1], documents=TEXTS, top_n=2)
+        assert [one["index"] for one in best["results"]] == [index for index, _ in expected[:2]]
+
+
+async def test_documents_are_returned_by_jinas_default_and_not_by_coheres(
+    client: httpx.AsyncClient,
+) -> None:
+    for path, default in (("/v1/rerank", True), ("/v2/rerank", False)):
+        for asked in (None, True, False):
+            more = {} if asked is None else {"return_documents": asked}
+            answer = await post(client, path, query="kids", documents=["dog", "kids"], **more)
+            wanted = default if asked is None else asked
+            texts = [one.get("document", {}).get("text") for one in answer["results"]]
+            assert texts == (["kids", "dog"] if wanted else [None, None])
+
+
+async def test_other_fields_are_passed_over_and_long_documents_averaged(
+    client: httpx.AsyncClient,
+) -> None:
+    body = {"query": "kids", "documents": ["kids " * 40, "dog"], "max_tokens_per_doc": 4096}
+    answer = await client.post("/v2/rerank", json=body)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["X-Ignored-Fields"] == "max_tokens_per_doc"
+    assert answer.headers["X-Averaged"] == "1"
+    assert answer.json()["results"][0] == {"index": 0, "relevance_score": pytest.approx(1)}
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "param"),
+    [
+        ({"documents": ["a"]}, "missing_field", "query"),
+        ({"query": "a"}, "missing_field", "documents"),
+        ({"query": "a", "documents": []}, "invalid_input", "documents"),
+        ({"query": "a", "documents": ["a", 3]}, "invalid_type", "documents[1]"),
+        ({"query": "a", "documents": ["a", {"title": "b"}]}, "missing_field", "documents[1].text"),
+        ({"query": "a", "documents": ["a", " "]}, "invalid_input", "documents[1]"),
+        ({"query": "a", "documents": ["a"], "top_n": 0}, "invalid_value", "top_n"),
+    ],
+)
+async def test_422(client: httpx.AsyncClient, body: object, code: str, param: str) -> None:
+    check(await client.post("/v1/rerank", json=body), 422, code, param)
