@@ -22,6 +22,8 @@ vendor:  ## fetch what the page uses, as scripts/page/package-lock.json has it
 	npm ci --prefix scripts/page --ignore-scripts
 	cp scripts/page/node_modules/d3/dist/d3.min.js app/static/vendor/d3.min.js
 	cp scripts/page/node_modules/d3/LICENSE app/static/vendor/d3.LICENSE
+	cp scripts/page/node_modules/swagger-ui-dist/swagger-ui-bundle.js scripts/page/node_modules/swagger-ui-dist/swagger-ui.css app/static/vendor/
+	cat scripts/page/node_modules/swagger-ui-dist/NOTICE scripts/page/node_modules/swagger-ui-dist/swagger-ui-bundle.js.LICENSE.txt scripts/page/node_modules/swagger-ui-dist/LICENSE >app/static/vendor/swagger-ui.LICENSE
 
 soak: .venv/installed  ## faults and load at length: three quarters of an hour; writes docs/reliability.md
 	.venv/bin/python -m tests.faults

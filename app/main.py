@@ -13,6 +13,7 @@ from heedful.app import (
     batch_routes,
     compare,
     control,
+    docs_page,
     errors,
     explain,
     hub,
@@ -51,6 +52,7 @@ ROUTERS = (
     status.router,
     control.router,
     playground.router,
+    docs_page.router,
     batch_routes.router,
     batch_routes.create_router,
     rerank.router,
@@ -93,7 +95,7 @@ def create_app(
         version=importlib.metadata.version("heedful"),
         lifespan=lifespan,
         redoc_url=None,
-        swagger_ui_oauth2_redirect_url=None,
+        docs_url=None,  # app.docs_page has it
         redirect_slashes=False,
         # app.tracing and app.metrics do this; FastAPI would count everything twice.
         telemetry={"tracing": False, "metrics": False, "logs": False},
@@ -127,7 +129,7 @@ def _paths() -> set[str]:
     """Every path that metrics and logs may name."""
     routes = (route for router in ROUTERS for route in router.routes)
     served = {route.path for route in routes if isinstance(route, APIRoute)}
-    return served | playground.PATHS | {"/docs", "/openapi.json"}
+    return served | playground.PATHS | {"/openapi.json"}
 
 
 def _add_middleware(app: FastAPI, settings: Settings) -> None:

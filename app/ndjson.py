@@ -91,12 +91,17 @@ async def _lines(receive: Receive, limit: float, max_bytes: int) -> AsyncIterato
             raise ClientDisconnect
         *whole, rest = (rest + message.get("body", b"")).split(b"\n")
         more = message.get("more_body", False)
-        if len(rest) > max_bytes:
-            raise BodyTooLarge(f"a line is longer than {max_bytes} bytes")
         for line in whole:
+            _check_length(line, max_bytes)
             yield line
+        _check_length(rest, max_bytes)
     if rest:
         yield rest
+
+
+def _check_length(line: bytes, max_bytes: int) -> None:
+    if len(line) > max_bytes:
+        raise BodyTooLarge(f"a line is longer than {max_bytes} bytes: send fewer inputs in it")
 
 
 async def _answered(work: Work, scope: Scope, number: int, line: bytes, limit: float) -> bytes:

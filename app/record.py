@@ -34,6 +34,7 @@ class Record:
         found = {
             "X-Truncated": str(result.truncated or "") if result else "",
             "X-Averaged": str(result.averaged or "") if result else "",
+            "X-Warning": _warning(result) if result else "",
             "X-Ignored-Fields": fields.header(self.ignored),
         }
         return {name: value for name, value in found.items() if value}
@@ -43,6 +44,16 @@ class Record:
         self.result = result
         self.model = result.card.name
         self.answered = time.perf_counter()
+
+
+def _warning(result: Result[Any]) -> str:
+    """What a client should know of its inputs, or ""."""
+    if not result.unfamiliar:
+        return ""
+    return (
+        f"{result.unfamiliar} of {result.inputs} inputs are not in Latin script, or most of their words are "
+        f"not in the vocabulary: {result.card.name} was trained on English, the answer means little"
+    )
 
 
 def new_id() -> str:

@@ -75,8 +75,8 @@ class FastPath:
             return
         try:
             if ndjson.declared(scope) and work.read is InferenceRoute.read:
-                bounds = {"limit": self._limit, "max_bytes": self._max_bytes}
-                await ndjson.stream(work, scope, receive, send, **bounds)
+                limit, most = self._limit, self._max_bytes
+                await ndjson.stream(work, scope, receive, send, limit=limit, max_bytes=most)
                 return
             with self._watch.guard(receive) as in_flight:
                 value = work.read(scope, await self._read(scope, receive))

@@ -23,7 +23,9 @@ class Document(Closed):
 
 
 def _kind(value: object) -> str | None:
-    return {str: "<text>", dict: "<object>", Document: "<object>"}.get(type(value))
+    if isinstance(value, str):
+        return "<text>"
+    return "<object>" if isinstance(value, dict | Document) else None
 
 
 class DocumentsRequest(Closed):

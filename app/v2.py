@@ -15,9 +15,9 @@ from heedful.app.state import state_of
 from heedful.app.status import ready_service
 from heedful.app.v2_tensors import (
     SIGNATURES,
+    InferParameters,
     InferRequest,
     OutputTensor,
-    Parameters,
     Signature,
     TensorMetadata,
     metadata,
@@ -151,7 +151,7 @@ async def _run(
     model: Inference, kind: Signature, body: InferRequest, request: Request
 ) -> Result[npt.NDArray[Any]]:
     inputs = read_inputs(body.inputs, kind)
-    parameters = body.parameters or Parameters()
+    parameters = body.parameters or InferParameters()
     mean = parameters.long == "mean"
     truncate = inference.truncates(request, parameters.truncate)
     if kind.task == "embed":

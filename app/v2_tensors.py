@@ -23,7 +23,7 @@ JSON_SIZE = b"inference-header-content-length"
 """The header of Triton's binary extension: the body is so many bytes of JSON, then tensors."""
 
 
-class Parameters(Closed):
+class InferParameters(Closed):
     model_config = PASS_OVER
 
     truncate: Truncate = None
@@ -49,7 +49,7 @@ class InferRequest(Closed):
     model_config = PASS_OVER
 
     id: str | None = None
-    parameters: Parameters | None = None
+    parameters: InferParameters | None = None
     inputs: list[Tensor]
     outputs: list[Wanted] | None = Field(None, description="Without it, all outputs.")
 

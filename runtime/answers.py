@@ -34,6 +34,7 @@ class Result(Generic[T]):
     tokens: int
     unknown: int  # tokens missing from the vocabulary
     averaged: int = 0  # inputs that were too long and have the mean of their windows
+    unfamiliar: int = 0  # inputs of another script, or mostly of words missing from the vocabulary
 
     def with_value(self, value: U) -> "Result[U]":
         """Another value with the same counts and times."""

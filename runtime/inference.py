@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from heedful.runtime.answers import (
     Result,
-    Timing,
     TokenizedText,
     cosines,
     expected_score,
@@ -31,11 +30,11 @@ from heedful.runtime.explain_service import (
 )
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.loaded_model import LoadedModel
+from heedful.runtime.parsed import Parsed
 from heedful.runtime.parses import Parses
 from heedful.runtime.scheduler import Encoded, Scheduler
 from heedful.runtime.session import SessionThreads
 from heedful.runtime.windows import split
-from heedful.text.batch import Sentence
 from heedful.text.parse import Parse, ParseJob
 from heedful.text.trees import first
 
@@ -190,7 +189,8 @@ class Inference:
         parsed = await self._parse(inputs, truncate=truncate or mean)
         long = parsed.cut() if mean else []
         if long:
-            return await self._mean(inputs, long)
+            strange = parsed.result(None).unfamiliar
+            return replace(await self._mean(inputs, long), unfamiliar=strange)
         encoded = await self._encode(parsed)
         return parsed.result(encoded.vectors, encoded.queue, encoded.inference)
 
@@ -230,7 +230,7 @@ class Inference:
         truncate: bool,
         tree: bool = False,
         max_tokens: int | None = None,
-    ) -> "_Parsed":
+    ) -> Parsed:
         """Parse the texts and look up their words.
 
         `tree` asks for trees even if the model needs none. `max_tokens` may lower the card's limit.
@@ -251,52 +251,12 @@ class Inference:
         inputs.check_parses(parses, card, model.vocab.limit, truncate=truncate)
         sentences = [model.sentence(parse) for parse in parses]
         seconds = time.perf_counter() - started
-        return _Parsed(model, parses, sentences, inputs.texts_per_row, seconds)
+        return Parsed(model, parses, sentences, inputs.texts_per_row, seconds)
 
-    async def _encode(self, parsed: "_Parsed") -> Encoded:
+    async def _encode(self, parsed: Parsed) -> Encoded:
         return await self.engine.scheduler.encode(self.model.encoder, parsed.sentences)
 
 
 def _cut(parse: Parse, max_tokens: int) -> Parse:
     """The first tokens of a given tree."""
     return parse if len(parse) <= max_tokens else first(parse, max_tokens)
-
-
-@dataclass(frozen=True, slots=True)
-class _Parsed:
-    """A request's texts as the model reads them."""
-
-    model: LoadedModel
-    parses: Sequence[Parse]
-    sentences: Sequence[Sentence]
-    texts_per_row: int
-    seconds: float
-
-    def cut(self) -> list[int]:
-        """The texts that are longer than the model reads."""
-        return [row for row, parse in enumerate(self.parses) if parse.cut]
-
-    def tokenized(self) -> list[TokenizedText]:
-        vocab = self.model.vocab
-        return [
-            TokenizedText(parse, vocab.word_ids(sentence), vocab.known(sentence))
-            for parse, sentence in zip(self.parses, self.sentences, strict=True)
-        ]
-
-    def result(self, value: T, queue: float = 0.0, inference: float = 0.0) -> Result[T]:
-        """The value with its counts and times, both in seconds."""
-        cut = [parse.cut for parse in self.parses]
-        step = self.texts_per_row
-        known = sum(
-            int(np.count_nonzero(self.model.vocab.known(sentence))) for sentence in self.sentences
-        )
-        tokens = sum(map(len, self.sentences))
-        return Result(
-            value=value,
-            card=self.model.card,
-            timing=Timing(self.seconds, queue, inference),
-            inputs=len(cut) // step,
-            truncated=sum(any(cut[i : i + step]) for i in range(0, len(cut), step)),
-            tokens=tokens,
-            unknown=tokens - known,
-        )

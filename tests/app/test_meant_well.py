@@ -218,3 +218,19 @@ async def test_token_ids_without_an_encoding_are_refused_with_the_remedy(
         message = check(answer, 422, "unsupported", "input")["message"]
         assert "check_embedding_ctx_length" in message
         assert "TIKTOKEN_CACHE_DIR" in message
+
+
+async def test_a_warning_where_the_answer_means_little(client: httpx.AsyncClient) -> None:
+    assert "X-Warning" not in (await post(client, "/embed", inputs=TEXTS)).headers
+    warned = await post(client, "/embed", inputs=["Привет мир", "two kids"], model="tiny-flat")
+    assert warned.headers["X-Warning"].startswith("1 of 2 inputs ")
+    assert "tiny-flat" in warned.headers["X-Warning"]
+
+
+async def test_the_documentation_needs_no_other_host(client: httpx.AsyncClient) -> None:
+    page = await client.get("/docs")
+    assert page.status_code == 200
+    assert "http" not in page.text.replace("http-equiv", "")
+    for file in ("swagger-ui-bundle.js", "swagger-ui.css"):
+        assert f"/static/vendor/{file}" in page.text
+        assert (await client.get(f"/static/vendor/{file}")).status_code == 200

@@ -223,3 +223,19 @@ def test_the_request_can_be_copied(page: Page) -> None:
     shown.locator("summary").click()
     assert "curl http" in shown.locator("pre").nth(0).inner_text()
     assert "httpx.post" in shown.locator("pre").nth(1).inner_text()
+
+
+def test_the_documentation_is_drawn_without_the_internet(browser: Browser, shipped: str) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    context.route(
+        "**",
+        lambda route: (
+            route.continue_() if route.request.url.startswith((shipped, "data:")) else route.abort()
+        ),
+    )
+    page.goto(f"{shipped}/docs")
+    expect(
+        page.locator("#operations-models-embed_embed_post, [id$=embed_embed_post]").first
+    ).to_be_visible()
+    context.close()

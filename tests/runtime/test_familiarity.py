@@ -1,0 +1,37 @@
+"""Texts that the models were not trained to read are counted."""
+
+import numpy as np
+import pytest
+
+from heedful.runtime.familiarity import unfamiliar
+from tests.asking import embed
+from tests.runtime.conftest import Running
+
+KNOWN = np.ones(4, bool)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Привет мир", "你好世界", "שלום עולם", "مرحبا", "Γειά σου", "こんにちは, dog", "नमस्ते"],
+)
+def test_other_scripts(text: str) -> None:
+    assert unfamiliar(text, KNOWN)
+
+
+@pytest.mark.parametrize(
+    "text", ["two kids", "¿Qué?", "Łódź, Ångström", "😀 dog", "ﬁne – “x” 3½", "42"]
+)
+def test_latin_script(text: str) -> None:
+    assert not unfamiliar(text, KNOWN)
+
+
+def test_most_words_are_unknown() -> None:
+    assert not unfamiliar("a b c d", np.array([True, True, False, False]))
+    assert unfamiliar("a b c", np.array([True, False, False]))
+
+
+def test_they_are_counted_by_input(running: Running) -> None:
+    texts = ["two kids", "zebra giraffe dog", "Привет " * 40, "dog " * 40]
+    for more in ({"truncate": True}, {"mean": True}):
+        result = running.ask(embed(running.service, texts, model="tiny-flat", **more))
+        assert (result.unfamiliar, result.inputs) == (2, 4)
