@@ -8,7 +8,7 @@ ifneq ($(wildcard ../shared/data),)
 export HEEDFUL_DATA ?= ../shared/data
 endif
 
-.PHONY: serve dev test check openapi vendor soak bench ms-san-minilm-nli lint types imports tools clean
+.PHONY: serve dev test check openapi vendor clients soak bench ms-san-minilm-nli lint types imports tools clean
 
 serve: .serve-venv/installed  ## serve the shipped bundles on HEEDFUL_PORT (8000)
 	.serve-venv/bin/heedful serve
@@ -36,6 +36,11 @@ bench: .venv/installed .serve-venv/installed tools  ## measure speed and memory,
 ms-san-minilm-nli: .venv/installed  ## MS-SAN over MiniLM into bundles/, its teacher first: three hours of a core; goes on where it was stopped
 	for run in ms-san-minilm-teacher $@; do .venv/bin/heedful train configs/$$run.toml --resume || exit 1; done
 	.venv/bin/heedful export runs/$@ --out bundles/$@ --storage small
+
+clients: .venv/installed  ## try other services' clients against the shipped bundles; writes docs/clients.md
+	$(PYTHON) -m venv $(HOME)/.cache/heedful/clients
+	$(HOME)/.cache/heedful/clients/bin/pip install --quiet --requirement tests/clients/requirements.txt
+	.venv/bin/python -m tests.clients
 
 check: lint types imports test  ## what CI runs
 

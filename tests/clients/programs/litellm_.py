@@ -1,0 +1,33 @@
+"""litellm: embeddings as OpenAI's, rerank as Cohere's, Jina's, Infinity's and Hugging Face's."""
+
+from typing import Any
+
+import litellm
+
+from tests.clients.programs.common import DOCUMENT, KEY, MANY, MODEL, SENTENCES, floats, run
+
+
+def check(url: str) -> dict[str, Any]:
+    base = {"api_base": f"{url}/v1", "api_key": KEY}
+    [document] = litellm.embedding(f"openai/{MODEL}", input=[DOCUMENT], **base).data
+    many = litellm.embedding(f"openai/{MODEL}", input=MANY, **base).data
+    found = {"document": floats(document["embedding"]), "1,000 texts": len(many)}
+    for provider, address in (
+        ("cohere", url),
+        ("jina_ai", url),
+        ("infinity", f"{url}/v1"),
+        ("huggingface", url),
+    ):
+        ranks = litellm.rerank(
+            f"{provider}/{MODEL}",
+            query="A dog barked at a bus.",
+            documents=SENTENCES,
+            api_base=address,
+            api_key=KEY,
+        )
+        found[f"rerank, {provider}/"] = ranks.results[0]["index"]
+    return found
+
+
+if __name__ == "__main__":
+    run(check)

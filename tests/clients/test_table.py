@@ -1,0 +1,52 @@
+"""The clients of this environment work, and docs/clients.md says so; `make clients` tries the others."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.clients.table import (
+    BEGIN,
+    CLIENTS,
+    END,
+    PAGE,
+    Client,
+    in_this_environment,
+    reference,
+    run,
+)
+from tests.docs.examples import table
+
+ROWS = {row[0]: row[2] for row in table(PAGE.read_text(encoding="utf-8"), "Tried")}
+
+
+@pytest.fixture(scope="module")
+def expected(shipped: str) -> list[float]:
+    return reference(shipped)
+
+
+@pytest.mark.parametrize("client", in_this_environment(), ids=lambda client: client.name)
+def test_a_client_works_unmodified(client: Client, shipped: str, expected: list[float]) -> None:
+    if client.command and not shutil.which(client.name):
+        pytest.skip(f"{client.name} is not installed")
+    row = run(client, shipped, expected, Path(sys.executable))
+    assert row.fault is None
+    assert ROWS[client.name] == "; ".join(row.did).replace("document", "a document of 3,000 words")
+
+
+def test_the_page_has_every_client() -> None:
+    assert list(ROWS) == [client.name for client in CLIENTS]
+    page = PAGE.read_text(encoding="utf-8")
+    assert page.count(BEGIN) == page.count(END) == 1
+
+
+def test_the_usual_clients_are_in_this_environment() -> None:
+    names = {client.name for client in in_this_environment()}
+    assert names >= {
+        "openai",
+        "huggingface_hub",
+        "cohere",
+        "tritonclient",
+        "open-inference-openapi",
+    }
