@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
     BeforeValidator,
@@ -11,6 +11,7 @@ from pydantic import (
     SecretStr,
     ValidationError,
     field_validator,
+    model_validator,
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
@@ -124,6 +125,16 @@ class Settings(BaseSettings):
         if key and not all("!" <= character <= "~" for character in key.get_secret_value()):
             raise ValueError("use printable ASCII characters without spaces")
         return key
+
+    @model_validator(mode="after")
+    def _a_full_request_fits_the_queue(self) -> Self:
+        """An operator who sets a short queue alone does not have to set the inputs of a request."""
+        if (
+            "max_batch_inputs" not in self.model_fields_set
+            and self.max_queue < self.max_batch_inputs
+        ):
+            self.__dict__["max_batch_inputs"] = self.max_queue  # the model is frozen
+        return self
 
     def deprecations(self) -> list[str]:
         """A warning for each old name that was used."""

@@ -1,7 +1,9 @@
 """application/x-ndjson: a request a line, answered in order while the client still sends."""
 
 import asyncio
+import contextlib
 import json
+import os
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -102,21 +104,74 @@ async def test_a_client_that_sends_nothing_more(serve: Serve) -> None:
     assert last["error"]["code"] == "timeout"
 
 
-async def test_the_first_answer_comes_before_the_last_line_is_sent(process: Process) -> None:
+@contextlib.asynccontextmanager
+async def posting(
+    process: Process, path: str
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A request whose body is still to be sent, in chunks."""
     host, _, port = process.url().removeprefix("http://").partition(":")
-    async with asyncio.timeout(PATIENCE):
-        reader, writer = await asyncio.open_connection(host, int(port))
-        head = (
-            f"POST /embed HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\n"
-            "Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n"
-        )
-        writer.write(head.encode())
+    reader, writer = await asyncio.open_connection(host, int(port))
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\n"
+        "Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n"
+    )
+    writer.write(head.encode())
+    yield reader, writer
+    writer.close()
+
+
+def chunk(*lines: dict[str, Any]) -> bytes:
+    body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    return b"%x\r\n%s\r\n" % (len(body), body)
+
+
+async def answer(reader: asyncio.StreamReader) -> dict[str, Any] | None:
+    """The next answer's line; None at the end."""
+    while (line := await reader.readline()) != b"0\r\n":
+        assert line, "the stream ended early"
+        if line.startswith(b"{"):
+            found: dict[str, Any] = json.loads(line)
+            return found
+    return None
+
+
+async def test_the_first_answer_comes_before_the_last_line_is_sent(process: Process) -> None:
+    async with asyncio.timeout(PATIENCE), posting(process, "/embed") as (reader, writer):
         for number in range(3):  # each is sent when the one before is answered
-            line = json.dumps({"inputs": "kids", "id": number}).encode() + b"\n"
-            writer.write(b"%x\r\n%s\r\n" % (len(line), line))
-            while b'"id":%d' % number not in (got := await reader.readline()):
-                assert got
+            writer.write(chunk({"inputs": "kids", "id": number}))
+            found = await answer(reader)
+            assert found
+            assert found["id"] == number
         writer.write(b"0\r\n\r\n")
-        while (got := await reader.readline()) != b"0\r\n":
-            assert got
-        writer.close()
+        assert await answer(reader) is None
+
+
+LINES = int(os.environ.get("HEEDFUL_TEST_LINES", "5000"))  # 100,000 by hand
+BAD = range(3, LINES, LINES // 100)
+
+
+async def test_many_lines_with_some_bad_ones_take_no_memory(process: Process) -> None:
+    memory = []
+
+    async def send(writer: asyncio.StreamWriter) -> None:
+        for number in range(LINES):
+            text = "" if number in BAD else f"kid {number}"
+            writer.write(chunk({"inputs": text, "model": "tiny-flat", "id": f"row {number}"}))
+            await writer.drain()
+            if number in (LINES // 5, LINES - 1):
+                memory.append(process.memory())
+        writer.write(b"0\r\n\r\n")
+
+    async with asyncio.timeout(10 * PATIENCE), posting(process, "/embed") as (reader, writer):
+        sending = asyncio.create_task(send(writer))
+        found = await answer(reader)
+        assert not sending.done()  # answers come while the client sends
+        good, bad = [], []
+        while found:
+            (bad if "error" in found else good).append(found["id"])
+            found = await answer(reader)
+        await sending
+    assert bad == [f"row {number}" for number in BAD]
+    assert len(bad) == 100
+    assert good == [f"row {number}" for number in range(LINES) if number not in BAD]
+    assert memory[1] - memory[0] < 50e6

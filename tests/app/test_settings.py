@@ -21,6 +21,19 @@ def test_defaults_are_the_contracts() -> None:
     assert found.api_key is None
 
 
+def test_a_short_queue_bounds_the_inputs_of_a_request() -> None:
+    assert load(max_queue="100").max_batch_inputs == 100
+    assert load(max_queue="100", max_batch_inputs="200").max_batch_inputs == 200  # refused later
+    assert load(max_queue="10000").max_batch_inputs == 2048
+
+
+def test_aliases_are_read() -> None:
+    assert load(aliases="a=b, text-embedding-3-small = c,").aliases == {
+        "a": "b",
+        "text-embedding-3-small": "c",
+    }
+
+
 def test_environment_is_read_and_a_flag_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEEDFUL_PORT", "9000")
     monkeypatch.setenv("HEEDFUL_MODELS", "/srv/models")
@@ -41,6 +54,8 @@ def test_environment_is_read_and_a_flag_wins(monkeypatch: pytest.MonkeyPatch) ->
         ("request_timeout", "nan", "finite"),
         ("shutdown_timeout", "-1", "greater than or equal to 0"),
         ("log_format", "xml", "'text' or 'json'"),
+        ("aliases", "ms-san-embed", "alias=model"),
+        ("aliases", "a=", "alias=model"),
         ("api_key", "two words", "without spaces"),
         ("api_key", "", "at least 1"),
     ],
