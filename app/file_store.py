@@ -96,8 +96,11 @@ class FileStore:
 
     def unfinished(self) -> list[Path]:
         """The folders of batches that have to be worked off, the oldest first."""
-        marks = (self.folder / "batches").glob("*/unfinished")
-        return [mark.parent for mark in sorted(marks, key=lambda mark: mark.stat().st_mtime)]
+        marks = []
+        for mark in (self.folder / "batches").glob("*/unfinished"):
+            with contextlib.suppress(FileNotFoundError):  # another process has finished it
+                marks.append((mark.stat().st_mtime, mark.parent))
+        return [folder for _, folder in sorted(marks)]
 
     def batch_folder(self, name: str) -> Path:
         return self.folder / "batches" / name

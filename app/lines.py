@@ -1,6 +1,7 @@
 """One of many requests that came together, in a stream or in a file: it is answered as if it came alone."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from heedful.app import errors, fields, record
+from heedful.app.state import state_of
 from heedful.runtime.errors import Overloaded, RequestError, TimedOut
 
 Endpoint = Callable[[Any, Request], Awaitable[Response]]
@@ -40,7 +42,10 @@ class Work:
 async def answer(
     scope: Scope, work: Work, value: Callable[[], object], limit: float | None
 ) -> tuple[Response, record.Record]:
-    """Answer one body within `limit` seconds. Waits while the queue is full, and tries again."""
+    """Answer one body within `limit` seconds, and count it as a request.
+
+    Waits while the queue is full, and tries again.
+    """
     entry = record.Record(record.new_id(), work.path)
     scope = {**scope}
     record.attach(scope, entry)
@@ -48,12 +53,13 @@ async def answer(
     try:
         async with asyncio.timeout(limit):
             body = work.validated(value(), entry)
-            return await _patiently(work.endpoint, body, request), entry
+            response = await _patiently(work.endpoint, body, request)
     except TimeoutError:
-        refusal: RequestError = TimedOut(f"not answered within {limit:g} s")
+        response = errors.respond(entry, TimedOut(f"not answered within {limit} s"))
     except RequestError as error:
-        refusal = error
-    return errors.respond(entry, refusal), entry
+        response = errors.respond(entry, error)
+    state_of(scope["app"]).metrics.request(entry, response.status_code, time.perf_counter())
+    return response, entry
 
 
 async def _patiently(endpoint: Endpoint, body: Any, request: Request) -> Response:

@@ -86,6 +86,7 @@ def create_app(
             await state.stop()
             if working:
                 working.cancel()
+                await asyncio.wait({working})
             if tracing:
                 await asyncio.to_thread(tracing.close)
 

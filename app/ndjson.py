@@ -4,7 +4,6 @@ The first answers leave while the client still sends: it has to read and send at
 """
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -15,7 +14,6 @@ from starlette.types import Message, Receive, Scope, Send
 from heedful.app import errors, record
 from heedful.app.errors import BodyTooLarge, MalformedBody
 from heedful.app.lines import Work, answer
-from heedful.app.state import state_of
 from heedful.runtime.errors import RequestError, TimedOut
 
 MEDIA_TYPE = "application/x-ndjson"
@@ -115,8 +113,6 @@ async def _answered(work: Work, scope: Scope, number: int, line: bytes, limit: f
         return value
 
     response, entry = await answer(scope, work, body, limit)
-    metrics = state_of(scope["app"]).metrics
-    metrics.request(entry, response.status_code, time.perf_counter())
     if response.status_code == 200:
         if headers := entry.notes():
             head["headers"] = headers

@@ -74,7 +74,9 @@ class FastPath:
             await self._app(scope, receive, send)
             return
         try:
-            if ndjson.declared(scope) and work.read is InferenceRoute.read:
+            if ndjson.declared(scope):
+                if work.read is not InferenceRoute.read:
+                    raise MalformedBody("this route reads no NDJSON", code="wrong_content_type")
                 limit, most = self._limit, self._max_bytes
                 await ndjson.stream(work, scope, receive, send, limit=limit, max_bytes=most)
                 return

@@ -89,7 +89,7 @@ async def test_limits(serve: Serve) -> None:
         refused = await client.post("/embed", content=b"", headers=headers)
         check(refused, 400, "wrong_content_encoding")
         refused = await client.post("/v2/models/tiny-flat/infer", content=b"{}\n{}", headers=NDJSON)
-        check(refused, 400, "invalid_json")
+        check(refused, 400, "wrong_content_type")
 
 
 async def test_a_client_that_sends_nothing_more(serve: Serve) -> None:

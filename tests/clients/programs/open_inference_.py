@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from open_inference.openapi.client import InferenceRequest, OpenInferenceClient
+from open_inference.openapi.client import OpenInferenceClient
+from open_inference.openapi.types import InferenceRequest
 
 from tests.clients.programs.common import MODEL, SENTENCES, run
 
@@ -13,7 +14,7 @@ def check(url: str) -> dict[str, Any]:
     client.check_server_readiness()
     client.check_model_readiness(MODEL)
     text = {"name": "text", "shape": [4], "datatype": "BYTES", "data": SENTENCES}
-    answer = client.model_infer(MODEL, request=InferenceRequest(inputs=[text]))
+    answer = client.model_infer(MODEL, request=InferenceRequest.parse_obj({"inputs": [text]}))
     return {
         "readiness": True,
         "metadata": [client.read_server_metadata().name, client.read_model_metadata(MODEL).name],
