@@ -166,7 +166,8 @@ async def test_many_lines_with_some_bad_ones_take_no_memory(process: Process) ->
         sending = asyncio.create_task(send(writer))
         found = await answer(reader)
         assert not sending.done()  # answers come while the client sends
-        good, bad = [], []
+        good: list[str] = []
+        bad: list[str] = []
         while found:
             (bad if "error" in found else good).append(found["id"])
             found = await answer(reader)
