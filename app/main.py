@@ -119,7 +119,6 @@ def _options(settings: Settings, group: WorkerGroup | None) -> Options:
         parser=settings.parser,
         device=settings.device,
         threads=settings.threads or share,
-        parse_workers=settings.parse_workers or share,
         max_queue=settings.max_queue,
         max_batch_inputs=settings.max_batch_inputs,
         cache_items=settings.cache_items,

@@ -139,7 +139,6 @@ class Metrics(Observer):
         )
         self._misses = counter("cache_misses_total", "Values that had to be computed.", "cache")
         self._queue = gauge("queue_inputs", "Inputs waiting.", "stage")
-        self._workers = gauge("workers", "Worker processes.", "kind", "state")
         self._reloads = counter("reloads_total", "Reloads of the bundles.", "result")
         for result in ("ok", "refused"):  # starts at 0, so that the first increase is visible
             self._reloads[result].inc(0)
@@ -158,10 +157,6 @@ class Metrics(Observer):
         """One request's cache hits and misses."""
         self._hits[name].inc(hits)
         self._misses[name].inc(misses)
-
-    def worker(self, kind: str, state: str, n: int) -> None:
-        """Workers of `kind` in `state` now."""
-        self._workers[kind, state].set(n)
 
     def models(self, cards: Iterable[Card], provider: str) -> None:
         """Replace the list of served models."""

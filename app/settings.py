@@ -18,6 +18,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 PREFIX = "HEEDFUL_"
 RENAMED = {"grace": "shutdown_timeout"}
 """Old field names -> new ones. The old variables and flags work for one more release."""
+REMOVED = {"parse_workers": "trees are read in the serving process"}
+"""Fields that mean nothing any more -> why. Their variables and flags are ignored for one more release."""
 
 
 class SettingsError(Exception):
@@ -88,11 +90,6 @@ class Settings(BaseSettings):
         description="Serving processes behind the port; default the available cores, at most 4, "
         "and 1 with a GPU.",
     )
-    parse_workers: int | None = Field(
-        None,
-        ge=1,
-        description="Parse processes per serving process; default its share of the cores.",
-    )
     threads: int | None = Field(
         None,
         ge=1,
@@ -117,7 +114,7 @@ class Settings(BaseSettings):
         {},
         description="Other names of models, as in text-embedding-3-small=ms-san-embed, separated by commas.",
     )
-    _old_names: tuple[tuple[str, str], ...] = PrivateAttr(())
+    _deprecations: tuple[str, ...] = PrivateAttr(())
 
     @field_validator("api_key")
     @classmethod
@@ -138,26 +135,31 @@ class Settings(BaseSettings):
 
     def deprecations(self) -> list[str]:
         """A warning for each old name that was used."""
-        return [f"{old} is deprecated, use {new}" for old, new in self._old_names]
+        return list(self._deprecations)
 
 
 def load(**flags: str) -> Settings:
     """Read the environment; `flags` win over it. Raises SettingsError for an invalid value."""
-    old_names = []
+    warnings = []
     for old, new in RENAMED.items():
         if old in flags:
-            old_names.append((flag_name(old), flag_name(new)))
+            warnings.append(f"{flag_name(old)} is deprecated, use {flag_name(new)}")
             flags = {new: flags[old], **flags}
             del flags[old]
         elif (value := os.environ.get(environment_name(old))) is not None:
-            old_names.append((environment_name(old), environment_name(new)))
+            warnings.append(f"{environment_name(old)} is deprecated, use {environment_name(new)}")
             if environment_name(new) not in os.environ:
                 flags = {new: value, **flags}
+    for old, why in REMOVED.items():
+        if flags.pop(old, None) is not None:
+            warnings.append(f"{flag_name(old)} is ignored: {why}")
+        elif environment_name(old) in os.environ:
+            warnings.append(f"{environment_name(old)} is ignored: {why}")
     try:
         settings = Settings(**flags)  # type: ignore[arg-type]  # strings, as in the environment
     except ValidationError as error:
         raise SettingsError(_line(error.errors()[0])) from None
-    settings._old_names = tuple(old_names)
+    settings._deprecations = tuple(warnings)
     return settings
 
 

@@ -15,13 +15,11 @@ import numpy as np
 from heedful.runtime.bundle import read
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.loaded_model import LoadedModel
-from heedful.runtime.memory import raise_malloc_thresholds
 from heedful.text.batch import collate, plan
 from heedful.text.parse import ParseJob, Parser
 
 
 def run(bundles: Path, model: str, cost: int) -> None:
-    raise_malloc_thresholds()  # as the service does
     bundle = read(bundles / model)
     card, vocab = bundle.card, bundle.vocab
     parser = Parser.load(bundles / "parser")

@@ -35,7 +35,7 @@ WORDS = ("a", "man", "in", "the", "park", "reads", "his", "old", "book")
 
 
 async def compare(bundles: Path, model: str, tokens: int, out: Console) -> None:
-    service = Service(Options(models=bundles, parse_workers=1, threads=1))
+    service = Service(Options(models=bundles, threads=1))
     await service.start()
     text = " ".join(WORDS[i % len(WORDS)] for i in range(tokens))
     inputs = Inputs.from_texts([text])

@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 python -m benchmarks.parse PARSER OTHER [--data FOLDER] [--sentences 2048]
 
 Distinct sentences of SNLI dev of 11 to 13 tokens, the same for both, on one thread, in this process, through
-heedful.text.parse as a parse process calls it: tokenizer, features and tree. The two take turns of A_TURN
+heedful.text.parse as the service calls it: tokenizer, features and tree. The two take turns of A_TURN
 sentences, so that what else the machine does counts for both, and neither empties the other's caches at each
 batch. Times are of this process's processor: the median over the batches, and the least. What is parsed
 first, a quarter of the sentences, is not counted. The ratio is the second parser's median time over the first's.

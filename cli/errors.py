@@ -5,7 +5,7 @@ from pydantic import ValidationError
 from heedful.app.settings import SettingsError
 from heedful.export.errors import ExportError
 from heedful.runtime.errors import HeedfulError
-from heedful.text.errors import ParserError
+from heedful.text.errors import GraphError, ParserError
 from heedful.training.errors import TrainingError
 
 
@@ -13,7 +13,15 @@ class CommandError(Exception):
     """A file that a command reads or writes cannot be used; the message names it and the remedy."""
 
 
-USER_ERRORS = (HeedfulError, ParserError, TrainingError, ExportError, SettingsError, CommandError)
+USER_ERRORS = (
+    HeedfulError,
+    ParserError,
+    GraphError,
+    TrainingError,
+    ExportError,
+    SettingsError,
+    CommandError,
+)
 
 TRAIN_EXTRA = frozenset(
     {

@@ -38,7 +38,7 @@ def command(
 ) -> None:
     """Write what a model attends to as one HTML page or SVG, without a server."""
     question = Question(text, hypothesis, model, priors)
-    write(question, to, Options(models, parser, "cpu", parse_workers=1))
+    write(question, to, Options(models, parser, "cpu"))
     typer.echo(f"{to}", err=True)
 
 

@@ -84,7 +84,7 @@ def command(
     data: Data = DATA,
 ) -> None:
     """Draw the papers' figures from the bundles: attention, gates, accuracy by length."""
-    draw(out, Options(bundles, parser, "cpu", parse_workers=1), data, Console())
+    draw(out, Options(bundles, parser, "cpu"), data, Console())
 
 
 def draw(out: Path, options: Options, data: Path, console: Console) -> list[Path]:

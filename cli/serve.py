@@ -35,7 +35,7 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
             default=None,
             annotation=Annotated[str | None, typer.Option(settings.flag_name(old), hidden=True)],
         )
-        for old in settings.RENAMED
+        for old in (*settings.RENAMED, *settings.REMOVED)
     ]
     command.__signature__ = inspect.Signature(flags)  # type: ignore[attr-defined]  # what typer reads
     command.__annotations__ = {flag.name: flag.annotation for flag in flags}

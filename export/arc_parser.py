@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnxruntime
 import torch
 from spacy.language import Language
 
@@ -20,6 +19,7 @@ from heedful.export.errors import ParityError
 from heedful.export.int8 import int8_columns
 from heedful.models.arc_parser import FAR, SLOWEST, ArcParser
 from heedful.text.arc_parser import CONFIG, GRAPH, ROOT, WORDS
+from heedful.text.graph import open_session
 from heedful.text.hashed_words import ZERO, Bytes, WordVectors
 from heedful.training.arc_corpus import Corpus, Reader, single
 from heedful.training.arc_parser import Trained
@@ -121,10 +121,7 @@ def check(model: ArcParser, floats: bytes, graph: bytes, step: float, sample: Co
 
     Raises ParityError.
     """
-    sessions = [
-        onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-        for content in (floats, graph)
-    ]
+    sessions = [open_session(content) for content in (floats, graph)]
     vectors = WordVectors(words(model, step))
     agreeing = known = 0
     for texts in single(sample)[:CHECKED]:

@@ -12,8 +12,8 @@ from heedful.export.parity import EXPLAINED, cases
 from heedful.runtime.card import EXPLAIN_INT8, Card
 from heedful.runtime.explain_graph import ExplainGraph
 from heedful.runtime.graphs import Feeds, encoder_feeds
-from heedful.runtime.session import open_session
 from heedful.text.batch import Batch, Sentence, collate
+from heedful.text.graph import open_session
 from heedful.text.pieces import Lexicon
 
 Array = npt.NDArray[np.generic]

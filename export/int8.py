@@ -20,7 +20,7 @@ import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 from onnxscript import optimizer
 
-from heedful.runtime.session import open_session
+from heedful.text.graph import open_session
 
 LARGEST = 63
 """A matrix byte uses 7 bits: processors without VNNI add two products in 16 bits, which 8 would overflow."""

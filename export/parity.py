@@ -11,9 +11,9 @@ from torch import nn
 
 from heedful.export.errors import ParityError
 from heedful.models.sentence import SentenceEncoder
-from heedful.runtime.session import open_session
 from heedful.text import composition
 from heedful.text.batch import Batch, Sentence, collate
+from heedful.text.graph import open_session
 from heedful.text.vocab import UNKNOWN
 
 TOLERANCE = 1e-4

@@ -15,7 +15,7 @@ U = TypeVar("U")
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds. `parse` and `queue` include waiting for a parse process and for the session."""
+    """Seconds. `parse` and `queue` include waiting for other requests' texts and for the session."""
 
     parse: float = 0.0
     queue: float = 0.0

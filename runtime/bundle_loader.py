@@ -11,8 +11,8 @@ from heedful.runtime.card import CARD
 from heedful.runtime.errors import BundleError, InferenceFailed, ProviderError, StartupError
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.model_registry import ModelRegistry, check_parser
-from heedful.runtime.parse_process import Ready
 from heedful.runtime.session import Device, SessionThreads
+from heedful.text.parse import Parser
 
 SWAP_SECONDS = 0.2
 """Wait before looking again for a missing bundle: it may be between the two renames of a swap."""
@@ -56,7 +56,7 @@ class BundleLoader:
         models = [await asyncio.to_thread(self._open, folder) for folder in folders]
         return ModelRegistry({model.card.name: model for model in models})
 
-    async def reload(self, served: ModelRegistry, parser: Ready) -> tuple[ModelRegistry, Reloaded]:
+    async def reload(self, served: ModelRegistry, parser: Parser) -> tuple[ModelRegistry, Reloaded]:
         """The folder's current models. Changed bundles are loaded and warmed up next to the live ones.
 
         A refused bundle leaves its old model in place and does not affect the others.
@@ -83,7 +83,7 @@ class BundleLoader:
             refused=tuple(refused),
         )
 
-    async def _refresh(self, folder: Path, old: LoadedModel | None, parser: Ready) -> LoadedModel:
+    async def _refresh(self, folder: Path, old: LoadedModel | None, parser: Parser) -> LoadedModel:
         """The folder's model, warm; `old` itself if it has not changed."""
         card, _ = await asyncio.to_thread(bundle.read_files, folder)
         if old and old.card == card:

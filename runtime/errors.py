@@ -4,7 +4,6 @@ HeedfulError
 +-- StartupError            the service cannot start
 |   +-- BundleError         a bundle is broken: names file and reason
 |   +-- ProviderError       the execution provider asked for did not come up
-+-- GraphError              ONNX Runtime refuses a graph, or fails in it: its own message
 +-- ServiceFault            the running service cannot continue: its process must end
 +-- RequestError            a request cannot be answered
     +-- BadInput            the request is wrong; names the field
@@ -12,7 +11,7 @@ HeedfulError
     +-- UnknownModel        no such bundle; names the known ones
     +-- TooManyInputs       more inputs than one request may hold
     +-- Overloaded          the queue is full; says when to retry
-    +-- Unavailable         not ready, shutting down, or a worker died during the request
+    +-- Unavailable         not ready, or shutting down
     +-- TimedOut            the request's time limit passed
     +-- InferenceFailed     the parser or the model failed on a valid input: our fault
 
@@ -35,10 +34,6 @@ class BundleError(StartupError):
 
 
 class ProviderError(StartupError):
-    pass
-
-
-class GraphError(HeedfulError):
     pass
 
 

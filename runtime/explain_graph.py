@@ -17,10 +17,11 @@ import onnxruntime
 from pydantic import BaseModel, Json, ValidationError
 
 from heedful.runtime.card import ENCODER, EXPLAIN, Card
-from heedful.runtime.errors import BundleError, GraphError
+from heedful.runtime.errors import BundleError
 from heedful.runtime.graphs import Feeds, encoder_feeds, encoder_inputs
-from heedful.runtime.session import CPU, open_session, ort_errors
 from heedful.text.batch import Batch, collate
+from heedful.text.errors import GraphError
+from heedful.text.graph import CPU, open_session, ort_errors
 from heedful.text.pieces import Lexicon
 
 Floats = npt.NDArray[np.float32]

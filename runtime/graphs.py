@@ -7,10 +7,11 @@ import numpy.typing as npt
 import onnxruntime
 
 from heedful.runtime.card import ENCODER, ENCODER_INT8, HEAD, Card
-from heedful.runtime.errors import BundleError, GraphError
-from heedful.runtime.session import open_session, ort_errors
+from heedful.runtime.errors import BundleError
 from heedful.text import composition
 from heedful.text.batch import Batch, Sentence, collate
+from heedful.text.errors import GraphError
+from heedful.text.graph import open_session, ort_errors
 from heedful.text.kinds import HEAD_INPUTS, RELATEDNESS_LEVELS
 from heedful.text.pieces import Lexicon
 from heedful.text.vocab import Vocab

@@ -6,10 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, HEAD, Bundle
+from heedful.runtime.encoder_session import EncoderSession
 from heedful.runtime.errors import InferenceFailed
 from heedful.runtime.explain_graph import ExplainGraph
 from heedful.runtime.graphs import encoder_feeds, head_inputs
-from heedful.runtime.scheduler import EncoderSession, Vectors
+from heedful.runtime.scheduler import Vectors
 from heedful.runtime.session import Device, OrtSession, SessionThreads, takes_cuda
 from heedful.text.batch import Sentence, collate
 from heedful.text.parse import Parse

@@ -7,7 +7,7 @@ from typing import Literal
 from heedful.runtime.card import CARD, Card, ScoreCard
 from heedful.runtime.errors import BundleError, UnknownModel, WrongTask
 from heedful.runtime.loaded_model import LoadedModel
-from heedful.runtime.parse_process import Ready
+from heedful.text.parse import Parser
 
 Task = Literal["embed", "classify", "nli", "relatedness", "explain"]
 
@@ -87,7 +87,7 @@ def _dev(card: Card) -> ScoreCard | None:
     return next((score for score in card.scores if score.split == "dev"), None)
 
 
-def check_parser(card: Card, parser: Ready) -> None:
+def check_parser(card: Card, parser: Parser) -> None:
     """Raise BundleError for a model that was made with another parser.
 
     The parser is part of the model: another one gives other trees and other answers.

@@ -15,6 +15,3 @@ class Observer:
 
     def cache(self, name: str, hits: int, misses: int) -> None:
         """A request's distinct keys in a cache ("parse", "vector"), found and computed."""
-
-    def worker(self, kind: str, state: str, n: int) -> None:
-        """`n` workers of a kind ("parse") are now in a state ("ready", "starting", "down")."""

@@ -1,39 +1,65 @@
-"""Texts -> parses, from the cache, the tokenizer in this process, or a parse process."""
+"""Texts -> parses, from the cache or from the parser, which runs on the event loop in short slices.
+
+A parse costs less than handing a text to a thread and back. A slice takes the waiting texts of all requests,
+one from each in turn, up to a limit of work, and then lets the event loop go on: texts that arrive meanwhile are
+parsed together in the next slice.
+"""
 
 import asyncio
+import logging
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 
 from heedful.runtime.cache import Cache
+from heedful.runtime.calls import Call, FairQueue
+from heedful.runtime.errors import InferenceFailed, StartupError, Unavailable
 from heedful.runtime.observer import Observer
-from heedful.runtime.parse_pool import ParsePool
-from heedful.text.parse import Parse, ParseJob, Tokens
+from heedful.text.errors import ParserError
+from heedful.text.parse import Parse, ParseJob, Parser
 from heedful.text.tokenize import effort
+
+log = logging.getLogger(__name__)
 
 Key = tuple[str, int, bool]  # a ParseJob's fields: a tuple hashes ten times faster
 
-EFFORT = 10_000
-"""Limit of what is tokenized on the event loop in one go: 5 ms at worst, 2 ms for about 30 sentences.
-A round trip to a parse process takes longer than tokenizing a sentence."""
+EFFORT = 40_000
+"""Limit of the work of a slice, as `effort` counts: about 64 trees of 20 words."""
+TEXTS = 64
+"""Most texts of a slice: more are parsed no faster together."""
+SHUTTING_DOWN = "the service is shutting down"
 
 
 class Parses:
-    """Parses each text once while its parse is cached or in progress.
+    """Parses each text once while its parse is cached or in progress. For the event loop's thread only."""
 
-    Texts that need a tree, or that take long to tokenize, go to a parse process.
-    """
-
-    def __init__(self, pool: ParsePool, cache_items: int, observer: Observer) -> None:
-        self._pool = pool
+    def __init__(self, cache_items: int, observer: Observer) -> None:
+        self._observer = observer
         self._cache: Cache[Key, Parse] = Cache("parse", cache_items, _weigh, observer)
-        self._tokens: Tokens
+        self._queue: FairQueue[ParseJob, Parse] = FairQueue()
+        self._parser: Parser
+        self._waking = self._stopped = False
 
-    async def start(self, tokenizer: bytes) -> None:
-        """`tokenizer` belongs to the pool's parser."""
-        self._tokens = await asyncio.to_thread(Tokens, tokenizer)
+    async def start(self, pipeline: str | Path) -> Parser:
+        """Load the parser. Raises StartupError."""
+        try:
+            self._parser = await asyncio.to_thread(Parser.load, pipeline)
+        except ParserError as error:
+            raise StartupError(str(error)) from error
+        return self._parser
+
+    def stop(self) -> None:
+        """Refuse new texts; those that wait fail with Unavailable."""
+        self._stopped = True
+        for call in self._queue.drain():
+            call.fail(Unavailable(SHUTTING_DOWN))
 
     async def get(self, jobs: Sequence[ParseJob]) -> list[Parse]:
-        """One parse per job, in order; equal jobs are done once. Raises what the pool raises."""
+        """One parse per job, in order; equal jobs are done once.
+
+        A cancelled call's jobs are dropped. Raises InferenceFailed if the parser failed on a job,
+        Unavailable when stopped.
+        """
 
         async def make(rows: list[int]) -> list[Parse]:
             made = await self._make([jobs[row] for row in rows])
@@ -45,29 +71,44 @@ class Parses:
         return await self._cache.get([(job.text, job.max_tokens, job.tree) for job in jobs], make)
 
     async def _make(self, jobs: Sequence[ParseJob]) -> list[Parse]:
-        efforts = [0 if job.tree else effort(job.text) for job in jobs]
-        if any(job.tree for job in jobs) or max(efforts, default=0) > EFFORT:
-            return await self._pool.parse(jobs)
-        parses: list[Parse] = []
-        for group in _groups(jobs, efforts):
-            if parses:
-                await asyncio.sleep(0)  # let other requests run
-            parses += self._tokens.parse(group)
-        return parses
+        if self._stopped:
+            raise Unavailable(SHUTTING_DOWN)
+        call: Call[ParseJob, Parse] = Call(jobs, asyncio.get_running_loop())
+        self._queue.put(call)
+        self._wake()
+        try:
+            return await call.done
+        finally:
+            self._queue.discard(call)
+            self._observer.queue("parse", len(self._queue))
 
+    def _wake(self) -> None:
+        """Parse after the callers of this tick have queued their texts."""
+        self._observer.queue("parse", len(self._queue))
+        if len(self._queue) and not self._waking:
+            self._waking = True
+            asyncio.get_running_loop().call_soon(self._slice)
 
-def _groups(jobs: Sequence[ParseJob], efforts: Iterable[int]) -> Iterator[list[ParseJob]]:
-    """Groups of consecutive jobs of at most EFFORT each."""
-    group: list[ParseJob] = []
-    left = EFFORT
-    for job, needed in zip(jobs, efforts, strict=True):
-        if group and needed > left:
-            yield group
-            group, left = [], EFFORT
-        group.append(job)
-        left -= needed
-    if group:
-        yield group
+    def _slice(self) -> None:
+        self._waking = False
+        tickets = self._queue.take(EFFORT, lambda job: effort(job.text, job.max_tokens), TEXTS)
+        self._wake()  # for the next slice; what waits on the event loop comes first
+        parses = self._parse([ticket.item for ticket in tickets])
+        for ticket, parse in zip(tickets, parses, strict=True):
+            if parse is None:
+                ticket.call.fail(InferenceFailed("the parser failed on one of the texts"))
+            else:
+                ticket.call.put(ticket.row, parse)
+
+    def _parse(self, jobs: Sequence[ParseJob]) -> Sequence[Parse | None]:
+        """One parse per job, None if the parser failed on it: a bad job fails alone."""
+        try:
+            return self._parser.parse(jobs)
+        except Exception:  # whatever a parser raises, the callers need an answer
+            if len(jobs) == 1:
+                log.exception("the parser failed on a text of %d characters", len(jobs[0].text))
+                return [None]
+            return [parse for job in jobs for parse in self._parse([job])]
 
 
 def _weigh(job: Key, parse: Parse) -> int:

@@ -23,11 +23,11 @@ import numpy.typing as npt
 
 from heedful.runtime.cache import Cache
 from heedful.runtime.calls import Call, FairQueue, Ticket
-from heedful.runtime.card import Card
+from heedful.runtime.encoder_session import EncoderSession
 from heedful.runtime.errors import InferenceFailed, Unavailable
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.observer import Observer
-from heedful.runtime.session import CUDA, Session, SessionThreads
+from heedful.runtime.session import SessionThreads
 from heedful.text.batch import Batch, Sentence, cheapest, collate
 from heedful.text.vocab import UNKNOWN
 
@@ -37,40 +37,10 @@ Vectors = npt.NDArray[np.float32]
 Group = list[Ticket["EncodeItem", Vectors]]  # tickets of equal sentences
 Key = tuple[str, float | None, bytes]  # a bundle's version and alpha, and a sentence's key
 
-BUDGET, CUDA_BUDGET = 512, 16384
-"""Cost limit of a batch, in tokens of a linear encoder."""
-OVERHEAD = 1 / 32
-"""Fixed cost of a batch, as a share of its budget: 230 µs, a token takes 12 to 20 (int8, one core)."""
 WINDOW = 4
 """Batches planned at once: more means less padding, fewer admits new requests sooner."""
 FLUSH_INTERVAL = 0.005
 """Seconds after which finished batches are delivered before the rest of their window."""
-QUADRATIC_FROM = 16
-"""Up to this length a quadratic encoder costs no more than a linear one."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EncoderSession:
-    """A model's encoder graph."""
-
-    card: Card
-    session: Session[Vectors]
-
-    @property
-    def budget(self) -> int:
-        """Cost limit of a batch."""
-        return CUDA_BUDGET if self.session.provider == CUDA else BUDGET
-
-    @property
-    def overhead(self) -> int:
-        """Fixed cost of a batch."""
-        return round(OVERHEAD * self.budget)
-
-    def cost(self, length: int) -> int:
-        """Cost of a sentence in a batch whose longest it is."""
-        if self.card.cost == "linear":
-            return length
-        return max(length, math.ceil(length * length / QUADRATIC_FROM))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,16 +16,17 @@ from heedful.runtime.inference import Admission, Engine, Inference
 from heedful.runtime.memory import trim_heap
 from heedful.runtime.model_registry import ModelRegistry, Task, check_parser
 from heedful.runtime.observer import Observer
-from heedful.runtime.parse_pool import FAILURES, ParsePool
-from heedful.runtime.parse_process import Ready
 from heedful.runtime.parses import Parses
 from heedful.runtime.scheduler import Scheduler
 from heedful.runtime.session import STUCK_SECONDS, Device, SessionThreads, split_threads
+from heedful.text.parse import Parser
 
 __all__ = ["Options", "Reloaded", "Service", "running"]
 
 EXPLAIN_NICENESS = 10
 """The thread that explains yields to the others where processors are short."""
+FAILURES = 5
+"""A session that fails so often in a row, on any input, needs a new process."""
 TRIM_INTERVAL = 2.0
 """Seconds between two trims of the heap: glibc keeps what requests have freed."""
 
@@ -42,14 +43,13 @@ class Options:
     parser: str | None = None  # a spaCy pipeline; None is the folder `parser` under `models`
     device: Device = "auto"
     threads: int = field(default_factory=usable_cores)
-    parse_workers: int = field(default_factory=usable_cores)
     max_queue: int = 8192
     max_batch_inputs: int = 2048
     cache_items: int = 0
 
 
 class Service:
-    """All bundles of a folder, served from one event loop with one pool of parse processes."""
+    """All bundles of a folder, served from one event loop."""
 
     def __init__(self, options: Options, observer: Observer | None = None) -> None:
         if options.max_queue < options.max_batch_inputs:
@@ -58,13 +58,11 @@ class Service:
                 f"({options.max_batch_inputs}): a full request could never be admitted"
             )
         observer = observer or Observer()
-        pipeline = options.parser or options.models / "parser"
         self.options = options
-        self._pool = ParsePool(pipeline, options.parse_workers, observer)
         parallel_batches, threads = split_threads(options.device, options.threads)
         self._encoder_threads = SessionThreads(parallel_batches)
         self._engine = Engine(
-            parses=Parses(self._pool, options.cache_items, observer),
+            parses=Parses(options.cache_items, observer),
             scheduler=Scheduler(self._encoder_threads, observer, options.cache_items),
             head_threads=SessionThreads(),  # a head is small and must not wait for a batch
             explain_threads=SessionThreads(niceness=EXPLAIN_NICENESS),
@@ -73,7 +71,7 @@ class Service:
         )
         self._loader = BundleLoader(options.models, options.device, threads, self._encoder_threads)
         self._registry = ModelRegistry({})
-        self._parser: Ready
+        self._parser: Parser
         self._loading = asyncio.Lock()  # held while models are loaded
         self.refused: tuple[str, ...] = ()
         """Why the last reload left models unchanged, a line each."""
@@ -113,16 +111,15 @@ class Service:
         return Inference(self._registry.choose(task, model), self._engine)
 
     async def start(self) -> None:
-        """Load every bundle and the parsers, and run each model once at several shapes.
+        """Load every bundle and the parser, and run each model once at several shapes.
 
         Raises StartupError or a subclass; nothing is left running then.
         """
         async with self._loading:
-            parsers = asyncio.create_task(self._pool.start())
+            pipeline = self.options.parser or self.options.models / "parser"
             try:
                 self._registry = await self._loader.load()
-                self._parser = await parsers
-                await self._engine.parses.start(self._parser.tokenizer)
+                self._parser = await self._engine.parses.start(pipeline)
                 for model in self._registry.models.values():
                     check_parser(model.card, self._parser)
                 for model in self._registry.models.values():
@@ -130,8 +127,6 @@ class Service:
                 self._engine.scheduler.start()
                 await asyncio.to_thread(trim_heap)
             except BaseException:
-                parsers.cancel()
-                await asyncio.gather(parsers, return_exceptions=True)
                 await self.stop(timeout=0)
                 raise
             self._trimming = asyncio.create_task(self._trim())
@@ -160,26 +155,21 @@ class Service:
         with suppress(TimeoutError):  # what is still in flight then fails with Unavailable
             async with asyncio.timeout(timeout):
                 await engine.admission.wait_until_empty()
+        engine.parses.stop()
         await engine.scheduler.stop()
-        await self._pool.stop()
         for threads in (self._encoder_threads, engine.head_threads, engine.explain_threads):
             await threads.stop()
 
     def ready(self) -> str | None:
-        """None if every model is loaded and every parse process lives, else what is missing."""
+        """None if every model is loaded and works, else what is missing."""
         if self._state != "started":
             return f"the service is {self._state}"
-        alive, wanted = self._pool.alive, self._pool.wanted
-        if alive < wanted:
-            return f"{alive} of {wanted} parse processes are up"
         if failing := [name for name in self._engine.scheduler.failures if name in self.cards]:
             return f"the session of {', '.join(failing)} fails"
         return self.fault()
 
     def fault(self) -> str | None:
         """Why only a new process can help, or None."""
-        if self._pool.down:
-            return "every parse process has died again and again, or does not come up"
         if self._encoder_threads.stuck or self._engine.head_threads.stuck:
             return f"a model has not answered for {STUCK_SECONDS:.0f} s"
         for name, times in self._engine.scheduler.failures.items():

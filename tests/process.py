@@ -4,7 +4,6 @@ import contextlib
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -32,6 +31,12 @@ def wait_for(ask: Callable[[], T | None], what: str) -> T:
     raise AssertionError(f"waited in vain for {what}")
 
 
+HOLDING = {
+    "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT / "tests/held"), os.getenv("PYTHONPATH")]))
+}
+"""Environment of a process whose models can be `held`."""
+
+
 class Process:
     """`heedful serve` with these flags, started in `cwd`."""
 
@@ -44,12 +49,13 @@ class Process:
         cwd: Path = ROOT,
     ) -> None:
         self._log = log
+        self._held = log.with_name(f"{log.name}.held")
         arguments = [part for flag, value in flags.items() for part in (f"--{flag}", value)]
         with log.open("wb") as stderr:
             self.popen = subprocess.Popen(
                 [*command, "serve", *arguments],
                 cwd=cwd,
-                env={**os.environ, **env},
+                env={**os.environ, "HELD": str(self._held), **env},
                 stderr=stderr,
             )
 
@@ -85,10 +91,6 @@ class Process:
                 found += [int(c) for t in threads for c in _read(pid, f"task/{t}/children").split()]
         return found[1:]
 
-    def workers(self) -> list[int]:
-        """Process ids of its parse processes."""
-        return [pid for pid in self.children() if "spawn_main" in _read(pid, "cmdline")]
-
     def servers(self) -> list[int]:
         """Process ids of its serving processes, when there are several."""
         own = _read(self.popen.pid, "cmdline")
@@ -108,18 +110,18 @@ class Process:
     def ended(self) -> bool:
         return self.popen.poll() is not None
 
+    def release(self) -> None:
+        """Let what was `held` go on."""
+        self._held.unlink(missing_ok=True)
+
     @contextlib.contextmanager
-    def stalled(self) -> Iterator[None]:
-        """Stop its parse processes inside the context."""
-        children = self.workers()
-        for child in children:
-            os.kill(child, signal.SIGSTOP)
+    def held(self) -> Iterator[None]:
+        """Let no model answer inside the context; the process was started with `HOLDING`."""
+        self._held.touch()
         try:
             yield
         finally:
-            for child in children:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(child, signal.SIGCONT)
+            self.release()
 
     def close(self) -> None:
         if self.popen.poll() is None:

@@ -22,7 +22,7 @@ PAIRS = [(a, b) for a in TEXTS for b in TEXTS]
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     models = tmp_path_factory.mktemp("evaluated")
     build_bundle(models, build_models(models), name="tiny-related", kind="relatedness")
-    flags = {"port": "0", "models": str(models), "parse-workers": "1", "threads": "1"}
+    flags = {"port": "0", "models": str(models), "threads": "1"}
     process = Process(models / "log", flags, {})
     try:
         with httpx.Client(base_url=process.ready(), timeout=60) as client:

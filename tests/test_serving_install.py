@@ -98,7 +98,7 @@ def test_it_imports_and_serves_in_a_project_with_the_same_names(
     bundles.mkdir()
     for name in ("parser", "ms-san-sst2"):
         (bundles / name).symlink_to(ROOT / "bundles" / name)
-    flags = {"models": str(bundles), "port": "0", "processes": "1", "parse-workers": "1"}
+    flags = {"models": str(bundles), "port": "0", "processes": "1"}
     service = Process(tmp_path / "log", flags, {}, [python.with_name("heedful")], hostile)
     try:
         url = service.ready()
@@ -146,7 +146,7 @@ def test_it_passes_the_serving_tests(python: Path) -> None:
         "tests/runtime/test_int8.py",
         "tests/runtime/test_pieces.py",
         "tests/runtime/test_service.py",
-        "tests/runtime/test_parse_pool.py",
+        "tests/runtime/test_parses.py",
         "tests/app/test_answers.py",
         "tests/app/test_clients.py",
         "tests/app/test_explain.py",

@@ -14,7 +14,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 from zipfile import BadZipFile
 
 import numpy as np
@@ -27,10 +27,8 @@ from spacy.vocab import Vocab
 
 from heedful.text.arborescence import best_heads, cyclic
 from heedful.text.batch import plan
+from heedful.text.errors import GraphError
 from heedful.text.hashed_words import ZERO, Bytes, Hashes, Ints, WordVectors
-
-if TYPE_CHECKING:
-    from onnxruntime import InferenceSession
 
 Floats = npt.NDArray[np.float32]
 
@@ -119,7 +117,12 @@ class ArcParser:
         hashes = [self._vocab.strings.add(label) for label in self.labels]
         self._label_hashes = np.array(hashes, np.uint64)
         self._turns = _turns(64, self._speeds)
-        self._graph = _session(self._files[GRAPH], self._threads)
+        from heedful.text.graph import open_session  # 60 MB, which other pipelines do not need
+
+        try:
+            self._graph = open_session(self._files[GRAPH], threads=self._threads)
+        except GraphError as error:
+            raise ValueError("the arc parser's graph cannot be opened") from error
         return self
 
     def _annotate(self, docs: Sequence[Doc]) -> None:
@@ -220,18 +223,3 @@ def _turns(length: int, speeds: npt.NDArray[np.float64]) -> tuple[Floats, Floats
     """Cosines and sines of the angles of `length` places, for the pairs of dependents and of governors."""
     angles = np.tile(np.arange(length)[:, None] * speeds, (1, 4))
     return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
-
-
-def _session(graph: bytes, threads: int) -> "InferenceSession":
-    import onnxruntime  # 60 MB, which a pipeline without this component does not need
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.enable_mem_pattern = False  # a pattern is kept for every shape met
-    options.log_severity_level = 4
-    try:
-        return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # ONNX Runtime's errors have no narrower common class
-        raise ValueError("the arc parser's graph cannot be opened") from error

@@ -1,5 +1,9 @@
-"""The error of the parser, apart from `text.parse`, which takes seconds to import."""
+"""Errors of the parser and of graphs, apart from the modules that raise them, which take seconds to import."""
 
 
 class ParserError(Exception):
     """The spaCy pipeline cannot be used. The message names it and the remedy."""
+
+
+class GraphError(Exception):
+    """ONNX Runtime refuses a graph, or fails in it. The message is ONNX Runtime's."""

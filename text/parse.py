@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import heedful.text.spacy_import  # before spaCy  # isort: skip
 
@@ -14,7 +14,6 @@ import numpy.typing as npt
 import spacy
 from spacy.attrs import DEP, HEAD
 from spacy.language import Language
-from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
@@ -53,41 +52,6 @@ class ParseJob:
     text: str
     max_tokens: int
     tree: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Packed:
-    """Parses as they travel between processes: pickled one by one they cost nine times as much."""
-
-    lengths: list[int]
-    numbers: list[Ints]  # starts, stops and heads, each (the sum of L,)
-    deps: list[tuple[str, ...]]
-    cut: list[bool]
-
-
-def pack(parses: Sequence[Parse]) -> Packed:
-    return Packed(
-        [len(parse) for parse in parses],
-        [
-            np.concatenate(arrays)
-            for arrays in zip(*[(one.starts, one.stops, one.heads) for one in parses], strict=True)
-        ],
-        [parse.deps for parse in parses],
-        [parse.cut for parse in parses],
-    )
-
-
-def unpack(jobs: Sequence[ParseJob], packed: Packed) -> list[Parse]:
-    """The parses of these jobs."""
-    parses = []
-    end = 0
-    for job, length, deps, cut in zip(jobs, packed.lengths, packed.deps, packed.cut, strict=True):
-        begin, end = end, end + length
-        # Copies: otherwise one cached parse would keep the arrays of all in memory.
-        starts, stops, heads = (column[begin:end].copy() for column in packed.numbers)
-        tokens = _tokens(job.text, starts, stops)
-        parses.append(Parse(job.text, tokens, starts, stops, heads, deps, cut))
-    return parses
 
 
 class Parser:
@@ -130,29 +94,6 @@ class Parser:
             return [
                 _to_parse(job, one, next(trees) if job.tree else None)
                 for job, one in zip(jobs, tokenized, strict=True)
-            ]
-
-    def tokenizer(self) -> bytes:
-        """The tokenizer's settings, from which `Tokens` is made."""
-        tokenizer: Any = self._nlp.tokenizer  # spaCy types it as any function of a text
-        content: bytes = tokenizer.to_bytes(exclude=["vocab"])
-        return content
-
-
-class Tokens:
-    """The tokenizer of a Parser without its parser: the same tokens, no tree."""
-
-    def __init__(self, content: bytes) -> None:
-        """`content` is the result of `Parser.tokenizer`."""
-        vocab = Vocab()  # without a language's word attributes, which nothing here reads
-        tokenizer = Tokenizer(vocab).from_bytes(content)
-        self._tokenizer = TextTokenizer(tokenizer, vocab, vocab.memory_zone)
-
-    def parse(self, jobs: Sequence[ParseJob]) -> list[Parse]:
-        """One Parse per job, in order, as Parser gives for jobs without a tree."""
-        with self._tokenizer.zone():
-            return [
-                _to_parse(job, self._tokenizer.tokenize(job.text, job.max_tokens)) for job in jobs
             ]
 
 

@@ -108,9 +108,10 @@ class _Runs:
         return offsets
 
 
-def effort(text: str) -> int:
-    """The highest cost of tokenizing a text, in squared characters of about 0.5 µs each."""
-    return sum(len(run) ** 2 for run in text.split())
+def effort(text: str, max_tokens: int) -> int:
+    """The highest cost of tokenizing a text up to `max_tokens`, in squared characters of about 0.5 µs each."""
+    runs = text.split(maxsplit=max_tokens)[:max_tokens]
+    return sum(min(len(run), MAX_RUN) ** 2 for run in runs)
 
 
 def _offsets(doc: Doc) -> tuple[Ints, Ints]:

@@ -25,7 +25,7 @@ from heedful.training.tasks.base import Example, Source
 
 Ints = npt.NDArray[np.int64]
 CHUNK = 512
-"""Texts per task of a parse process."""
+"""Texts per task of a process that parses."""
 SUBSAMPLE_SEED = 1
 
 

@@ -1,20 +1,24 @@
 """A service on tiny real bundles, asked over ASGI."""
 
+import asyncio
 import contextlib
 import os
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from heedful.app.main import create_app
 from heedful.app.settings import PREFIX, Settings
 from heedful.app.state import state_of
+from heedful.runtime.service import Service
 from tests.builders import build_bundle, build_models
-from tests.process import Process
+from tests.process import HOLDING, Process
 
 Serve = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
 Start = Callable[..., Process]
@@ -53,13 +57,28 @@ async def ask(settings: Settings, *, start: bool = True) -> AsyncIterator[httpx.
         )
 
 
+@contextlib.asynccontextmanager
+async def held(client: httpx.AsyncClient) -> AsyncIterator[Service]:
+    """The client's service, none of whose models answers inside the context."""
+    assert isinstance(client._transport, httpx.ASGITransport)
+    service = state_of(cast(FastAPI, client._transport.app)).service
+    engine, released = service._engine, threading.Event()
+    pools = (service._encoder_threads, engine.head_threads, engine.explain_threads)
+    holding = [asyncio.create_task(pool.call(released.wait)) for pool in pools]
+    try:
+        yield service
+    finally:
+        released.set()
+        await asyncio.gather(*holding)
+
+
 @pytest.fixture(scope="session")
 def serve(models: Path) -> Serve:
     """`async with serve(max_queue=4) as client`: a service with these settings."""
 
     def make(*, start: bool = True, **settings: Any) -> AbstractAsyncContextManager[Any]:
         return ask(
-            Settings(**{"models": models, "parse_workers": 1, "threads": 1, **settings}),
+            Settings(**{"models": models, "threads": 1, **settings}),
             start=start,
         )
 
@@ -83,13 +102,12 @@ def process(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         "port": "0",
         "models": str(models),
         "processes": "1",
-        "parse-workers": "1",
         "threads": "1",
         "api-key": KEY,
         "max-batch-inputs": "64",
         "max-queue": "64",
     }
-    process = Process(tmp_path_factory.mktemp("process") / "log", flags, {})
+    process = Process(tmp_path_factory.mktemp("process") / "log", flags, HOLDING)
     try:
         process.ready()
         yield process
@@ -103,10 +121,10 @@ def start(models: Path, tmp_path: Path) -> Iterator[Start]:
     started: list[Process] = []
 
     def make(env: dict[str, str] | None = None, **flags: str) -> Process:
-        small = {"processes": "1", "parse-workers": "1", "threads": "1"}
+        small = {"processes": "1", "threads": "1"}
         flags = {"port": "0", "models": str(models), **small, **flags}
         flags = {name.replace("_", "-"): value for name, value in flags.items()}
-        process = Process(tmp_path / f"log{len(started)}", flags, env or {})
+        process = Process(tmp_path / f"log{len(started)}", flags, {**HOLDING, **(env or {})})
         started.append(process)
         return process
 

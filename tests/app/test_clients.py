@@ -11,7 +11,7 @@ import pytest
 
 from tests.app.conftest import KEY
 from tests.app.test_answers import MODELS
-from tests.process import PATIENCE, Process, wait_for
+from tests.process import PATIENCE, Process
 
 TEXTS = ["two kids wash their hands", "the dog is not good", "a man"]
 
@@ -80,17 +80,16 @@ def test_openai_meets_a_full_queue(process: Process, client: openai.OpenAI) -> N
     url = process.url()
     headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
     connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=PATIENCE)
-    with process.stalled():
+    with process.held():
         texts = [f"kid {number}" for number in range(64)]
         connection.request(
             "POST", "/embed", json.dumps({"inputs": texts, "model": "tiny-nli"}), headers
         )
 
-        def waiting() -> bool | None:
-            page = httpx.get(f"{url}/metrics", timeout=PATIENCE).text
-            return 'heedful_queue_inputs{stage="parse"} 0.0' not in page or None
-
-        assert wait_for(waiting, "the first request in the queue")
+        # It was sent first and accepted first: a new connection finds the queue full.
+        body = {"inputs": "a", "model": "tiny-flat"}
+        refused = httpx.post(f"{url}/embed", json=body, headers=headers, timeout=PATIENCE)
+        assert refused.status_code == 429
         with pytest.raises(openai.RateLimitError) as full:
             client.embeddings.create(input="a", model="tiny-flat")
         assert full.value.code == "overloaded"

@@ -26,7 +26,6 @@ NAMES = {
     "unknown_tokens_total": {"model"},
     "cache_hits_total": {"cache"},
     "cache_misses_total": {"cache"},
-    "workers": {"kind", "state"},
     "reloads_total": {"result"},
     "model_info": {"model", "encoder", "task", "version", "provider"},
 }
@@ -90,7 +89,6 @@ async def test_every_metric_counts_what_it_says(counted: httpx.AsyncClient) -> N
     for cache in ("parse", "vector"):
         assert page[key("cache_hits_total", cache=cache)] == 0
         assert page[key("cache_misses_total", cache=cache)] == 3
-    assert page[key("workers", kind="parse", state="ready")] == 1
     assert "word" not in str(page)
 
 

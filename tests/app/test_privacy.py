@@ -85,7 +85,7 @@ def shape(request: pytest.FixtureRequest) -> Literal["text", "json"]:
 
 @pytest.fixture
 def process(folder: Path, tmp_path: Path, shape: str) -> Iterator[Process]:
-    flags = {"port": "0", "models": str(folder), "parse-workers": "1", "threads": "1"}
+    flags = {"port": "0", "models": str(folder), "threads": "1"}
     flags |= {"log-format": shape, "max-body-bytes": "4000"}
     process = Process(tmp_path / "log", flags, {"HEEDFUL_API_KEY": KEY})
     yield process

@@ -119,7 +119,6 @@ def test_connections_are_divided_and_one_page_counts_them_all(
 
     for client in asking[:2]:  # one per process
         page = wait_for(partial(whole, client), "eight answers on the page of metrics")
-        assert counted(page, r'workers\{kind="parse",state="ready"\}') == 2
         assert counted(page, r'model_info\{[^}]*model="tiny-nli"[^}]*\}') == 1
     created = {c.get("/v1/models").json()["data"][0]["created"] for c in asking}
     assert len(created) == 1
@@ -169,7 +168,7 @@ def test_requests_in_flight_of_a_killed_process_get_a_503(several: Callable[...,
     url = process.ready()
     wait_for(lambda: httpx.get(url + "/ready").is_success or None, "both")
     body = json.dumps(BODY).encode()
-    with process.stalled(), ExitStack() as stack:  # the parse processes: no request is answered
+    with process.held(), ExitStack() as stack:
         asking = [stack.enter_context(begin(url, body)) for _ in range(4)]
         for connection in asking:
             connection.sendall(body)
@@ -250,26 +249,8 @@ def test_one_that_is_killed_is_replaced_and_the_others_go_on(
     assert (
         counted(page, r'requests_total\{[^}]*route="/embed",status="200"\}') >= 6
     )  # with the killed one's
-    assert counted(page, r'workers\{kind="parse",state="ready"\}') == 2
     process.popen.send_signal(signal.SIGTERM)
     assert process.exit_status() == 0
-
-
-def test_a_group_is_not_ready_while_a_parse_process_is_missing(
-    several: Callable[..., Process],
-) -> None:
-    process = several()
-    url = process.ready()
-    wait_for(lambda: len(process.workers()) == 2 or None, "two parse processes")
-    os.kill(process.workers()[0], signal.SIGKILL)
-
-    def missed() -> bool | None:
-        """Whether both processes say so: two connections go to different ones."""
-        answers = [httpx.get(url + "/ready") for _ in range(2)]
-        return all(answer.status_code == 503 for answer in answers) or None
-
-    wait_for(missed, "/ready to tell it")
-    wait_for(lambda: httpx.get(url + "/ready").is_success or None, "another")
 
 
 def test_sigterm_ends_them_all_with_0(several: Callable[..., Process]) -> None:

@@ -84,6 +84,16 @@ def test_every_setting_has_a_flag_and_help() -> None:
         assert settings.type_name(field).split("|")[0]
 
 
+@pytest.mark.parametrize("old", settings.REMOVED)
+def test_a_setting_that_is_gone_is_ignored_with_a_warning(
+    monkeypatch: pytest.MonkeyPatch, old: str
+) -> None:
+    why = settings.REMOVED[old]
+    assert load(**{old: "2"}).deprecations() == [f"{settings.flag_name(old)} is ignored: {why}"]
+    monkeypatch.setenv(settings.environment_name(old), "2")
+    assert load().deprecations() == [f"{settings.environment_name(old)} is ignored: {why}"]
+
+
 @pytest.mark.parametrize(("old", "new"), settings.RENAMED.items())
 def test_an_old_name_still_works_with_a_warning(
     monkeypatch: pytest.MonkeyPatch, old: str, new: str

@@ -6,7 +6,6 @@ The cases are read from the document: a route or a status that nothing here prov
 import asyncio
 import contextlib
 import json
-import multiprocessing
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -16,10 +15,11 @@ from typing import Any
 import httpx
 import pytest
 
+from heedful.runtime.service import Service
 from tests.app.bodies import bodies, path_of
-from tests.app.conftest import KEY, Serve
+from tests.app.conftest import KEY, Serve, held
 from tests.app.test_errors import JSON
-from tests.app.test_limits import stalled
+from tests.app.test_limits import in_flight
 
 pytestmark = pytest.mark.anyio
 
@@ -45,7 +45,8 @@ class Services:
     narrow: httpx.AsyncClient  # a body has ten bytes at most
     hasty: httpx.AsyncClient  # gives up after 50 ms
     broken: httpx.AsyncClient
-    full: httpx.AsyncClient  # a queue of one and a stopped parse process; needs the key
+    full: httpx.AsyncClient  # a queue of one and models that are held; needs the key
+    held: Service  # of `full`
     bundles: Path  # of `full`
 
 
@@ -61,10 +62,8 @@ async def services(
             opened: httpx.AsyncClient = await stack.enter_async_context(serve(**settings))
             return opened
 
-        before = {child.pid for child in multiprocessing.active_children()}
         full = await also(models=bundles, max_queue=1, max_batch_inputs=1, api_key=KEY)
-        workers = {child.pid for child in multiprocessing.active_children()} - before
-        stack.enter_context(stalled({pid for pid in workers if pid is not None}))
+        holding = await stack.enter_async_context(held(full))
         broken = await also(start=False, api_key=KEY)
         assert isinstance(broken._transport, httpx.ASGITransport)
         del broken._transport.app.state.heedful  # type: ignore[attr-defined]  # a FastAPI
@@ -75,6 +74,7 @@ async def services(
             hasty=await also(start=False, request_timeout=0.05),
             broken=broken,
             full=full,
+            held=holding,
             bundles=bundles,
         )
 
@@ -108,14 +108,15 @@ async def _not_json(services: Services, method: str, path: str) -> httpx.Respons
     return await services.ready.request(method, path_of(path), content=b"{", headers=JSON)
 
 
-async def _one_of_two(services: Services, method: str, path: str) -> httpx.Response:
-    """The answer to whichever of two requests finds the other in flight."""
-    both = [asyncio.create_task(_ask(services.full, method, path)) for _ in range(2)]
-    done, waiting = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-    for task in waiting:
-        task.cancel()
-    await asyncio.wait(both)
-    return done.pop().result()
+async def _second(services: Services, method: str, path: str) -> httpx.Response:
+    """The answer to a request that finds another in flight."""
+    first = asyncio.create_task(_ask(services.full, "POST", "/embed"))
+    await in_flight(services.held, 1)
+    try:
+        return await _ask(services.full, method, path)
+    finally:
+        first.cancel()
+        await asyncio.wait([first])
 
 
 async def _endless(services: Services, method: str, path: str) -> httpx.Response:
@@ -135,7 +136,7 @@ PROVOKE: dict[int, Callable[[Services, str, str], Awaitable[httpx.Response]]] = 
     409: _with_a_broken_bundle,
     413: lambda services, *route: _ask(services.narrow, *route),
     422: lambda services, *route: _ask(services.ready, *route, model=3, inputs=3),
-    429: _one_of_two,
+    429: _second,
     500: lambda services, *route: _ask(services.broken, *route),
     503: lambda services, *route: _ask(services.idle, *route),
     504: _endless,

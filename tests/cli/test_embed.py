@@ -77,7 +77,7 @@ def whole(corpus: Path, environment: dict[str, str]) -> Path:
 
 def test_the_vectors_are_the_services(whole: Path, models: Path, texts: list[str]) -> None:
     async def expected() -> np.ndarray:
-        service = Service(Options(models, parse_workers=1, threads=1))
+        service = Service(Options(models, threads=1))
         await service.start()
         try:
             result = await embed(service, texts[-300:], model="tiny-sst2", normalize=True)

@@ -26,7 +26,7 @@ def options(tmp_path_factory: pytest.TempPathFactory) -> Options:
     models = tmp_path_factory.mktemp("models")
     parser = build_models(models)
     build_bundle(models, parser, name="tiny-related", kind="relatedness", explain=True)
-    return Options(models, parse_workers=1, threads=1)
+    return Options(models, threads=1)
 
 
 def ask(options: Options, *texts: str, **asked: Any) -> Any:

@@ -47,7 +47,7 @@ def data(tmp_path: Path) -> Path:
 def drawn(out: Path, models: Path, pipeline: BuiltParser, data: Path) -> tuple[list[str], str]:
     """Files that were written, and what was said."""
     said = Console(file=io.StringIO(), width=200)
-    options = Options(models, str(pipeline.folder), parse_workers=1, threads=1)
+    options = Options(models, str(pipeline.folder), threads=1)
     files = [file.name for file in draw(out, options, data, said)]
     assert sorted(path.name for path in out.iterdir()) == sorted(files)
     return files, said.file.getvalue()  # type: ignore[attr-defined]  # it is StringIO

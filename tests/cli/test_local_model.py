@@ -29,7 +29,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def url(models: Path) -> Iterator[str]:
-    flags = {"port": "0", "models": str(models), "parse-workers": "1", "threads": "1"}
+    flags = {"port": "0", "models": str(models), "threads": "1"}
     process = Process(models / "log", flags, {})
     try:
         yield process.ready()

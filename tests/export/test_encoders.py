@@ -70,7 +70,7 @@ def served(bundles: Bundles) -> Iterator[tuple[Service, asyncio.Runner]]:
     for name in ENCODERS:
         bundles.export(name)
     with asyncio.Runner() as runner:
-        service = Service(Options(bundles.folder, parse_workers=1, threads=1))
+        service = Service(Options(bundles.folder, threads=1))
         runner.run(service.start())
         yield service, runner
         runner.run(service.stop(timeout=5))

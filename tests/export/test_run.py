@@ -81,7 +81,7 @@ def test_a_run_becomes_a_bundle_that_answers_as_the_trained_model(tmp_path: Path
     assert [(score.split, score.rows) for score in card.scores] == [("dev", 6)]
 
     async def served() -> np.ndarray:
-        service = Service(Options(models=models, device="cpu", threads=1, parse_workers=1))
+        service = Service(Options(models=models, device="cpu", threads=1))
         await service.start()
         try:
             return (await classify(service, TEXTS)).value

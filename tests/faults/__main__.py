@@ -72,7 +72,7 @@ def _runs(
     place: scenarios.Place, minutes: float, overload: float
 ) -> dict[str, Callable[[], Coroutine[Any, Any, Result]]]:
     async def kills() -> Result:
-        found = await scenarios.kill_workers(place, rounds=3)
+        found = await scenarios.kill_servers(place, rounds=3)
         holds = found.ready_again_after_seconds < READY_SECONDS
         wanted = (
             "no request hangs, each ends in 200 or a 503 with the error body, ready within 10 s"

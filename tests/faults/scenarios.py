@@ -41,7 +41,7 @@ class Place:
     async def service(
         self, flags: Flags | None = None, *, models: Path | None = None, module: str = "heedful"
     ) -> AsyncIterator[tuple[Process, str]]:
-        """A ready service of two processes with a parse process each, and its URL.
+        """A ready service of two processes, and its URL.
 
         As in production it has no torch, which spaCy would import into every process.
         """
@@ -51,7 +51,6 @@ class Place:
             "port": 0,
             "models": models or self.models,
             "processes": 2,
-            "parse-workers": 1,
             "threads": 1,
             "log-format": "json",
             **(flags or {}),
@@ -81,43 +80,38 @@ def check(answers: list[Answer], *allowed: int) -> None:
 
 @dataclass(frozen=True)
 class Kills:
-    kills_of_parse_processes: int
     kills_of_serving_processes: int
     requests: dict[str, int]
     ready_again_after_seconds: float  # the longest
 
 
-async def kill_workers(place: Place, rounds: int) -> Kills:
-    """SIGKILL to each parse process and to each serving process in turn."""
-    longest = 0.0
-    kills = [0, 0]
+async def kill_servers(place: Place, rounds: int) -> Kills:
+    """SIGKILL to each serving process in turn."""
+    longest, kills = 0.0, 0
     async with (
         place.service() as (process, url),
         load(url, mixed(1, place.kinds())) as clients,
         clients.beside(CLIENTS),
     ):
         for _ in range(rounds):
-            for which, found in enumerate((process.workers, process.servers)):
-                for pid in found():
-                    await answered(clients, 20)
-                    os.kill(pid, signal.SIGKILL)
-                    kills[which] += 1
+            for pid in process.servers():
+                await answered(clients, 20)
+                os.kill(pid, signal.SIGKILL)
+                kills += 1
 
-                    def again(killed: int = pid) -> bool:
-                        everyone = [*process.workers(), *process.servers()]
-                        return (
-                            killed not in everyone
-                            and len(everyone) == 4
-                            and httpx.get(url + "/ready", timeout=HUNG_SECONDS).is_success
-                        )
-
-                    waited = await until(
-                        lambda: asyncio.to_thread(again), "a service that is ready"
+                def again(killed: int = pid) -> bool:
+                    servers = process.servers()
+                    return (
+                        killed not in servers
+                        and len(servers) == 2
+                        and httpx.get(url + "/ready", timeout=HUNG_SECONDS).is_success
                     )
-                    longest = max(longest, waited)
+
+                waited = await until(lambda: asyncio.to_thread(again), "a service that is ready")
+                longest = max(longest, waited)
         await answered(clients, 20)
     check(clients.answers, 200, 503)
-    return Kills(kills[0], kills[1], clients.statuses(), longest)
+    return Kills(kills, clients.statuses(), longest)
 
 
 async def answered(clients: Load, more: int) -> None:

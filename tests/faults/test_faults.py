@@ -4,13 +4,13 @@ length and writes docs/reliability.md."""
 import pytest
 
 from tests.faults.endurance import for_requests, mixed_traffic, overload
-from tests.faults.scenarios import Place, kill_workers, reload, terminate, vanish
+from tests.faults.scenarios import Place, kill_servers, reload, terminate, vanish
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_killed_workers_cost_no_request_its_answer(place: Place) -> None:
-    kills = await kill_workers(place, rounds=1)
+async def test_killed_processes_cost_no_request_its_answer(place: Place) -> None:
+    kills = await kill_servers(place, rounds=1)
     assert kills.requests["200"] > 0
 
 

@@ -15,7 +15,7 @@ KIDS = "Two kids at a ballgame wash their hands"
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("written") / "pair.html"
-    options = Options(Path("bundles"), parse_workers=1)
+    options = Options(Path("bundles"))
     write(Question(KIDS, "The children are asleep at home", "ms-san-nli"), file, options)
     return file
 

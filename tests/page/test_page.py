@@ -50,7 +50,7 @@ def relating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     models = folder / "bundles"
     models.mkdir()
     build_bundle(models, build_models(models), name="tiny-r", kind="relatedness", explain=True)
-    flags = {"port": "0", "models": str(models), "parse-workers": "1", "threads": "1"}
+    flags = {"port": "0", "models": str(models), "threads": "1"}
     process = Process(folder / "log", flags, {})
     try:
         yield process.ready()

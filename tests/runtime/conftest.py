@@ -1,7 +1,6 @@
 """A parser, bundles and a running service that the tests of the runtime share."""
 
 import asyncio
-import os
 from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,17 +31,6 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(scope="package", autouse=True)
-def _no_torch_in_parse_processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """As where the service runs. spaCy would load it in each of them, and take four times as long."""
-    folder = tmp_path_factory.mktemp("no_torch")
-    (folder / "torch.py").write_text("raise ImportError('the serving environment has none')\n")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(folder)
-        patch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
-        yield
-
-
 @pytest.fixture(scope="session")
 def built_parser(tmp_path_factory: pytest.TempPathFactory) -> BuiltParser:
     return build_parser(tmp_path_factory.mktemp("parsers") / "parser")
@@ -64,7 +52,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="package")
 def running(models: Path) -> Iterator[Running]:
     with asyncio.Runner() as runner:
-        service = Service(Options(models, parse_workers=1, threads=1, max_queue=4096))
+        service = Service(Options(models, threads=1, max_queue=4096))
         runner.run(service.start())
         yield Running(service, runner)
         runner.run(service.stop(timeout=5))

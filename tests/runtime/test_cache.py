@@ -190,7 +190,7 @@ def test_a_parse_weighs_what_it_needs(parser: Parser) -> None:
     texts = [f"the dog {i} washes naïve hands of {'x' * i}" for i in range(400)]
     texts.append("kid " * 20_000)
     jobs = [ParseJob(text, 50, tree=True) for text in texts]
-    answer = pickle.dumps(parser.parse(jobs))  # as it comes from a parse process
+    answer = pickle.dumps(parser.parse(jobs))
     tracemalloc.start()
     try:
         copies: list[Parse] = pickle.loads(answer)
@@ -207,7 +207,7 @@ def test_a_parse_weighs_what_it_needs(parser: Parser) -> None:
 async def test_the_service_answers_the_same_with_and_without(models: Path, items: int) -> None:
     texts = ["Two kids wash their hands", "the dog is not good .", "dog"]
     watcher = Watcher()
-    service = Service(Options(models, parse_workers=1, threads=1, cache_items=items), watcher)
+    service = Service(Options(models, threads=1, cache_items=items), watcher)
     await service.start()
     try:
         first = await embed(service, texts, model="tiny-sst2")

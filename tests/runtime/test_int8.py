@@ -24,7 +24,7 @@ def test_they_answer_on_the_cpu_and_service_says_so(
 ) -> None:
     build_bundle(tmp_path, built_parser, name="tiny-sst2", explain=True)
     build_bundle(tmp_path, built_parser, name="twice-sst2", explain=True, int8=True)
-    options = Options(tmp_path, str(built_parser.folder), "cpu", threads=1, parse_workers=1)
+    options = Options(tmp_path, str(built_parser.folder), "cpu", threads=1)
     with asyncio.Runner() as runner:
         service = Service(options)
         runner.run(service.start())

@@ -1,82 +1,157 @@
-"""Which texts are tokenized here, and which go to a parse process: told by a pool that stands still."""
+"""Parses on the event loop: in slices, fair to all, once for equal texts, and alone when one fails."""
 
 import asyncio
-import os
-import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 
 import pytest
 
+from heedful.runtime.errors import InferenceFailed, StartupError, Unavailable
 from heedful.runtime.observer import Observer
-from heedful.runtime.parse_pool import ParsePool
-from heedful.runtime.parses import EFFORT, Parses, _groups
-from heedful.text.parse import ParseJob, Parser
+from heedful.runtime.parses import EFFORT, TEXTS, Parses
+from heedful.text.parse import Parse, ParseJob, Parser
 from heedful.text.tokenize import MAX_RUN, effort
 from tests.builders import BuiltParser
 
 pytestmark = pytest.mark.anyio
 
-PATIENCE = 60.0
+
+class Watcher(Observer):
+    def __init__(self) -> None:
+        self.waiting: list[int] = []
+
+    def queue(self, stage: str, inputs: int) -> None:
+        assert stage == "parse"
+        self.waiting.append(inputs)
 
 
-@pytest.fixture(scope="module")
-async def stalled(built_parser: BuiltParser) -> AsyncIterator[tuple[Parses, int]]:
-    """Parses without a cache, and the id of their parse process, which is stopped."""
-    pool = ParsePool(built_parser.folder, 1)
-    parses = Parses(pool, 0, Observer())
-    await parses.start((await pool.start()).tokenizer)
-    [pid] = pool.pids
-    os.kill(pid, signal.SIGSTOP)
-    yield parses, pid
-    await pool.stop()
+@pytest.fixture
+async def watcher() -> Watcher:
+    return Watcher()
 
 
-async def test_sentences_without_a_tree_need_no_process(
-    stalled: tuple[Parses, int], parser: Parser
+@pytest.fixture
+async def parses(built_parser: BuiltParser, watcher: Watcher) -> AsyncIterator[Parses]:
+    made = Parses(0, watcher)
+    await made.start(built_parser.folder)
+    yield made
+    made.stop()
+
+
+def job(text: str = "Two kids wash their hands", *, tree: bool = True) -> ParseJob:
+    return ParseJob(text, 512, tree)
+
+
+def same(one: Parse, other: Parse) -> bool:
+    return (one.text, one.tokens, one.deps, one.cut) == (
+        *(other.text, other.tokens, other.deps, other.cut),
+    ) and all(
+        (getattr(one, name) == getattr(other, name)).all() for name in ("starts", "stops", "heads")
+    )
+
+
+async def test_they_are_those_of_the_parser(
+    parses: Parses, watcher: Watcher, built_parser: BuiltParser, parser: Parser
 ) -> None:
-    parses, _ = stalled
-    jobs = [ParseJob(f"Two kids wash their hands, {i} times.", 16, tree=False) for i in range(512)]
-    async with asyncio.timeout(PATIENCE):
-        got = await parses.get(jobs)
-    for made, expected in zip(got, parser.parse(jobs), strict=True):
-        assert (made.text, made.tokens) == (expected.text, expected.tokens)
-        assert made.starts.tolist() == expected.starts.tolist()
-        assert made.heads.tolist() == expected.heads.tolist()
+    jobs = [
+        job("the dog " * (i % 9) + f"{i} is not good .", tree=i % 3 > 0) for i in range(2 * TEXTS)
+    ]
+    jobs += [job("word " * 500), job(" "), job("naïve 👩‍👩‍👧 \u2028 x"), job("a" * 2000)]
+    asked = (jobs, jobs[::-1], jobs[:1])
+    answers = await asyncio.gather(*map(parses.get, asked))
+    for of, found in zip(asked, answers, strict=True):
+        expected = parser.parse(of)
+        assert all(same(one, other) for one, other in zip(found, expected, strict=True))
+    assert watcher.waiting[-1] == 0
+    loaded = await Parses(0, Observer()).start(built_parser.folder)
+    assert (loaded.name, loaded.fingerprint) == (parser.name, parser.fingerprint)
 
 
-@pytest.mark.parametrize(
-    "job",
-    [
-        ParseJob("Two kids", 16, tree=True),
-        ParseJob("(" * MAX_RUN, 512, tree=False),  # 100 ms of spaCy
-        ParseJob("Two kids wash their hands. " * 100, 16, tree=False),
-    ],
-    ids=["tree", "long run", "long text"],
-)
-async def test_what_is_dear_goes_to_a_process(
-    stalled: tuple[Parses, int], parser: Parser, job: ParseJob
+@pytest.mark.parametrize("what", ["no_such_pipeline", "blank"])
+async def test_a_pipeline_that_does_not_load_is_an_error_at_the_start(
+    tmp_path: Path, what: str
 ) -> None:
-    parses, pid = stalled
-    task = asyncio.create_task(parses.get([job]))
-    done, _ = await asyncio.wait([task], timeout=0.2)
-    assert not done
-    os.kill(pid, signal.SIGCONT)
-    async with asyncio.timeout(PATIENCE):
-        (made,) = await task
-    os.kill(pid, signal.SIGSTOP)
-    (expected,) = parser.parse([job])
-    assert (made.tokens, made.deps) == (expected.tokens, expected.deps)
+    import spacy
+
+    reason = "cannot load the spaCy pipeline 'no_such_pipeline'"
+    if what == "blank":
+        what = str(tmp_path / "blank")
+        spacy.blank("en").to_disk(what)
+        reason = "has no dependency parser"
+    with pytest.raises(StartupError, match=reason):
+        await Parses(0, Observer()).start(what)
 
 
-def test_others_go_on_between_groups_of_texts() -> None:
-    jobs = [ParseJob("a" * length, 16, tree=False) for length in (60, 70, 60, 98, 10, 10)]
-    groups = list(_groups(jobs, [effort(job.text) for job in jobs]))
-    assert [job for group in groups for job in group] == jobs
-    assert all(sum(effort(job.text) for job in group) <= EFFORT for group in groups)
-    assert [len(group) for group in groups] == [2, 1, 3]
+async def turns(parses: Parses, jobs: Sequence[ParseJob]) -> int:
+    """How often others had their turn on the event loop while these were parsed."""
+    task = asyncio.create_task(parses.get(jobs))
+    count = 0
+    while not task.done():
+        await asyncio.sleep(0)
+        count += 1
+    await task
+    return count
+
+
+async def test_others_go_on_between_slices(parses: Parses) -> None:
+    one = await turns(parses, [job(f"kid {i}") for i in range(TEXTS)])
+    assert await turns(parses, [job(f"kid {i}") for i in range(8 * TEXTS)]) == one + 7
+    dear = [job("(" * 150 + str(i)) for i in range(4)]  # two of them are more than EFFORT
+    assert effort(dear[0].text, 512) < EFFORT < 2 * effort(dear[0].text, 512)
+    assert await turns(parses, dear) == one + 3
+
+
+async def test_a_short_call_does_not_wait_for_a_long_one(parses: Parses) -> None:
+    order = []
+
+    async def get(name: str, jobs: Sequence[ParseJob]) -> None:
+        await parses.get(jobs)
+        order.append(name)
+
+    async with asyncio.TaskGroup() as calls:
+        calls.create_task(get("long", [job(f"dog {i}") for i in range(4 * TEXTS)]))
+        calls.create_task(get("short", [job()]))
+    assert order == ["short", "long"]
+
+
+async def test_jobs_of_a_cancelled_call_are_dropped(parses: Parses, watcher: Watcher) -> None:
+    cancelled = asyncio.create_task(parses.get([job(f"dog {i}") for i in range(4 * TEXTS)]))
+    kept = asyncio.create_task(parses.get([job()]))
+    while 3 * TEXTS + 1 not in watcher.waiting:  # the first slice has begun
+        await asyncio.sleep(0)
+    cancelled.cancel()
+    await asyncio.wait([cancelled])
+    assert watcher.waiting[-1] == 0
+    assert len(await kept) == 1
+
+
+async def test_a_text_that_the_parser_fails_on_fails_alone_and_the_log_says_why(
+    parses: Parses, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = asyncio.create_task(parses.get([job("half a pair: \ud800")]))  # no route lets it in
+    neighbour = asyncio.create_task(parses.get([job("dog")]))
+    with pytest.raises(InferenceFailed, match="the parser failed on one of the texts"):
+        await broken
+    assert [parse.text for parse in await neighbour] == ["dog"]
+    [line] = [line for line in caplog.records if "the parser failed" in line.getMessage()]
+    assert line.getMessage() == "the parser failed on a text of 14 characters"
+    assert line.exc_info
+    assert line.exc_info[0] is UnicodeEncodeError
+
+
+async def test_stopping_answers_what_waits_and_refuses_the_rest(parses: Parses) -> None:
+    waiting = asyncio.create_task(parses.get([job(f"dog {i}") for i in range(2 * TEXTS)]))
+    await asyncio.sleep(0)
+    parses.stop()
+    with pytest.raises(Unavailable, match="shutting down"):
+        await waiting
+    with pytest.raises(Unavailable, match="shutting down"):
+        await parses.get([job()])
 
 
 def test_effort_is_quadratic_in_what_has_no_blank() -> None:
-    assert effort("") == effort(" \n") == 0
-    assert effort("two kids") == 9 + 16
-    assert effort("(" * 500) == 250_000
+    assert effort("", 9) == effort(" \n", 9) == 0
+    assert effort("two kids", 9) == 9 + 16
+    assert effort("(" * MAX_RUN, 9) == MAX_RUN**2
+    assert effort("(" * 9 * MAX_RUN, 9) == MAX_RUN**2  # the tokenizer gets no more of it
+    assert effort("two kids " * 1000, 2) == 9 + 16

@@ -11,8 +11,8 @@ import pytest
 
 from heedful.runtime import bundle
 from heedful.runtime.bundle import TOKENIZER
+from heedful.runtime.encoder_session import BUDGET
 from heedful.runtime.errors import BadInput, BundleError
-from heedful.runtime.scheduler import BUDGET
 from heedful.runtime.service import Options, Service
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.pieces import Pieces
@@ -45,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, built_parser: BuiltParser) 
 @pytest.fixture(scope="module")
 def served(folder: Path) -> Iterator[Running]:
     with asyncio.Runner() as runner:
-        service = Service(Options(folder, parse_workers=1, threads=1))
+        service = Service(Options(folder, threads=1))
         runner.run(service.start())
         yield Running(service, runner)
         runner.run(service.stop(timeout=5))

@@ -29,7 +29,7 @@ def served(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[R
     folder = tmp_path_factory.mktemp("reloaded") / "models"
     shutil.copytree(models, folder)
     with asyncio.Runner() as runner:
-        service = Service(Options(folder, parse_workers=1, threads=1))
+        service = Service(Options(folder, threads=1))
         runner.run(service.start())
         yield Running(service, runner)
         runner.run(service.stop(timeout=5))
@@ -179,7 +179,7 @@ def test_a_request_keeps_its_model_which_goes_with_it(
 
 def test_reloads_take_turns_and_end_with_the_service(models: Path, parser: BuiltParser) -> None:
     async def scenario() -> None:
-        service = Service(Options(models, parse_workers=1, threads=1))
+        service = Service(Options(models, threads=1))
         starting = asyncio.create_task(service.start())
         await asyncio.sleep(0)
         done = await asyncio.gather(*(service.reload() for _ in range(3)))

@@ -14,18 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.runtime.card import Card
+from heedful.runtime.encoder_session import BUDGET, CUDA_BUDGET, EncoderSession
 from heedful.runtime.errors import InferenceFailed, Unavailable
 from heedful.runtime.observer import Observer
-from heedful.runtime.scheduler import (
-    BUDGET,
-    CUDA_BUDGET,
-    FLUSH_INTERVAL,
-    WINDOW,
-    EncoderSession,
-    Scheduler,
-)
-from heedful.runtime.session import CPU, CUDA, SessionThreads
+from heedful.runtime.scheduler import FLUSH_INTERVAL, WINDOW, Scheduler
+from heedful.runtime.session import SessionThreads
 from heedful.text.batch import Sentence
+from heedful.text.graph import CPU, CUDA
 
 pytestmark = pytest.mark.anyio
 

@@ -1,7 +1,6 @@
-"""The service on real bundles and a real parse process."""
+"""The service on real bundles and a real parser."""
 
 import asyncio
-import multiprocessing
 import re
 import shutil
 from functools import partial
@@ -26,8 +25,9 @@ from heedful.runtime.errors import (
 )
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service
-from heedful.runtime.session import CPU, CUDA, OrtSession, gpus
+from heedful.runtime.session import OrtSession, gpus
 from heedful.text.batch import Sentence
+from heedful.text.graph import CPU, CUDA
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.vocab import Vocab
 from tests import asking
@@ -267,7 +267,7 @@ def test_ready_and_the_provider(running: Running, models: Path) -> None:
 
 def test_a_full_queue_refuses_the_whole_request(models: Path) -> None:
     async def scenario() -> None:
-        options = Options(models, parse_workers=1, threads=1, max_queue=6, max_batch_inputs=4)
+        options = Options(models, threads=1, max_queue=6, max_batch_inputs=4)
         service = Service(options)
         await service.start()
         calls = [asyncio.create_task(embed(service, [f"dog {i}"] * 4)) for i in range(2)]
@@ -301,25 +301,9 @@ def test_a_full_queue_refuses_the_whole_request(models: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_dead_parse_process_is_told_and_replaced(models: Path) -> None:
-    async def scenario() -> None:
-        before = set(multiprocessing.active_children())
-        service = Service(Options(models, parse_workers=1, threads=1))
-        await service.start()
-        (process,) = set(multiprocessing.active_children()) - before
-        process.kill()
-        process.join()
-        assert service.ready() == "0 of 1 parse processes are up"
-        assert (await embed(service, [TEXT], model="tiny-nli")).value.shape == (1, DIMENSION)
-        assert service.ready() is None
-        await service.stop(timeout=1)
-
-    asyncio.run(scenario())
-
-
 def test_without_grace_what_is_in_hand_fails_at_once(models: Path) -> None:
     async def scenario() -> None:
-        service = Service(Options(models, parse_workers=1, threads=1))
+        service = Service(Options(models, threads=1))
         with pytest.raises(Unavailable, match="starting"):
             await embed(service, ["dog"])
         assert service.ready() == "the service is starting"
@@ -359,14 +343,14 @@ def test_a_broken_bundle_stops_the_start(tmp_path: Path, models: Path) -> None:
 def test_another_parser_stops_the_start(tmp_path: Path, models: Path) -> None:
     other = build_parser(tmp_path / "other")
     (other.folder / "meta.json").write_text((other.folder / "meta.json").read_text() + "\n")
-    error = refused(Options(models, parser=str(other.folder), parse_workers=1, threads=1))
+    error = refused(Options(models, parser=str(other.folder), threads=1))
     assert isinstance(error, BundleError)
     assert error.bundle == "tiny-flat"
     assert "was made with the parser en_tiny" in error.reason
 
 
 def test_a_missing_parser_stops_the_start(models: Path) -> None:
-    error = refused(Options(models, parser="no_such_pipeline", parse_workers=1))
+    error = refused(Options(models, parser="no_such_pipeline"))
     assert "no_such_pipeline" in str(error)
 
 
@@ -385,7 +369,7 @@ def test_a_task_that_no_model_does(tmp_path: Path, models: Path) -> None:
     build_bundle(tmp_path, parser, name="tiny-flat", kind="embedding", tree=False)
 
     async def scenario() -> RequestError:
-        service = Service(Options(tmp_path, parse_workers=1, threads=1))
+        service = Service(Options(tmp_path, threads=1))
         await service.start()
         try:
             with pytest.raises(UnknownModel, match="no loaded model does nli") as caught:

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from heedful.runtime.errors import InferenceFailed, ProviderError, Unavailable
-from heedful.runtime.session import CPU, Device, OrtSession, SessionThreads, gpus
+from heedful.runtime.session import Device, OrtSession, SessionThreads, gpus
 from heedful.text.batch import Sentence, collate
+from heedful.text.graph import CPU
 from tests.builders import encoder_graph, expected_embedding, word_table
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from heedful.text.parse import Parse, ParseJob, Parser, Tokens, pack, unpack
+from heedful.text.parse import Parse, ParseJob, Parser
 from heedful.text.structure import check_heads
 from heedful.text.tokenize import MAX_RUN, WINDOW
 from tests.builders import BuiltParser
@@ -211,38 +211,6 @@ def test_only_so_many_words_are_kept(
     assert len(list(nlp.vocab)) == len(lexemes)
 
 
-@settings(max_examples=300, deadline=None)
-@given(texts, st.integers(1, 12))
-def test_the_tokenizer_alone_gives_the_same_tokens(
-    parser: Parser, tokens: Tokens, text: str, max_tokens: int
-) -> None:
-    for most in (max_tokens, EVERYTHING):
-        job = ParseJob(text, most, tree=False)
-        (alone,), (parse,) = tokens.parse([job]), parser.parse([job])
-        assert (alone.text, alone.tokens, alone.cut) == (parse.text, parse.tokens, parse.cut)
-        assert alone.deps == parse.deps == ()
-        for name in ("starts", "stops", "heads"):
-            np.testing.assert_array_equal(getattr(alone, name), getattr(parse, name))
-
-
-@pytest.fixture(scope="module")
-def tokens(parser: Parser) -> Tokens:
-    return Tokens(parser.tokenizer())
-
-
-def test_the_tokenizer_alone_keeps_only_so_many_words(
-    parser: Parser, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("heedful.text.tokenize.KEPT_WORDS", 30)
-    tokens = Tokens(parser.tokenizer())
-    vocab = tokens._tokenizer._vocab
-    tokens.parse([ParseJob(" ".join(words(40, seed=9)), 256, tree=False)])
-    kept = len(vocab.strings)
-    for seed in range(5):
-        tokens.parse([ParseJob(" ".join(words(40, seed)), 256, tree=False)])
-    assert len(vocab.strings) == kept
-
-
 def test_a_text_that_cannot_be_read_does_not_harm_the_next(parser: Parser) -> None:
     before = read(parser, "Two kids wash their hands.")
     for _ in range(3):
@@ -251,16 +219,3 @@ def test_a_text_that_cannot_be_read_does_not_harm_the_next(parser: Parser) -> No
     after = read(parser, "Two kids wash their hands.")
     assert after.tokens == before.tokens
     np.testing.assert_array_equal(after.heads, before.heads)
-
-
-@settings(deadline=None)
-@given(st.lists(texts, max_size=6))
-def test_parses_between_processes_stay_what_they_are(parser: Parser, several: list[str]) -> None:
-    jobs = [ParseJob(text, 5, tree=len(text) % 2 == 0) for text in several]
-    parses = parser.parse(jobs)
-    for parse, again in zip(parses, unpack(jobs, pack(parses)), strict=True):
-        assert (again.text, again.tokens, again.deps) == (parse.text, parse.tokens, parse.deps)
-        assert again.cut == parse.cut
-        for name in ("starts", "stops", "heads"):
-            assert getattr(again, name).tolist() == getattr(parse, name).tolist()
-            assert getattr(again, name).base is None

@@ -1,0 +1,42 @@
+"""A model's encoder graph, and what its batches cost."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from heedful.runtime.card import Card
+from heedful.runtime.session import Session
+from heedful.text.graph import CUDA
+
+BUDGET, CUDA_BUDGET = 512, 16384
+"""Cost limit of a batch, in tokens of a linear encoder."""
+OVERHEAD = 1 / 32
+"""Fixed cost of a batch, as a share of its budget: 230 µs, a token takes 12 to 20 (int8, one core)."""
+QUADRATIC_FROM = 16
+"""Up to this length a quadratic encoder costs no more than a linear one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncoderSession:
+    """A model's encoder graph."""
+
+    card: Card
+    session: Session[npt.NDArray[np.float32]]
+
+    @property
+    def budget(self) -> int:
+        """Cost limit of a batch."""
+        return CUDA_BUDGET if self.session.provider == CUDA else BUDGET
+
+    @property
+    def overhead(self) -> int:
+        """Fixed cost of a batch."""
+        return round(OVERHEAD * self.budget)
+
+    def cost(self, length: int) -> int:
+        """Cost of a sentence in a batch whose longest it is."""
+        if self.card.cost == "linear":
+            return length
+        return max(length, math.ceil(length * length / QUADRATIC_FROM))

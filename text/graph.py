@@ -1,0 +1,71 @@
+"""Open a graph in ONNX Runtime: a model's or the parser's."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import onnxruntime
+from onnxruntime.capi import onnxruntime_pybind11_state
+
+from heedful.text.errors import GraphError
+
+CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
+ORT_ERRORS: tuple[type[Exception], ...] = (
+    *(
+        kind
+        for kind in vars(onnxruntime_pybind11_state).values()
+        if isinstance(kind, type) and issubclass(kind, Exception)
+    ),
+    RuntimeError,  # pybind11's for every other C++ exception
+    UnicodeDecodeError,  # a message that quotes bytes of a broken graph
+)
+"""What ONNX Runtime raises: its errors have no common base but Exception."""
+
+
+@contextmanager
+def ort_errors() -> Iterator[None]:
+    """Raise ONNX Runtime's errors as GraphError, with its message on one line."""
+    try:
+        yield
+    except ORT_ERRORS as error:
+        raise GraphError(" ".join(str(error).split())) from error
+
+
+def open_session(
+    graph: Path | bytes,
+    *,
+    threads: int = 1,
+    cuda: bool = False,
+    optimize: bool = True,
+    files: Mapping[str, bytes] = {},
+    tensors: Mapping[str, onnxruntime.OrtValue] = {},
+) -> onnxruntime.InferenceSession:
+    """Open a graph in ONNX Runtime. Raises GraphError.
+
+    `threads` is what one operator may use. `files` holds the contents of the files that the graph
+    names as places of its tensors. `tensors` replace initializers of the graph by name; the session
+    borrows them, so the caller has to keep them. With `cuda` the CPU is the fallback.
+    """
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # A memory pattern is kept for every shape met, and the arena keeps the most it ever held.
+    options.enable_mem_pattern = False
+    options.enable_cpu_mem_arena = False
+    options.log_severity_level = 4  # the exception holds the same message
+    if not optimize:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.add_external_initializers_from_files_in_memory(
+        list(files), list(files.values()), [len(content) for content in files.values()]
+    )
+    for name, tensor in tensors.items():
+        options.add_initializer(name, tensor)
+    providers: list[Any] = [CPU]
+    if cuda:
+        # TF32 keeps ten bits of each factor: a vector would change in its third digit.
+        settings = {"use_tf32": "0", "arena_extend_strategy": "kSameAsRequested"}
+        providers.insert(0, (CUDA, settings))
+    with ort_errors():
+        return onnxruntime.InferenceSession(graph, options, providers=providers)
