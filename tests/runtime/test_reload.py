@@ -2,9 +2,7 @@
 
 import asyncio
 import gc
-import os
 import shutil
-import signal
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +11,7 @@ import numpy as np
 import pytest
 
 from heedful.runtime.errors import Unavailable
+from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Reloaded, Service
 from heedful.text.parse import fingerprint
 from tests.asking import embed
@@ -157,16 +156,9 @@ def test_a_request_keeps_its_model_which_goes_with_it(
     session = weakref.ref(served.service._registry.models[NAME].encoder.session)
 
     async def scenario() -> np.ndarray:
-        (pid,) = served.service._pool.pids
-        os.kill(pid, signal.SIGSTOP)
-        try:
-            asked = asyncio.create_task(embed(served.service, [TEXT], model=NAME))
-            await asyncio.sleep(0)  # it has its model now, and waits for the parser
-            await served.service.reload()
-            assert not asked.done()
-        finally:
-            os.kill(pid, signal.SIGCONT)
-        answer: np.ndarray = (await asked).value[0]
+        bound = served.service.bind("embed", NAME)
+        await served.service.reload()
+        answer: np.ndarray = (await bound.embed(Inputs.from_texts([TEXT]))).value[0]
         return answer
 
     build_bundle(folder, parser, name=NAME, alpha=0.25)
