@@ -42,6 +42,8 @@ MAX_WORDS = 20_000
 FAR = -1e4
 """Score of a governor that is none."""
 ROOT = "ROOT"
+Tree = tuple[Ints, tuple[str, ...]]
+"""Each word's governor, for a root itself, and its relation."""
 _KEY = [ORTH, NORM]
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -114,8 +116,9 @@ class ArcParser:
             self._words = SeenWords(WordVectors(arrays))
         except (KeyError, EOFError, BadZipFile) as error:
             raise ValueError(f"the arc parser's files are not whole: {error}") from error
-        hashes = [self._vocab.strings.add(label) for label in self.labels]
-        self._label_hashes = np.array(hashes, np.uint64)
+        for label in self.labels:
+            self._vocab.strings.add(label)
+        self._names = np.array(self.labels, object)
         self._turns = _turns(64, self._speeds)
         from heedful.text.graph import open_session  # 60 MB, which other pipelines do not need
 
@@ -125,14 +128,29 @@ class ArcParser:
             raise ValueError("the arc parser's graph cannot be opened") from error
         return self
 
-    def _annotate(self, docs: Sequence[Doc]) -> None:
-        """Set heads and relations; a document without a token has none."""
-        docs = [doc for doc in docs if len(doc)]
-        lengths = [len(doc) for doc in docs]
+    def trees(self, docs: Sequence[Doc]) -> list[Tree]:
+        """One tree per document, which is left as it is."""
+        found: list[Tree] = [(np.empty(0, np.int64), ())] * len(docs)
+        present = [i for i, doc in enumerate(docs) if len(doc)]
+        lengths = [len(docs[i]) for i in present]
         for group in group_by_length(lengths):
-            self._annotate_group([docs[i] for i in group], np.array([lengths[i] for i in group]))
+            numbers = [present[i] for i in group]
+            sizes = [lengths[i] for i in group]
+            heads, relations = self._parse([docs[i] for i in numbers], np.array(sizes))
+            for number, size, row, names in zip(numbers, sizes, heads, relations, strict=True):
+                found[number] = row[:size].copy(), tuple(names[:size])
+        return found
 
-    def _annotate_group(self, docs: Sequence[Doc], lengths: Ints) -> None:
+    def _annotate(self, docs: Sequence[Doc]) -> None:
+        """Set heads and relations."""
+        for doc, (heads, relations) in zip(docs, self.trees(docs), strict=True):
+            if len(doc):
+                steps = (heads - np.arange(len(doc))).astype(np.uint64)  # to the governor
+                hashes = np.array([self._vocab.strings[name] for name in relations], np.uint64)
+                doc.from_array([HEAD, DEP], np.stack([steps, hashes], -1))
+
+    def _parse(self, docs: Sequence[Doc], lengths: Ints) -> tuple[Ints, list[list[str]]]:
+        """Governors (B, L), a root's is itself, and relations; behind a text's end they mean nothing."""
         feeds = self._feeds(docs, lengths)
         heads, relations, scores, dependents, governors = self._graph.run(None, feeds)
         best = heads * feeds["inside"][..., 0]  # (B, L), 0 is the root
@@ -142,11 +160,9 @@ class ArcParser:
             other = np.flatnonzero(best[row, :n] != heads[row, :n])  # where a cycle was broken
             pairs = dependents[row, other] + governors[row, best[row, other] - 1]
             relations[row, other] = self._relations(pairs)
-        relations = np.where(best > 0, relations, self._root)
-        steps = np.where(best > 0, best - 1 - np.arange(best.shape[1]), 0)  # to the governor
-        values = np.stack([steps.astype(np.uint64), self._label_hashes[relations]], -1)
-        for doc, length, rows in zip(docs, lengths.tolist(), values, strict=True):
-            doc.from_array([HEAD, DEP], rows[:length])
+        governed = best > 0
+        names = self._names[np.where(governed, relations, self._root)].tolist()
+        return np.where(governed, best - 1, np.arange(best.shape[1])), names
 
     def _feeds(self, docs: Sequence[Doc], lengths: Ints) -> dict[str, npt.NDArray[Any]]:
         longest = int(lengths.max())

@@ -1,13 +1,12 @@
 """Text -> tokens with character offsets and, on request, the dependency tree (spaCy)."""
 
 import hashlib
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-import heedful.text.spacy_import  # before spaCy  # isort: skip
+import heedful.text.spacy_import  # noqa: F401  # before spaCy  # isort: skip
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +16,9 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-import heedful.text.arc_parser  # noqa: F401  # a pipeline may name this component
+from heedful.text.arc_parser import ArcParser, Tree  # a pipeline may name this component
 from heedful.text.errors import ParserError
-from heedful.text.tokenize import TextTokenizer, Tokenized
+from heedful.text.tokenize import TextTokenizer, offsets
 
 Ints = npt.NDArray[np.int64]
 
@@ -59,8 +58,9 @@ class Parser:
 
     def __init__(self, nlp: Language, name: str, fingerprint: str) -> None:
         self._nlp = nlp
-        nlp.max_length = sys.maxsize  # spaCy limits characters, `parse` limits tokens
-        self._tokenizer = TextTokenizer(nlp.make_doc, nlp.vocab, nlp.memory_zone)
+        self._tokenizer = TextTokenizer(nlp.tokenizer, nlp.vocab, nlp.memory_zone)
+        parser = nlp.get_pipe("parser") if nlp.pipe_names == ["parser"] else None
+        self._trees = parser.trees if isinstance(parser, ArcParser) else self._piped
         self.name = name
         self.fingerprint = fingerprint
 
@@ -87,14 +87,22 @@ class Parser:
     def parse(self, jobs: Sequence[ParseJob]) -> list[Parse]:
         """One Parse per job, in order. A text without a token gives an empty one."""
         with self._tokenizer.zone():
-            tokenized = [self._tokenizer.tokenize(job.text, job.max_tokens) for job in jobs]
-            trees = self._nlp.pipe(
-                [one.doc for job, one in zip(jobs, tokenized, strict=True) if job.tree]
-            )
-            return [
-                _to_parse(job, one, next(trees) if job.tree else None)
-                for job, one in zip(jobs, tokenized, strict=True)
-            ]
+            texts = [self._tokenizer.tokenize(job.text, job.max_tokens) for job in jobs]
+            wanted = [one.doc for job, one in zip(jobs, texts, strict=True) if job.tree]
+            trees = iter(self._trees(wanted)) if wanted else iter(())
+            parses = []
+            for job, one, (starts, stops) in zip(jobs, texts, offsets(texts), strict=True):
+                spans = zip(starts.tolist(), stops.tolist(), strict=True)
+                tokens = tuple([job.text[start:stop] for start, stop in spans])
+                heads, deps = next(trees) if job.tree else (_no_heads(len(tokens)), ())
+                parses.append(Parse(job.text, tokens, starts, stops, heads, deps, one.cut))
+            return parses
+
+    def _piped(self, docs: Sequence[Doc]) -> Iterator[Tree]:
+        """The trees of spaCy's own parser."""
+        for doc in self._nlp.pipe(docs):
+            steps, names = doc.to_array([HEAD, DEP]).T  # steps to the governor
+            yield steps.astype(np.int64) + np.arange(len(doc)), _names(doc.vocab, names.tolist())
 
 
 def fingerprint(folder: Path) -> str:
@@ -106,18 +114,6 @@ def fingerprint(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def _to_parse(job: ParseJob, tokenized: Tokenized, tree: Doc | None = None) -> Parse:
-    length = len(tokenized.starts)
-    heads = _no_heads(length)
-    deps: tuple[str, ...] = ()
-    if tree is not None:
-        steps, names = tree.to_array([HEAD, DEP]).T  # steps to the governor
-        heads = steps.astype(np.int64) + np.arange(length)
-        deps = _names(tree.vocab, names.tolist())
-    tokens = _tokens(job.text, tokenized.starts, tokenized.stops)
-    return Parse(job.text, tokens, tokenized.starts, tokenized.stops, heads, deps, tokenized.cut)
-
-
 def _names(vocab: Vocab, hashes: list[int]) -> tuple[str, ...]:
     """The relations of these hashes. spaCy's store of strings takes three times as long as a dictionary."""
     try:
@@ -125,11 +121,6 @@ def _names(vocab: Vocab, hashes: list[int]) -> tuple[str, ...]:
     except KeyError:
         _RELATIONS.update((name, vocab.strings[name]) for name in hashes)
         return tuple([_RELATIONS[name] for name in hashes])
-
-
-def _tokens(text: str, starts: Ints, stops: Ints) -> tuple[str, ...]:
-    spans = zip(starts.tolist(), stops.tolist(), strict=True)
-    return tuple([text[start:stop] for start, stop in spans])
 
 
 def _no_heads(length: int) -> Ints:

@@ -1,7 +1,7 @@
 """Text -> tokens, by spaCy's tokenizer: any Unicode, of any length."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
@@ -25,15 +25,15 @@ KEPT_WORDS = 10_000
 """Words that the vocabulary keeps for good, about 4 MB. spaCy takes ten times as long for an unknown word; its
 cache of how runs are split is of the same size."""
 _RUN = re.compile(r"\S+")
+_PLACE = [IDX, LENGTH]
 
 
 @dataclass(frozen=True, slots=True)
 class Tokenized:
-    """A text's first tokens and their offsets."""
+    """A text's first tokens; `offsets` says where they stand."""
 
     doc: Doc
-    starts: Ints  # (L,) character offsets
-    stops: Ints  # (L,)
+    runs: "_Runs | None"  # where the text of `doc` is not the text, what it was joined from
     cut: bool  # whether later tokens were left out
 
 
@@ -67,8 +67,7 @@ class TextTokenizer:
         """
         if len(text) <= MAX_RUN and " ".join(text.split()) == text:
             doc, cut = self._first(text, max_tokens)
-            starts, stops = _offsets(doc)
-            return Tokenized(doc, starts, stops, cut)
+            return Tokenized(doc, None, cut)
         found = list(islice(_RUN.finditer(text), max_tokens + 1))
         too_long = [i for i, run in enumerate(found) if run.end() - run.start() > MAX_RUN]
         found = found[: too_long[0] + 1] if too_long else found
@@ -78,9 +77,7 @@ class TextTokenizer:
             beginning = runs.within(width)
             doc, cut = self._first(" ".join(beginning), max_tokens)
             if cut or len(beginning) == len(runs.texts):
-                starts, stops = _offsets(doc)
-                starts, stops = runs.offsets(starts), runs.offsets(starts) + (stops - starts)
-                return Tokenized(doc, starts, stops, cut or bool(too_long))
+                return Tokenized(doc, runs, cut or bool(too_long))
             width *= 4
 
     def _first(self, text: str, max_tokens: int) -> tuple[Doc, bool]:
@@ -114,7 +111,16 @@ def effort(text: str, max_tokens: int) -> int:
     return sum(min(len(run), MAX_RUN) ** 2 for run in runs)
 
 
-def _offsets(doc: Doc) -> tuple[Ints, Ints]:
-    """Where the tokens start and stop."""
-    columns: Ints = doc.to_array([IDX, LENGTH]).astype(np.int64).T  # (2, L)
-    return columns[0], columns[0] + columns[1]
+def offsets(texts: Sequence[Tokenized]) -> Iterator[tuple[Ints, Ints]]:
+    """Where the tokens of each text start and stop: (L,) and (L,) characters."""
+    if not texts:
+        return
+    columns = np.concatenate([one.doc.to_array(_PLACE) for one in texts]).astype(np.int64)
+    end = 0
+    for one in texts:
+        begin, end = end, end + len(one.doc)
+        # Copies: otherwise one cached parse would keep the arrays of all in memory.
+        starts, lengths = columns[begin:end, 0].copy(), columns[begin:end, 1]
+        if one.runs:
+            starts = one.runs.offsets(starts)
+        yield starts, starts + lengths
