@@ -35,11 +35,12 @@ def best_heads(scores: Floats, lengths: Ints) -> Ints:
 def cyclic(heads: Ints) -> Ints:
     """Governors (B, L), 0 for the root -> the numbers of the sentences that hold a cycle."""
     B, L = heads.shape
-    above = np.zeros((B, 1 + L), np.int64)
-    above[:, 1:] = heads
+    roots = np.arange(B)[:, None] * (1 + L)  # the nodes of all sentences are numbered together
+    nodes = np.hstack([roots, heads + roots])
+    above = nodes.ravel()
     for _ in range(L.bit_length()):  # pointer doubling: 2^k steps up after k rounds
-        above = np.take_along_axis(above, above, axis=1)
-    return np.flatnonzero(above.any(axis=1))
+        above = above[above]
+    return np.flatnonzero((above.reshape(nodes.shape) != roots).any(axis=1))
 
 
 def _opened(scores: Floats, heads: Ints) -> bool:

@@ -119,7 +119,7 @@ class ArcParser:
         for label in self.labels:
             self._vocab.strings.add(label)
         self._names = np.array(self.labels, object)
-        self._turns = _turns(64, self._speeds)
+        self._turns, self._itself = _turns(64, self._speeds), _itself(64)
         from heedful.text.graph import open_session  # 60 MB, which other pipelines do not need
 
         try:
@@ -147,19 +147,21 @@ class ArcParser:
             if len(doc):
                 steps = (heads - np.arange(len(doc))).astype(np.uint64)  # to the governor
                 hashes = np.array([self._vocab.strings[name] for name in relations], np.uint64)
-                doc.from_array([HEAD, DEP], np.stack([steps, hashes], -1))
+                columns: Any = np.stack([steps, hashes], -1)  # spaCy types them as its own integers
+                doc.from_array([HEAD, DEP], columns)
 
     def _parse(self, docs: Sequence[Doc], lengths: Ints) -> tuple[Ints, list[list[str]]]:
         """Governors (B, L), a root's is itself, and relations; behind a text's end they mean nothing."""
         feeds = self._feeds(docs, lengths)
         heads, relations, scores, dependents, governors = self._graph.run(None, feeds)
         best = heads * feeds["inside"][..., 0]  # (B, L), 0 is the root
-        for row in cyclic(best):
-            best[row] = best_heads(scores[row : row + 1], lengths[row : row + 1])
-            n = lengths[row]
-            other = np.flatnonzero(best[row, :n] != heads[row, :n])  # where a cycle was broken
-            pairs = dependents[row, other] + governors[row, best[row, other] - 1]
-            relations[row, other] = self._relations(pairs)
+        if len(rows := cyclic(best)):
+            before = best[rows]
+            best[rows] = best_heads(scores[rows], lengths[rows])
+            which, word = np.nonzero(best[rows] != before)  # where a cycle was broken
+            row = rows[which]
+            pairs = dependents[row, word] + governors[row, best[row, word] - 1]
+            relations[row, word] = self._relations(pairs)
         governed = best > 0
         names = self._names[np.where(governed, relations, self._root)].tolist()
         return np.where(governed, best - 1, np.arange(best.shape[1])), names
@@ -172,13 +174,12 @@ class ArcParser:
         places[inside] = found
         if longest > len(self._turns[0]):
             self._turns = _turns(2 * longest, self._speeds)
-        itself = np.zeros((longest, longest), np.float32)
-        np.fill_diagonal(itself, FAR)
+            self._itself = _itself(2 * longest)
         return {
             "words": table[places],
             "inside": inside[..., None],
             "outside": np.where(inside, np.float32(0), np.float32(FAR))[:, None],
-            "itself": itself,
+            "itself": self._itself[:longest, :longest],
             "cos": self._turns[0][:longest],
             "sin": self._turns[1][:longest],
             "first": np.arange(len(lengths))[:, None] * longest,
@@ -239,3 +240,9 @@ def _turns(length: int, speeds: npt.NDArray[np.float64]) -> tuple[Floats, Floats
     """Cosines and sines of the angles of `length` places, for the pairs of dependents and of governors."""
     angles = np.tile(np.arange(length)[:, None] * speeds, (1, 4))
     return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+
+
+def _itself(length: int) -> Floats:
+    """No word governs itself: FAR on the diagonal."""
+    diagonal: Floats = np.diag(np.full(length, FAR, np.float32))
+    return diagonal
