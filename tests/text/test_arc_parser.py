@@ -124,6 +124,7 @@ def test_a_cycle_is_broken_into_the_best_tree(nlp: Language) -> None:
     assert broken
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=60))
 def test_texts_run_beside_texts_of_like_length(lengths: list[int]) -> None:
     groups = group_by_length(lengths)
