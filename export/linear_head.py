@@ -12,7 +12,7 @@ from heedful.export.errors import ParityError
 from heedful.runtime.answers import normalise
 from heedful.runtime.bundle import HEAD, Bundle, write
 from heedful.runtime.card import Card, DataCard, ScoreCard
-from heedful.runtime.session import open_session
+from heedful.text.graph import open_session
 
 OPSET = 20
 TOLERANCE = 1e-4

@@ -12,8 +12,9 @@ from heedful.runtime.errors import BadInput
 from heedful.runtime.explain_graph import ExplainGraph, ExplainOutputs, Floats
 from heedful.runtime.graphs import head_inputs
 from heedful.runtime.loaded_model import LoadedModel
-from heedful.runtime.session import CPU, SessionThreads
+from heedful.runtime.session import SessionThreads
 from heedful.text.batch import Sentence, cheapest, collate
+from heedful.text.graph import CPU
 
 Scores = npt.NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from heedful.runtime.bundle import read
 from heedful.runtime.card import DataCard
 from heedful.runtime.errors import BundleError
 from heedful.runtime.service import Options, running
-from heedful.runtime.session import open_session
+from heedful.text.graph import open_session
 from tests.asking import classify, embed
 from tests.builders import DIMENSION, build_bundle, build_models
 
@@ -63,7 +63,7 @@ def test_the_service_serves_it_over_any_base(tmp_path: Path) -> None:
 
     async def ask() -> None:
         texts = ["two kids wash", "the dog is bad"]
-        async with running(Options(tmp_path, parse_workers=1, threads=1)) as service:
+        async with running(Options(tmp_path, threads=1)) as service:
             for base in bases:
                 vectors = await embed(service, texts, model=base)
                 found = await classify(service, texts, model=f"mood-{base}")
