@@ -118,7 +118,9 @@ class Metrics(Observer):
         self._rejected = counter("rejected_total", "Requests refused, by error code.", "reason")
         self._tokens = counter("tokens_total", "Tokens read.", "model")
         self._truncated = counter("truncated_inputs_total", "Inputs cut to fit the model.", "model")
-        self._unknown = counter("unknown_tokens_total", "Tokens not in the vocabulary.", "model")
+        self._composed = counter(
+            "composed_tokens_total", "Tokens not in the vocabulary, read by their spelling.", "model"
+        )
         self._duration = histogram(
             "request_duration_seconds",
             "From a request's head to its last byte.",
@@ -180,7 +182,7 @@ class Metrics(Observer):
         result, timing = record.result, record.result.timing
         self._tokens[model].inc(result.tokens)
         self._truncated[model].inc(result.truncated)
-        self._unknown[model].inc(result.unknown)
+        self._composed[model].inc(result.composed)
         self._stages["parse", model].observe(timing.parse)
         self._stages["queue", model].observe(timing.queue)
         self._stages["inference", model].observe(timing.inference)

@@ -109,6 +109,7 @@ def tokens(text: TokenizedText) -> list[dict[str, Any]]:
         parse.heads,
         parse.deps,
         text.known,
+        text.composed,
         strict=True,
     )
     return [dict(zip(schemas.Token.model_fields, row, strict=True)) for row in columns]

@@ -236,6 +236,9 @@ class Token(BaseModel):
     head: int = Field(description="Index of the governor; its own index for a root.")
     dep: str = Field(description="Universal Dependencies relation.")
     known: bool = Field(description="Whether the model's vocabulary holds the word.")
+    composed: bool = Field(
+        description="Whether the word, which the vocabulary does not hold, is read by its spelling."
+    )
 
 
 class Cards(BaseModel):

@@ -32,7 +32,7 @@ class Result(Generic[T]):
     inputs: int
     truncated: int  # inputs that were cut
     tokens: int
-    unknown: int  # tokens missing from the vocabulary
+    composed: int  # tokens missing from the vocabulary
     averaged: int = 0  # inputs that were too long and have the mean of their windows
     unfamiliar: int = 0  # inputs of another script, or mostly of words missing from the vocabulary
 
@@ -48,6 +48,7 @@ class TokenizedText:
     parse: Parse
     ids: npt.NDArray[np.int64]  # (L,)
     known: npt.NDArray[np.bool_]  # (L,)
+    composed: npt.NDArray[np.bool_]  # (L,) not known, and read by their spelling
 
 
 def normalise(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -30,11 +30,12 @@ class Parsed:
         return [row for row, parse in enumerate(self.parses) if parse.cut]
 
     def tokenized(self) -> list[TokenizedText]:
-        vocab = self.model.vocab
-        return [
-            TokenizedText(parse, vocab.word_ids(sentence), vocab.known(sentence))
-            for parse, sentence in zip(self.parses, self.sentences, strict=True)
-        ]
+        vocab, composes = self.model.vocab, self.model.card.composed > 0
+        found = []
+        for parse, sentence in zip(self.parses, self.sentences, strict=True):
+            known, ids = vocab.known(sentence), vocab.word_ids(sentence)
+            found.append(TokenizedText(parse, ids, known, ~known & composes))
+        return found
 
     def result(self, value: T, queue: float = 0.0, inference: float = 0.0) -> Result[T]:
         """The value with its counts and times, both in seconds."""
@@ -52,6 +53,6 @@ class Parsed:
             inputs=len(cut) // step,
             truncated=sum(any(cut[i : i + step]) for i in range(0, len(cut), step)),
             tokens=tokens,
-            unknown=tokens - sum(int(np.count_nonzero(one)) for one in known),
+            composed=tokens - sum(int(np.count_nonzero(one)) for one in known),
             unfamiliar=sum(any(strange[i : i + step]) for i in range(0, len(strange), step)),
         )

@@ -156,7 +156,7 @@ export function tokens(sentence, shading, name) {
     button.classList.toggle("unknown", !token.known);
     button.style.borderBottomColor = `rgba(var(--weight), ${0.08 + (0.92 * shading[i]) / most})`;
     button.style.background = `rgba(var(--weight), ${(0.32 * shading[i]) / most})`;
-    button.title = `${name}: ${percent(shading[i])}${token.known ? "" : "; not in the vocabulary"}`;
+    button.title = `${name}: ${percent(shading[i])}${token.known ? "" : token.composed ? "; read by its spelling" : "; not in the vocabulary"}`;
     button.setAttribute("aria-label", `${token.text}, ${name} ${percent(shading[i])}${token.known ? "" : ", unknown word"}`);
     list.append(element("li", {}, button));
   });

@@ -148,7 +148,7 @@ async def test_tokenize_gives_offsets_and_the_tree(client: httpx.AsyncClient) ->
     for text, tokens in zip(texts, answer, strict=True):
         assert tokens
         for token in tokens:
-            assert set(token) == {"id", "text", "start", "stop", "head", "dep", "known"}
+            assert set(token) == {"id", "text", "start", "stop", "head", "dep", "known", "composed"}
             assert text[token["start"] : token["stop"]] == token["text"]
             assert 0 <= token["head"] < len(tokens)
             assert token["known"] == (token["id"] > 1)

@@ -23,7 +23,7 @@ NAMES = {
     "rejected_total": {"reason"},
     "tokens_total": {"model"},
     "truncated_inputs_total": {"model"},
-    "unknown_tokens_total": {"model"},
+    "composed_tokens_total": {"model"},
     "cache_hits_total": {"cache"},
     "cache_misses_total": {"cache"},
     "reloads_total": {"result"},
@@ -80,7 +80,7 @@ async def test_every_metric_counts_what_it_says(counted: httpx.AsyncClient) -> N
     for stage in ("parse", "queue", "inference", "respond"):
         assert page[key("stage_duration_seconds_count", stage=stage, model="tiny-sst2")] == 2
     assert page[key("tokens_total", model="tiny-sst2")] == 3 + 1 + 16
-    assert page[key("unknown_tokens_total", model="tiny-sst2")] == 1
+    assert page[key("composed_tokens_total", model="tiny-sst2")] == 1
     assert page[key("truncated_inputs_total", model="tiny-sst2")] == 1
     assert page[key("rejected_total", reason="model_not_found")] == 1
     assert page[key("rejected_total", reason="route_not_found")] == 1
