@@ -119,7 +119,9 @@ class Metrics(Observer):
         self._tokens = counter("tokens_total", "Tokens read.", "model")
         self._truncated = counter("truncated_inputs_total", "Inputs cut to fit the model.", "model")
         self._composed = counter(
-            "composed_tokens_total", "Tokens not in the vocabulary, read by their spelling.", "model"
+            "composed_tokens_total",
+            "Tokens not in the vocabulary, read by their spelling.",
+            "model",
         )
         self._duration = histogram(
             "request_duration_seconds",

@@ -33,6 +33,7 @@ from heedful.runtime.bundle import (
     write,
 )
 from heedful.runtime.card import Card
+from heedful.text import composition
 from heedful.text.batch import Sentence
 from heedful.text.kinds import Kind
 from heedful.text.parse import fingerprint
@@ -173,7 +174,8 @@ def build_bundle(
     else:
         files[TOKENIZER] = pieces.text.encode()
         table, places = piece_tables(pieces)
-    files[ENCODER] = encoder = encoder_graph(table, tree=tree, places=places)
+    encoder = encoder_graph(table, tree=tree, places=places, composed=card.get("composed", 0))
+    files[ENCODER] = encoder
     if explain:
         files[EXPLAIN] = share_weights(explain_graph(table, tree=tree, places=places), encoder)
     if int8:
@@ -234,12 +236,16 @@ def encoder_graph(
     *,
     tree: bool,
     places: npt.NDArray[np.float32] | None = None,
+    composed: int = 0,
 ) -> bytes:
     """encoder.onnx: mean over tokens of tanh(table[id] + alpha * table[id of the governor]).
 
-    With `places` an id is a piece: a word is the mean of table[id] + places[position] of its own.
+    With `places` an id is a piece: a word is the mean of table[id] + places[position] of its own. With
+    `composed` rows of features, an unlisted word is the sum of those of its features.
     """
     nodes, inputs, constants = _encoder_nodes(table, tree=tree, places=places)
+    if composed:
+        _compose(nodes, inputs, constants, (composed, table.shape[1]))
     outputs = [_value("embedding", TensorProto.FLOAT, "B", table.shape[1])]
     return _model(nodes, inputs, outputs, constants)
 
@@ -332,6 +338,23 @@ def _encoder_nodes(
         helper.make_node("Div", ["total", "count"], ["embedding"]),
     ]
     return nodes, inputs, constants
+
+
+def _compose(
+    nodes: list[Any], inputs: list[Any], constants: dict[str, Any], shape: tuple[int, int]
+) -> None:
+    """The word table, with the composed words of `features` behind it: the first is the last row, -1."""
+    constants["spelling"] = np.random.default_rng(4).normal(size=shape).astype(np.float32)
+    constants["end"] = np.array([-(2**31)])
+    inputs.append(_value("features", TensorProto.INT64, "K", composition.FEATURES))
+    nodes[0].input[0] = "words_and_composed"
+    nodes[:0] = [
+        helper.make_node("Gather", ["spelling", "features"], ["spelled"]),
+        helper.make_node("ReduceSum", ["spelled", "first"], ["in_order"], keepdims=0),
+        helper.make_node("Slice", ["in_order", "last", "end", "axis", "last"], ["composed"]),
+        helper.make_node("Concat", ["table", "composed"], ["words_and_composed"], axis=0),
+    ]
+    constants["axis"] = np.array([0])
 
 
 def _words_of_pieces() -> list[Any]:

@@ -145,6 +145,7 @@ def test_tokenize_gives_offsets_ids_and_the_tree(running: Running, parser: Parse
         *("The", "dog", "washes")
     ]
     assert got.known.tolist() == [True, True, False]
+    assert not got.composed.any()  # a bundle that composes no words
     assert got.ids.tolist()[2] == 1
     (expected,) = parser.parse([ParseJob(text, MAX_TOKENS, tree=True)])
     assert got.parse.heads.tolist() == expected.heads.tolist()
