@@ -48,7 +48,7 @@ def command(
 
 
 @dataclass(frozen=True, slots=True)
-class _Measured:
+class Measured:
     scores: list[Score]  # dev first
     vectors: npt.NDArray[np.float32]  # of the compared sentences, of length 1
 
@@ -66,43 +66,46 @@ def quantize(bundle: Path, task: str | None, *, data: Path, parser: str, console
         raise ExportError(f"{bundle.name} holds int8 graphs already")
     made = int8_files(before)
     console.print(f"{bundle.name}: {made.products} products in int8, {made.left} left in float32")
-    sentences = _sentences(chosen, data)
+    sentences = compared_sentences(chosen, data)
     with open_folder(bundle, parser) as model:
-        was = _Measured(measure(chosen, "dev", data, model), _vectors(model, sentences))
+        was = Measured(measure(chosen, "dev", data, model), vectors_of(model, sentences))
     with tempfile.TemporaryDirectory() as folder:
         new = Path(folder) / bundle.name
         _write(new, before, made, _about(made, was, was), before.card.scores)  # to measure it
         with open_folder(new, parser) as model:
             found = rescore.scores(before, chosen, data, model)
-            now = _Measured(found, _vectors(model, sentences))
+            now = Measured(found, vectors_of(model, sentences))
     about = _about(made, was, now)
     _check(bundle.name, about)
     return _write(bundle, before, made, about, rescore.merge_scores(before.card, now.scores))
 
 
-def _sentences(task: Task, data: Path) -> list[str]:
+def compared_sentences(task: Task, data: Path) -> list[str]:
     """Distinct texts, evenly spread over dev."""
     texts = list(dict.fromkeys(text for one in task.dev.read(data) for text in one.texts))
     return texts[:: -(-len(texts) // SENTENCES)]
 
 
-def _vectors(model: LocalModel, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
+def vectors_of(model: LocalModel, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
     starts = range(0, len(sentences), BATCH)
     return np.concatenate([model.embed(sentences[start : start + BATCH]) for start in starts])
 
 
-def _about(made: Int8Files, was: _Measured, now: _Measured) -> Int8Card:
-    return Int8Card(
-        products=made.products,
-        left=made.left,
-        dataset=was.scores[0].dataset,
-        metric=was.scores[0].metric,
-        float32=was.scores[0].value,
-        int8=now.scores[0].value,
-        cosine=float((was.vectors * now.vectors).sum(axis=1).min()),
-        sentences=len(was.vectors),
-        company=made.batch_deviation,
-    )
+def _about(made: Int8Files, was: Measured, now: Measured) -> Int8Card:
+    company = made.batch_deviation
+    return Int8Card(products=made.products, left=made.left, company=company, **changes(was, now))
+
+
+def changes(was: Measured, now: Measured) -> dict[str, Any]:
+    """What a card says of the scores and vectors of float32, and of int8."""
+    return {
+        "dataset": was.scores[0].dataset,
+        "metric": was.scores[0].metric,
+        "float32": was.scores[0].value,
+        "int8": now.scores[0].value,
+        "cosine": float((was.vectors * now.vectors).sum(axis=1).min()),
+        "sentences": len(was.vectors),
+    }
 
 
 def _check(name: str, about: Int8Card) -> None:

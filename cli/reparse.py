@@ -1,16 +1,21 @@
 """reparse: a bundle that reads another parser's trees, unless its score falls too much."""
 
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from heedful.cli import rescore
+from heedful.cli.local_model import open_folder
 from heedful.cli.options import DATA, PARSER, Bundles, Data
-from heedful.runtime.bundle import read
-from heedful.runtime.card import Card, ParserCard
+from heedful.cli.quantize import Measured, changes, compared_sentences, vectors_of
+from heedful.runtime.bundle import ENCODER_INT8, EXPLAIN_INT8, Bundle, read, write
+from heedful.runtime.card import Card, Int8Card, ParserCard
 from heedful.text.parse import Parser
+from heedful.training.evaluate import measure
 
 MAX_LOSS = 0.002
 """The dev score may fall by 0.2 points."""
@@ -40,6 +45,8 @@ def reparse(bundle: Path, parser: str, *, instead_of: str, data: Path, console: 
         **rescore.card_fields(before.card),
         "parser": ParserCard(name=loaded.name, fingerprint=loaded.fingerprint),
     }
+    if before.card.int8:
+        fields["int8"] = _int8(before, before.card.int8, fields, parser, data)
     return rescore.replace(
         before,
         fields,
@@ -50,3 +57,25 @@ def reparse(bundle: Path, parser: str, *, instead_of: str, data: Path, console: 
         kept=f"stays with its parser: with {loaded.name}",
         console=console,
     )
+
+
+def _int8(
+    bundle: Bundle, about: Int8Card, fields: Mapping[str, Any], parser: str, data: Path
+) -> Int8Card:
+    """What the int8 graphs change where they read the parser's trees."""
+    task = rescore.task_of(bundle, None)
+    sentences = compared_sentences(task, data)
+    plain = {
+        name: content
+        for name, content in bundle.files.items()
+        if name not in (ENCODER_INT8, EXPLAIN_INT8)
+    }
+    found = []
+    for said, files in ((None, plain), (about, bundle.files)):
+        with tempfile.TemporaryDirectory() as folder:
+            new = Path(folder) / bundle.folder.name
+            write(new, {**fields, "int8": said}, files)
+            with open_folder(new, parser) as model:
+                scores = measure(task, "dev", data, model)
+                found.append(Measured(scores, vectors_of(model, sentences)))
+    return about.model_copy(update=changes(*found))

@@ -10,8 +10,10 @@ from rich.console import Console
 
 from heedful.cli import reparse
 from heedful.cli.local_model import open_folder
+from heedful.cli.quantize import quantize
+from heedful.cli.rescore import card_fields
 from heedful.export.errors import ExportError
-from heedful.runtime.bundle import read
+from heedful.runtime.bundle import read, write
 from heedful.text.parse import fingerprint
 from tests.builders import BuiltParser
 
@@ -43,6 +45,20 @@ def test_a_bundle_reads_another_parser_and_is_measured_again(
     assert found["dev", "spearman"] == found["test", "spearman"] == 30  # not the old one's
     with open_folder(bundle, str(other)) as model:  # no other parser would be accepted
         assert model.service.cards["ms-san-toy"].parser.name == card.parser.name
+
+
+def test_what_its_int8_graphs_change_is_measured_again(
+    bundle: Path, other: Path, pipeline: BuiltParser, stsb: Path
+) -> None:
+    card = quantize(bundle, None, data=stsb, parser=str(pipeline.folder), console=QUIET)
+    assert card.int8
+    held = read(bundle)
+    wrong = card.int8.model_copy(update={"float32": 0.1, "int8": 0.2, "cosine": 0.3})
+    write(bundle, {**card_fields(card), "int8": wrong}, held.files)
+    again = reparse.reparse(
+        bundle, str(other), instead_of=str(pipeline.folder), data=stsb, console=QUIET
+    )
+    assert again.int8 == card.int8  # the same trees
 
 
 def test_a_bundle_whose_score_falls_is_left_as_it_was(
