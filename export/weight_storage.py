@@ -20,7 +20,10 @@ from torch.nn import functional
 from heedful.models.composed_words import ComposedWords
 
 Storage = Literal["normal", "small"]
-"""Normal: matrices float16, tables int8. Small: matrices int8, a table of more than LARGE values int4."""
+"""Normal: matrices float16, tables int8. Small: matrices int8, a table of more than LARGE values int4.
+
+Where words are composed a table of more than LARGE values is int4 in either, and that of the features always.
+"""
 LARGE = 2**20
 BLOCK = 32
 """Maximum of neighbouring values in an int4 row that share a scale; their number divides the row."""
@@ -119,9 +122,10 @@ def round_weights(model: nn.Module, storage: Storage = "normal") -> None:
     for module in list(model.modules()):
         for name, child in module.named_children():
             if isinstance(child, nn.Embedding):
-                spelling = isinstance(module, ComposedWords) and name == "features"
-                large = spelling or (storage == "small" and child.weight.numel() > LARGE)
-                setattr(module, name, (Int4Table if large else Int8Table)(child.weight))
+                composed = isinstance(module, ComposedWords)
+                large = child.weight.numel() > LARGE and (composed or storage == "small")
+                four = large or (composed and name == "features")
+                setattr(module, name, (Int4Table if four else Int8Table)(child.weight))
             elif isinstance(child, nn.Linear) and storage == "small":
                 setattr(module, name, Int8Linear(child))
     with torch.no_grad():
