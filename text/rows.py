@@ -5,12 +5,14 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, BinaryIO, Literal
 
 Format = Literal["jsonl", "csv", "tsv", "txt"]
 Line = tuple[int, list[str]]
 """The number of the line where a row begins, the first is 1, and the wanted values."""
 SEPARATORS: dict[Format, str] = {"csv": ",", "tsv": "\t"}
+SEPARATOR_NAMES = {",": "comma", "\t": "tab", ";": "semicolon", "|": "vertical bar"}
 MAX_LINE = 2 * 1024 * 1024
 """Bytes: a file without line ends must not fill the memory."""
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -33,6 +35,12 @@ class Rows:
     """Whether a JSON value may be an integer."""
     option: str = ""
     """The command line's option for another column, for messages."""
+    other_encoding: str = ""
+    """A further remedy for bytes that are not UTF-8."""
+    separator: str = ""
+    """Between the cells of a table; "" is the format's."""
+    header: bool = True
+    """Whether the first row names the columns; otherwise they are 1, 2, .. """
     bytes: int = field(default=0, init=False)
     """Read so far."""
 
@@ -63,7 +71,8 @@ class Rows:
             except UnicodeDecodeError as error:
                 byte = line[error.start]
                 raise self.wrong(
-                    number, f"byte 0x{byte:02x} is not UTF-8: save the file as UTF-8"
+                    number,
+                    f"byte 0x{byte:02x} is not UTF-8: save the file as UTF-8{self.other_encoding}",
                 ) from error
             yield number, text
 
@@ -99,11 +108,15 @@ class Rows:
         return text
 
     def _cells(self) -> Iterator[tuple[int, list[str] | None]]:
-        separator = SEPARATORS[self.format]
+        separator = self.separator or SEPARATORS[self.format]
         records = self._records(separator)
-        header = next(records, (1, []))[1]
+        first = next(records, (1, []))
+        header = first[1]
         if not header:
             return
+        if not self.header:
+            records = chain([first], records)
+            header = [str(number) for number in range(1, len(header) + 1)]
         for name in self.columns:
             if header.count(name) != 1:
                 fault = "two columns" if name in header else "no column"
@@ -115,7 +128,7 @@ class Rows:
                 raise self.wrong(
                     line,
                     f'{len(record)} cells where the header has {len(header)}: put "quotes" around '
-                    f"a text that holds a {'tab' if separator == chr(9) else 'comma'}",
+                    f"a text that holds a {SEPARATOR_NAMES.get(separator, separator)}",
                 )
             yield line, [record[place] for place in places] if record else None
 

@@ -1,14 +1,19 @@
-"""A user's labelled texts: a .csv, .tsv or .jsonl file, validated before training starts."""
+"""A user's labelled texts: a table, JSON lines or a folder, validated before training starts."""
 
+import codecs
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 
-from heedful.text.rows import Format, Rows
+from heedful.text.rows import Format, Line, Rows
 from heedful.training.errors import DataError
 
 FORMATS: dict[str, Format] = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl"}
+FRAMES = {".parquet": "read_parquet", ".xlsx": "read_excel"}
+"""Read by the function of pandas of that name."""
+DELIMITERS = ",;\t|"
 MAX_NAMED = 5
 """Line numbers listed in one message."""
 
@@ -22,54 +27,178 @@ class Row:
     label: str
 
 
-def read(path: Path, columns: Sequence[str], label_column: str) -> list[Row]:
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a file is read. `encoding` and `delimiter` "" are UTF-8 and what the first line suggests."""
+
+    encoding: str = ""
+    delimiter: str = ""
+    header: bool = True
+    """Whether the first row names the columns; otherwise they are 1, 2, .."""
+    drop_blank: bool = False
+    """Leave out rows without a text or a label."""
+    drop_conflicts: bool = False
+    """Leave out equal texts of different labels."""
+    say: Callable[[str], None] = print
+    """Told what is left out."""
+
+
+def read(
+    path: Path, columns: Sequence[str], label_column: str, reading: Reading | None = None
+) -> list[Row]:
     """The rows of the file: texts from `columns`, in that order.
 
-    Raises DataError naming line and remedy: another suffix, not UTF-8, no such column, a cell too few
-    or too many, an unbalanced quote, not JSON, an empty cell, one label only, a label seen once.
+    A folder holds one file a text, in a folder of the label's name. Raises DataError naming line and
+    remedy: another suffix or encoding, no such column, a cell too few or too many, an unbalanced quote, not
+    JSON, an empty cell, one label only, a label seen once, equal texts of different labels.
     """
-    format = FORMATS.get(path.suffix)
-    if format is None:
-        raise DataError(
-            f"{path.name}: the file must end in .csv, .tsv or .jsonl, which is how it is read"
-        )
-    wanted = (*columns, label_column)
-    try:
-        with path.open("rb") as file:
-            rows = [
-                Row(line, tuple(texts), label.strip())
-                for line, (*texts, label) in Rows(
-                    file, path.name, format, wanted, DataError, integers=True
-                )
-            ]
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from error
-    _check_cells(path, rows, columns, label_column)
-    _check_labels(path, rows, label_column)
+    rows = read_rows(path, columns, label_column, reading or Reading())
+    check_labels(path, rows, label_column)
     return rows
 
 
-def _check_cells(
-    path: Path, rows: Sequence[Row], columns: Sequence[str], label_column: str
-) -> None:
+def read_rows(path: Path, columns: Sequence[str], label_column: str, reading: Reading) -> list[Row]:
+    """`read` without the checks that need every label of a training file. Raises DataError."""
+    try:
+        lines = _folder(path) if path.is_dir() else _lines(path, (*columns, label_column), reading)
+        rows = [Row(line, tuple(texts), label.strip()) for line, (*texts, label) in lines]
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+    rows = _without_blanks(path, rows, columns, label_column, reading)
     if not rows:
         raise DataError(f"{path.name} holds no row: give it labelled texts")
-    for place, column in enumerate((*columns, label_column)):
-        empty = [row.line for row in rows if not (*row.texts, row.label)[place].strip()]
-        if empty:
-            more = f" and {len(empty) - MAX_NAMED} more" if len(empty) > MAX_NAMED else ""
-            listed = ", ".join(map(str, empty[:MAX_NAMED]))
-            raise DataError(
-                f"{path.name}:{empty[0]}: {column!r} is empty (lines {listed}{more}): "
-                "fill these rows in or remove them"
-            )
     for row in rows:
         for text in (*row.texts, row.label):
             if "\0" in text:
                 raise DataError(f"{path.name}:{row.line}: holds a NUL: remove it")
+    return _without_conflicts(path, rows, reading)
 
 
-def _check_labels(path: Path, rows: Sequence[Row], column: str) -> None:
+def _folder(path: Path) -> Iterable[Line]:
+    """`path`/<label>/<any name>, in order of their names."""
+    files = sorted(file for file in path.glob("*/*") if file.is_file())
+    if not files:
+        raise DataError(
+            f"{path} holds no text: put one file a text into a folder of its label's name"
+        )
+    for number, file in enumerate(files, 1):
+        try:
+            yield number, [file.read_text("utf-8-sig"), file.parent.name]
+        except UnicodeDecodeError as error:
+            raise DataError(f"{file}: byte {error.start} is not UTF-8: save it as UTF-8") from error
+
+
+def _lines(path: Path, wanted: Sequence[str], reading: Reading) -> Iterable[Line]:
+    if path.suffix in FRAMES:
+        return _frame(path, wanted)
+    format = FORMATS.get(path.suffix)
+    if format is None:
+        known = ", ".join([*FORMATS, *FRAMES])
+        raise DataError(
+            f"{path.name}: the file must end in .csv, .tsv or .jsonl, which is how it is read (known are {known})"
+        )
+    content = path.read_bytes()
+    if reading.encoding:
+        try:
+            content = content.decode(reading.encoding).encode()
+        except (LookupError, UnicodeDecodeError) as error:
+            raise DataError(
+                f"{path.name}: --encoding {reading.encoding} does not fit: {error}; cp1252 is Excel's, "
+                "utf-16 that of its Unicode text"
+            ) from error
+    elif content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise DataError(f"{path.name} is UTF-16: set --encoding utf-16")
+    return Rows(
+        BytesIO(content),
+        path.name,
+        format,
+        wanted,
+        DataError,
+        integers=True,
+        option="the columns to some of these, or --no-header and name them 1, 2, .."
+        if reading.header
+        else "the columns to some of these numbers",
+        other_encoding=", or set --encoding cp1252, Excel's on Windows",
+        separator=reading.delimiter or _delimiter(content, format, wanted),
+        header=reading.header,
+    )
+
+
+def _delimiter(content: bytes, format: Format, wanted: Sequence[str]) -> str:
+    """The format's, but for a .csv whose header has the wanted names, or most cells, with another."""
+    if format != "csv":
+        return ""
+    first = content.partition(b"\n")[0].decode("utf-8-sig", "replace").rstrip("\r")
+    for delimiter in DELIMITERS:
+        if set(wanted) <= {cell.strip('"') for cell in first.split(delimiter)}:
+            return delimiter
+    return max(DELIMITERS, key=first.count)  # the first of equal ones: the comma
+
+
+def _frame(path: Path, wanted: Sequence[str]) -> Iterable[Line]:
+    """The rows of a .parquet or .xlsx file."""
+    try:
+        import pandas
+
+        frame = getattr(pandas, FRAMES[path.suffix])(path)
+    except ImportError as error:
+        raise DataError(
+            f"{path.name}: {path.suffix} is read through pandas: pip install pandas pyarrow openpyxl, "
+            "or save the file as .csv"
+        ) from error
+    names = [str(name) for name in frame.columns]
+    for name in wanted:
+        if names.count(name) != 1:
+            raise DataError(f"{path.name}: no column {name!r}: it has {', '.join(names)}")
+    frame.columns = names
+    cells = frame[list(wanted)]
+    filled = cells.astype(str).where(cells.notna(), "")
+    return ((line, list(row)) for line, row in enumerate(filled.itertuples(index=False), 2))
+
+
+def _without_blanks(
+    path: Path, rows: list[Row], columns: Sequence[str], label_column: str, reading: Reading
+) -> list[Row]:
+    """Rows whose cells are all filled. Raises DataError, unless blank ones are to be left out."""
+    for place, column in enumerate((*columns, label_column)):
+        empty = [row.line for row in rows if not (*row.texts, row.label)[place].strip()]
+        if empty and not reading.drop_blank:
+            raise DataError(
+                f"{path.name}:{empty[0]}: {column!r} is empty ({_lines_of(empty)}): "
+                "fill these rows in or remove them, or set --drop-blank"
+            )
+    kept = [row for row in rows if all(cell.strip() for cell in (*row.texts, row.label))]
+    if len(kept) < len(rows):
+        reading.say(f"{path.name}: {len(rows) - len(kept)} rows with an empty cell are left out")
+    return kept
+
+
+def _without_conflicts(path: Path, rows: list[Row], reading: Reading) -> list[Row]:
+    """Rows whose equal texts have one label. Raises DataError, unless the others are to be left out."""
+    labels: dict[tuple[str, ...], set[str]] = {}
+    for row in rows:
+        labels.setdefault(same(row.texts), set()).add(row.label)
+    bad = [row for row in rows if len(labels[same(row.texts)]) > 1]
+    if not bad:
+        return rows
+    lines = _lines_of([row.line for row in bad])
+    if not reading.drop_conflicts:
+        said = " and ".join(repr(label) for label in sorted(labels[same(bad[0].texts)]))
+        raise DataError(
+            f"{path.name}:{bad[0].line}: the same text is labelled {said} ({lines}): give equal texts "
+            "one label, or set --drop-conflicts to leave them out"
+        )
+    reading.say(f"{path.name}: {len(bad)} rows whose text has two labels are left out ({lines})")
+    return [row for row in rows if len(labels[same(row.texts)]) == 1]
+
+
+def same(texts: Iterable[str]) -> tuple[str, ...]:
+    """Equal for texts that differ in white space alone."""
+    return tuple(" ".join(text.split()) for text in texts)
+
+
+def check_labels(path: Path, rows: Sequence[Row], column: str) -> None:
+    """Raise DataError unless there are two labels, each of them on two rows."""
     counts = Counter(row.label for row in rows)
     if len(counts) == 1:
         raise DataError(
@@ -83,3 +212,8 @@ def _check_labels(path: Path, rows: Sequence[Row], column: str) -> None:
             f"{path.name}:{once[0].line}: label {once[0].label!r} is seen once{more}: add texts of that "
             f"label, or remove the row; is {column!r} the column of labels?"
         )
+
+
+def _lines_of(lines: Sequence[int]) -> str:
+    more = f" and {len(lines) - MAX_NAMED} more" if len(lines) > MAX_NAMED else ""
+    return f"lines {', '.join(map(str, lines[:MAX_NAMED]))}{more}"

@@ -2,6 +2,8 @@
 
 import csv
 import json
+from dataclasses import replace
+from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.training.errors import DataError
-from heedful.training.table import Row, read
+from heedful.training.table import Reading, Row, read, same
 
 GOOD = "text,label\ngood film,pos\nfine film,pos\nbad film,neg\npoor film,neg\n"
 
@@ -25,14 +27,13 @@ cells = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\
 filled = cells.filter(lambda text: text.strip() != "")
 
 
-@given(st.lists(st.tuples(filled, filled), min_size=1, max_size=6))
+@given(st.lists(st.tuples(filled, filled), min_size=2, max_size=6, unique_by=same))
 def test_what_is_written_is_read(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]]
 ) -> None:
-    rows = [*rows, *rows]  # no label is seen once
     labels = ("x", "y")
     folder = tmp_path_factory.mktemp("table")
-    records = [(a, labels[i % 2], b) for i, (a, b) in enumerate([*rows, *rows])]
+    records = [(a, labels[i % 2], b) for i, (a, b) in enumerate(rows)] * 2  # no label is seen once
     expected = [((a, b), label) for a, label, b in records]
     for suffix, separator in ((".csv", ","), (".tsv", "\t")):
         out = StringIO(newline="")
@@ -66,7 +67,7 @@ def test_labels_of_json_may_be_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("t.xlsx", GOOD, r"t\.xlsx: .*\.csv, \.tsv or \.jsonl"),
+        ("t.docx", GOOD, r"t\.docx: .*\.csv, \.tsv or \.jsonl"),
         ("t.csv", GOOD.replace("label", "class"), r"t\.csv:1: no column 'label'.*text, class"),
         ("t.csv", "text,label,label\n", r"t\.csv:1: two columns 'label'"),
         ("t.csv", "", r"t\.csv holds no row"),
@@ -80,6 +81,16 @@ def test_labels_of_json_may_be_numbers(tmp_path: Path) -> None:
         ("t.csv", GOOD.replace("neg", "pos"), r"t\.csv:2: every row has the label 'pos'"),
         ("t.csv", GOOD + "meh,so-so\n", r"t\.csv:6: label 'so-so' is seen once: add"),
         ("t.csv", GOOD + "a,1\nb,2\n", r"t\.csv:6: label '1' is seen once \(2 labels are\)"),
+        ("t.csv", GOOD.encode() + b"caf\xe9,pos\n", r"or set --encoding cp1252"),
+        ("t.csv", GOOD.encode("utf-16"), r"t\.csv is UTF-16: set --encoding utf-16"),
+        ("t.csv", "good film,pos\nbad film,neg\n", r"t\.csv:1: no column .* or --no-header and"),
+        ("t.csv", GOOD + " ,neg\n", r"or set --drop-blank"),
+        (
+            "t.csv",
+            GOOD + "good  film ,neg\n",
+            r"t\.csv:2: the same text is labelled 'neg' and 'pos' "
+            r"\(lines 2, 6\): give equal texts one label, or set --drop-conflicts",
+        ),
         ("t.csv", GOOD.encode() + b"caf\xe9,pos\n", r"t\.csv:6: byte 0xe9 is not UTF-8: save"),
         ("t.csv", GOOD + '"open,pos\nend,neg\n', r"t\.csv:6: a quote is opened .* not closed"),
         ("t.csv", GOOD + 'a,pos\n"a "b" c",pos\n', r"t\.csv:7: a quote is opened"),
@@ -106,3 +117,79 @@ def test_what_cannot_be_used_is_named_with_its_line(
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"none\.csv cannot be read: No such file"):
         read(tmp_path / "none.csv", ("text",), "label")
+
+
+@pytest.mark.parametrize(
+    ("content", "reading"),
+    [
+        (GOOD.replace(",", ";"), Reading()),
+        (GOOD.replace(",", "|"), Reading()),
+        (GOOD.replace("text,label\n", "").replace("\n", "\r\n"), Reading(header=False)),
+        (GOOD.replace(",", "^"), Reading(delimiter="^")),
+        ("\ufeff" + GOOD, Reading()),
+        (GOOD.encode("utf-16"), Reading(encoding="utf-16")),
+        (GOOD + " ,pos\nok,\n", Reading(drop_blank=True)),
+        (GOOD + "so,pos\nso,neg\n", Reading(drop_conflicts=True)),
+    ],
+)
+def test_what_excel_and_people_write_is_read(
+    tmp_path: Path, content: str | bytes, reading: Reading
+) -> None:
+    said: list[str] = []
+    names = ("text", "label") if reading.header else ("1", "2")
+    file = write(tmp_path, "t.csv", content)
+    rows = read(file, names[:1], names[1], replace(reading, say=said.append))
+    assert [(*row.texts, row.label) for row in rows] == [
+        tuple(line.split(",")) for line in GOOD.splitlines()[1:]
+    ]
+    expected = (
+        [len(content.splitlines()) - 5] if reading.drop_blank or reading.drop_conflicts else []
+    )
+    assert [int(line.split()[1]) for line in said] == expected
+
+
+def test_cp1252(tmp_path: Path) -> None:
+    file = write(tmp_path, "t.csv", (GOOD + "caf\xe9,pos\n").encode("cp1252"))
+    assert read(file, ("text",), "label", Reading(encoding="cp1252"))[-1].texts == ("caf\xe9",)
+    with pytest.raises(DataError, match=r"--encoding klingon does not fit: .*cp1252"):
+        read(file, ("text",), "label", Reading(encoding="klingon"))
+
+
+def test_a_folder_of_texts(tmp_path: Path) -> None:
+    for label, texts in {"pos": ("good", "fine"), "neg": ("bad", "poor")}.items():
+        (tmp_path / "mail" / label).mkdir(parents=True)
+        for number, text in enumerate(texts):
+            (tmp_path / "mail" / label / f"{number}.txt").write_text(text)
+    rows = read(tmp_path / "mail", ("text",), "label")
+    assert rows == [
+        Row(1, ("bad",), "neg"),
+        Row(2, ("poor",), "neg"),
+        Row(3, ("good",), "pos"),
+        Row(4, ("fine",), "pos"),
+    ]
+    (tmp_path / "none").mkdir()
+    with pytest.raises(DataError, match="none holds no text: put one file a text into a folder"):
+        read(tmp_path / "none", ("text",), "label")
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".xlsx"])
+def test_tables_of_pandas(tmp_path: Path, suffix: str) -> None:
+    file = tmp_path / f"t{suffix}"
+    if find_spec("pandas") is None:
+        file.write_bytes(b"")
+        with pytest.raises(DataError, match=r"pip install pandas pyarrow openpyxl, or save"):
+            read(file, ("text",), "label")
+        return
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip({".parquet": "pyarrow", ".xlsx": "openpyxl"}[suffix])
+    frame = pandas.DataFrame({"text": ["a", "b", None, "c", "d"], "label": [1, 1, 2, 2, 2]})
+    getattr(frame, {".parquet": "to_parquet", ".xlsx": "to_excel"}[suffix])(file, index=False)
+    rows = read(file, ("text",), "label", Reading(drop_blank=True))
+    assert [(row.line, *row.texts, row.label) for row in rows] == [
+        (2, "a", "1"),
+        (3, "b", "1"),
+        (5, "c", "2"),
+        (6, "d", "2"),
+    ]
+    with pytest.raises(DataError, match=r"no column 'class': it has text, label"):
+        read(file, ("text",), "class")

@@ -1,0 +1,83 @@
+"""Words and pairs of neighbouring words, hashed to buckets and weighted by TF-IDF.
+
+`export.bag` computes the same in a graph, from the ids that the encoder reads.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from heedful.text import composition
+from heedful.text.batch import Sentence
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+FACTORS = (2_654_435_761, 40_503_001)
+"""A word k has the bucket FACTORS[0] k, a pair (j, k) FACTORS[0] j + FACTORS[1] (k + 1), modulo the buckets."""
+SIGNATURE = composition.SIGNATURES ** np.arange(composition.SIGNATURE, dtype=np.int64)
+COMPOSED = 2**20 - 3
+"""Numbers of composed words, behind those of the listed ones."""
+LEAST, MOST = 2**12, 2**18
+"""Buckets: eight for each term of the texts, within these bounds."""
+LARGEST = 2**24
+"""Most numbers in a table of buckets with a column for each class."""
+
+
+def word_keys(sentence: Sentence, listed: int) -> Ints:
+    """(S,) a number for each word: its id, of `listed` ones, or `listed` and more for a composed word."""
+    if sentence.features is None:
+        return sentence.ids
+    composed = listed + sentence.features[:, -composition.SIGNATURE :] @ SIGNATURE % COMPOSED
+    keys: Ints = np.where(
+        sentence.ids < 0, composed[np.maximum(-1 - sentence.ids, 0)], sentence.ids
+    )
+    return keys
+
+
+def terms(keys: Ints) -> Ints:
+    """(2 S - 1,) the words and the pairs of neighbours, as numbers whose remainders are buckets."""
+    first, second = FACTORS
+    return np.concatenate([keys * first, keys[:-1] * first + (keys[1:] + 1) * second])
+
+
+@dataclass(frozen=True, slots=True)
+class Bag:
+    """Inverse document frequencies (buckets,); 0 for a bucket that no text has had."""
+
+    idf: Floats
+
+    @classmethod
+    def fit(cls, texts: Sequence[Ints], *, classes: int) -> Self:
+        """From the keys of each text, with few enough buckets for a table of so many classes."""
+        every = [np.unique(terms(keys)) for keys in texts]
+        wanted = 8 * len(np.unique(np.concatenate(every)))
+        size = 2 ** int(np.ceil(np.log2(min(MOST, max(LEAST, wanted)))))
+        while size * (classes + 1) > LARGEST and size > LEAST:
+            size //= 2
+        size -= 1
+        found = np.concatenate([np.unique(each % size) for each in every])
+        counts = np.bincount(found, minlength=size)
+        idf = np.log((1 + len(texts)) / (1 + counts)) + 1
+        return cls(np.where(counts, idf, 0.0))
+
+    def features(self, texts: Sequence[Ints]) -> sparse.csr_matrix:
+        """(N, buckets): count x idf, divided by the root of the text's sum of count x idf^2.
+
+        Counts are not squared in that sum, so that a graph can add it up term by term.
+        """
+        rows, columns, values = [], [], []
+        for row, keys in enumerate(texts):
+            buckets = terms(keys) % len(self.idf)
+            weights = self.idf[buckets]
+            columns.append(buckets)
+            values.append(weights / max(np.sqrt((weights**2).sum()), np.finfo(np.float32).tiny))
+            rows.append(np.full(len(buckets), row))
+        places = (np.concatenate(rows), np.concatenate(columns))
+        return sparse.csr_matrix(
+            (np.concatenate(values), places), shape=(len(texts), len(self.idf))
+        )

@@ -1,0 +1,139 @@
+"""Linear classifiers over words (TF-IDF), over a frozen encoder's vectors, and over both."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+from heedful.training.bag import Bag, Ints
+
+Floats = npt.NDArray[np.float64]
+ClassWeight = Literal["balanced"] | None
+VECTOR_SCALE = 1.5
+"""Root mean square length of the centred vectors; TF-IDF rows have about length 1."""
+ABSENT = -30.0
+"""The logit of a class without a row in training."""
+STRENGTHS = (1.0, 10.0)
+"""Inverse regularisation C that is tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """N texts as a linear model reads them."""
+
+    keys: Sequence[Ints]  # training.bag.word_keys of each
+    vectors: npt.NDArray[np.float32]  # (N, D) of length 1
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __getitem__(self, rows: Ints) -> "Texts":
+        return Texts([self.keys[i] for i in rows], self.vectors[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What a linear model reads, and how freely it is fitted."""
+
+    words: bool
+    vectors: bool
+    strength: float
+    class_weight: ClassWeight = None
+    multi_label: bool = False
+
+    @property
+    def name(self) -> str:
+        return " + ".join(
+            ["TF-IDF"] * self.words + ["frozen vectors"] * self.vectors + ["logistic regression"]
+        )
+
+
+def recipes(class_weight: ClassWeight, *, multi_label: bool) -> list[Recipe]:
+    """Both baselines and their combination, with each strength."""
+    return [
+        Recipe(words, vectors, strength, class_weight, multi_label)
+        for words, vectors in ((True, False), (False, True), (True, True))
+        for strength in STRENGTHS
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """Logits of C classes: of words (buckets, C), if it reads any, and of vectors (C, D), with intercepts (C,)."""
+
+    recipe: Recipe
+    bag: Bag | None
+    words: Floats
+    coefficients: Floats
+    intercepts: Floats
+    temperature: float = field(default=1.0)
+
+    @classmethod
+    def fit(cls, recipe: Recipe, texts: Texts, targets: npt.NDArray[np.bool_]) -> Self:
+        """From the texts and their classes (N, C)."""
+        classes = targets.shape[1]
+        bag = Bag.fit(texts.keys, classes=classes) if recipe.words else None
+        mean = texts.vectors.mean(axis=0, dtype=np.float64)
+        centred = texts.vectors - mean
+        scale = VECTOR_SCALE / max(float(np.sqrt((centred**2).sum(axis=1).mean())), 1e-6)
+        parts = []
+        used = np.zeros(0, np.int64)
+        if bag:
+            features = bag.features(texts.keys)
+            used = np.unique(features.indices)
+            parts.append(features[:, used])
+        if recipe.vectors:
+            parts.append(sparse.csr_matrix(centred * scale))
+        weights, intercepts = _logistic(sparse.hstack(parts).tocsr(), targets, recipe)
+        words = np.zeros((len(bag.idf) if bag else 0, classes))
+        words[used] = weights[:, : len(used)].T
+        coefficients = np.zeros((classes, texts.vectors.shape[1]))
+        if recipe.vectors:
+            coefficients = weights[:, len(used) :] * scale
+        return cls(recipe, bag, words, coefficients, intercepts - coefficients @ mean)
+
+    def logits(self, texts: Texts) -> Floats:
+        """(N, C)."""
+        found: Floats = texts.vectors.astype(np.float64) @ self.coefficients.T + self.intercepts
+        if self.bag:
+            found = found + self.bag.features(texts.keys) @ self.words
+        return found / self.temperature
+
+    def cooled(self, temperature: float) -> "Linear":
+        """The same classifier, whose logits are divided by `temperature`."""
+        return replace(self, temperature=temperature)
+
+
+def _logistic(
+    features: sparse.csr_matrix, targets: npt.NDArray[np.bool_], recipe: Recipe
+) -> tuple[Floats, Floats]:
+    """Weights (C, F) and intercepts (C,): one softmax, or a sigmoid for each of several labels."""
+    classes = targets.shape[1]
+    weights, intercepts = np.zeros((classes, features.shape[1])), np.full(classes, ABSENT)
+    columns = targets.T if recipe.multi_label else [targets.argmax(axis=1)]
+    for number, labels in enumerate(columns):
+        if len(np.unique(labels)) == 1:
+            if labels[0] or not recipe.multi_label:
+                intercepts[number if recipe.multi_label else labels[0]] = -ABSENT
+            continue
+        model = LogisticRegression(
+            C=recipe.strength, max_iter=300, tol=1e-3, class_weight=recipe.class_weight
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(features, labels)
+        if recipe.multi_label:
+            weights[number], intercepts[number] = model.coef_[0], model.intercept_[0]
+        elif len(model.classes_) == 2:  # one logit, that of the second class
+            first, second = model.classes_
+            weights[second], intercepts[second] = model.coef_[0], model.intercept_[0]
+            intercepts[first] = 0.0
+        else:
+            weights[model.classes_], intercepts[model.classes_] = model.coef_, model.intercept_
+    return weights, intercepts
