@@ -59,3 +59,9 @@ def ranked(
     """Labels with their scores (C,), best first, at most `top_k`."""
     best = np.argsort(-scores, kind="stable")[:top_k]
     return [{"label": labels[i], "score": scores[i]} for i in best]
+
+
+def abstained(ranked: list[dict[str, Any]], least: float) -> list[dict[str, Any]]:
+    """The labels, behind a label null with the same score where the best is less probable than `least`."""
+    best = ranked[0]["score"]
+    return [{"label": None, "score": best}, *ranked] if best < least else ranked

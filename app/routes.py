@@ -65,7 +65,10 @@ async def relatedness(body: schemas.RelatednessRequest, request: Request) -> Res
     "/classify", responses=answers.documented(list[schemas.Label] | list[list[schemas.Label]])
 )
 async def classify(body: schemas.ClassifyRequest, request: Request) -> Response:
-    """The labels of each input with their probabilities, best first."""
+    """The labels of each input with their probabilities, best first.
+
+    A model that may abstain answers the label null first where no label is probable enough.
+    """
     model = inference.bind(request, "classify", body.model)
     inputs = trees.read_inputs(body.inputs)
     result = await model.classify(
@@ -76,6 +79,8 @@ async def classify(body: schemas.ClassifyRequest, request: Request) -> Response:
     scores = finished(inference.record_result(request, result), body.function)
     top_k = body.top_k or (body.parameters.top_k if body.parameters else None)
     ranked = [answers.ranked(row, model.card.labels, top_k) for row in scores]
+    if (least := model.card.abstain) is not None and body.function == "softmax":
+        ranked = [answers.abstained(labels, least) for labels in ranked]
     listed = isinstance(body.inputs, list) or body.parameters is not None
     return answers.json(ranked if listed else ranked[0])
 

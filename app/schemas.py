@@ -224,7 +224,7 @@ class RelatednessAnswer(BaseModel):
 
 
 class Label(BaseModel):
-    label: str
+    label: str | None = Field(description="null where the model abstains.")
     score: float
 
 

@@ -1,141 +1,232 @@
-"""fit: a bundle from labelled texts, measured on a tenth of them that training never saw."""
+"""fit: labelled texts -> the best of several classifiers, as a bundle and a report."""
 
 import re
 import shlex
-import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import torch
 import typer
 from rich.console import Console
-from rich.table import Table
-from sklearn.metrics import confusion_matrix, f1_score
 
-from heedful.cli.local_model import open_folder
+from heedful.cli import fit_report
+from heedful.cli.fit_candidate import Candidate, Kept, Problem, best
+from heedful.cli.fit_linear import LinearFit
+from heedful.cli.fit_report import Report
+from heedful.cli.fit_tuned import Tuned
 from heedful.cli.options import PARSER, Parser, Threads
-from heedful.cli.rescore import card_fields
-from heedful.export import run as runs
-from heedful.export.bundle import export_bundle
 from heedful.models.registry import ENCODERS
-from heedful.runtime.bundle import write
-from heedful.runtime.card import Card
-from heedful.text.atomic import write_json
-from heedful.training import checkpoint, fit, table, vectors
-from heedful.training.config import Paths
-from heedful.training.data import labels
+from heedful.runtime.card import Card, ScoreCard
+from heedful.training import assess, table
 from heedful.training.errors import ConfigError
-from heedful.training.evaluate import Score, predict
-from heedful.training.loop import train
-from heedful.training.metrics import Numbers, accuracy
-from heedful.training.tasks.base import Task
+from heedful.training.linear import ClassWeight
+from heedful.training.source_commit import source_commit
+from heedful.training.table import Reading
+
+Effort = Literal["quick", "normal", "high"]
+TUNED_FROM: dict[Effort, float] = {"quick": float("inf"), "normal": assess.FEW, "high": 100}
+"""Rows from which an encoder is trained too; with fewer it has always lost to a linear model (docs/fit.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The options of `fit`. Those that are not explained here are explained by the command."""
+
+    out: Path
+    base: Path = Path("bundles/ms-san-embed")
+    parser: str = PARSER
+    effort: Effort = "normal"
+    encoder: str = "ms-san"
+    word_vectors: str = "bundles/ms-san-nli"
+    seed: int = 1
+    class_weight: ClassWeight = None
+    abstain: float | None = None
+    test: Path | None = None
+    reading: Reading = field(default_factory=Reading)
+    command: str = "heedful fit"
 
 
 def command(
-    file: Annotated[Path, typer.Argument(help="Labelled texts: a .csv, .tsv or .jsonl file.")],
-    label_column: Annotated[str, typer.Option(help="Column of the labels.")],
-    out: Annotated[Path, typer.Option(help="The bundle: bundles/<encoder>-<task>.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="Labelled texts: a .csv, .tsv, .jsonl, .parquet or .xlsx file, or a folder with a folder a label."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="The bundle's folder, bundles/<name>.")],
+    label_column: Annotated[str, typer.Option(help="Column of the labels.")] = "label",
     text_column: Annotated[str | None, typer.Option(help="Column of the texts.")] = None,
     pair_columns: Annotated[
         str | None, typer.Option(help="For pairs: the two columns, as premise,hypothesis.")
     ] = None,
+    effort: Annotated[
+        str, typer.Option(help="quick: linear models; normal, high: encoders are trained too.")
+    ] = "normal",
+    test: Annotated[
+        Path | None, typer.Option(help="Another file, which the bundle is measured on.")
+    ] = None,
+    multi_label: Annotated[
+        str, typer.Option(help="What stands between several labels in one cell, as ';'.")
+    ] = "",
+    class_weight: Annotated[
+        str, typer.Option(help="balanced: rare classes weigh as much as others; or none.")
+    ] = "none",
+    abstain: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Wanted precision: less sure answers become null."),
+    ] = None,
+    encoding: Annotated[str, typer.Option(help="Of the file, as cp1252; default UTF-8.")] = "",
+    delimiter: Annotated[str, typer.Option(help="Of a .csv file; default: found out.")] = "",
+    no_header: Annotated[
+        bool, typer.Option("--no-header", help="The columns have no names: they are 1, 2, ..")
+    ] = False,
+    drop_blank: Annotated[
+        bool, typer.Option("--drop-blank", help="Leave out rows without a text or a label.")
+    ] = False,
+    drop_conflicts: Annotated[
+        bool, typer.Option("--drop-conflicts", help="Leave out equal texts of different labels.")
+    ] = False,
+    base: Annotated[Path, typer.Option(help="The embedding bundle whose vectors are used.")] = Path(
+        "bundles/ms-san-embed"
+    ),
     encoder: Annotated[
-        str, typer.Option(help="An encoder; `heedful models` lists them.")
+        str, typer.Option(help="An encoder to train; `heedful models` lists them.")
     ] = "ms-san",
     vectors: Annotated[
-        str, typer.Option(help="Word vectors: a bundle's folder, or a GloVe text file.")
+        str, typer.Option(help="Its word vectors: a bundle's folder, or a GloVe text file.")
     ] = "bundles/ms-san-nli",
     parser: Parser = PARSER,
     seed: Annotated[int, typer.Option(help="Seed of the split and of the training.")] = 1,
     threads: Threads = 1,
 ) -> None:
-    """Train a classifier on your own texts, measure it and write its bundle."""
-    if (text_column is None) == (pair_columns is None):
+    """Train classifiers on your own texts, measure them, and write the best as a bundle."""
+    if pair_columns and text_column:
         raise typer.BadParameter("give --text-column or --pair-columns, one of them")
-    columns = [text_column] if text_column else (pair_columns or "").split(",")
+    columns = pair_columns.split(",") if pair_columns else [text_column or "text"]
     if pair_columns and len(columns) != 2:
         raise typer.BadParameter("--pair-columns takes two names with a comma between")
+    if effort not in TUNED_FROM:
+        raise typer.BadParameter("--effort is quick, normal or high")
+    if class_weight not in ("none", "balanced"):
+        raise typer.BadParameter("--class-weight is none or balanced")
     torch.set_num_threads(threads)
-    card = fit_file(
-        file,
-        columns,
-        label_column,
+    console = Console()
+    wanted = Wanted(
+        out=out,
+        base=base,
+        parser=parser,
+        effort=effort,
         encoder=encoder,
         word_vectors=vectors,
-        out=out,
-        run=Path("runs/fit") / out.name,
-        parser=parser,
         seed=seed,
+        class_weight="balanced" if class_weight == "balanced" else None,
+        abstain=abstain,
+        test=test,
+        reading=Reading(
+            encoding, delimiter, not no_header, drop_blank, drop_conflicts, multi_label
+        ),
         command=shlex.join(["heedful", *sys.argv[1:]]),
-        console=Console(),
     )
+    card = fit_file(file, columns, label_column, wanted, console)
     parser_flag = "" if (out.parent / "parser").is_dir() else f" --parser {parser}"
     typer.echo(
-        f"{out}: version {card.version}; "
-        f"serve it with `heedful serve --models {out.parent}{parser_flag}`"
+        f"{out}: version {card.version}; read {out / fit_report.PAGE}; "
+        f"serve it with `heedful serve --models {out.parent}{parser_flag}` and ask /classify"
     )
 
 
 def fit_file(
-    file: Path,
-    columns: Sequence[str],
-    label_column: str,
-    *,
-    encoder: str,
-    word_vectors: str,
-    out: Path,
-    run: Path,
-    parser: str,
-    seed: int,
-    command: str,
-    console: Console,
+    file: Path, columns: Sequence[str], label_column: str, wanted: Wanted, console: Console
 ) -> Card:
-    """Check `file`, train on it in the folder `run`, which is emptied, and write the bundle `out`.
+    """Check the file, assess the candidates, write the best one's bundle and the report in its folder.
 
-    Raises DataError, ConfigError, DataMissing, ExportError, BundleError.
+    Raises DataError, ConfigError, DataMissing, ExportError, BundleError, StartupError.
     """
-    if not re.fullmatch(r"[a-z0-9-]+", out.name):
-        raise ConfigError(f"--out: {out.name!r} names no bundle: use a-z, 0-9 and -")
-    if encoder not in ENCODERS:
-        raise ConfigError(f"--encoder: {encoder!r}: known are {', '.join(sorted(ENCODERS))}")
-    rows = table.read(file, columns, label_column)
-    words, size = vectors.head_of_vocabulary(word_vectors, fit.COMMON_WORDS)
-    task = fit.make_task(rows, file, words=words, seed=seed)
-    config = fit.make_config(task, encoder=encoder, word_vectors=word_vectors, size=size, seed=seed)
-    console.print(f"{file.name}: {len(rows)} rows, {len(task.labels)} labels")
+    _check(wanted)
+    rows = table.read(file, columns, label_column, wanted.reading)
+    problem = Problem.of(file, rows, wanted.reading.separator)
+    if wanted.test:
+        held_rows = table.read_rows(wanted.test, columns, label_column, wanted.reading)
+    console.print(f"{file.name}: {len(rows)} rows, {len(problem.labels)} labels")
+    groups = [table.same(row.texts) for row in rows]
+    parts = assess.splits(problem.targets, groups, seed=wanted.seed)
+    report = Report(file, problem, parts)
 
-    if run.exists():
-        shutil.rmtree(run)
-    paths = Paths(run, file.parent, parser, Path(".cache/parses"), file)
-    record = train(config, paths, resume=False, console=console, task=task)
-    write_json(run / checkpoint.RECORD, {**record, "command": command})
-    with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder) / out.name
-        card = export_bundle(runs.read(run), made)
-        examples = task.test.read(file.parent)
-        with open_folder(made, parser) as model:
-            answers = predict(examples, task, model)
-        gold = labels(examples)
-        score = Score(task.test.name, "test", "accuracy", accuracy(answers, gold), len(gold))
-        write_json(run / checkpoint.SCORES, [score.as_dict()])
-        fields = card_fields(card)
-        fields["scores"] = [*fields["scores"], score.as_dict()]
-        card = write(out, fields, {name: made / name for name in card.files})
-    _show(task, answers, gold, console)
+    pairs = len(columns) == 2
+    linear = None if pairs else LinearFit.read(problem, wanted.base, wanted.parser)
+    candidates = linear.candidates(parts, wanted.class_weight) if linear else []
+    candidates += _tuned(problem, file, parts, wanted, report, console, only=pairs)
+    chosen = best(candidates)
+    heat = assess.temperature(chosen.held)
+    held = chosen.held.divided(heat)
+    report.choose(candidates, chosen, held, heat)
+    least = report.abstain(held, wanted.abstain) if wanted.abstain else None
+    if linear:
+        report.explain(linear, wanted.seed, candidates)
+    report.show(console)
+
+    kept = Kept(
+        out=wanted.out,
+        temperature=heat,
+        abstain=least,
+        scores=(_score(problem, held),),
+        command=wanted.command,
+        seed=wanted.seed,
+        commit=source_commit(),
+    )
+    card = chosen.make(kept)
+    if wanted.test:
+        report.test(wanted.out, wanted.parser, wanted.test, held_rows, wanted.reading.separator)
+    report.write(wanted.out, card, console)
     return card
 
 
-def _show(task: Task, answers: Numbers, gold: Numbers, console: Console) -> None:
-    """Print accuracy, macro-F1 and the confusion matrix of the test rows."""
-    macro = f1_score(gold, answers, average="macro", zero_division=0)
-    console.print(
-        f"test ({len(gold)} rows): accuracy {accuracy(answers, gold):.4f}, macro-F1 {macro:.4f}"
+def _check(wanted: Wanted) -> None:
+    if not re.fullmatch(r"[a-z0-9-]+", wanted.out.name):
+        raise ConfigError(f"--out: {wanted.out.name!r} names no bundle: use a-z, 0-9 and -")
+    if wanted.encoder not in ENCODERS:
+        known = ", ".join(sorted(ENCODERS))
+        raise ConfigError(f"--encoder: {wanted.encoder!r}: known are {known}")
+    if wanted.abstain and wanted.reading.separator:
+        raise ConfigError("--abstain is for one label a row: leave it or --multi-label out")
+
+
+def _tuned(
+    problem: Problem,
+    file: Path,
+    parts: Sequence[assess.Split],
+    wanted: Wanted,
+    report: Report,
+    console: Console,
+    *,
+    only: bool,
+) -> list[Candidate]:
+    """An encoder trained on the rows, unless that cannot win or the options exclude it."""
+    name = f"{wanted.encoder} trained from word vectors"
+    least = TUNED_FROM[wanted.effort]
+    if not only:
+        if problem.multi_label or wanted.class_weight:
+            report.skip(name, "it knows neither several labels a row nor class weights")
+            return []
+        if len(problem.rows) < least:
+            said = "--effort quick" if wanted.effort == "quick" else f"fewer than {least:g} rows"
+            report.skip(name, f"{said}: with few rows it loses to linear models")
+            return []
+    tuned = Tuned(
+        problem, file, wanted.encoder, wanted.word_vectors, wanted.parser, wanted.seed, console
     )
-    grid = Table("label \\ answer", *task.labels, title="Confusion matrix")
-    counts = confusion_matrix(gold, answers, labels=range(len(task.labels)))
-    for label, row in zip(task.labels, counts, strict=True):
-        grid.add_row(label, *map(str, row))
-    console.print(grid)
+    return [tuned.candidate(parts)]
+
+
+def _score(problem: Problem, held: assess.HeldOut) -> ScoreCard:
+    split = "held out, 5 parts" if len(set(held.folds.tolist())) > 1 else "held out, a tenth"
+    return ScoreCard(
+        dataset=problem.name,
+        split=split,
+        metric="micro-f1" if problem.multi_label else "accuracy",
+        value=held.score,
+        rows=len(held.rows),
+    )

@@ -67,6 +67,12 @@ def softmax(logits: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     return probabilities
 
 
+def sigmoid(logits: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """1 / (1 + exp(-x)) of each value, without overflow."""
+    probabilities: npt.NDArray[np.float64] = 0.5 * (1 + np.tanh(logits.astype(np.float64) / 2))
+    return probabilities
+
+
 def cosines(
     vector: npt.NDArray[np.float32], others: npt.NDArray[np.float32]
 ) -> npt.NDArray[np.float64]:

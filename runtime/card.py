@@ -106,6 +106,10 @@ class CardContent(_Frozen):
     files: dict[str, Sha256]
     parity: ParityCard
     int8: Int8Card | None = None  # if the bundle holds int8 graphs
+    multi_label: bool = False  # whether each label has a probability of its own, a sigmoid's
+    abstain: float | None = Field(
+        default=None, ge=0, le=1
+    )  # probability below which /classify answers no label
     scores: tuple[ScoreCard, ...]
     training: TrainingCard
     licence: str
@@ -116,6 +120,8 @@ class CardContent(_Frozen):
             raise ValueError(f"labels of an nli model are {sorted(NLI_LABELS)}, in any order")
         if self.kind == "classification" and len(set(self.labels)) != max(2, len(self.labels)):
             raise ValueError("labels of a classification model are two or more, all different")
+        if self.kind != "classification" and (self.multi_label or self.abstain is not None):
+            raise ValueError("multi_label and abstain belong to a classification model")
         if self.kind in ("relatedness", "embedding") and self.labels:
             raise ValueError(f"a model of kind {self.kind} has no labels")
         expected = file_names(self.kind, pieces=self.pieces)

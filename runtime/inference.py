@@ -16,6 +16,7 @@ from heedful.runtime.answers import (
     cosines,
     expected_score,
     normalise,
+    sigmoid,
     softmax,
 )
 from heedful.runtime.card import Card
@@ -154,7 +155,8 @@ class Inference:
 
         With `raw` logits instead.
         """
-        return await self._score(inputs, truncate, np.asarray if raw else softmax)
+        finish = sigmoid if self.card.multi_label else softmax
+        return await self._score(inputs, truncate, np.asarray if raw else finish)
 
     async def relatedness(
         self, pairs: Inputs, *, truncate: bool = False

@@ -63,7 +63,8 @@ class Bag:
         found = np.concatenate([np.unique(each % size) for each in every])
         counts = np.bincount(found, minlength=size)
         idf = np.log((1 + len(texts)) / (1 + counts)) + 1
-        return cls(np.where(counts, idf, 0.0))
+        squares = np.where(counts, idf**2, 0.0).astype(np.float16)  # as a graph stores them
+        return cls(np.sqrt(squares.astype(np.float64)))
 
     def features(self, texts: Sequence[Ints]) -> sparse.csr_matrix:
         """(N, buckets): count x idf, divided by the root of the text's sum of count x idf^2.

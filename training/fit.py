@@ -1,6 +1,6 @@
 """A user's labelled texts -> the task and the configuration that `heedful fit` trains."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from heedful.text.kinds import NLI_LABELS
@@ -17,7 +17,8 @@ from heedful.training.tasks.base import UNLABELLED, Example, Reader, Source, Tas
 from heedful.training.tasks.splits import stratified_split
 
 SHARE = 0.1
-"""Share of the rows for dev, and again for test."""
+"""Share of the rows for dev."""
+EPOCHS = 6
 COMMON_WORDS = 30_000
 """Frequent words added to those of the user's texts, because later texts hold other words."""
 WORDS_A_TEXT = 100
@@ -25,11 +26,19 @@ DIM = 300
 UNSTATED = "not stated: the user's own data"
 
 
-def make_task(rows: Sequence[Row], file: Path, *, words: Sequence[str], seed: int) -> Task:
-    """Split the rows into train, dev and test, stratified by label, equal texts in the same part.
+def make_task(
+    rows: Sequence[Row],
+    file: Path,
+    *,
+    words: Sequence[str],
+    seed: int,
+    held: Collection[int] | None = None,
+) -> Task:
+    """The rows whose numbers are in `held` for test, a tenth of the others for dev, stratified by label, equal
+    texts in the same part. Where `held` is None, nothing is held out: dev is a part of train.
 
     `words` are added to the vocabulary. Raises DataError where the labels of pairs are not those of NLI,
-    or where there are too few rows to hold any out.
+    or where there are too few rows for dev.
     """
     labels = tuple(sorted({row.label for row in rows}))
     pairs = len(rows[0].texts) == 2
@@ -39,13 +48,17 @@ def make_task(rows: Sequence[Row], file: Path, *, words: Sequence[str], seed: in
             f"here they are {', '.join(labels[:10])}: rename them, or join the two texts in one column"
         )
     examples = [Example(row.texts, labels.index(row.label)) for row in rows]
-    texts = [row.texts for row in rows]
-    test, dev, train = stratified_split(examples, (SHARE, SHARE), groups=texts, seed=seed)
-    if not (test and dev):
+    test = [one for i, one in enumerate(examples) if i in (held or ())]
+    others = [one for i, one in enumerate(examples) if i not in (held or ())]
+    texts = [one.texts for one in others]
+    dev, train = stratified_split(others, (SHARE,), groups=texts, seed=seed)
+    if not dev:
         raise DataError(
             f"{file.name}: {len(rows)} rows of {len(labels)} labels are too few to hold a tenth of each "
             f"label out, twice: give ten texts a label"
         )
+    if held is None:
+        train = others
 
     def source(part: list[Example], note: str) -> Source:
         return Source(file.stem, UNSTATED, f"{note}, divided with seed {seed}", _reader(part))
@@ -54,14 +67,16 @@ def make_task(rows: Sequence[Row], file: Path, *, words: Sequence[str], seed: in
         name=file.stem,
         kind="nli" if pairs else "classification",
         labels=labels,
-        train=(source(train, "eight tenths"),),
+        train=(source(train, "all rows" if held is None else "nine tenths of those not held out"),),
         dev=source(dev, "a tenth"),
-        test=source(test, "a tenth"),
+        test=source(test, "held out"),
         background=(Source("words", UNSTATED, "vocabulary only", _reader(_as_texts(words))),),
     )
 
 
-def make_config(task: Task, *, encoder: str, word_vectors: str, size: int, seed: int) -> RunConfig:
+def make_config(
+    task: Task, *, encoder: str, word_vectors: str, size: int, seed: int, epochs: int = EPOCHS
+) -> RunConfig:
     """Settings that work well on sentence datasets of 3,000 to 10,000 rows (docs/experiments.md)."""
     return RunConfig(
         task=task.name,
@@ -71,7 +86,7 @@ def make_config(task: Task, *, encoder: str, word_vectors: str, size: int, seed:
         ),
         head=HeadConfig(dropout=0.3),
         optimiser=OptimiserConfig(batch=32, rate=1e-3, word_lr=5e-4, average=0.95),
-        epochs=6,
+        epochs=epochs,
         patience=2,
         seed=seed,
         licence=UNSTATED,

@@ -92,7 +92,9 @@ class Linear:
             parts.append(sparse.csr_matrix(centred * scale))
         weights, intercepts = _logistic(sparse.hstack(parts).tocsr(), targets, recipe)
         words = np.zeros((len(bag.idf) if bag else 0, classes))
-        words[used] = weights[:, : len(used)].T
+        if bag:  # rounded as a graph stores them
+            idf = bag.idf[used, None]
+            words[used] = (weights[:, : len(used)].T * idf).astype(np.float16) / idf
         coefficients = np.zeros((classes, texts.vectors.shape[1]))
         if recipe.vectors:
             coefficients = weights[:, len(used) :] * scale

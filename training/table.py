@@ -24,7 +24,10 @@ class Row:
 
     line: int
     texts: tuple[str, ...]
-    label: str
+    label: str  # several are sorted and joined by the separator
+
+    def labels(self, separator: str) -> list[str]:
+        return self.label.split(separator) if separator else [self.label]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,8 @@ class Reading:
     """Leave out rows without a text or a label."""
     drop_conflicts: bool = False
     """Leave out equal texts of different labels."""
+    separator: str = ""
+    """Between several labels in one cell; "" where a row has one label."""
     say: Callable[[str], None] = print
     """Told what is left out."""
 
@@ -52,8 +57,9 @@ def read(
     remedy: another suffix or encoding, no such column, a cell too few or too many, an unbalanced quote, not
     JSON, an empty cell, one label only, a label seen once, equal texts of different labels.
     """
-    rows = read_rows(path, columns, label_column, reading or Reading())
-    check_labels(path, rows, label_column)
+    reading = reading or Reading()
+    rows = read_rows(path, columns, label_column, reading)
+    _check_labels(path, rows, label_column, reading.separator)
     return rows
 
 
@@ -61,7 +67,10 @@ def read_rows(path: Path, columns: Sequence[str], label_column: str, reading: Re
     """`read` without the checks that need every label of a training file. Raises DataError."""
     try:
         lines = _folder(path) if path.is_dir() else _lines(path, (*columns, label_column), reading)
-        rows = [Row(line, tuple(texts), label.strip()) for line, (*texts, label) in lines]
+        rows = [
+            Row(line, tuple(texts), _labels(label, reading.separator))
+            for line, (*texts, label) in lines
+        ]
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
     rows = _without_blanks(path, rows, columns, label_column, reading)
@@ -72,6 +81,12 @@ def read_rows(path: Path, columns: Sequence[str], label_column: str, reading: Re
             if "\0" in text:
                 raise DataError(f"{path.name}:{row.line}: holds a NUL: remove it")
     return _without_conflicts(path, rows, reading)
+
+
+def _labels(cell: str, separator: str) -> str:
+    if not separator:
+        return cell.strip()
+    return separator.join(sorted({part.strip() for part in cell.split(separator)} - {""}))
 
 
 def _folder(path: Path) -> Iterable[Line]:
@@ -197,19 +212,19 @@ def same(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(" ".join(text.split()) for text in texts)
 
 
-def check_labels(path: Path, rows: Sequence[Row], column: str) -> None:
+def _check_labels(path: Path, rows: Sequence[Row], column: str, separator: str) -> None:
     """Raise DataError unless there are two labels, each of them on two rows."""
-    counts = Counter(row.label for row in rows)
+    counts = Counter(label for row in rows for label in row.labels(separator))
     if len(counts) == 1:
         raise DataError(
             f"{path.name}:{rows[0].line}: every row has the label {rows[0].label!r}: give at least two labels "
             f"in {column!r}"
         )
-    once = [row for row in rows if counts[row.label] == 1]
+    once = [(row, label) for row in rows for label in row.labels(separator) if counts[label] == 1]
     if once:
         more = f" ({len(once)} labels are)" if len(once) > 1 else ""
         raise DataError(
-            f"{path.name}:{once[0].line}: label {once[0].label!r} is seen once{more}: add texts of that "
+            f"{path.name}:{once[0][0].line}: label {once[0][1]!r} is seen once{more}: add texts of that "
             f"label, or remove the row; is {column!r} the column of labels?"
         )
 

@@ -1,0 +1,99 @@
+"""What every candidate of `fit` shares: the problem, its score on held-out rows, and the choice among them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from heedful.cli.local_model import open_folder
+from heedful.runtime.card import Card, DataCard, ScoreCard
+from heedful.runtime.inputs import Inputs
+from heedful.training.assess import Flags, HeldOut, temperature
+from heedful.training.fit import UNSTATED
+from heedful.training.linear import Floats, Recipe
+from heedful.training.table import Row
+
+GROUP = 256
+"""Rows answered at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Labelled rows, their labels (C) and which of them each row has (N, C)."""
+
+    name: str
+    rows: Sequence[Row]
+    labels: tuple[str, ...]
+    targets: Flags
+    multi_label: bool
+
+    @classmethod
+    def of(cls, file: Path, rows: Sequence[Row], separator: str) -> "Problem":
+        given = [row.labels(separator) for row in rows]
+        labels = tuple(sorted({label for row in given for label in row}))
+        targets = np.array([[label in row for label in labels] for row in given])
+        return cls(file.stem, rows, labels, targets, bool(separator))
+
+    @property
+    def metric(self) -> str:
+        return "micro-F1" if self.multi_label else "accuracy"
+
+    @property
+    def card(self) -> DataCard:
+        """The rows, for the bundle's card."""
+        return DataCard(name=self.name, rows=len(self.rows), licence=UNSTATED, note="all rows")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """How the chosen candidate's bundle is made, and what its card says."""
+
+    out: Path
+    temperature: float
+    abstain: float | None
+    scores: tuple[ScoreCard, ...]
+    command: str
+    seed: int
+    commit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A way to train, and its answers on held-out rows. `make` trains on all rows and writes the bundle."""
+
+    name: str
+    held: HeldOut
+    seconds: float
+    make: Callable[[Kept], Card]
+    recipe: Recipe | None = None  # of a linear model
+
+
+def best(candidates: Sequence[Candidate]) -> Candidate:
+    """Of those at most one standard error below the highest score, the one that gives the labels most probability.
+
+    A few held-out rows tell scores apart worse than they tell probabilities apart.
+    """
+    top = max(one.held.score for one in candidates)
+    rows = len(candidates[0].held.rows)
+    error = float(np.sqrt(top * (1 - top) / rows))
+    near = [one for one in candidates if one.held.score >= top - error]
+    return min(near, key=lambda one: one.held.divided(temperature(one.held)).loss)
+
+
+def answers(bundle: Path, parser: str, rows: Sequence[Row]) -> Floats:
+    """(N, C) logits of the bundle for texts or pairs, which are cut to its length."""
+    flat = [text for row in rows for text in row.texts]
+    width = len(rows[0].texts)
+    groups = []
+    with open_folder(bundle, parser) as model:
+        bound = model.service.bind("nli" if width == 2 else "classify", bundle.name)
+        for start in range(0, len(flat), GROUP * width):
+            texts = flat[start : start + GROUP * width]
+            paths = [f"text {i}" for i in range(len(texts))]
+            inputs = Inputs(texts, paths, texts_per_row=width)
+            groups.append(model.run(bound.classify(inputs, truncate=True, raw=True)).value)
+        labels = bound.card.labels
+    order = [labels.index(label) for label in sorted(labels)]
+    found: Floats = np.concatenate(groups)[:, order].astype(np.float64)
+    return found

@@ -1,0 +1,162 @@
+"""Linear candidates of `fit`: what they read, how they are assessed, and the bundles they become."""
+
+import itertools
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from rich.progress import track
+
+from heedful.cli.fit_candidate import Candidate, Kept, Problem
+from heedful.cli.local_model import LocalModel, open_folder
+from heedful.export import bag
+from heedful.export.linear_head import Provenance, write_bundle
+from heedful.runtime import bundle
+from heedful.runtime.card import Card
+from heedful.text.batch import Sentence
+from heedful.text.parse import ParseJob, Parser
+from heedful.text.pieces import Lexicon
+from heedful.text.vocab import Vocab
+from heedful.training.assess import FOLDS, HeldOut, Split, held_out, splits
+from heedful.training.bag import terms, word_keys
+from heedful.training.linear import ClassWeight, Linear, Recipe, Texts, recipes
+from heedful.training.table import same
+
+GROUP = 256
+"""Texts embedded at a time."""
+DECIDING = 12
+"""Words listed for each class."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinearFit:
+    """Everything that linear candidates share: the rows as a base bundle reads them."""
+
+    problem: Problem
+    base: bundle.Bundle
+    lexicon: Lexicon
+    tokens: Sequence[tuple[str, ...]]
+    sentences: Sequence[Sentence]
+    texts: Texts
+
+    @classmethod
+    def read(cls, problem: Problem, base: Path, parser: str) -> "LinearFit":
+        """Tokenize and embed the rows. Raises StartupError, BundleError, ParserError."""
+        read = bundle.read(base)
+        texts = [row.texts[0] for row in problem.rows]
+        jobs = [ParseJob(text, read.card.max_tokens, False) for text in texts]
+        tokens = [parse.tokens for parse in Parser.load(parser).parse(jobs)]
+        lexicon = read.vocab
+        if isinstance(lexicon, Vocab) and not lexicon.composed:
+            words = dict.fromkeys(token.lower() for row in tokens for token in row)
+            new = [word for word in words if word not in lexicon and word.split() == [word]]
+            lexicon = Vocab([*lexicon.words[2:], *new])
+        sentences = [lexicon.sentence(row, np.arange(len(row))) for row in tokens]
+        keys = [word_keys(sentence, len(lexicon)) for sentence in sentences]
+        with open_folder(base, parser) as model:
+            vectors = embed(model, texts)
+        return cls(problem, read, lexicon, tokens, sentences, Texts(keys, vectors))
+
+    def candidates(self, parts: Sequence[Split], class_weight: ClassWeight) -> list[Candidate]:
+        problem = self.problem
+        found = []
+        for recipe in recipes(class_weight, multi_label=problem.multi_label):
+            started = time.monotonic()
+            held = held_out(
+                parts,
+                problem.targets,
+                lambda part, recipe=recipe: self._fit(recipe, part.train).logits(
+                    self.texts[part.held]
+                ),
+                multi_label=problem.multi_label,
+            )
+            name = f"{recipe.name} ({self.base.card.name}, C {recipe.strength:g})"
+            if not recipe.vectors:
+                name = f"{recipe.name} (C {recipe.strength:g})"
+            seconds = time.monotonic() - started
+            found.append(Candidate(name, held, seconds, self._maker(recipe), recipe))
+        return found
+
+    def every_row(self, recipe: Recipe, seed: int) -> HeldOut:
+        """Answers for every row, by models that did not see it."""
+        problem = self.problem
+        groups = [same(row.texts) for row in problem.rows]
+        return held_out(
+            splits(problem.targets, groups, seed=seed, parts=FOLDS),
+            problem.targets,
+            lambda part: self._fit(recipe, part.train).logits(self.texts[part.held]),
+            multi_label=problem.multi_label,
+        )
+
+    def deciding_words(self, recipe: Recipe) -> dict[str, list[str]]:
+        """For each class the words and pairs that raise its logit most over its rows."""
+        linear = self._fit(recipe, np.arange(len(self.texts)))
+        assert linear.bag is not None
+        buckets = len(linear.bag.idf)
+        names: dict[int, str] = {}
+        for row, keys in zip(self.tokens, self.texts.keys, strict=True):
+            words = row if len(row) == len(keys) else ()  # an id is a word piece
+            both = [*words, *(f"{a} {b}" for a, b in itertools.pairwise(words))]
+            for bucket, name in zip((terms(keys) % buckets).tolist(), both, strict=False):
+                names.setdefault(bucket, name.lower())
+        weights = linear.words - linear.words.mean(axis=1, keepdims=True)
+        features = linear.bag.features(self.texts.keys)
+        found: dict[str, list[str]] = defaultdict(list)
+        for number, label in enumerate(self.problem.labels):
+            rows = np.flatnonzero(self.problem.targets[:, number])
+            raised = np.asarray(features[rows].mean(axis=0)).ravel() * weights[:, number]
+            for bucket in np.argsort(-raised)[:DECIDING].tolist():
+                if raised[bucket] > 0 and bucket in names:
+                    found[label].append(names[bucket])
+        return dict(found)
+
+    def _fit(self, recipe: Recipe, rows: "npt.NDArray[np.int64]") -> Linear:
+        return Linear.fit(recipe, self.texts[rows], self.problem.targets[rows])
+
+    def _maker(self, recipe: Recipe) -> "_Maker":
+        return _Maker(self, recipe)
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """Trains a recipe on all rows and writes its bundle."""
+
+    fit: LinearFit
+    recipe: Recipe
+
+    def __call__(self, kept: Kept) -> Card:
+        fit = self.fit
+        linear = Linear.fit(self.recipe, fit.texts, fit.problem.targets).cooled(kept.temperature)
+        base = fit.base
+        if self.recipe.words:
+            attach = bag.with_words if self.recipe.vectors else bag.words_alone
+            base = attach(base, fit.lexicon, linear)
+            bag.check(base, linear, fit.sentences)
+        answers = {"multi_label": fit.problem.multi_label, "abstain": kept.abstain}
+        base = replace(base, card=base.card.model_copy(update=answers))
+        made = Provenance(
+            task=fit.problem.name,
+            data=fit.problem.card,
+            command=kept.command,
+            seed=kept.seed,
+            scores=kept.scores,
+            commit=kept.commit,
+        )
+        return write_bundle(base, bag.head_of(linear, fit.problem.labels), made, kept.out)
+
+
+def embed(model: LocalModel, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    """(N, D) vectors of length 1; each text once."""
+    distinct = list(dict.fromkeys(texts))
+    starts = range(0, len(distinct), GROUP)
+    groups = [
+        model.embed(distinct[start : start + GROUP])
+        for start in track(starts, "embedding", transient=True)
+    ]
+    places = {text: place for place, text in enumerate(distinct)}
+    vectors: npt.NDArray[np.float32] = np.concatenate(groups)[[places[text] for text in texts]]
+    return vectors

@@ -1,0 +1,96 @@
+"""Candidates of `fit` that train an encoder, in a temporary folder."""
+
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from rich.console import Console
+
+from heedful.cli.fit_candidate import Candidate, Kept, Problem, answers
+from heedful.cli.rescore import card_fields
+from heedful.export import run as runs
+from heedful.export.bundle import TrainedModel, export_bundle
+from heedful.runtime.bundle import write
+from heedful.runtime.card import Card
+from heedful.training import fit, vectors
+from heedful.training.assess import Split, held_out
+from heedful.training.config import Paths
+from heedful.training.linear import Floats
+from heedful.training.loop import train
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """An encoder of this name, trained from word vectors."""
+
+    problem: Problem
+    file: Path
+    encoder: str
+    word_vectors: str
+    parser: str
+    seed: int
+    console: Console
+
+    def candidate(self, parts: Sequence[Split]) -> Candidate:
+        """Train on one side, a tenth of it for dev, and answer the other. Raises DataError, DataMissing."""
+        started = time.monotonic()
+        every: list[int] = []
+
+        def train_and_answer(part: Split) -> Floats:
+            with tempfile.TemporaryDirectory() as folder:
+                trained, epochs = self.train(Path(folder), set(part.held.tolist()), fit.EPOCHS)
+                every.append(epochs)
+                export_bundle(trained, Path(folder) / "tuned")
+                rows = [self.problem.rows[i] for i in part.held]
+                return answers(Path(folder) / "tuned", self.parser, rows)
+
+        held = held_out(parts, self.problem.targets, train_and_answer)
+        epochs = max(1, round(float(np.median(every))))
+        name = f"{self.encoder} trained from word vectors ({epochs} epochs)"
+        return Candidate(name, held, time.monotonic() - started, _Maker(self, epochs))
+
+    def train(self, folder: Path, held: set[int] | None, epochs: int) -> tuple[TrainedModel, int]:
+        """The model, and its best epoch."""
+        words, size = vectors.head_of_vocabulary(self.word_vectors, fit.COMMON_WORDS)
+        rows = self.problem.rows
+        task = fit.make_task(rows, self.file, words=words, seed=self.seed, held=held)
+        config = fit.make_config(
+            task,
+            encoder=self.encoder,
+            word_vectors=self.word_vectors,
+            size=size,
+            seed=self.seed,
+            epochs=epochs,
+        )
+        paths = Paths(folder / "run", folder, self.parser, folder / "parses", self.file)
+        record = train(config, paths, resume=False, console=self.console, task=task)
+        return runs.read(folder / "run"), int(record["epochs"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """Trains on all rows for as many epochs as were best, and writes the bundle."""
+
+    tuned: Tuned
+    epochs: int
+
+    def __call__(self, kept: Kept) -> Card:
+        with tempfile.TemporaryDirectory() as folder:
+            trained, _ = self.tuned.train(Path(folder), None, self.epochs)
+            assert trained.head is not None
+            last = trained.head.layers[-1]
+            assert isinstance(last, torch.nn.Linear)
+            with torch.no_grad():
+                last.weight /= kept.temperature
+                last.bias /= kept.temperature
+            training = trained.training.model_copy(
+                update={"command": kept.command, "data": (self.tuned.problem.card,)}
+            )
+            made = Path(folder) / kept.out.name
+            card = export_bundle(replace(trained, training=training, scores=kept.scores), made)
+            fields = {**card_fields(card), "abstain": kept.abstain}
+            return write(kept.out, fields, {name: made / name for name in card.files})
