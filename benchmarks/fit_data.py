@@ -13,11 +13,10 @@ from heedful.training import tasks
 from heedful.training.tasks import sst
 
 Floats = npt.NDArray[np.float32]
-TASKS = ("trec", "cr", "subj", "sst2", "sst5", "r8", "yelp", "news")
+TASKS = ("trec", "cr", "subj", "sst2", "sst5", "news", "r8", "yelp")
 SIZES = ("8", "16", "64", "1000 rows")
 """Rows a class; the last is rows in all."""
-DRAWS = 5
-TEST = 1000
+TEST = 500
 """Most rows of the test split, chosen at random but always the same."""
 
 
@@ -57,9 +56,10 @@ def draw(pool: Texts, size: str, number: int) -> Texts:
     return Texts([pool.texts[i] for i in kept], [pool.labels[i] for i in kept])
 
 
-def draws(pool: Texts) -> Iterator[tuple[str, int, Texts]]:
+def draws(pool: Texts, count: int) -> Iterator[tuple[str, int, Texts]]:
+    """So many of each size, but a third of the large ones."""
     for size in SIZES:
-        for number in range(DRAWS):
+        for number in range(count if size.isdigit() else max(1, count // 3)):
             yield size, number, draw(pool, size, number)
 
 

@@ -74,9 +74,7 @@ class LinearFit:
                 ),
                 multi_label=problem.multi_label,
             )
-            name = f"{recipe.name} ({self.base.card.name}, C {recipe.strength:g})"
-            if not recipe.vectors:
-                name = f"{recipe.name} (C {recipe.strength:g})"
+            name = f"{recipe.name}, C {recipe.strength:g}"
             seconds = time.monotonic() - started
             found.append(Candidate(name, held, seconds, self._maker(recipe), recipe))
         return found

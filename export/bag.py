@@ -6,6 +6,7 @@ adds both. So the service needs nothing new, and int8 and explain graphs stay.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import onnx
@@ -244,7 +245,7 @@ class _Attachment:
         ]
 
 
-def _node(kind: str, *inputs: str, out: str, **attributes: int) -> onnx.NodeProto:
+def _node(kind: str, *inputs: str, out: str, **attributes: Any) -> onnx.NodeProto:
     """A node whose values have NAMES before their names, but for the graph's own inputs."""
     named = [name if name in ("ids", "features") else NAMES + name for name in inputs]
     return helper.make_node(kind, named, [NAMES + out], **attributes)

@@ -68,7 +68,8 @@ class HeldOut:
     def answers(self) -> Flags:
         """(M, C) the classes answered: the best, or every one of probability 0.5."""
         if self.multi_label:
-            return self.logits > 0
+            above: Flags = self.logits > 0
+            return above
         return np.eye(self.logits.shape[1], dtype=bool)[self.logits.argmax(axis=1)]
 
     @property

@@ -49,9 +49,7 @@ class Recipe:
 
     @property
     def name(self) -> str:
-        return " + ".join(
-            ["TF-IDF"] * self.words + ["frozen vectors"] * self.vectors + ["logistic regression"]
-        )
+        return " + ".join(["TF-IDF"] * self.words + ["frozen vectors"] * self.vectors + ["LR"])
 
 
 def recipes(class_weight: ClassWeight, *, multi_label: bool) -> list[Recipe]:

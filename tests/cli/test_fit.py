@@ -1,92 +1,236 @@
-"""`heedful fit`, for real: a user's file becomes a bundle, which is served and asked."""
+"""`heedful fit`, for real: a user's file becomes a bundle and a report; the bundle is served and asked."""
 
+import asyncio
 import csv
 import io
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import httpx
+import numpy as np
 import pytest
 from rich.console import Console
 
-from heedful.cli.fit import fit_file
-from heedful.cli.local_model import open_folder
+from heedful.app.main import create_app
+from heedful.app.settings import Settings
+from heedful.app.state import state_of
+from heedful.cli.fit import Wanted, fit_file
+from heedful.cli.fit_candidate import Problem
+from heedful.cli.fit_report import Report
 from heedful.runtime.bundle import read
 from heedful.runtime.card import Card
-from heedful.training import checkpoint
+from heedful.training.assess import HeldOut
 from heedful.training.errors import ConfigError, DataError
-from tests.asking import classify
-from tests.builders import BuiltParser
+from heedful.training.table import Reading, Row
+from tests.builders import BuiltParser, build_bundle
 
 GOOD, BAD = ("good", "great", "fine"), ("bad", "awful", "poor")
+Rows = list[tuple[str, str]]
 
 
-def write(file: Path) -> None:
-    """800 rows whose label is one word's."""
+def rows(count: int) -> Rows:
+    """Two of each text; the label is one word's."""
+    made = []
+    for number in range(count // 2):
+        word, stars = (GOOD[number % 3], "five") if number % 2 else (BAD[number % 3], "one")
+        made += [(stars, f"a {word} film, {number}")] * 2
+    return made
+
+
+def write(file: Path, content: Rows, header: tuple[str, str] = ("stars", "review")) -> Path:
     with file.open("w", newline="") as out:
-        writer = csv.writer(out)
-        writer.writerow(["stars", "review"])
-        for number in range(800):
-            word, stars = (GOOD[number % 3], "five") if number % 2 else (BAD[number % 3], "one")
-            writer.writerow([stars, f"a {word} film, {number // 2}"])
+        csv.writer(out).writerows([header, *content])
+    return file
 
 
-def fit(
-    tmp_path: Path,
-    pipeline: BuiltParser,
-    glove: Path,
-    console: Console,
-    *,
-    columns: tuple[str, ...] = ("review",),
-    encoder: str = "average",
-    out: str = "average-stars",
-) -> Card:
-    return fit_file(
-        tmp_path / "stars.csv",
-        columns,
-        "stars",
-        encoder=encoder,
-        word_vectors=str(glove),
-        out=tmp_path / "bundles" / out,
-        run=tmp_path / "runs" / out,
+@pytest.fixture(scope="module")
+def wanted(tmp_path_factory: pytest.TempPathFactory, pipeline: BuiltParser) -> Wanted:
+    """Options over a tiny embedding bundle, whose vectors do not tell the labels apart."""
+    folder = tmp_path_factory.mktemp("fit")
+    glove = folder / "glove.txt"
+    glove.write_text("".join(f"{w} 1 0.5 0.{i}\n" for i, w in enumerate(GOOD)))
+    with glove.open("a") as out:
+        out.writelines(f"{word} -1 0.5 0.{i}\n" for i, word in enumerate(BAD))
+    bundles = folder / "bundles"
+    build_bundle(bundles, pipeline, name="tiny-embed", kind="embedding", explain=True, int8=True)
+    return Wanted(
+        out=bundles / "stars",
+        base=bundles / "tiny-embed",
         parser=str(pipeline.folder),
-        seed=1,
+        encoder="average",
+        word_vectors=str(glove),
+        reading=Reading(say=lambda _: None),
         command="heedful fit stars.csv",
-        console=console,
     )
 
 
-def test_a_file_becomes_a_bundle_that_answers(
-    tmp_path: Path, pipeline: BuiltParser, glove: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)  # for .cache
-    write(tmp_path / "stars.csv")
+def fit(file: Path, wanted: Wanted, *columns: str) -> tuple[Card, dict[str, Any], str]:
+    """The card, report.json, and what was printed."""
     shown = io.StringIO()
-    card = fit(tmp_path, pipeline, glove, Console(file=shown, width=100))
-    bundle = tmp_path / "bundles" / "average-stars"
-    assert read(bundle).card == card
+    card = fit_file(file, columns or ("review",), "stars", wanted, Console(file=shown, width=160))
+    return card, json.loads((wanted.out / "report.json").read_text()), shown.getvalue()
+
+
+async def classify(wanted: Wanted, asked: dict[str, list[str]]) -> dict[str, Any]:
+    """What /classify answers to the texts for each model, from one service over the bundles' folder."""
+    settings = Settings(models=wanted.out.parent, parser=wanted.parser, parse_workers=1)
+    app = create_app(settings)
+    async with app.router.lifespan_context(app):
+        await state_of(app).starting
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://a") as client:
+            found = {}
+            for model, texts in asked.items():
+                answer = await client.post("/classify", json={"inputs": texts, "model": model})
+                assert answer.status_code == 200, answer.text
+                found[model] = answer.json()
+            return found
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No command leaves anything in the folder that it is called in."""
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    yield
+    assert not list(here.iterdir())
+
+
+def test_few_rows_end_in_a_bundle_and_a_report(tmp_path: Path, wanted: Wanted) -> None:
+    few = [*rows(64), ("five", "an awful awful film")]
+    test = write(tmp_path / "test.csv", [("five", "great"), ("one", "poor"), ("two", "so")])
+    wanted = replace(wanted, test=test)
+    card, report, shown = fit(write(tmp_path / "stars.csv", few), wanted)
+    assert read(wanted.out).card == card
     assert (card.kind, card.labels, card.task) == ("classification", ("five", "one"), "stars")
     assert card.training.command == "heedful fit stars.csv"
-    scores = {(score.split, score.metric): score for score in card.scores}
-    assert scores["test", "accuracy"].value == 1.0
-    assert scores["test", "accuracy"].rows == 80
-    assert "accuracy 1.0000, macro-F1 1.0000" in shown.getvalue()
-    assert "Confusion matrix" in shown.getvalue()
-    assert json.loads((tmp_path / "runs/average-stars" / checkpoint.SCORES).read_text())
+    (score,) = card.scores
+    assert (score.rows, score.split) == (65, "held out, 5 parts")
 
-    with open_folder(bundle, str(pipeline.folder)) as model:
-        result = model.run(classify(model.service, ["an awful evening", "great!"]))
-    assert [card.labels[i] for i in result.value.argmax(axis=1)] == ["one", "five"]
+    names = [one["name"] for one in report["candidates"]]
+    assert names == [
+        f"{reads} + LR, C {strength}"
+        for reads in ("TF-IDF", "frozen vectors", "TF-IDF + frozen vectors")
+        for strength in (1, 10)
+    ]
+    (chosen,) = [one for one in report["candidates"] if one["chosen"]]
+    assert "TF-IDF" in chosen["name"]
+    assert chosen["score"] == score.value >= 0.95
+    assert chosen["low"] < chosen["score"] < chosen["high"]
+    assert chosen["deviation"] is not None
+    assert report["candidates"][2]["score"] < 0.9
+    assert report["suspects"][0] == {
+        **{"line": 66, "text": "an awful awful film", "label": "five", "answer": "one"}
+    }
+    assert set(GOOD) <= set(report["words"]["five"])
+    assert set(BAD) <= set(report["words"]["one"])
+    assert [(one["label"], one["rows"]) for one in report["classes"]] == [("five", 33), ("one", 32)]
+    assert report["test"]["score"] == pytest.approx(2 / 3)
+    assert report["test"]["unknown_labels"] == ["two"]
+    assert report["skipped"][0]["why"].startswith("fewer than 500 rows")
+    assert "labels that training has not: two" in shown
+    assert f"{chosen['name']} *" in shown
+
+    page = (wanted.out / "report.html").read_text()
+    assert all(said in page for said in ("Words that decide", "an awful awful film", "Wilson"))
 
 
-def test_what_cannot_be_made_is_refused_before_the_training(
-    tmp_path: Path, pipeline: BuiltParser, glove: Path
-) -> None:
-    write(tmp_path / "stars.csv")
-    quiet = Console(file=io.StringIO())
-    with pytest.raises(ConfigError, match="--out: 'Stars' names no bundle"):
-        fit(tmp_path, pipeline, glove, quiet, out="Stars")
-    with pytest.raises(ConfigError, match=r"--encoder: 'bert': known are .*ms-san"):
-        fit(tmp_path, pipeline, glove, quiet, encoder="bert")
+def test_many_rows_train_an_encoder_too(tmp_path: Path, wanted: Wanted) -> None:
+    """All candidates see the same held-out tenth; an encoder that wins is trained on all rows."""
+    file = write(tmp_path / "stars.csv", rows(800))
+    card, report, _ = fit(file, wanted)
+    tuned = report["candidates"][-1]
+    assert tuned["name"].startswith("average trained from word vectors")
+    assert {one["rows"] for one in report["candidates"]} == {80}
+    assert all(one["deviation"] is None for one in report["candidates"])
+    assert tuned["score"] == 1.0
+    assert card.scores[0].value == 1.0
+    assert card.training.data[-1].rows == 800
+
+
+def test_an_encoder_may_win(tmp_path: Path, wanted: Wanted) -> None:
+    """Labels by the order of two words: the tiny vectors and single words do not show it, pairs do."""
     with pytest.raises(DataError, match=r"stars\.csv: pairs .* entailment, neutral, contradiction"):
-        fit(tmp_path, pipeline, glove, quiet, columns=("review", "review"))
-    assert not (tmp_path / "runs").exists()
+        fit(write(tmp_path / "stars.csv", rows(800)), wanted, "review", "review")
+    names = ("entailment", "neutral", "contradiction")
+    pairs = [(names[i % 3], f"a {GOOD[i % 3]} film {i}") for i in range(300)]
+    card, report, _ = fit(write(tmp_path / "nli.csv", pairs), wanted, "review", "review")
+    assert card.kind == "nli"
+    assert card.training.command == "heedful fit stars.csv"
+    assert [one["chosen"] for one in report["candidates"]] == [True]
+
+
+def test_the_service_serves_them(tmp_path: Path, wanted: Wanted) -> None:
+    """A bundle as above, one that abstains and one of several labels a row, in one folder."""
+    unsure, card = fit_unsure(tmp_path, replace(wanted, out=wanted.out.parent / "unsure"))
+    fit_several(tmp_path, several := replace(wanted, out=wanted.out.parent / "several"))
+    fit(write(tmp_path / "stars.csv", rows(64)), wanted)
+    found = asyncio.run(
+        classify(
+            wanted,
+            {
+                "stars": ["awful evening", "great!"],
+                "unsure": ["a bad film, 2 one one", "kids"],
+                several.out.name: ["good and slow film 9"],
+            },
+        )
+    )
+    assert [best["label"] for best, _ in found["stars"]] == ["one", "five"]
+    sure, null = found["unsure"]
+    assert card.abstain == unsure["abstain"]["least"]
+    assert sure[0]["label"] == "one"
+    assert sure[0]["score"] >= unsure["abstain"]["least"] > null[0]["score"]
+    assert [one["label"] for one in null] == [None, "one", "five"]
+    likely = {one["label"] for one in found["several"][0] if one["score"] > 0.5}
+    assert likely == {"praise", "speed"}
+
+
+def fit_unsure(tmp_path: Path, wanted: Wanted) -> tuple[dict[str, Any], Card]:
+    """Every seventh label is noise, and a third of the texts do not name it."""
+    noisy = [(("one", "five")[number % 7 == 0], text) for number, (_, text) in enumerate(rows(80))]
+    noisy = [
+        (label, f"{text} {i} {label if i % 3 else ''}") for i, (label, text) in enumerate(noisy)
+    ]
+    card, report, shown = fit(write(tmp_path / "unsure.csv", noisy), replace(wanted, abstain=0.97))
+    assert 0 < report["abstain"]["answered"] < 1
+    assert "/classify answers null" in shown
+    return report, card
+
+
+def fit_several(tmp_path: Path, wanted: Wanted) -> None:
+    words = {"good": "praise", "slow": "speed", "ugly": "looks"}
+    texts = [[w for place, w in enumerate(words) if number >> place & 1] for number in range(8)] * 8
+    made = [
+        (" ; ".join(words[w] for w in text) or "none", " ".join([*text, f"film {i}"]))
+        for i, text in enumerate(texts)
+    ]
+    wanted = replace(wanted, reading=Reading(separator=";"), class_weight="balanced")
+    card, report, _ = fit(write(tmp_path / "several.csv", made), wanted)
+    assert (card.multi_label, card.labels) == (True, ("looks", "none", "praise", "speed"))
+    assert report["metric"] == "micro-F1"
+    assert report["labels"] == {"looks": 32, "none": 8, "praise": 32, "speed": 32}
+    assert max(one["score"] for one in report["candidates"]) > 0.9
+    assert report["skipped"][0]["why"] == "it knows neither several labels a row nor class weights"
+
+
+def test_what_cannot_be_made_is_refused_before_the_training(tmp_path: Path, wanted: Wanted) -> None:
+    file = write(tmp_path / "stars.csv", rows(40))
+    with pytest.raises(ConfigError, match="--out: 'Stars' names no bundle"):
+        fit(file, replace(wanted, out=tmp_path / "Stars"))
+    with pytest.raises(ConfigError, match=r"--encoder: 'bert': known are .*ms-san"):
+        fit(file, replace(wanted, encoder="bert"))
+    with pytest.raises(ConfigError, match="--abstain is for one label a row"):
+        fit(file, replace(wanted, abstain=0.9, reading=Reading(separator=";")))
+    assert not (tmp_path / "Stars").exists()
+
+
+def test_a_precision_that_is_not_reached_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "stars.csv"
+    problem = Problem.of(file, [Row(i, (f"{i}",), "ab"[i % 2]) for i in range(4)], "")
+    wrong = HeldOut(np.arange(4), np.where(problem.targets, 0.0, 3.0), problem.targets, np.zeros(4))
+    with pytest.raises(DataError, match=r"--abstain 0.9: .* no threshold reaches this precision"):
+        Report(file, problem, []).abstain(wrong, 0.9)

@@ -23,17 +23,24 @@ def rows(labels: tuple[str, ...], count: int, width: int = 1) -> list[Row]:
 
 
 def test_equal_texts_stay_on_one_side() -> None:
-    task = fit.make_task(rows(("b", "a"), 400), FILE, words=(), seed=1)
+    held = {i for i in range(400) if i % 40 < 4}
+    task = fit.make_task(rows(("b", "a"), 400), FILE, words=(), seed=1, held=held)
     assert (task.kind, task.labels, task.name) == ("classification", ("a", "b"), "my")
     parts = [source.read(NONE) for source in (*task.train, task.dev, task.test)]
-    assert [len(part) for part in parts] == [320, 40, 40]
+    assert [len(part) for part in parts] == [324, 36, 40]
     texts = [{one.texts for one in part} for part in parts]
     assert sum(map(len, texts)) == 200 == len(set().union(*texts))
     assert parts == [
         source.read(NONE)
-        for found in [fit.make_task(rows(("b", "a"), 400), FILE, words=(), seed=1)]
+        for found in [fit.make_task(rows(("b", "a"), 400), FILE, words=(), seed=1, held=held)]
         for source in (*found.train, found.dev, found.test)
     ]
+
+
+def test_in_the_end_all_rows_are_trained_on() -> None:
+    task = fit.make_task(rows(("b", "a"), 400), FILE, words=(), seed=1)
+    train, dev, test = (one.read(NONE) for one in (*task.train, task.dev, task.test))
+    assert (len(train), len(dev), len(test)) == (400, 40, 0)
 
 
 def test_pairs_with_the_labels_of_nli() -> None:

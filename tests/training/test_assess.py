@@ -1,0 +1,90 @@
+"""Held-out rows: who stands where, and what is read off the answers."""
+
+import numpy as np
+import pytest
+
+from heedful.training.assess import (
+    HeldOut,
+    interval,
+    risk_coverage,
+    splits,
+    suspects,
+    temperature,
+    threshold,
+)
+
+
+def flags(classes: list[int], count: int = 2) -> np.ndarray:
+    return np.eye(count, dtype=bool)[classes]
+
+
+@pytest.mark.parametrize(("rows", "parts", "held"), [(100, 5, 100), (600, 1, 60)])
+def test_every_row_once_below_500_and_a_tenth_above(rows: int, parts: int, held: int) -> None:
+    classes = [i % 2 for i in range(rows)]
+    texts = [f"text {i // 4} {i % 2}" for i in range(rows)]  # each stands twice
+    found = splits(flags(classes), texts, seed=1)
+    assert len(found) == parts
+    assert sum(len(part.held) for part in found) == held
+    for part in found:
+        assert not {texts[i] for i in part.train} & {texts[i] for i in part.held}
+        assert sorted([*part.train, *part.held]) == list(range(rows))
+    assert [one.held.tolist() for one in splits(flags(classes), texts, seed=1)] == [
+        one.held.tolist() for one in found
+    ]
+
+
+def test_two_rows_a_class_are_two_parts() -> None:
+    found = splits(flags([0, 0, 1, 1]), list("abcd"), seed=1)
+    assert [sorted(part.held.tolist()) for part in found] == [
+        sorted(part.train.tolist()) for part in reversed(found)
+    ]
+
+
+def made(margins: list[float], right: list[bool]) -> HeldOut:
+    """Two classes; the first is answered with these margins."""
+    logits = np.stack([np.array(margins), np.zeros(len(margins))], axis=1)
+    return HeldOut(
+        np.arange(len(right)) + 10,
+        logits,
+        flags([0 if one else 1 for one in right]),
+        np.arange(len(right)) % 2,
+    )
+
+
+def test_scores() -> None:
+    held = made([4, 3, 2, 1], [True, True, False, True])
+    assert held.score == 0.75
+    assert held.deviation == pytest.approx(np.std([0.5, 1.0], ddof=1))
+    assert risk_coverage(held) == [(1.0, 0.75), (0.9, 0.75), (0.8, 2 / 3), (0.5, 1.0)]
+    assert suspects(held) == [(12, 0)]
+
+
+def test_the_threshold_reaches_the_precision() -> None:
+    held = made([4, 3, 2, 1], [True, True, False, True])
+    assert threshold(held, 0.9) == pytest.approx((1 / (1 + np.exp(-3)), 0.5))
+    assert threshold(held, 0.75) == pytest.approx((1 / (1 + np.exp(-1)), 1.0))
+    assert threshold(made([4, 3], [False, True]), 0.9) is None
+
+
+def test_the_temperature_undoes_a_factor() -> None:
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(4000, 3)) * 2
+    chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    classes = (chances.cumsum(axis=1) > rng.random((4000, 1))).argmax(axis=1)
+    held = HeldOut(np.arange(4000), logits * 3, flags(classes.tolist(), 3), np.zeros(4000))
+    assert temperature(held) == pytest.approx(3, rel=0.1)
+    assert held.divided(3).loss < held.loss
+
+
+def test_several_labels() -> None:
+    logits = np.array([[3.0, -2.0, -1.0], [1.0, 2.0, -4.0]])
+    targets = np.array([[True, False, False], [False, True, False]])
+    held = HeldOut(np.arange(2), logits, targets, np.zeros(2), multi_label=True)
+    assert held.score == pytest.approx(0.8)  # two of three answers right, no label missed
+    assert held.right.tolist() == [True, False]
+    assert suspects(held) == [(1, 0)]
+
+
+def test_wilsons_interval() -> None:
+    assert interval(8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)  # Wilson 1927, by hand
+    assert interval(10, 10)[1] == 1.0
