@@ -19,7 +19,7 @@ from heedful.cli.fit_report import Report
 from heedful.cli.fit_tuned import Tuned
 from heedful.cli.options import PARSER, Parser, Threads
 from heedful.models.registry import ENCODERS
-from heedful.runtime.card import Card, ScoreCard
+from heedful.runtime.card import CARD, Card, ScoreCard
 from heedful.training import assess, table
 from heedful.training.errors import ConfigError
 from heedful.training.linear import ClassWeight
@@ -190,6 +190,10 @@ def _check(wanted: Wanted) -> None:
     if wanted.encoder not in ENCODERS:
         known = ", ".join(sorted(ENCODERS))
         raise ConfigError(f"--encoder: {wanted.encoder!r}: known are {known}")
+    if not (wanted.base / CARD).is_file():
+        raise ConfigError(
+            f"--base: {wanted.base} holds no bundle: name an embedding bundle's folder"
+        )
     if wanted.abstain and wanted.reading.separator:
         raise ConfigError("--abstain is for one label a row: leave it or --multi-label out")
 

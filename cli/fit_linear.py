@@ -66,14 +66,7 @@ class LinearFit:
         found = []
         for recipe in recipes(class_weight, multi_label=problem.multi_label):
             started = time.monotonic()
-            held = held_out(
-                parts,
-                problem.targets,
-                lambda part, recipe=recipe: self._fit(recipe, part.train).logits(
-                    self.texts[part.held]
-                ),
-                multi_label=problem.multi_label,
-            )
+            held = self._held_out(recipe, parts)
             name = f"{recipe.name}, C {recipe.strength:g}"
             seconds = time.monotonic() - started
             found.append(Candidate(name, held, seconds, self._maker(recipe), recipe))
@@ -81,13 +74,16 @@ class LinearFit:
 
     def every_row(self, recipe: Recipe, seed: int) -> HeldOut:
         """Answers for every row, by models that did not see it."""
-        problem = self.problem
-        groups = [same(row.texts) for row in problem.rows]
+        groups = [same(row.texts) for row in self.problem.rows]
+        parts = splits(self.problem.targets, groups, seed=seed, parts=FOLDS)
+        return self._held_out(recipe, parts)
+
+    def _held_out(self, recipe: Recipe, parts: Sequence[Split]) -> HeldOut:
         return held_out(
-            splits(problem.targets, groups, seed=seed, parts=FOLDS),
-            problem.targets,
+            parts,
+            self.problem.targets,
             lambda part: self._fit(recipe, part.train).logits(self.texts[part.held]),
-            multi_label=problem.multi_label,
+            multi_label=self.problem.multi_label,
         )
 
     def deciding_words(self, recipe: Recipe) -> dict[str, list[str]]:

@@ -161,7 +161,7 @@ COLUMNS = ("candidate", "score", "95 % interval", "deviation", "macro-F1", "log 
 def _candidate_cells(content: dict[str, Any]) -> list[tuple[str, ...]]:
     """The rows of COLUMNS; the chosen one has a star."""
     frequent = ("most frequent label", f"{content['most_frequent_label']:.1%}", "", "", "", "", "")
-    rows = [frequent]
+    rows: list[tuple[str, ...]] = [frequent]
     for one in content["candidates"]:
         deviation = "" if one["deviation"] is None else f"{100 * one['deviation']:.1f}"
         interval = "" if one["low"] is None else f"{one['low']:.1%} to {one['high']:.1%}"

@@ -82,11 +82,11 @@ class _Maker:
         with tempfile.TemporaryDirectory() as folder:
             trained, _ = self.tuned.train(Path(folder), None, self.epochs)
             assert trained.head is not None
-            last = trained.head.layers[-1]
+            *_, last = trained.head.modules()
             assert isinstance(last, torch.nn.Linear)
             with torch.no_grad():
-                last.weight /= kept.temperature
-                last.bias /= kept.temperature
+                last.weight.div_(kept.temperature)
+                last.bias.div_(kept.temperature)
             training = trained.training.model_copy(
                 update={"command": kept.command, "data": (self.tuned.problem.card,)}
             )

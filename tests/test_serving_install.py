@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.cli.test_fit import rows as review_rows
 from tests.cli.test_fit import write as write_reviews
 from tests.deploy.test_docker import COPIED, PIP_INSTALL
 from tests.process import PATIENCE, ROOT, Process
@@ -111,13 +112,12 @@ def test_it_imports_and_serves_in_a_project_with_the_same_names(
 def test_it_fits_in_a_project_with_the_same_names(hostile: Path) -> None:
     """The development environment's command: fit needs torch."""
     reviews = hostile / "reviews.csv"
-    write_reviews(reviews)
-    reviews.write_text("".join(reviews.read_text().splitlines(keepends=True)[:101]))
+    write_reviews(reviews, review_rows(100))
     (hostile / "vectors.txt").write_text("good 1 0.5\nbad -1 0.5\nfilm 0 0.5\n")
     heedful = Path(sys.executable).with_name("heedful")
     columns = ("--text-column", "review", "--label-column", "stars")
     model = ("--encoder", "average", "--vectors", "vectors.txt")
-    parser = ("--parser", ROOT / "bundles" / "parser")
+    parser = ("--parser", ROOT / "bundles" / "parser", "--base", ROOT / "bundles" / "ms-san-embed")
     out = ("--out", "bundles/average-stars")
     run(heedful, "fit", "reviews.csv", *columns, *model, *parser, *out, cwd=hostile)
     assert (hostile / "bundles" / "average-stars" / "card.json").is_file()

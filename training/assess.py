@@ -70,12 +70,13 @@ class HeldOut:
         if self.multi_label:
             above: Flags = self.logits > 0
             return above
-        return np.eye(self.logits.shape[1], dtype=bool)[self.logits.argmax(axis=1)]
+        best: Flags = np.eye(self.logits.shape[1], dtype=bool)[self.logits.argmax(axis=1)]
+        return best
 
     @property
     def right(self) -> Flags:
         """(M,) whether the answer is the label, or all labels."""
-        found: Flags = (self.answers == self.targets).all(axis=1)
+        found: Flags = np.all(self.answers == self.targets, axis=1)
         return found
 
     @property

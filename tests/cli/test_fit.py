@@ -231,6 +231,8 @@ def test_what_cannot_be_made_is_refused_before_the_training(tmp_path: Path, want
 def test_a_precision_that_is_not_reached_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "stars.csv"
     problem = Problem.of(file, [Row(i, (f"{i}",), "ab"[i % 2]) for i in range(4)], "")
-    wrong = HeldOut(np.arange(4), np.where(problem.targets, 0.0, 3.0), problem.targets, np.zeros(4))
+    wrong = HeldOut(
+        np.arange(4), np.where(problem.targets, 0.0, 3.0), problem.targets, np.arange(4)
+    )
     with pytest.raises(DataError, match=r"--abstain 0.9: .* no threshold reaches this precision"):
         Report(file, problem, []).abstain(wrong, 0.9)

@@ -71,7 +71,9 @@ def test_the_temperature_undoes_a_factor() -> None:
     logits = rng.normal(size=(4000, 3)) * 2
     chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     classes = (chances.cumsum(axis=1) > rng.random((4000, 1))).argmax(axis=1)
-    held = HeldOut(np.arange(4000), logits * 3, flags(classes.tolist(), 3), np.zeros(4000))
+    held = HeldOut(
+        np.arange(4000), logits * 3, flags(classes.tolist(), 3), np.zeros(4000, np.int64)
+    )
     assert temperature(held) == pytest.approx(3, rel=0.1)
     assert held.divided(3).loss < held.loss
 
@@ -79,7 +81,7 @@ def test_the_temperature_undoes_a_factor() -> None:
 def test_several_labels() -> None:
     logits = np.array([[3.0, -2.0, -1.0], [1.0, 2.0, -4.0]])
     targets = np.array([[True, False, False], [False, True, False]])
-    held = HeldOut(np.arange(2), logits, targets, np.zeros(2), multi_label=True)
+    held = HeldOut(np.arange(2), logits, targets, np.zeros(2, np.int64), multi_label=True)
     assert held.score == pytest.approx(0.8)  # two of three answers right, no label missed
     assert held.right.tolist() == [True, False]
     assert suspects(held) == [(1, 0)]
