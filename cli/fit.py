@@ -6,12 +6,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
 import typer
 from rich.console import Console
 
+from heedful.cli import fit_options as options
 from heedful.cli import fit_report
 from heedful.cli.fit_candidate import Candidate, Kept, Problem, best
 from heedful.cli.fit_linear import LinearFit
@@ -50,56 +51,26 @@ class Wanted:
 
 
 def command(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            help="Labelled texts: a .csv, .tsv, .jsonl, .parquet or .xlsx file, or a folder with a folder a label."
-        ),
-    ],
-    out: Annotated[Path, typer.Option(help="The bundle's folder, bundles/<name>.")],
-    label_column: Annotated[str, typer.Option(help="Column of the labels.")] = "label",
-    text_column: Annotated[str | None, typer.Option(help="Column of the texts.")] = None,
-    pair_columns: Annotated[
-        str | None, typer.Option(help="For pairs: the two columns, as premise,hypothesis.")
-    ] = None,
-    effort: Annotated[
-        str, typer.Option(help="quick: linear models; normal, high: encoders are trained too.")
-    ] = "normal",
-    test: Annotated[
-        Path | None, typer.Option(help="Another file, which the bundle is measured on.")
-    ] = None,
-    multi_label: Annotated[
-        str, typer.Option(help="What stands between several labels in one cell, as ';'.")
-    ] = "",
-    class_weight: Annotated[
-        str, typer.Option(help="balanced: rare classes weigh as much as others; or none.")
-    ] = "none",
-    abstain: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="Wanted precision: less sure answers become null."),
-    ] = None,
-    encoding: Annotated[str, typer.Option(help="Of the file, as cp1252; default UTF-8.")] = "",
-    delimiter: Annotated[str, typer.Option(help="Of a .csv file; default: found out.")] = "",
-    no_header: Annotated[
-        bool, typer.Option("--no-header", help="The columns have no names: they are 1, 2, ..")
-    ] = False,
-    drop_blank: Annotated[
-        bool, typer.Option("--drop-blank", help="Leave out rows without a text or a label.")
-    ] = False,
-    drop_conflicts: Annotated[
-        bool, typer.Option("--drop-conflicts", help="Leave out equal texts of different labels.")
-    ] = False,
-    base: Annotated[Path, typer.Option(help="The embedding bundle whose vectors are used.")] = Path(
-        "bundles/ms-san-embed"
-    ),
-    encoder: Annotated[
-        str, typer.Option(help="An encoder to train; `heedful models` lists them.")
-    ] = "ms-san",
-    vectors: Annotated[
-        str, typer.Option(help="Its word vectors: a bundle's folder, or a GloVe text file.")
-    ] = "bundles/ms-san-nli",
+    file: options.File,
+    out: options.Out,
+    label_column: options.LabelColumn = "label",
+    text_column: options.TextColumn = None,
+    pair_columns: options.PairColumns = None,
+    effort: options.Effort = "normal",
+    test: options.Test = None,
+    multi_label: options.MultiLabel = "",
+    class_weight: options.Weighting = "none",
+    abstain: options.Abstain = None,
+    encoding: options.Encoding = "",
+    delimiter: options.Delimiter = "",
+    no_header: options.NoHeader = False,
+    drop_blank: options.DropBlank = False,
+    drop_conflicts: options.DropConflicts = False,
+    base: options.Base = Path("bundles/ms-san-embed"),
+    encoder: options.Encoder = "ms-san",
+    vectors: options.Vectors = "bundles/ms-san-nli",
     parser: Parser = PARSER,
-    seed: Annotated[int, typer.Option(help="Seed of the split and of the training.")] = 1,
+    seed: options.Seed = 1,
     threads: Threads = 1,
 ) -> None:
     """Train classifiers on your own texts, measure them, and write the best as a bundle."""

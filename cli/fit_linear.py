@@ -20,7 +20,7 @@ from heedful.runtime.card import Card
 from heedful.text.batch import Sentence
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.pieces import Lexicon
-from heedful.text.vocab import Vocab
+from heedful.text.vocab import SPECIAL, Vocab
 from heedful.training.assess import FOLDS, HeldOut, Split, held_out, splits
 from heedful.training.bag import terms, word_keys
 from heedful.training.linear import ClassWeight, Linear, Recipe, Texts, recipes
@@ -46,20 +46,35 @@ class LinearFit:
     @classmethod
     def read(cls, problem: Problem, base: Path, parser: str) -> "LinearFit":
         """Tokenize and embed the rows. Raises StartupError, BundleError, ParserError."""
-        read = bundle.read(base)
         texts = [row.texts[0] for row in problem.rows]
+        read = bundle.read(base)
         jobs = [ParseJob(text, read.card.max_tokens, False) for text in texts]
         tokens = [parse.tokens for parse in Parser.load(parser).parse(jobs)]
-        lexicon = read.vocab
+        with open_folder(base, parser) as model:
+            return cls.of(problem, read, tokens, embed(model, texts))
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        base: bundle.Bundle,
+        tokens: Sequence[tuple[str, ...]],
+        vectors: npt.NDArray[np.float32],
+    ) -> "LinearFit":
+        """From the tokens of each row, and the base's vectors (N, D) of length 1."""
+        lexicon = base.vocab
         if isinstance(lexicon, Vocab) and not lexicon.composed:
             words = dict.fromkeys(token.lower() for row in tokens for token in row)
             new = [word for word in words if word not in lexicon and word.split() == [word]]
-            lexicon = Vocab([*lexicon.words[2:], *new])
-        sentences = [lexicon.sentence(row, np.arange(len(row))) for row in tokens]
-        keys = [word_keys(sentence, len(lexicon)) for sentence in sentences]
-        with open_folder(base, parser) as model:
-            vectors = embed(model, texts)
-        return cls(problem, read, lexicon, tokens, sentences, Texts(keys, vectors))
+            lexicon = Vocab([*lexicon.words[len(SPECIAL) :], *new])
+        sentences = _sentences(lexicon, tokens)
+        texts = Texts([word_keys(one, len(lexicon)) for one in sentences], vectors)
+        return cls(problem, base, lexicon, tokens, sentences, texts)
+
+    def as_read(self, tokens: Sequence[tuple[str, ...]], vectors: npt.NDArray[np.float32]) -> Texts:
+        """Other texts as these linear models read them."""
+        sentences = _sentences(self.lexicon, tokens)
+        return Texts([word_keys(one, len(self.lexicon)) for one in sentences], vectors)
 
     def candidates(self, parts: Sequence[Split], class_weight: ClassWeight) -> list[Candidate]:
         problem = self.problem
@@ -88,7 +103,7 @@ class LinearFit:
 
     def deciding_words(self, recipe: Recipe) -> dict[str, list[str]]:
         """For each class the words and pairs that raise its logit most over its rows."""
-        linear = self._fit(recipe, np.arange(len(self.texts)))
+        linear = self.on_all_rows(recipe)
         assert linear.bag is not None
         buckets = len(linear.bag.idf)
         names: dict[int, str] = {}
@@ -108,6 +123,9 @@ class LinearFit:
                     found[label].append(names[bucket])
         return dict(found)
 
+    def on_all_rows(self, recipe: Recipe) -> Linear:
+        return Linear.fit(recipe, self.texts, self.problem.targets)
+
     def _fit(self, recipe: Recipe, rows: "npt.NDArray[np.int64]") -> Linear:
         return Linear.fit(recipe, self.texts[rows], self.problem.targets[rows])
 
@@ -124,7 +142,7 @@ class _Maker:
 
     def __call__(self, kept: Kept) -> Card:
         fit = self.fit
-        linear = Linear.fit(self.recipe, fit.texts, fit.problem.targets).cooled(kept.temperature)
+        linear = fit.on_all_rows(self.recipe).cooled(kept.temperature)
         base = fit.base
         if self.recipe.words:
             attach = bag.with_words if self.recipe.vectors else bag.words_alone
@@ -141,6 +159,10 @@ class _Maker:
             commit=kept.commit,
         )
         return write_bundle(base, bag.head_of(linear, fit.problem.labels), made, kept.out)
+
+
+def _sentences(lexicon: Lexicon, tokens: Sequence[tuple[str, ...]]) -> list[Sentence]:
+    return [lexicon.sentence(row, np.arange(len(row))) for row in tokens]
 
 
 def embed(model: LocalModel, texts: Sequence[str]) -> npt.NDArray[np.float32]:

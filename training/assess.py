@@ -39,8 +39,8 @@ def splits(
     classes = targets.argmax(axis=1)
     of = np.array([numbers[group] for group in groups])
     few = parts is not None or len(targets) < FEW
-    smallest = int(np.unique(classes, return_counts=True)[1].min())
-    count = min(parts or FOLDS, max(2, smallest)) if few else TENTH
+    largest = int(np.unique(classes, return_counts=True)[1].max())
+    count = min(parts or FOLDS, largest) if few else TENTH
     folds = StratifiedGroupKFold(count, shuffle=True, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a class of fewer rows than folds

@@ -1,0 +1,202 @@
+"""`heedful fit` beside ten lines of scikit-learn, on small samples of eight datasets.
+
+    python -m benchmarks.fit                 # every dataset; vectors are kept in ~/.cache/heedful/fit
+    python -m benchmarks.fit --tasks trec cr --draws 3
+    python -m benchmarks.fit --page          # only write docs/fit.md's table from results/fit
+
+`fit` is what `heedful fit --effort quick` chooses, by held-out rows of the sample alone; the others are TF-IDF and
+frozen all-MiniLM-L6-v2 under logistic regression, C = 1 and 10, the better of the two on the test rows.
+"""
+
+import argparse
+import json
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import numpy as np
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+
+from benchmarks.fit_data import SIZES, TASKS, Floats, Kept, Texts, draws, read
+from heedful.cli.fit_candidate import Problem, best
+from heedful.cli.fit_linear import LinearFit, embed
+from heedful.cli.local_model import open_folder
+from heedful.runtime import bundle
+from heedful.text.atomic import write_file, write_json
+from heedful.text.parse import ParseJob, Parser
+from heedful.training import assess, minilm
+from heedful.training.data_folder import data_folder
+from heedful.training.source_commit import source_commit
+from heedful.training.table import Row
+
+RESULTS = Path("results/fit")
+PAGE = Path("docs/fit.md")
+MARKS = ("<!-- benchmarks.fit -->\n", "<!-- end -->\n")
+CACHE = Path.home() / ".cache/heedful/fit"
+STRENGTHS = (1.0, 10.0)
+OTHERS = ("TF-IDF + LR", "MiniLM + LR")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tasks", nargs="+", default=TASKS, choices=TASKS)
+    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--base", type=Path, default=Path("bundles/ms-san-embed"))
+    parser.add_argument("--parser", default="bundles/parser")
+    parser.add_argument("--page", action="store_true", help="measure nothing")
+    chosen = parser.parse_args()
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    for name in () if chosen.page else chosen.tasks:
+        record = measure(name, chosen.draws, chosen.base, chosen.parser)
+        write_json(RESULTS / f"{name}.json", record)
+    records = {name: RESULTS / f"{name}.json" for name in TASKS}
+    content = [json.loads(file.read_text()) for file in records.values() if file.exists()]
+    before, _, rest = PAGE.read_text().partition(MARKS[0])
+    after = rest.partition(MARKS[1])[2]
+    text = before + MARKS[0] + table(content) + MARKS[1] + after
+    write_file(PAGE, lambda part: part.write_text(text))
+
+
+def measure(name: str, count: int, base: Path, parser: str) -> dict[str, Any]:
+    """A row for each sample: accuracies on the test rows, what `fit` chose, and its seconds."""
+    pool, test = read(name, data_folder())
+    samples = list(draws(pool, count))
+    texts = dict.fromkeys(
+        [*test.texts, *(text for _, _, sample in samples for text in sample.texts)]
+    )
+    read_bundle = bundle.read(base)
+    jobs = [ParseJob(text, read_bundle.card.max_tokens, False) for text in texts]
+    tokens = dict(zip(texts, (one.tokens for one in Parser.load(parser).parse(jobs)), strict=True))
+    vectors = vectors_of(list(texts), name, read_bundle, parser)
+    rows = []
+    for size, number, sample in samples:
+        found = fitted(name, sample, test, read_bundle, tokens, vectors["fit"])
+        rows.append(
+            {
+                "size": size,
+                "draw": number,
+                "rows": len(sample.texts),
+                **found,
+                **others(sample, test, vectors["minilm"]),
+            }
+        )
+    command = f"python -m benchmarks.fit --tasks {name} --draws {count} --base {base}"
+    return {
+        "task": name,
+        "test_rows": len(test.texts),
+        "base": f"{read_bundle.card.name} {read_bundle.card.version}",
+        "command": command,
+        "commit": source_commit() or "unknown",
+        "samples": rows,
+    }
+
+
+def fitted(
+    name: str,
+    sample: Texts,
+    test: Texts,
+    base: bundle.Bundle,
+    tokens: dict[str, tuple[str, ...]],
+    vectors: dict[str, Floats],
+) -> dict[str, Any]:
+    """The accuracy of what `fit` chooses, its name and its seconds without embedding."""
+    started = time.monotonic()
+    labelled = zip(sample.texts, sample.labels, strict=True)
+    rows = [Row(i, (text,), label) for i, (text, label) in enumerate(labelled)]
+    problem = Problem.of(Path(name), rows, "")
+
+    def sides(texts: list[str]) -> tuple[list[tuple[str, ...]], Floats]:
+        return [tokens[text] for text in texts], np.stack([vectors[text] for text in texts])
+
+    fit = LinearFit.of(problem, base, *sides(sample.texts))
+    parts = assess.splits(problem.targets, sample.texts, seed=1)
+    winner = best(fit.candidates(parts, None))
+    assert winner.recipe is not None
+    linear = fit.on_all_rows(winner.recipe)
+    seconds = round(time.monotonic() - started, 2)
+    logits = linear.logits(fit.as_read(*sides(test.texts)))
+    answers = np.array(problem.labels)[logits.argmax(axis=1)]
+    right = float((answers == np.array(test.labels)).mean())
+    return {"fit": right, "chosen": winner.name, "seconds": seconds}
+
+
+def vectors_of(
+    texts: list[str], name: str, base: bundle.Bundle, parser: str
+) -> dict[str, dict[str, Floats]]:
+    """Vectors of length 1 of each text, by the base ("fit") and by MiniLM, computed once."""
+
+    def own(missing: Sequence[str]) -> Floats:
+        with open_folder(base.folder, parser) as model:
+            return embed(model, missing)
+
+    def peer(missing: Sequence[str]) -> Floats:
+        return minilm.mean_vectors(minilm.load(), missing, batch=32)
+
+    version = f"{base.card.name}-{base.card.version}-{name}"
+    found = {}
+    for key, kept in {
+        "fit": Kept(CACHE, version, own),
+        "minilm": Kept(CACHE, f"minilm-{name}", peer),
+    }.items():
+        made = kept(texts)
+        unit = made / np.linalg.norm(made, axis=1, keepdims=True)
+        found[key] = dict(zip(texts, unit, strict=True))
+    return found
+
+
+def others(sample: Texts, test: Texts, vectors: dict[str, Floats]) -> dict[str, float]:
+    """The accuracies of scikit-learn's own classifiers."""
+    tfidf = TfidfVectorizer(ngram_range=(1, 2))
+    features = {
+        OTHERS[0]: (tfidf.fit_transform(sample.texts), tfidf.transform(test.texts)),
+        OTHERS[1]: tuple(np.stack([vectors[t] for t in side.texts]) for side in (sample, test)),
+    }
+    return {
+        name: max(
+            float(
+                LogisticRegression(C=strength, max_iter=1000)
+                .fit(train, sample.labels)
+                .score(held, test.labels)
+            )
+            for strength in STRENGTHS
+        )
+        for name, (train, held) in features.items()
+    }
+
+
+def table(records: list[dict[str, Any]]) -> str:
+    """Means over the samples, in percent, and the difference to the better of the others."""
+    lines = [
+        f"| dataset | rows a class | `fit` | {' | '.join(OTHERS)} | `fit` - best | seconds | samples |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    gains: dict[str, list[float]] = defaultdict(list)
+    for record in records:
+        for size in SIZES:
+            rows = [row for row in record["samples"] if row["size"] == size]
+            if not rows:
+                continue
+            means = {key: 100 * mean(row[key] for row in rows) for key in ("fit", *OTHERS)}
+            gains[size].append(means["fit"] - means[OTHERS[0]])
+            cells = [f"{value:.1f}" for value in means.values()]
+            gap = means["fit"] - max(means[other] for other in OTHERS)
+            seconds = mean(row["seconds"] for row in rows)
+            lines.append(
+                f"| {record['task']} | {size} | {' | '.join(cells)} | {gap:+.1f} | {seconds:.1f} | {len(rows)} |"
+            )
+    said = ", ".join(f"{size}: {mean(found):+.1f}" for size, found in gains.items())
+    bases = sorted({record["base"] for record in records})
+    lines += [
+        "",
+        f"Ahead of TF-IDF + LR on the average, in points: {said}. Base: {', '.join(bases)}.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

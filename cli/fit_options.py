@@ -1,0 +1,44 @@
+"""The options of `heedful fit`."""
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+File = Annotated[
+    Path,
+    Argument(
+        help="Labelled texts: a .csv, .tsv, .jsonl, .parquet or .xlsx file, or a folder with a folder a label."
+    ),
+]
+Out = Annotated[Path, Option(help="The bundle's folder, bundles/<name>.")]
+LabelColumn = Annotated[str, Option(help="Column of the labels.")]
+TextColumn = Annotated[str | None, Option(help="Column of the texts; default text.")]
+PairColumns = Annotated[
+    str | None, Option(help="For pairs: the two columns, as premise,hypothesis.")
+]
+Effort = Annotated[
+    str, Option(help="quick: linear models; normal, high: encoders are trained too.")
+]
+Test = Annotated[Path | None, Option(help="Another file, which the bundle is measured on.")]
+MultiLabel = Annotated[str, Option(help="What stands between several labels in one cell, as ';'.")]
+Weighting = Annotated[str, Option(help="balanced: rare classes weigh as much as others; or none.")]
+Abstain = Annotated[
+    float | None,
+    Option(min=0, max=1, help="Wanted precision: less sure answers become null."),
+]
+Encoding = Annotated[str, Option(help="Of the file, as cp1252; default UTF-8.")]
+Delimiter = Annotated[str, Option(help="Of a .csv file; default: found out.")]
+NoHeader = Annotated[
+    bool, Option("--no-header", help="The columns have no names: they are 1, 2, ..")
+]
+DropBlank = Annotated[
+    bool, Option("--drop-blank", help="Leave out rows without a text or a label.")
+]
+DropConflicts = Annotated[
+    bool, Option("--drop-conflicts", help="Leave out equal texts of different labels.")
+]
+Base = Annotated[Path, Option(help="The embedding bundle whose vectors are used.")]
+Encoder = Annotated[str, Option(help="An encoder to train; `heedful models` lists them.")]
+Vectors = Annotated[str, Option(help="Its word vectors: a bundle's folder, or a GloVe text file.")]
+Seed = Annotated[int, Option(help="Seed of the split and of the training.")]
