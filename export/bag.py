@@ -31,9 +31,9 @@ from heedful.runtime.bundle import (
     Bundle,
 )
 from heedful.runtime.graphs import encoder_feeds, encoder_inputs
-from heedful.runtime.session import open_session
 from heedful.text import composition
 from heedful.text.batch import PAD, Sentence, collate
+from heedful.text.graph import open_session
 from heedful.text.pieces import Lexicon
 from heedful.text.vocab import UNKNOWN, Vocab
 from heedful.training import bag

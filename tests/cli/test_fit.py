@@ -76,7 +76,7 @@ def fit(file: Path, wanted: Wanted, *columns: str) -> tuple[Card, dict[str, Any]
 
 async def classify(wanted: Wanted, asked: dict[str, list[str]]) -> dict[str, Any]:
     """What /classify answers to the texts for each model, from one service over the bundles' folder."""
-    settings = Settings(models=wanted.out.parent, parser=wanted.parser, parse_workers=1)
+    settings = Settings(models=wanted.out.parent, parser=wanted.parser)
     app = create_app(settings)
     async with app.router.lifespan_context(app):
         await state_of(app).starting

@@ -60,7 +60,7 @@ def test_the_service_answers_as_numpy(kind: str, tmp_path: Path, parser: BuiltPa
         int8=kind == "int8",
     )
     base = read(tmp_path / "tiny-base")
-    options = Options(tmp_path, str(parser.folder), parse_workers=1, threads=1)
+    options = Options(tmp_path, str(parser.folder), threads=1)
 
     async def run() -> None:
         async with running(options) as service:
