@@ -1,4 +1,4 @@
-"""What other services' clients send besides: unknown fields, other names, slashes, codings, token ids."""
+"""What other services' clients send besides: unknown fields, other names, slashes, codings."""
 
 import gzip
 import json
@@ -208,16 +208,6 @@ async def test_truncate_may_be_the_operators(serve: Serve) -> None:
         check(refused, 422, "input_too_long", "inputs")
         mean = await post(client, "/embed", inputs=document, model="tiny-flat", long="mean")
         assert mean.headers["X-Averaged"] == "1"
-
-
-async def test_token_ids_without_an_encoding_are_refused_with_the_remedy(
-    client: httpx.AsyncClient,
-) -> None:
-    for ids in ([9906, 1917], [[9906], [1917]]):
-        answer = await client.post("/v1/embeddings", json={"input": ids, "model": "tiny-flat"})
-        message = check(answer, 422, "unsupported", "input")["message"]
-        assert "check_embedding_ctx_length" in message
-        assert "TIKTOKEN_CACHE_DIR" in message
 
 
 async def test_a_warning_where_the_answer_means_little(client: httpx.AsyncClient) -> None:

@@ -106,14 +106,17 @@ def version(client: Client, python: Path) -> str:
     return re.search(r"\d[\w.]*", done.stdout)[0]  # type: ignore[index]  # every version has a digit
 
 
+def cell(row: Row) -> str:
+    """What works, or why not."""
+    if row.fault is not None:
+        return f"no: {row.fault}"
+    return "; ".join("a document of 3,000 words" if one == "document" else one for one in row.did)
+
+
 def table(rows: list[Row]) -> str:
     """The rows in Markdown."""
     lines = ["| client | version | works unmodified |", "|---|---|---|"]
-    for row in rows:
-        did = "; ".join(row.did).replace("document", "a document of 3,000 words")
-        lines.append(
-            f"| {row.client.name} | {row.version} | {did if row.fault is None else 'no: ' + row.fault} |"
-        )
+    lines += [f"| {row.client.name} | {row.version} | {cell(row)} |" for row in rows]
     return "\n".join(lines)
 
 
