@@ -21,7 +21,11 @@ BEGIN, END = "<!-- written by python -m tests.clients -->", "<!-- end -->"
 ENVIRONMENT = Path.home() / ".cache/heedful/clients"
 """Made by `make clients` from tests/clients/requirements.txt."""
 ALIASES = f"text-embedding-3-small={MODEL}"
-QUIET = {"ANONYMIZED_TELEMETRY": "false", "HAYSTACK_TELEMETRY_ENABLED": "false"}
+QUIET = {
+    "ANONYMIZED_TELEMETRY": "false",
+    "HAYSTACK_TELEMETRY_ENABLED": "false",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "true",
+}
 VERSION = "import importlib.metadata as m, sys; print(m.version(sys.argv[1]))"
 
 

@@ -1,4 +1,4 @@
-"""litellm: embeddings as OpenAI's, rerank as Cohere's, Jina's, Infinity's and Hugging Face's."""
+"""litellm: embeddings as OpenAI's, rerank as Cohere's, Jina's and Hugging Face's."""
 
 from typing import Any
 
@@ -12,17 +12,12 @@ def check(url: str) -> dict[str, Any]:
     [document] = litellm.embedding(f"openai/{MODEL}", input=[DOCUMENT], **base).data
     many = litellm.embedding(f"openai/{MODEL}", input=MANY, **base).data
     found = {"document": floats(document["embedding"]), "1,000 texts": len(many)}
-    for provider, address in (
-        ("cohere", url),
-        ("jina_ai", url),
-        ("infinity", f"{url}/v1"),
-        ("huggingface", url),
-    ):
+    for provider in ("cohere", "jina_ai", "huggingface"):
         ranks = litellm.rerank(
             f"{provider}/{MODEL}",
             query="A dog barked at a bus.",
             documents=SENTENCES,
-            api_base=address,
+            api_base=url,
             api_key=KEY,
         )
         found[f"rerank, {provider}/"] = ranks.results[0]["index"]
