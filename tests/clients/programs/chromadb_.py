@@ -11,7 +11,7 @@ from tests.clients.programs.common import KEY, MANY, MODEL, run
 def check(url: str) -> dict[str, Any]:
     found = {}
     for name, function in (
-        ("OpenAIEmbeddingFunction", OpenAIEmbeddingFunction(KEY, MODEL, f"{url}/v1")),
+        ("OpenAIEmbeddingFunction", OpenAIEmbeddingFunction(KEY, MODEL, api_base=f"{url}/v1")),
         ("HuggingFaceEmbeddingServer", HuggingFaceEmbeddingServer(f"{url}/embed")),
     ):
         collection = chromadb.EphemeralClient().create_collection(name, embedding_function=function)
