@@ -131,7 +131,7 @@ class TeacherConfig(Section):
     weight: float = Field(default=0.5, gt=0, le=1)
     """Weight of the teacher's probabilities; the label has the rest."""
     doubt: float = Field(default=0.0, ge=0, lt=1)
-    """A label that the teacher finds less likely than this is taken for wrong: the teacher alone is believed."""
+    """Where the teacher finds the label less likely than this, the label alone is the target."""
 
 
 class RunConfig(Section):

@@ -77,8 +77,8 @@ class Taught(Classes):
         truth = labels(examples)
         one_hot = np.eye(self.classes, dtype=np.float32)[truth.astype(np.int64)]
         doubted = (answers * one_hot).sum(1) < self.teacher.doubt
-        alone = doubted | (truth == UNLABELLED)
-        weight = np.where(alone, 1, self.teacher.weight).astype(np.float32)
+        weight = np.where(doubted, 0, self.teacher.weight).astype(np.float32)
+        weight[truth == UNLABELLED] = 1
         mixture: npt.NDArray[np.float32] = one_hot + weight[:, None] * (answers - one_hot)
         return mixture
 

@@ -88,10 +88,10 @@ def test_a_pupil_learns_from_wrong_labels_what_its_teacher_knows(
     )
     for asked in (right, wrong):
         labels = np.eye(2)[[int(one.label) for one in asked]]
-        believed = (answers * labels).sum(1, keepdims=True) >= 0.4
-        expected = np.where(believed, (answers + labels) / 2, answers)
+        agreed = (answers * labels).sum(1, keepdims=True) >= 0.4
+        expected = np.where(agreed, (answers + labels) / 2, labels)
         np.testing.assert_allclose(goal.targets(asked), expected, atol=1e-6)
-    assert not believed.all()
+    assert not agreed.all()
     pupil = Paths(tmp_path / "pupil", paths.data, paths.parser, paths.cache, paths.config)
     record = loop.train(taught, pupil, resume=False, console=Console(file=io.StringIO()))
     assert record["dev"]["value"] == 1.0
