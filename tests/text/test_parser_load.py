@@ -21,7 +21,7 @@ def test_name_and_fingerprint_are_the_pipelines(pipeline: BuiltParser) -> None:
 
 def test_the_shipped_arc_parser_reads_trees() -> None:
     """In the serving install too, which has no torch."""
-    parser = Parser.load(ROOT / "bundles/arc-parser")
+    parser = Parser.load(ROOT / "bundles/parser")
     kids, two = parser.parse(
         [
             ParseJob("Two kids at a ballgame wash their hands.", 64, tree=True),
