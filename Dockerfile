@@ -6,6 +6,7 @@ COPY heedful heedful
 COPY app app
 COPY cli cli
 COPY export export
+COPY library library
 COPY models models
 COPY runtime runtime
 COPY text text

@@ -1,14 +1,14 @@
 # Two environments: .serve-venv serves and holds no torch; .venv trains, exports and tests.
 PYTHON ?= python3
 PIP_INSTALL = pip install --quiet --disable-pip-version-check --constraint constraints.txt
-SOURCES = pyproject.toml constraints.txt $(wildcard heedful/*.py app/*.py app/static/* app/static/vendor/* cli/*.py export/*.py models/*.py runtime/*.py text/*.py training/*.py training/tasks/*.py)
+SOURCES = pyproject.toml constraints.txt $(wildcard heedful/*.py app/*.py app/static/* app/static/vendor/* cli/*.py export/*.py library/*.py models/*.py runtime/*.py text/*.py training/*.py training/tasks/*.py)
 
 # Where the datasets are (docs/data.md); `data/` unless something else is said.
 ifneq ($(wildcard ../shared/data),)
 export HEEDFUL_DATA ?= ../shared/data
 endif
 
-.PHONY: serve dev test check openapi vendor clients soak bench ms-san-minilm-nli lint types imports tools clean
+.PHONY: serve dev test check openapi vendor clients soak bench wheels ms-san-minilm-nli lint types imports tools clean
 
 serve: .serve-venv/installed  ## serve the shipped bundles on HEEDFUL_PORT (8000)
 	.serve-venv/bin/heedful serve
@@ -32,6 +32,9 @@ BENCHMARKS = encode growth overhead startup load peers
 bench: .venv/installed .serve-venv/installed tools  ## measure speed and memory, for about 20 minutes; writes docs/performance.md
 	for program in $(BENCHMARKS); do .venv/bin/python -m benchmarks.$$program || exit 1; done
 	.venv/bin/python -m benchmarks.report
+
+wheels:  ## dist/: `heedful`, and `heedful-bundles` with the models and their parser
+	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist . ./packaging/heedful-bundles
 
 ms-san-minilm-nli: .venv/installed  ## MS-SAN over MiniLM into bundles/, its teacher first: three hours of a core; goes on where it was stopped
 	for run in ms-san-minilm-teacher $@; do .venv/bin/heedful train configs/$$run.toml --resume || exit 1; done
@@ -73,4 +76,4 @@ tools:
 	@touch $@
 
 clean:
-	rm -rf .venv .serve-venv .cache build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .serve-venv .cache build dist *.egg-info packaging/*/build packaging/*/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -15,6 +15,8 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from heedful.runtime import shipped
+
 PREFIX = "HEEDFUL_"
 RENAMED = {"grace": "shutdown_timeout"}
 """Old field names -> new ones. The old variables and flags work for one more release."""
@@ -50,11 +52,15 @@ class Settings(BaseSettings):
 
     host: str = Field("127.0.0.1", min_length=1, description="Address to listen on.")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
-    models: Path = Field(Path("bundles"), description="Folder of the bundles to serve.")
+    models: Path = Field(
+        shipped.HERE,
+        description="Folder of the bundles to serve; without it, that of the package heedful-bundles.",
+    )
     parser: str | None = Field(
         None,
         min_length=1,
-        description="spaCy pipeline, a folder or an installed package; default <models>/parser.",
+        description="spaCy pipeline, a folder or an installed package; default <models>/parser, or the "
+        "shipped one where there is none.",
     )
     device: Literal["auto", "cpu", "cuda"] = Field(
         "auto", description="Where models run; cuda fails if it is not available."
@@ -159,6 +165,8 @@ def load(**flags: str) -> Settings:
         settings = Settings(**flags)  # type: ignore[arg-type]  # strings, as in the environment
     except ValidationError as error:
         raise SettingsError(_line(error.errors()[0])) from None
+    if "models" not in settings.model_fields_set:
+        settings = settings.model_copy(update={"models": shipped.models_folder()})
     settings._deprecations = tuple(warnings)
     return settings
 

@@ -1,32 +1,34 @@
 """embed: a file of vectors from a file of texts, in this process, with the service's batching."""
 
-import asyncio
 import os
 import stat
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, BinaryIO, Literal
 
+import numpy as np
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from heedful.cli.embed_progress import EmbedProgress
 from heedful.cli.errors import CommandError
-from heedful.cli.options import Models, ServedParser
-from heedful.cli.texts import Format, Row, Texts, format_of
-from heedful.cli.vectors import VectorFile, check_free
+from heedful.cli.options import MODELS, Models, ServedParser
+from heedful.cli.texts import Columns, Format, Row, Texts, format_of, open_texts
+from heedful.cli.vector_formats import Vectors
+from heedful.cli.vectors import STDOUT, StandardOutput, VectorFile, check_free
+from heedful.library.load import default_name, load
+from heedful.library.model import Model
 from heedful.runtime.card import Card
-from heedful.runtime.inference import Inference
-from heedful.runtime.inputs import Inputs
-from heedful.runtime.service import Options, running
+from heedful.runtime.errors import BadInput
+from heedful.runtime.session import Device
 
 CHUNK, CHUNK_CHARACTERS = 512, 4 * 1024 * 1024
 """Maximum of texts embedded at once. The same chunks give the same bits, so a resumed run gives the
 bytes of an uninterrupted one."""
+
+OnError = Literal["skip", "stop"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +39,54 @@ class Choice:
     dimensions: int | None = None
     normalize: bool = True
     truncate: bool = False
+    on_error: OnError = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file of texts; "-" is stdin."""
+
+    file: str
+    format: Format | None = None
+    columns: Columns = field(default_factory=Columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the model is and runs."""
+
+    models: Path
+    parser: str | None = None
+    device: Device = "auto"
 
 
 def command(
     file: Annotated[
-        str, typer.Argument(help="Texts: .jsonl, .csv, .txt (one a line), - is stdin.")
+        str,
+        typer.Argument(
+            help="Texts: .jsonl, .csv, .txt (one a line), each maybe with .gz, or .parquet; - is stdin."
+        ),
     ],
-    out: Annotated[Path, typer.Option(help="Vectors: .jsonl or .npy, a row for each text.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="Vectors, a row for each text: .npy, .jsonl, .jsonl.gz or .parquet; - is stdout (jsonl)."
+        ),
+    ],
     format: Annotated[
         Format | None,
         typer.Option(help="Format of the texts; default by the suffix, txt for stdin."),
     ] = None,
     field: Annotated[
         str,
-        typer.Option("--field", "--text-column", help="JSON field or CSV column with the text."),
+        typer.Option("--field", "--text-column", help="JSON field or column with the text."),
     ] = "text",
+    id_field: Annotated[
+        str | None,
+        typer.Option(
+            "--id-field", "--id-column", help="Field or column that is written beside each vector."
+        ),
+    ] = None,
     model: Annotated[str | None, typer.Option(help="Name of a bundle; default as `serve`.")] = None,
     dimensions: Annotated[
         int | None, typer.Option(help="Keep only the first so many values of each vector.")
@@ -60,82 +95,105 @@ def command(
     truncate: Annotated[
         bool, typer.Option(help="Cut texts that are longer than the model reads.")
     ] = False,
+    on_error: Annotated[
+        OnError,
+        typer.Option(
+            help="A blank or too long text stops the run, or is skipped: no line, a row of NaN in .npy."
+        ),
+    ] = "stop",
     resume: Annotated[bool, typer.Option(help="Continue what an interrupted run left.")] = False,
-    models: Models = Path("bundles"),
+    models: Models = MODELS,
     parser: ServedParser = None,
     device: Annotated[
-        Literal["auto", "cpu", "cuda"],
-        typer.Option(envvar="HEEDFUL_DEVICE", help="Where models run."),
+        Device, typer.Option(envvar="HEEDFUL_DEVICE", help="Where models run.")
     ] = "auto",
 ) -> None:
     """Embed a file of texts, without a server. Continue an interrupted run with --resume."""
     if resume and VectorFile.ended(out):
         typer.echo(f"{out} is complete already", err=True)
         return
-    options = Options(models, parser, device)
-    choice = Choice(model, dimensions, normalize, truncate)
-    console = Console(stderr=True)
-    rows = asyncio.run(
-        embed_file(
-            file, out, options, choice, format=format, field=field, resume=resume, console=console
-        )
+    embed_file(
+        Source(file, format, Columns(field, id_field)),
+        out,
+        Place(models, parser, device),
+        Choice(model, dimensions, normalize, truncate, on_error),
+        resume=resume,
+        console=Console(stderr=True, soft_wrap=True),
     )
-    typer.echo(f"{out}: {rows} rows", err=True)
 
 
-async def embed_file(
-    source: str,
+def embed_file(
+    source: Source,
     out: Path,
-    options: Options,
+    place: Place,
     choice: Choice,
     *,
-    format: Format | None = None,
-    field: str = "text",
     resume: bool = False,
     console: Console,
-) -> int:
-    """Embed each text of `source` ("-" is stdin) into a row of `out`, in order; return their number.
+) -> None:
+    """Embed each text of `source` into a row of `out`, in order, and say what was done.
 
     Raises CommandError and the errors of the runtime.
     """
-    format = format or format_of(source)
+    format = source.format or format_of(source.file)
     check_free(out)
-    with _open(source) as file:
-        texts = Texts(file, "stdin" if source == "-" else source, format, field)
-        async with running(options) as service:
-            inference = service.bind("embed", choice.model)
-            card = inference.card
-            _check_dimensions(choice, card)
+    if source.columns.id and out.suffix == ".npy":
+        raise CommandError(f"--id-field: {out} holds vectors alone: write .jsonl or .parquet")
+    with open_texts(source.file) as file:
+        name = "stdin" if source.file == "-" else source.file
+        skips = choice.on_error == "skip"
+        texts = Texts(file, name, format, source.columns, blank=skips)
+        chosen = choice.model or default_name(place.models, "embed")
+        with load(chosen, models=place.models, parser=place.parser, device=place.device) as model:
+            _check_dimensions(choice, model.card)
             made_from = {
                 **asdict(choice),
-                "model": f"{card.name} {card.version}",
+                "model": f"{model.card.name} {model.card.version}",
                 "format": format,
-                "field": field,
+                "field": source.columns.text,
+                "id_field": source.columns.id,
             }
-            with VectorFile(out, made_from, resume=resume) as vectors, _bar(console) as bar:
-                task = bar.add_task(out.name, total=_size(file), rows=0)
+            target = (
+                StandardOutput() if out == STDOUT else VectorFile(out, made_from, resume=resume)
+            )
+            with target as vectors, EmbedProgress(out.name, _size(file), console) as progress:
                 rows = iter(texts)
-                if vectors.resumed:
+                if isinstance(vectors, VectorFile) and vectors.resumed:
                     vectors.skip(row.text for row in islice(rows, vectors.resumed["rows"]))
+                    progress.resumed(vectors.rows)
                 while chunk := _chunk(rows):
-                    await _embed(inference, chunk, texts, choice, vectors)
-                    bar.update(task, completed=texts.bytes, rows=vectors.rows)
+                    found = _embed(model, chunk, texts, choice)
+                    vectors.append(chunk, found)
+                    progress.advance(len(chunk), _skipped(found), texts.bytes)
                 vectors.finish()
-    return vectors.rows
 
 
-async def _embed(
-    inference: Inference, chunk: Sequence[Row], texts: Texts, choice: Choice, vectors: VectorFile
-) -> None:
-    inputs = [row.text for row in chunk]
-    paths = [f"{texts.name}:{row.line}: the text" for row in chunk]
-    result = await inference.embed(
-        Inputs(inputs, paths),
-        truncate=choice.truncate,
-        normalize=choice.normalize,
-        dimensions=choice.dimensions,
-    )
-    vectors.append(inputs, result.value)
+def _embed(model: Model, chunk: Sequence[Row], texts: Texts, choice: Choice) -> Vectors:
+    """Vectors (N, D); NaN for a text that is skipped."""
+    read = np.ones(len(chunk), bool)
+    if choice.on_error == "skip":
+        read = model.fits([row.text for row in chunk], truncate=choice.truncate)
+    width = choice.dimensions or model.card.dimension
+    vectors: Vectors = np.full((len(chunk), width), np.nan, np.float32)
+    rows = [row for row, one in zip(chunk, read.tolist(), strict=True) if one]
+    try:
+        vectors[read] = model.encode(
+            [row.text for row in rows],
+            normalize_embeddings=choice.normalize,
+            truncate_dim=choice.dimensions,
+            truncate=choice.truncate,
+            paths=[f"{texts.name}:{row.line}: the text" for row in rows],
+        )
+    except BadInput as error:
+        if error.code != "input_too_long":
+            raise
+        said = str(error).replace("set truncate to true", "set --truncate or --on-error skip")
+        raise CommandError(said) from None
+    return vectors
+
+
+def _skipped(vectors: Vectors) -> int:
+    return int(np.isnan(vectors[:, 0]).sum())
 
 
 def _chunk(rows: Iterator[Row]) -> list[Row]:
@@ -155,28 +213,8 @@ def _check_dimensions(choice: Choice, card: Card) -> None:
         )
 
 
-def _open(source: str) -> AbstractContextManager[BinaryIO]:
-    if source == "-":
-        return nullcontext(sys.stdin.buffer)
-    try:
-        return Path(source).open("rb")
-    except OSError as error:
-        raise CommandError(f"cannot read {source}: {error.strerror}") from error
-
-
 def _size(file: BinaryIO) -> int | None:
-    """Bytes of a regular file; None for a pipe."""
+    """Bytes of a regular file that is read as it is; None for a pipe or a gzip file."""
     status = os.fstat(file.fileno())
-    return status.st_size if stat.S_ISREG(status.st_mode) else None
-
-
-def _bar(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[rows]} rows"),
-        TimeRemainingColumn(),
-        console=console,
-        disable=not console.is_terminal,
-    )
+    plain = stat.S_ISREG(status.st_mode) and not hasattr(file, "mtime")  # gzip's has one
+    return status.st_size if plain else None

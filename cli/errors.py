@@ -30,6 +30,8 @@ TRAIN_EXTRA = frozenset(
     }
 )
 """Import names of what the `train` extra installs."""
+OTHER_EXTRAS = {"pyarrow": "parquet", "huggingface_hub": "hub"}
+"""Import names of what the smaller extras install -> their names."""
 
 
 def describe(error: Exception) -> str:
@@ -53,7 +55,13 @@ def _reason(cause: BaseException) -> str:
 
 
 def missing_extra(error: ModuleNotFoundError, command: str) -> str | None:
-    """What to install, if the module is one of the `train` extra's; else None."""
-    if (error.name or "").partition(".")[0] not in TRAIN_EXTRA:
-        return None
-    return f"heedful {command} needs the training extra: make dev, or pip install 'heedful[train]'"
+    """What to install, if the module is one of an extra's; else None."""
+    module = (error.name or "").partition(".")[0]
+    if module in TRAIN_EXTRA:
+        return (
+            f"heedful {command} needs the training extra: make dev, or pip install 'heedful[train]'"
+        )
+    if module in OTHER_EXTRAS:
+        extra = OTHER_EXTRAS[module]
+        return f"this needs the extra {extra}: make dev, or pip install 'heedful[{extra}]'"
+    return None

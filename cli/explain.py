@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from heedful.app.explain import answer
 from heedful.app.explain_schemas import Priors
-from heedful.cli import explain_page
-from heedful.cli.options import Models, ServedParser
+from heedful.cli.options import MODELS, Models, ServedParser
+from heedful.library import explain_page
 from heedful.runtime.errors import BadInput
 from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.inputs import Inputs
@@ -33,7 +33,7 @@ def command(
         str, typer.Option(help="Priors to change, such as dependency=false,alpha=0.5.")
     ] = "",
     to: Annotated[Path, typer.Option(help="The file: .html or .svg.")] = Path("explain.html"),
-    models: Models = Path("bundles"),
+    models: Models = MODELS,
     parser: ServedParser = None,
 ) -> None:
     """Write what a model attends to as one HTML page or SVG, without a server."""

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from PIL import Image  # a dependency of matplotlib
 from sklearn.decomposition import PCA
 
-from heedful.cli.explain_page import Answer
+from heedful.library.explain_page import Answer
 
 Floats = npt.NDArray[np.floating[Any]]
 

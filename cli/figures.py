@@ -17,8 +17,8 @@ from torch import nn
 
 from heedful.cli import figure_plots
 from heedful.cli.explain import explained
-from heedful.cli.explain_page import Answer
 from heedful.cli.options import DATA, Data
+from heedful.library.explain_page import Answer
 from heedful.models.registry import build
 from heedful.runtime.card import Card
 from heedful.runtime.explain_run import ExplainOptions

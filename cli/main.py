@@ -18,6 +18,8 @@ COMMANDS = {
     "quantize": "Add int8 graphs to bundles, for the CPU.",
     "repack": "Store the word tables of bundles in 4 bits.",
     "reparse": "Let bundles read another parser's trees.",
+    "push": "Upload a bundle to the Hugging Face hub, with its parser and a model card.",
+    "pull": "Download a bundle from the Hugging Face hub, and check its hashes.",
     "fit": "Train a classifier on your own texts, measure it and write its bundle.",
     "evaluate": "Score a model on a task's split.",
     "transfer": "Measure frozen embeddings on seven tasks, and their speed beside MiniLM.",

@@ -5,10 +5,12 @@ from typing import Annotated
 
 import typer
 
+from heedful.runtime import shipped
 from heedful.training.data_folder import DEFAULT, PAGE, VARIABLE
 
 DATA = DEFAULT
 PARSER = "bundles/parser"
+MODELS = shipped.models_folder()
 
 Data = Annotated[Path, typer.Option(envvar=VARIABLE, help=f"Folder of the datasets ({PAGE}).")]
 Parser = Annotated[str, typer.Option(help="spaCy pipeline, a folder or a package.")]

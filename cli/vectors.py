@@ -2,32 +2,37 @@
 
 While it grows, `vectors.npy.part` holds the rows, and `vectors.npy.part.json` records how many of its
 bytes are valid and what they were made from; a resumed run truncates the rest. At the end the file is
-renamed to `vectors.npy`: under that name it is complete or absent.
+renamed to `vectors.npy`: under that name it is complete or absent. The part of a parquet or gzip file
+holds JSON lines, which are converted at the end.
 """
 
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 import numpy as np
 import numpy.lib.format as npy
-import numpy.typing as npt
 import orjson
 
 from heedful.cli.errors import CommandError
+from heedful.cli.texts import Row
+from heedful.cli.vector_formats import Vectors, json_lines, to_gzip, to_parquet
 from heedful.text.atomic import write_file
 
-Vectors = npt.NDArray[np.float32]
-SUFFIXES = (".jsonl", ".npy")
+SUFFIXES = (".jsonl", ".jsonl.gz", ".npy", ".parquet")
+STDOUT = Path("-")
 
 
 def check_free(out: Path) -> None:
     """Raise CommandError unless a new file of vectors can have this name."""
-    if out.suffix not in SUFFIXES:
+    if out == STDOUT:
+        return
+    if not out.name.endswith(SUFFIXES):
         raise CommandError(f"{out}: the suffix must be one of {', '.join(SUFFIXES)}")
     if out.exists():
         raise CommandError(f"{out} exists: remove it, or name another file")
@@ -60,8 +65,9 @@ class VectorFile:
     def ended(cls, out: Path) -> bool:
         """Whether `out` is complete. Removes a state file that a kill has left."""
         part = out.with_name(f"{out.name}.part")
-        if not out.exists() or part.exists():
+        if not out.exists() or (part.exists() and not _converted(out)):
             return False
+        part.unlink(missing_ok=True)
         part.with_name(f"{part.name}.json").unlink(missing_ok=True)
         return True
 
@@ -91,15 +97,15 @@ class VectorFile:
                 "give the file that it was made from, or remove it and its .json to start again"
             )
 
-    def append(self, texts: Iterable[str], vectors: Vectors) -> None:
-        """Write the rows of a chunk; once this returns, they are safe on the disk."""
+    def append(self, chunk: Sequence[Row], vectors: Vectors) -> None:
+        """Write the vectors (N, D) of a chunk, NaN for a text that was skipped. Then they are safe on the disk."""
         if not self.rows:
             self._dimension = vectors.shape[1]
             self._file.write(self._header())
         start = self.rows
-        for text in texts:
-            self._count(text)
-        self._file.write(self._encode(start, vectors))
+        for row in chunk:
+            self._count(row.text)
+        self._file.write(self._encode(start, chunk, vectors))
         self._save()
 
     def finish(self) -> None:
@@ -111,7 +117,13 @@ class VectorFile:
         self._file.write(self._header())  # of the same length, now with the number of rows
         self._file.seek(end)
         self._sync()
-        self._part.replace(self._out)
+        if self._out.suffix == ".parquet":
+            write_file(self._out, lambda out: to_parquet(self._part, out, self._dimension))
+        elif self._out.suffix == ".gz":
+            write_file(self._out, lambda out: to_gzip(self._part, out))
+        else:
+            self._part.replace(self._out)
+        self._part.unlink(missing_ok=True)
         self._state.unlink(missing_ok=True)
 
     def _count(self, text: str) -> None:
@@ -121,23 +133,17 @@ class VectorFile:
 
     def _header(self) -> bytes:
         """The npy header, padded for any number of rows; JSON lines have none."""
-        if self._out.suffix == ".jsonl":
+        if self._out.suffix != ".npy":
             return b""
         shape = (self.rows, self._dimension)
         buffer = BytesIO()
         npy.write_array_header_1_0(buffer, {"descr": "<f4", "fortran_order": False, "shape": shape})
         return buffer.getvalue()
 
-    def _encode(self, start: int, vectors: Vectors) -> bytes:
+    def _encode(self, start: int, chunk: Sequence[Row], vectors: Vectors) -> bytes:
         if self._out.suffix == ".npy":
             return np.ascontiguousarray(vectors, "<f4").tobytes()
-        return b"".join(
-            orjson.dumps(
-                {"index": index, "embedding": vector},
-                option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE,
-            )
-            for index, vector in enumerate(np.ascontiguousarray(vectors), start)
-        )
+        return json_lines(start, [row.id for row in chunk], vectors)
 
     def _save(self) -> None:
         """Sync the rows to the disk, then the state that counts them."""
@@ -170,3 +176,31 @@ class VectorFile:
                     "continue with that, or remove it and its .json to start again"
                 )
         return state
+
+
+class StandardOutput:
+    """JSON lines on the standard output; nothing is kept to resume."""
+
+    resumed: None = None
+
+    def __init__(self) -> None:
+        self.rows = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.stdout.buffer.flush()
+
+    def append(self, chunk: Sequence[Row], vectors: Vectors) -> None:
+        """Write the vectors (N, D) of a chunk, but those of NaN."""
+        sys.stdout.buffer.write(json_lines(self.rows, [row.id for row in chunk], vectors))
+        self.rows += len(chunk)
+
+    def finish(self) -> None:
+        """Nothing is left to do."""
+
+
+def _converted(out: Path) -> bool:
+    """Whether its part holds JSON lines that are converted at the end."""
+    return out.suffix in (".gz", ".parquet")

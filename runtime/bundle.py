@@ -98,7 +98,7 @@ def read(folder: Path) -> Bundle:
 def read_files(folder: Path) -> tuple[Card, dict[str, bytes]]:
     """The card and its files, whose hashes are checked. Runs no graph. Raises BundleError."""
     folder = folder.resolve()
-    card = _read_card(folder)
+    card = read_card(folder)
     files = {name: _bytes(folder, name) for name in card.files}
     for name, content in files.items():
         if _sha256(content) != card.files[name]:
@@ -127,7 +127,11 @@ def write(folder: Path, card: Mapping[str, Any], files: Mapping[str, Path | byte
     return made
 
 
-def _read_card(folder: Path) -> Card:
+def read_card(folder: Path, *, named: bool = True) -> Card:
+    """The card alone; its files are not read. Unless `named`, the folder may have another name.
+
+    Raises BundleError.
+    """
     try:
         fields = json.loads(_bytes(folder, CARD))
     except (ValueError, RecursionError) as error:
@@ -142,7 +146,7 @@ def _read_card(folder: Path) -> Card:
         )
         raise BundleError(folder.name, CARD, reason)
     card = _validate(Card, folder.name, fields)
-    if card.name != folder.name:
+    if named and card.name != folder.name:
         reason = f"names the model {card.name!r}: the folder must have that name"
         raise BundleError(folder.name, CARD, reason)
     return card

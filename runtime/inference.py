@@ -32,9 +32,9 @@ from heedful.runtime.explain_service import (
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.parsed import Parsed
-from heedful.runtime.parses import Parses
-from heedful.runtime.scheduler import Encoded, Scheduler
+from heedful.runtime.scheduler import Encoded
 from heedful.runtime.session import SessionThreads
+from heedful.runtime.steps import Parses, Scheduler
 from heedful.runtime.windows import split
 from heedful.text.parse import Parse, ParseJob
 from heedful.text.trees import first
@@ -86,7 +86,7 @@ class Admission:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What all requests share."""
+    """What all requests share: `runtime.service` makes one that waits, `runtime.direct` one that does not."""
 
     parses: Parses
     scheduler: Scheduler

@@ -28,7 +28,8 @@ class ModelRegistry:
     def __init__(self, models: Mapping[str, LoadedModel]) -> None:
         self.models = models
         self.cards: Mapping[str, Card] = {name: model.card for name, model in models.items()}
-        self._defaults = {task: self._default(kinds) for task, kinds in KINDS.items()}
+        cards = list(self.cards.values())
+        self._defaults = {task: default_of(cards, kinds) for task, kinds in KINDS.items()}
 
     @property
     def provider(self) -> str:
@@ -58,12 +59,13 @@ class ModelRegistry:
             raise WrongTask(message, param="model")
         return self.models[name]
 
-    def _default(self, kinds: Sequence[str]) -> Card | None:
-        for kind in kinds:
-            cards = [card for card in self.cards.values() if kind in (card.kind, ANY)]
-            if cards:
-                return default(cards)
-        return None
+
+def default_of(cards: Sequence[Card], kinds: Sequence[str]) -> Card | None:
+    """The default of the first kind that any card is of; None without one."""
+    for kind in kinds:
+        if able := [card for card in cards if kind in (card.kind, ANY)]:
+            return default(able)
+    return None
 
 
 def default(cards: Sequence[Card]) -> Card:

@@ -19,6 +19,7 @@ from heedful.runtime.observer import Observer
 from heedful.runtime.parses import Parses
 from heedful.runtime.scheduler import Scheduler
 from heedful.runtime.session import STUCK_SECONDS, Device, SessionThreads, split_threads
+from heedful.runtime.shipped import parser_of
 from heedful.text.parse import Parser
 
 __all__ = ["Options", "Reloaded", "Service", "running"]
@@ -61,9 +62,11 @@ class Service:
         self.options = options
         parallel_batches, threads = split_threads(options.device, options.threads)
         self._encoder_threads = SessionThreads(parallel_batches)
+        self._parses = Parses(options.cache_items, observer)
+        self._scheduler = Scheduler(self._encoder_threads, observer, options.cache_items)
         self._engine = Engine(
-            parses=Parses(options.cache_items, observer),
-            scheduler=Scheduler(self._encoder_threads, observer, options.cache_items),
+            parses=self._parses,
+            scheduler=self._scheduler,
             head_threads=SessionThreads(),  # a head is small and must not wait for a batch
             explain_threads=SessionThreads(niceness=EXPLAIN_NICENESS),
             admission=Admission(options.max_queue),
@@ -116,15 +119,15 @@ class Service:
         Raises StartupError or a subclass; nothing is left running then.
         """
         async with self._loading:
-            pipeline = self.options.parser or self.options.models / "parser"
+            pipeline = self.options.parser or parser_of(self.options.models)
             try:
                 self._registry = await self._loader.load()
-                self._parser = await self._engine.parses.start(pipeline)
+                self._parser = await self._parses.start(pipeline)
                 for model in self._registry.models.values():
                     check_parser(model.card, self._parser)
                 for model in self._registry.models.values():
                     await model.warm(self._encoder_threads)
-                self._engine.scheduler.start()
+                self._scheduler.start()
                 await asyncio.to_thread(trim_heap)
             except BaseException:
                 await self.stop(timeout=0)
@@ -155,8 +158,8 @@ class Service:
         with suppress(TimeoutError):  # what is still in flight then fails with Unavailable
             async with asyncio.timeout(timeout):
                 await engine.admission.wait_until_empty()
-        engine.parses.stop()
-        await engine.scheduler.stop()
+        self._parses.stop()
+        await self._scheduler.stop()
         for threads in (self._encoder_threads, engine.head_threads, engine.explain_threads):
             await threads.stop()
 
@@ -164,7 +167,7 @@ class Service:
         """None if every model is loaded and works, else what is missing."""
         if self._state != "started":
             return f"the service is {self._state}"
-        if failing := [name for name in self._engine.scheduler.failures if name in self.cards]:
+        if failing := [name for name in self._scheduler.failures if name in self.cards]:
             return f"the session of {', '.join(failing)} fails"
         return self.fault()
 
@@ -172,7 +175,7 @@ class Service:
         """Why only a new process can help, or None."""
         if self._encoder_threads.stuck or self._engine.head_threads.stuck:
             return f"a model has not answered for {STUCK_SECONDS:.0f} s"
-        for name, times in self._engine.scheduler.failures.items():
+        for name, times in self._scheduler.failures.items():
             if times >= FAILURES and name in self.cards:
                 return f"the session of {name} has failed {times} times in a row, on any input"
         return None

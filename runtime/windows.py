@@ -12,7 +12,7 @@ import numpy.typing as npt
 from heedful.runtime.answers import normalise
 from heedful.runtime.inputs import Inputs, Item
 from heedful.runtime.loaded_model import LoadedModel
-from heedful.runtime.parses import Parses
+from heedful.runtime.steps import Parses
 from heedful.text.parse import Parse, ParseJob
 from heedful.text.tokenize import MAX_RUN
 

@@ -1,5 +1,6 @@
 """The wheel, installed as the image installs it into a new virtual environment: it serves without torch."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import httpx
+import numpy as np
 import pytest
 
 from tests.cli.test_fit import rows as review_rows
@@ -158,29 +160,47 @@ def test_it_passes_the_serving_tests(python: Path) -> None:
     assert "failed" not in output
 
 
-def test_it_serves_the_shipped_bundles(python: Path) -> None:
-    """One request to each, in process."""
-    program = """
-import asyncio
-from pathlib import Path
-from heedful.runtime.inputs import Inputs
-from heedful.runtime.service import Options, Service
+@pytest.fixture(scope="module")
+def with_bundles(empty: Path, python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same interpreter with the wheel of the bundles, built as `make wheels` builds it."""
+    source = tmp_path_factory.mktemp("bundles")
+    packaging = shutil.copytree(
+        ROOT / "packaging" / "heedful-bundles",
+        source / "packaging" / "heedful-bundles",
+        symlinks=True,
+        ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"),
+    )
+    (source / "bundles").symlink_to(ROOT / "bundles")
+    pip = (empty, "-m", "pip", "--quiet", "--disable-pip-version-check")
+    run(*pip, "wheel", "--no-deps", "--wheel-dir", "dist", packaging, cwd=source)
+    run(*pip, "install", "--no-deps", *(source / "dist").iterdir(), cwd=source)
+    return python
 
-async def main():
-    service = Service(Options(models=Path("bundles")))
-    await service.start()
-    for name, card in service.cards.items():
-        result = await service.bind("embed", name).embed(
-            Inputs.from_texts(["Two kids wash their hands."])
-        )
-        print(name, result.value.shape[1] == card.dimension)
-    await service.stop(1)
 
-if __name__ == "__main__":
-    asyncio.run(main())
-"""
-    file = python.parent / "ask.py"
-    file.write_text(program)
-    answers = dict(line.split() for line in run(python, file).splitlines())
-    assert set(answers) >= {"ms-san-nli", "ms-san-sst2", "ms-san-sst5"}
-    assert set(answers.values()) == {"True"}
+def test_both_wheels_are_all_that_an_empty_folder_needs(with_bundles: Path, tmp_path: Path) -> None:
+    """One request to each shipped bundle, and the same bits from `heedful.load`."""
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import heedful, json, sys\n"
+        "vectors = heedful.load('ms-san-embed').encode(['Two kids wash their hands.'])\n"
+        "assert 'torch' not in sys.modules\n"
+        "print(json.dumps(vectors.tolist()))\n"
+    )
+    loaded = json.loads(run(with_bundles, script, cwd=folder))
+    flags = {"port": "0", "processes": "1"}
+    service = Process(tmp_path / "log", flags, {}, [with_bundles.with_name("heedful")], folder)
+    try:
+        client = httpx.Client(base_url=service.ready(), timeout=PATIENCE)
+        shipped = {path.parent.name for path in (ROOT / "bundles").glob("*/card.json")}
+        assert {one["name"] for one in client.get("/models").json()["models"]} == shipped
+        for name in shipped:
+            body = {"inputs": ["Two kids wash their hands."], "model": name}
+            answer = client.post("/embed", json=body)
+            assert answer.status_code == 200, answer.text
+            if name == "ms-san-embed":
+                np.testing.assert_array_equal(np.float32(answer.json()), np.float32(loaded))
+    finally:
+        service.close()
+    assert list(folder.iterdir()) == []

@@ -1,19 +1,30 @@
 """`heedful embed`, as a process of its own: what it writes, says, and survives."""
 
 import asyncio
+import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from pyarrow import parquet
 from rich.console import Console
 
-from heedful.cli.embed import CHUNK, CHUNK_CHARACTERS, Choice, _chunk, embed_file
+from heedful.cli.embed import (
+    CHUNK,
+    CHUNK_CHARACTERS,
+    Choice,
+    Place,
+    Source,
+    _chunk,
+    embed_file,
+)
 from heedful.cli.errors import CommandError
-from heedful.cli.texts import Row
+from heedful.cli.texts import Columns, Row
 from heedful.runtime.service import Options, Service
 from tests.asking import embed
 from tests.builders import build_models
@@ -53,10 +64,14 @@ def environment(models: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
     return {**os.environ, "PYTHONPATH": path, "HEEDFUL_MODELS": str(models)}
 
 
-def start(environment: dict[str, str], *arguments: str | Path) -> subprocess.Popen[bytes]:
+def start(
+    environment: dict[str, str], *arguments: str | Path, stdout: int | None = None
+) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "heedful", "embed", *map(str, arguments)]
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, cwd=ROOT, env=environment, stdin=pipe, stderr=pipe)
+    return subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdin=pipe, stdout=stdout, stderr=pipe
+    )
 
 
 def run(environment: dict[str, str], *arguments: str | Path, stdin: bytes = b"") -> tuple[int, str]:
@@ -71,7 +86,9 @@ def whole(corpus: Path, environment: dict[str, str]) -> Path:
     """The vectors of an uninterrupted run."""
     out = corpus.with_name("whole.npy")
     arguments = ("--field", "sentence", "--model", "tiny-sst2", "--out", out)
-    assert run(environment, corpus, *arguments) == (0, f"{out}: {ROWS} rows\n")
+    status, said = run(environment, corpus, *arguments)
+    assert status == 0
+    assert re.fullmatch(rf"whole.npy: {ROWS} rows; \d+ rows/s\n", said)
     return out
 
 
@@ -114,7 +131,10 @@ def test_killed_twice_it_gives_the_bytes_of_an_uninterrupted_run(
             process.communicate(timeout=PATIENCE)
         assert not out.exists()
     status, said = run(environment, "-", "--format", "jsonl", *arguments, stdin=b"".join(content))
-    assert (status, said) == (0, f"{out}: {ROWS} rows\n")
+    assert status == 0
+    assert said.startswith(
+        f"vectors.npy: goes on behind row {2 * CHUNK}\nvectors.npy: {ROWS} rows; "
+    )
     assert out.read_bytes() == whole.read_bytes()
     assert [path.name for path in tmp_path.iterdir()] == ["vectors.npy"]
     assert run(environment, "-", *arguments) == (0, f"{out} is complete already\n")
@@ -128,7 +148,7 @@ def test_choices_and_a_text_that_is_too_long(environment: dict[str, str], tmp_pa
     status, said = run(environment, *arguments)
     assert status == 1
     assert said.startswith(f"heedful: {corpus}:4: the text is longer than tiny-flat reads")
-    assert "truncate" in said
+    assert "set --truncate or --on-error skip" in said
     assert said.count("\n") == 1
     assert not out.exists()
     assert run(environment, *arguments, "--truncate", "--resume")[0] == 0
@@ -153,16 +173,43 @@ def test_a_wrong_argument_is_one_line(environment: dict[str, str], tmp_path: Pat
     ("source", "out", "said"),
     [
         ("nowhere.txt", "v.npy", "cannot read nowhere.txt: No such file"),
-        ("README.md", "v.npy", "README.md: the suffix is none of .jsonl, .csv and .txt"),
-        ("-", "v.txt", "v.txt: the suffix must be one of .jsonl, .npy"),
+        ("README.md", "v.npy", "README.md: the suffix is none of .jsonl, .csv, .txt and .parquet"),
+        ("-", "v.txt", "v.txt: the suffix must be one of .jsonl, .jsonl.gz, .npy, .parquet"),
     ],
 )
 def test_files_are_looked_at_before_the_models_are_loaded(
     tmp_path: Path, source: str, out: str, said: str
 ) -> None:
-    made = embed_file(source, Path(out), Options(tmp_path), Choice(), console=Console())
     with pytest.raises(CommandError, match=said):
-        asyncio.run(made)
+        embed_file(Source(source), Path(out), Place(tmp_path), Choice(), console=Console())
+
+
+def test_ids_do_not_go_into_npy(tmp_path: Path) -> None:
+    source, out = Source("-", columns=Columns("text", "id")), tmp_path / "v.npy"
+    with pytest.raises(CommandError, match=r"--id-field: .*holds vectors alone"):
+        embed_file(source, out, Place(tmp_path), Choice(), console=Console())
+
+
+def test_bad_rows_are_skipped_and_ids_carried_through_gzip_parquet_and_stdout(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    corpus = tmp_path / "corpus.csv.gz"
+    lines = "key,text\na,two kids\nb,\nc," + "dog " * 20 + "\nd,bad\n"
+    corpus.write_bytes(gzip.compress(lines.encode()))
+    arguments: list[str | Path] = [corpus, "--id-column", "key", "--on-error", "skip", "--out"]
+    status, said = run(environment, *arguments, out := tmp_path / "v.parquet")
+    assert status == 0
+    assert re.fullmatch(r"v.parquet: 4 rows, 2 of them skipped; \d+ rows/s\n", said)
+    rows = parquet.read_table(out).to_pylist()
+    assert [(row["index"], row["id"], len(row["embedding"])) for row in rows] == [
+        (0, "a", 8),
+        (3, "d", 8),
+    ]
+    process = start(environment, *arguments, "-", stdout=subprocess.PIPE)
+    printed, _ = process.communicate(timeout=PATIENCE)
+    assert [json.loads(line) for line in printed.splitlines()] == [
+        {**row, "embedding": pytest.approx(row["embedding"])} for row in rows
+    ]
 
 
 def test_a_chunk_is_bounded_by_texts_and_by_characters() -> None:

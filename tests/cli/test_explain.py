@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from heedful.cli.explain import Question, explained, read_priors, write
-from heedful.cli.explain_page import html
+from heedful.library.explain_page import html
 from heedful.runtime.errors import BadInput, UnknownModel, WrongTask
 from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.service import Options, running

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.app.playground import STATIC
-from heedful.cli.explain_page import html, standalone_svg
+from heedful.library.explain_page import html, standalone_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 MAP = [[1.0, 0.0, 0.0], [0.25, 0.75, 0.0], [0.5, 0.125, 0.375]]

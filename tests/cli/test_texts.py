@@ -1,15 +1,19 @@
 """Texts of files: what was written is read, and what is wrong is named with its line."""
 
 import csv
+import gzip
 import io
 import json
+from pathlib import Path
 
+import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from heedful.cli.errors import CommandError
-from heedful.cli.texts import Format, Row, Texts, format_of
+from heedful.cli.texts import Columns, Format, Row, Texts, format_of, open_texts
 from heedful.text.rows import MAX_LINE
 
 texts_of_any_kind = st.lists(
@@ -19,7 +23,7 @@ texts_of_any_kind = st.lists(
 
 
 def read(content: bytes, format: Format, field: str = "text") -> list[Row]:
-    return list(Texts(io.BytesIO(content), "corpus", format, field))
+    return list(Texts(io.BytesIO(content), "corpus", format, Columns(field)))
 
 
 @given(texts_of_any_kind)
@@ -74,7 +78,7 @@ def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
         (
             "jsonl",
             b'{"body": "a", "n": 1}\n',
-            "corpus:1: no 'text': .* body, n; set --field",
+            "corpus:1: no 'text': .* body, n; set --field or --id-field",
         ),
         ("jsonl", b'{"text": 7}\n', "corpus:1: 'text' must be a string"),
         ("jsonl", b'{"text": "a"}\n{"text": ""}\n', "corpus:2: the text is blank"),
@@ -98,7 +102,7 @@ def test_what_is_wrong_is_named_with_its_line_and_a_remedy(
 
 def test_no_more_is_read_than_is_asked_for() -> None:
     file = io.BytesIO(b"dog\n" * 100_000)
-    rows = iter(Texts(file, "corpus", "txt", "text"))
+    rows = iter(Texts(file, "corpus", "txt", Columns()))
     assert next(rows) == Row("dog", 1)
     assert file.tell() == 4
 
@@ -109,8 +113,37 @@ def test_an_empty_file_has_no_text() -> None:
 
 
 def test_the_format_is_the_suffix() -> None:
-    assert [format_of(f) for f in ("a.jsonl", "b/A.CSV", "c.txt", "-")] == [
-        *("jsonl", "csv", "txt", "txt")
+    assert [format_of(f) for f in ("a.jsonl", "b/A.CSV.gz", "c.txt", "-", "d.parquet")] == [
+        *("jsonl", "csv", "txt", "txt", "parquet")
     ]
     with pytest.raises(CommandError, match="rename it, or set --format"):
-        format_of("corpus.parquet")
+        format_of("corpus.xlsx")
+
+
+def test_ids_come_along_and_blank_texts_where_they_are_wanted() -> None:
+    lines = b'{"key": 7, "text": "dog"}\n{"key": "b", "text": " "}\n'
+    texts = Texts(io.BytesIO(lines), "corpus", "jsonl", Columns("text", "key"), blank=True)
+    assert list(texts) == [Row("dog", 1, "7"), Row(" ", 2, "b")]
+    with pytest.raises(CommandError, match="--id-field: corpus is plain text"):
+        Texts(io.BytesIO(b""), "corpus", "txt", Columns("text", "key"))
+
+
+def test_gzip_and_parquet(tmp_path: Path) -> None:
+    file = tmp_path / "texts.txt.gz"
+    file.write_bytes(gzip.compress(b"dog\ncat\n"))
+    with open_texts(str(file)) as opened:
+        assert list(Texts(opened, "t", "txt", Columns())) == [Row("dog", 1), Row("cat", 2)]
+    file.write_bytes(file.read_bytes()[:-9])
+    with open_texts(str(file)) as opened, pytest.raises(CommandError, match="no whole gzip"):
+        list(Texts(opened, "t", "txt", Columns()))
+    table = tmp_path / "texts.parquet"
+    parquet.write_table(pyarrow.table({"text": ["dog", "cat", None], "id": [5, 6, 7]}), table)
+    with table.open("rb") as opened:
+        rows = list(Texts(opened, "t", "parquet", Columns("text", "id"), blank=True))
+        assert rows == [Row("dog", 1, "5"), Row("cat", 2, "6"), Row("", 3, "7")]
+        with pytest.raises(CommandError, match="t:3: the text is blank"):
+            list(Texts(opened, "t", "parquet", Columns()))
+        with pytest.raises(CommandError, match="no column 'body': it holds text, id; set --field"):
+            list(Texts(opened, "t", "parquet", Columns("body")))
+    with pytest.raises(CommandError, match="is no parquet file"):
+        list(Texts(io.BytesIO(b"dog\n"), "t", "parquet", Columns()))

@@ -1,5 +1,6 @@
 """Files of vectors are complete or absent, and resume from wherever a kill left them."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -8,12 +9,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from heedful.cli.errors import CommandError
-from heedful.cli.vectors import VectorFile, Vectors
+from heedful.cli.texts import Row
+from heedful.cli.vector_formats import Vectors
+from heedful.cli.vectors import VectorFile
 
 MADE_FROM = {"model": "tiny 0123", "normalize": True}
 TEXTS = [f"text {i}" for i in range(12)]
+ROWS = [Row(text, i, f"id {i}") for i, text in enumerate(TEXTS)]
 VECTORS: Vectors = np.random.default_rng(0).normal(size=(12, 5)).astype(np.float32)
 
 
@@ -24,7 +29,7 @@ def write(out: Path, start: int, stop: int, *, resume: bool = False, finish: boo
             file.skip(TEXTS[: file.resumed["rows"]])
             assert file.rows == start
         for i in range(start, stop, 3):
-            file.append(TEXTS[i : i + 3], VECTORS[i : i + 3])
+            file.append(ROWS[i : i + 3], VECTORS[i : i + 3])
         if finish:
             file.finish()
 
@@ -43,21 +48,43 @@ def test_npy_is_numpys_own(tmp_path: Path) -> None:
 
 def test_json_lines_hold_the_same_floats(tmp_path: Path) -> None:
     write(tmp_path / "v.jsonl", 0, 12)
-    rows = [json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()]
-    assert [row["index"] for row in rows] == list(range(12))
-    np.testing.assert_array_equal(np.array([r["embedding"] for r in rows], np.float32), VECTORS)
+    write(tmp_path / "v.jsonl.gz", 0, 12)
+    write(tmp_path / "v.parquet", 0, 12)
+    content = (tmp_path / "v.jsonl").read_text()
+    assert gzip.decompress((tmp_path / "v.jsonl.gz").read_bytes()).decode() == content
+    rows = [json.loads(line) for line in content.splitlines()]
+    for found in (rows, parquet.read_table(tmp_path / "v.parquet").to_pylist()):
+        assert [row["index"] for row in found] == list(range(12))
+        assert [row["id"] for row in found] == [f"id {i}" for i in range(12)]
+        np.testing.assert_array_equal(
+            np.array([r["embedding"] for r in found], np.float32), VECTORS
+        )
+    assert names(tmp_path) == ["v.jsonl", "v.jsonl.gz", "v.parquet"]
 
 
-@pytest.mark.parametrize("suffix", [".npy", ".jsonl"])
+@pytest.mark.parametrize("suffix", [".npy", ".jsonl", ".parquet"])
 def test_no_text_gives_no_row(tmp_path: Path, suffix: str) -> None:
     out = tmp_path / f"v{suffix}"
     write(out, 0, 0)
-    assert len(np.load(out) if suffix == ".npy" else out.read_bytes()) == 0
+    rows = {".npy": np.load, ".jsonl": Path.read_bytes, ".parquet": parquet.read_table}[suffix]
+    assert len(rows(out)) == 0
+
+
+def test_a_skipped_text_has_no_line_and_a_row_of_nan(tmp_path: Path) -> None:
+    vectors = VECTORS.copy()
+    vectors[4] = np.nan
+    for name in ("v.npy", "v.jsonl"):
+        with VectorFile(tmp_path / name, MADE_FROM, resume=False) as file:
+            file.append(ROWS, vectors)
+            file.finish()
+    np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), vectors)
+    rows = [json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()]
+    assert [row["index"] for row in rows] == [*range(4), *range(5, 12)]
 
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.sampled_from([".npy", ".jsonl"]),
+    st.sampled_from([".npy", ".jsonl", ".parquet"]),
     st.lists(st.tuples(st.integers(0, 4), st.binary(max_size=300)), max_size=4),
 )
 def test_a_broken_run_gives_the_bytes_of_an_unbroken_one(
@@ -87,6 +114,11 @@ def test_a_kill_between_the_last_two_steps_is_an_end(tmp_path: Path) -> None:
     (tmp_path / "v.npy.part").rename(out)
     assert VectorFile.ended(out)
     assert names(tmp_path) == ["v.npy"]
+    out = tmp_path / "v.parquet"
+    write(out, 0, 12, finish=False)
+    out.write_bytes(b"the converted rows")  # in one step, before its part is removed
+    assert VectorFile.ended(out)
+    assert names(tmp_path) == ["v.npy", "v.parquet"]
 
 
 def refused(out: Path, *, resume: bool = True, skip: Any = None, **made_from: Any) -> str:
@@ -100,7 +132,7 @@ def refused(out: Path, *, resume: bool = True, skip: Any = None, **made_from: An
 
 def test_what_does_not_belong_together_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "v.npy"
-    assert "suffix must be one of .jsonl, .npy" in refused(tmp_path / "v.txt")
+    assert "suffix must be one of .jsonl, .jsonl.gz, .npy, .parquet" in refused(tmp_path / "v.txt")
     write(out, 0, 6, finish=False)
     assert "continue it with --resume, or remove it" in refused(out, resume=False)
     assert "was made with model tiny 0123, not tiny 4567" in refused(out, model="tiny 4567")

@@ -14,7 +14,8 @@ CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["import
     for one in CONTRACTS
     if one["type"] == "layers"
 ]
-ROOMS = [room for layer in LAYERS for room in layer if not room.startswith("__")]
+MODULES = {file.stem for file in (ROOT / "heedful").glob("*.py")}
+ROOMS = [room for layer in LAYERS for room in layer if room not in MODULES]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 LAYOUT = (ROOT / "docs/layout.md").read_text(encoding="utf-8")
 

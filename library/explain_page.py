@@ -9,8 +9,8 @@ from html import escape
 from typing import Any
 
 from heedful.app.playground import STATIC
-from heedful.cli import explain_svg
-from heedful.cli.explain_svg import Drawing
+from heedful.library import explain_svg
+from heedful.library.explain_svg import Drawing
 
 Answer = Mapping[str, Any]
 """The fields of /explain's answer (docs/explain.md); arrays may stand for lists."""

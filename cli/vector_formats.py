@@ -1,0 +1,61 @@
+"""Rows of vectors as JSON lines, and those lines as a gzip or parquet file."""
+
+import gzip
+import shutil
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+Vectors = npt.NDArray[np.float32]
+LINES = 4096
+"""Lines that are converted at once."""
+
+
+def json_lines(start: int, ids: Sequence[str | None], vectors: Vectors) -> bytes:
+    """A line for each vector (N, D), numbered from `start`; none for a vector of NaN, whose text was skipped."""
+    rows = []
+    for index, (id, vector) in enumerate(
+        zip(ids, np.ascontiguousarray(vectors), strict=True), start
+    ):
+        if not np.isnan(vector[:1]).any():
+            named = {} if id is None else {"id": id}
+            rows.append(
+                orjson.dumps(
+                    {"index": index, **named, "embedding": vector},
+                    option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE,
+                )
+            )
+    return b"".join(rows)
+
+
+def to_gzip(lines: Path, out: Path) -> None:
+    with lines.open("rb") as source, gzip.open(out, "wb") as target:
+        shutil.copyfileobj(source, target)
+
+
+def to_parquet(lines: Path, out: Path, dimension: int) -> None:
+    """Columns index, id if there are ids, and embedding: a list of `dimension` floats."""
+    import pyarrow
+    from pyarrow import parquet
+
+    with lines.open("rb") as source:
+        first = source.readline()
+        source.seek(0)
+        fields = [("index", pyarrow.int64())]
+        if first and "id" in orjson.loads(first):
+            fields.append(("id", pyarrow.string()))
+        fields.append(("embedding", pyarrow.list_(pyarrow.float32(), dimension)))
+        schema = pyarrow.schema(fields)
+        with parquet.ParquetWriter(out, schema) as writer:
+            for rows in _groups(source):
+                writer.write_table(pyarrow.Table.from_pylist(rows, schema))
+
+
+def _groups(source: BinaryIO) -> Iterator[list[dict[str, object]]]:
+    while rows := [orjson.loads(line) for line in islice(source, LINES)]:
+        yield rows

@@ -1,0 +1,211 @@
+"""scikit-learn estimators over a bundle's frozen encoder; `heedful.sklearn` exports them."""
+
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin as PrefixMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import Tags
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from heedful.library.load import load
+from heedful.library.model import Floats, Model, Scores
+from heedful.runtime.card import Card, DataCard
+
+Labels = npt.NDArray[Any]
+
+
+@lru_cache(maxsize=4)
+def _loaded(model: str | Path, models: str | Path | None, parser: str | Path | None) -> Model:
+    """One model for all estimators of a process that name it: clones and pickles hold names alone."""
+    return load(model, models=models, parser=parser)
+
+
+class _OverBundle(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """The parameters that name the bundle; those of `heedful.load`."""
+
+    model: str | Path
+    models: str | Path | None
+    parser: str | Path | None
+
+    @property
+    def model_(self) -> Model:
+        """The loaded bundle."""
+        return _loaded(self.model, self.models, self.parser)
+
+    def _encode(self, texts: Sequence[str]) -> Floats:
+        return self.model_.encode(_texts(texts))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+class SentenceEncoder(PrefixMixin, TransformerMixin, _OverBundle):  # type: ignore[misc]
+    """Texts (N,) -> vectors (N, D) of length 1, by the bundle `model`. There is nothing to fit."""
+
+    def __init__(
+        self,
+        model: str | Path = "ms-san-embed",
+        *,
+        models: str | Path | None = None,
+        parser: str | Path | None = None,
+    ) -> None:
+        self.model = model
+        self.models = models
+        self.parser = parser
+
+    def fit(self, X: Sequence[str], y: object = None) -> Self:  # noqa: ARG002  # scikit-learn gives y
+        """Check the texts and load the bundle."""
+        _texts(X)
+        _ = self.model_
+        return self
+
+    def transform(self, X: Sequence[str]) -> Floats:
+        """Vectors (N, D). Raises BadInput for a blank text."""
+        return self._encode(X)
+
+    @property
+    def _n_features_out(self) -> int:
+        """The number of `get_feature_names_out`'s names."""
+        return self.model_.card.dimension
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
+
+
+class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
+    """Logistic regression on the frozen vectors of the bundle `model`.
+
+    `C` and `class_weight` are those of scikit-learn's LogisticRegression. Of two classes, the second is
+    predicted from a probability of `threshold` on; with more the most probable is, and `threshold` must
+    stay 0.5.
+    """
+
+    def __init__(
+        self,
+        model: str | Path = "ms-san-embed",
+        *,
+        C: float = 10.0,
+        class_weight: Mapping[Any, float] | str | None = None,
+        threshold: float = 0.5,
+        random_state: int | None = None,
+        models: str | Path | None = None,
+        parser: str | Path | None = None,
+    ) -> None:
+        self.model = model
+        self.C = C
+        self.class_weight = class_weight
+        self.threshold = threshold
+        self.random_state = random_state
+        self.models = models
+        self.parser = parser
+
+    def fit(self, X: Sequence[str], y: Sequence[Any] | Labels) -> Self:
+        """Train the linear head on texts (N,) and their labels (N,). Raises ValueError for one class."""
+        if y is None:
+            raise ValueError("y is None: give a label for each text")
+        texts, labels = _texts(X), column_or_1d(y, warn=True)
+        if len(texts) != len(labels):
+            raise ValueError(f"{len(texts)} texts and {len(labels)} labels: give one for each")
+        check_classification_targets(labels)
+        self.classes_ = np.unique(labels)
+        if len(self.classes_) < 2:
+            raise ValueError(f"all labels are {self.classes_[0]!r}: give texts of two classes")
+        if len(self.classes_) > 2 and self.threshold != 0.5:
+            raise ValueError("threshold is for two classes: leave it at 0.5")
+        if not 0 < self.threshold < 1:
+            raise ValueError(f"threshold is {self.threshold}: it must lie between 0 and 1")
+        self.head_ = LogisticRegression(
+            C=self.C,
+            class_weight=self.class_weight,
+            max_iter=1000,
+            random_state=self.random_state,
+        ).fit(self._encode(texts), labels)
+        self.n_rows_ = len(texts)
+        return self
+
+    def predict_proba(self, X: Sequence[str]) -> Scores:
+        """Probabilities (N, C), in the order of `classes_`."""
+        check_is_fitted(self)
+        found: Scores = self.head_.predict_proba(self._encode(X))
+        return found
+
+    def decision_function(self, X: Sequence[str]) -> Scores:
+        """Logits (N, C); of two classes (N,), the second's."""
+        check_is_fitted(self)
+        found: Scores = self.head_.decision_function(self._encode(X))
+        return found
+
+    def predict(self, X: Sequence[str]) -> Labels:
+        """Labels (N,)."""
+        found = self.predict_proba(X)
+        two = len(self.classes_) == 2
+        chosen = (found[:, 1] >= self.threshold).astype(int) if two else found.argmax(axis=1)
+        predicted: Labels = self.classes_[chosen]
+        return predicted
+
+    def save(self, out: str | Path, *, task: str | None = None, data: str = "") -> Card:
+        """Write a bundle that `heedful serve` serves, and return its card.
+
+        The folder's name is the model's. `task` is by default what the name ends in, `data` says what
+        the texts are. The bundle predicts what this predicts: a `threshold` other than 0.5 shifts its
+        probabilities. Raises BundleError where the result would not load.
+        """
+        from heedful.export.linear_head import Provenance, write_bundle  # needs onnx
+        from heedful.runtime.bundle import read
+
+        check_is_fitted(self)
+        out = Path(out)
+        made = Provenance(
+            task=task or out.name.rpartition("-")[2],
+            data=DataCard(
+                name=data or "texts given to HeedfulClassifier",
+                rows=self.n_rows_,
+                licence="not stated",
+                note="",
+            ),
+            command=shlex.join(sys.argv),
+            seed=self.random_state or 0,
+        )
+        return write_bundle(read(self.model_.folder), self._linear_head(), made, out)
+
+    def _linear_head(self) -> Any:
+        from heedful.export.linear_head import LinearHead
+
+        labels = tuple(map(str, self.classes_.tolist()))
+        head = self.head_
+        if len(labels) > 2:
+            return LinearHead(head.coef_, head.intercept_, labels, normalize=True)
+        intercept = head.intercept_[0] - np.log(self.threshold / (1 - self.threshold))
+        return LinearHead.binary(head.coef_[0], intercept, (labels[0], labels[1]), normalize=True)
+
+
+def _texts(texts: Sequence[str]) -> list[str]:
+    """A list of the strings in a list, array or column. Raises ValueError for anything else."""
+    if isinstance(texts, str):
+        raise ValueError("X is one string: give a list of strings")
+    shape = getattr(texts, "shape", None)
+    if shape is not None and len(shape) != 1:
+        raise ValueError(
+            f"X has the shape {tuple(shape)}: give one text for each row, for example a column"
+        )
+    found = list(texts)
+    for i, text in enumerate(found):
+        if not isinstance(text, str):
+            raise ValueError(f"X[{i}] is {type(text).__name__}: give strings")
+    if not found:
+        raise ValueError("X is empty: give at least one text")
+    return found

@@ -1,0 +1,52 @@
+"""What a model attends to, as an object that a notebook draws."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any, Self
+
+from heedful.runtime.answers import TokenizedText
+from heedful.runtime.card import Card
+from heedful.runtime.explain_run import ExplainOptions
+from heedful.runtime.explain_service import ExplainResult
+from heedful.text.atomic import write_file
+
+HEIGHT = 640
+"""Pixels of the frame in a notebook; it scrolls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """`answer` has the fields of /explain (docs/explain.md), with numpy arrays for lists."""
+
+    answer: Mapping[str, Any]
+
+    @classmethod
+    def make(
+        cls, card: Card, texts: list[TokenizedText], found: ExplainResult, options: ExplainOptions
+    ) -> Self:
+        from heedful.app.explain import answer  # FastAPI comes with it, and takes long to import
+
+        return cls(answer(card, texts, found, options.k))
+
+    @property
+    def tokens(self) -> list[list[str]]:
+        """The tokens of each sentence."""
+        return [[token["text"] for token in one["tokens"]] for one in self.answer["sentences"]]
+
+    @property
+    def html(self) -> str:
+        """A page that loads nothing from elsewhere."""
+        from heedful.library.explain_page import html
+
+        return html(self.answer)
+
+    def save(self, file: str | Path) -> None:
+        """Write the page. The file appears whole or not at all."""
+        write_file(Path(file), lambda part: part.write_text(self.html, encoding="utf-8"))
+
+    def _repr_html_(self) -> str:
+        """The page in a frame, where its styles and scripts touch nothing else of the notebook."""
+        style = f"width:100%;height:{HEIGHT}px;border:0"
+        return f'<iframe srcdoc="{escape(self.html)}" style="{style}"></iframe>'

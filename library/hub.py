@@ -1,0 +1,115 @@
+"""Bundles on the Hugging Face hub: push with a model card, pull with every hash checked before anything is loaded.
+
+Address and token are huggingface_hub's own settings: HF_ENDPOINT, HF_TOKEN or `hf auth login`.
+"""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from huggingface_hub import CommitOperationAdd, HfApi, errors
+
+from heedful.library.hub_card import model_card
+from heedful.runtime import bundle
+from heedful.runtime.card import CARD, Card
+from heedful.runtime.errors import BundleError, HeedfulError
+from heedful.runtime.shipped import PARSER, parser_of
+from heedful.text.atomic import replace_folder
+from heedful.text.parse import fingerprint
+
+HTTPError: type[Exception] = errors.HTTPError  # type: ignore[attr-defined]  # of httpx or httpx2
+CACHE = Path.home() / ".cache" / "heedful"
+"""Where `heedful.load("hf://..")` keeps what it has pulled."""
+
+
+class HubError(HeedfulError):
+    """The hub cannot be reached, or refuses; the message says which and why."""
+
+
+def push(folder: Path, repository: str, *, private: bool = False) -> str:
+    """Upload a bundle with the parser it was made with and a model card; return the commit's address.
+
+    Raises BundleError for a bundle that would not load, HubError.
+    """
+    made = bundle.read(folder)
+    pipeline = parser_of(folder.resolve().parent)
+    _check_parser(made.card, pipeline)
+    files: dict[str, Path | bytes] = {name: folder / name for name in (CARD, *made.files)}
+    files |= {
+        f"{PARSER}/{path.relative_to(pipeline).as_posix()}": path
+        for path in sorted(pipeline.rglob("*"))
+        if path.is_file()
+    }
+    files["README.md"] = model_card(made.card, repository).encode()
+    api = HfApi()
+    with _hub_errors(repository):
+        api.create_repo(repository, private=private, exist_ok=True)
+        commit = api.create_commit(
+            repository,
+            [CommitOperationAdd(name, source) for name, source in files.items()],
+            commit_message=f"{made.card.name} {made.card.version}",
+        )
+    return str(commit.commit_url)
+
+
+def pull(repository: str, models: Path, *, version: str | None = None) -> Path:
+    """Download a bundle into the folder `models`, under its name, and its parser beside it.
+
+    Its files are compared with the hashes in its card, and the card with `version` if that is given.
+    A parser that is there already is kept if it is the bundle's. Raises BundleError for any difference,
+    HubError; then nothing is written.
+    """
+    models.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=models, prefix=".pull-") as temporary:
+        there = Path(temporary) / "bundle"
+        with _hub_errors(repository):
+            HfApi().snapshot_download(repository, local_dir=there)
+        card = _checked(there, version)
+        parser = there / PARSER
+        if (models / PARSER).is_dir():
+            parser = models / PARSER
+        _check_parser(card, parser)
+        found = there.rename(there.with_name(card.name))
+        files = bundle.read_files(found)[1]
+        if parser == there / PARSER:
+            (found / PARSER).rename(models / PARSER)
+        with replace_folder(models / card.name) as new:
+            for name, content in {**files, CARD: (found / CARD).read_bytes()}.items():
+                (new / name).write_bytes(content)
+    return models / card.name
+
+
+def pull_to_cache(repository: str) -> Path:
+    """The bundle in the cache, where it is pulled to if it is not there. Raises what `pull` raises."""
+    folder = CACHE / repository.replace("/", "--")
+    for card in folder.glob(f"*/{CARD}"):
+        return card.parent
+    return pull(repository, folder)
+
+
+def _checked(folder: Path, version: str | None) -> Card:
+    """The card of a downloaded bundle. Raises BundleError."""
+    card = bundle.read_card(folder, named=False)
+    if version is not None and card.version != version:
+        raise BundleError(card.name, CARD, f"is version {card.version}, not {version}")
+    return card
+
+
+def _check_parser(card: Card, pipeline: Path) -> None:
+    """Raise BundleError unless the folder holds the parser that the bundle was made with."""
+    if not pipeline.is_dir() or fingerprint(pipeline) != card.parser.fingerprint:
+        reason = (
+            f"was made with the parser {card.parser.name} ({card.parser.fingerprint[:12]}), which "
+            f"{pipeline} does not hold: name another folder, or put that parser there"
+        )
+        raise BundleError(card.name, CARD, reason)
+
+
+@contextmanager
+def _hub_errors(repository: str) -> Iterator[None]:
+    try:
+        yield
+    except (HTTPError, errors.HFValidationError, OSError) as error:
+        reason = " ".join(str(error).split())
+        raise HubError(f"the hub and {repository}: {reason}") from error

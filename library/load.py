@@ -1,0 +1,85 @@
+"""heedful.load: a bundle by its name, its folder or its place on the model hub."""
+
+import os
+from pathlib import Path
+
+from heedful.library.model import Model
+from heedful.library.processes import Processes
+from heedful.runtime import bundle, shipped
+from heedful.runtime.card import CARD
+from heedful.runtime.cores import usable_cores
+from heedful.runtime.errors import StartupError
+from heedful.runtime.loaded_model import LoadedModel
+from heedful.runtime.model_registry import KINDS, Task, default_of
+from heedful.runtime.session import Device, split_threads
+from heedful.text.parse import Parser
+
+HUB = "hf://"
+VARIABLE = "HEEDFUL_MODELS"
+
+
+def load(
+    model: str | Path,
+    *,
+    models: str | Path | None = None,
+    parser: str | Path | None = None,
+    device: Device = "auto",
+    threads: int | None = None,
+    processes: int = 1,
+) -> Model:
+    """Load a bundle.
+
+    `model` is a bundle's name, its folder, or `hf://owner/name` on the model hub. A name is looked up
+    in `models`, by default in $HEEDFUL_MODELS, in `bundles` here and in the package heedful-bundles.
+    `parser` is the spaCy pipeline that the bundle was made with, by default the one beside it.
+    `threads` batches run at once, by default one a core. With `processes` above 1, long lists are
+    divided among so many processes.
+
+    Raises StartupError for an unknown name, BundleError, ProviderError, and ParserError.
+    """
+    folder = _folder(model, models)
+    made = bundle.read(folder)
+    pipeline = parser or shipped.parser_of(folder.parent)
+    parallel, each = split_threads(device, threads or usable_cores())
+    others = None
+    if processes > 1:
+        others = Processes(processes, {"model": folder, "parser": pipeline, "device": device})
+    opened = LoadedModel(made, device, each)
+    return Model(folder, opened, Parser.load(pipeline), parallel, others)
+
+
+def default_name(models: str | Path, task: Task) -> str:
+    """The name of the bundle in `models` that does a task where none is named, as the service chooses.
+
+    Raises StartupError if there is none, BundleError.
+    """
+    folders = sorted(card.parent for card in Path(models).glob(f"*/{CARD}"))
+    chosen = default_of([bundle.read_card(folder) for folder in folders], KINDS[task])
+    if chosen is None:
+        raise StartupError(f"no bundle in {models} does {task}: name another folder of bundles")
+    return chosen.name
+
+
+def _folder(model: str | Path, models: str | Path | None) -> Path:
+    """The bundle's folder. Raises StartupError."""
+    if str(model).startswith(HUB):
+        from heedful.library.hub import pull_to_cache  # needs huggingface_hub
+
+        return pull_to_cache(str(model).removeprefix(HUB))
+    if (Path(model) / CARD).is_file():
+        return Path(model).resolve()
+    places = [Path(models)] if models else _places()
+    for place in places:
+        if (place / model / CARD).is_file():
+            return (place / model).resolve()
+    known = sorted({card.parent.name for place in places for card in place.glob(f"*/{CARD}")})
+    raise StartupError(
+        f"there is no bundle {str(model)!r} in {', '.join(map(str, places))}; "
+        f"known are {', '.join(known) or 'none'}: name one of them, its folder, or hf://owner/name, "
+        "or install the package heedful-bundles"
+    )
+
+
+def _places() -> list[Path]:
+    named = os.environ.get(VARIABLE)
+    return [*([Path(named)] if named else []), shipped.HERE, *shipped.installed()]

@@ -1,0 +1,284 @@
+"""A loaded bundle that answers in the caller's thread."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, Self, cast
+
+import numpy as np
+import numpy.typing as npt
+from rich.progress import Progress
+
+from heedful.library.explanation import Explanation
+from heedful.library.processes import Processes
+from heedful.runtime.answers import normalise
+from heedful.runtime.card import Card
+from heedful.runtime.direct import DirectParses, DirectThreads, direct_engine, finish
+from heedful.runtime.errors import BadInput
+from heedful.runtime.explain_run import ExplainOptions
+from heedful.runtime.inference import Inference
+from heedful.runtime.inputs import Inputs, Item
+from heedful.runtime.loaded_model import LoadedModel
+from heedful.runtime.model_registry import ModelRegistry, Task, check_parser
+from heedful.text.parse import ParseJob, Parser
+
+CHUNK = 1024
+"""Rows that are read and answered together: sorted by length they make full batches."""
+
+Floats = npt.NDArray[np.float32]
+Scores = npt.NDArray[np.float64]
+Pairs = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked about every row: a method of `runtime.inference.Inference` and its keywords."""
+
+    task: Task
+    method: Literal["embed", "classify", "relatedness"]
+    keywords: Mapping[str, Any] = field(default_factory=dict)
+    batch_size: int | None = None
+
+
+class Model:
+    """A bundle in this process. Threads may share it; `with` closes it.
+
+    Every method raises BadInput for a text that cannot be read, and WrongTask where the model does
+    another task.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        loaded: LoadedModel,
+        parser: Parser,
+        threads: int,
+        processes: Processes | None = None,
+    ) -> None:
+        """Raises BundleError for another parser than the bundle was made with."""
+        check_parser(loaded.card, parser)
+        self.folder = folder
+        self._registry = ModelRegistry({loaded.card.name: loaded})
+        self._threads = DirectThreads(threads)
+        self._parses = DirectParses(parser)
+        self._processes = processes
+
+    @property
+    def card(self) -> Card:
+        """What the model is, what it was made from and how it scores."""
+        [card] = self._registry.cards.values()
+        return card
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The classes in the order of `predict_proba`'s columns."""
+        return self.card.labels
+
+    def encode(
+        self,
+        sentences: str | Sequence[str],
+        *,
+        batch_size: int | None = None,
+        show_progress_bar: bool | None = False,
+        normalize_embeddings: bool = True,
+        truncate_dim: int | None = None,
+        truncate: bool = True,
+        prompt: str | None = None,
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
+        paths: Sequence[str] | None = None,
+    ) -> Floats:
+        """Vectors (N, D), or (D,) for one string. The keywords are those of sentence-transformers.
+
+        `batch_size` is the most texts in a batch, by default as many as the service takes. Vectors are
+        cut to the first `truncate_dim` values, then scaled to length 1 unless `normalize_embeddings`
+        is false. Without `truncate`, a text that is longer than the model reads raises BadInput; its
+        message calls text i `paths[i]`, by default `sentences[i]`.
+        """
+        if convert_to_tensor or not convert_to_numpy:
+            raise BadInput("convert_to_tensor: use torch.from_numpy(model.encode(..))")
+        texts = [sentences] if isinstance(sentences, str) else list(sentences)
+        if prompt:
+            texts = [f"{prompt}{text}" for text in texts]
+        width = self.card.dimension if truncate_dim is None else truncate_dim
+        keywords = {
+            "truncate": truncate,
+            "normalize": normalize_embeddings,
+            "dimensions": truncate_dim,
+        }
+        question = Question("embed", "embed", keywords, batch_size)
+        none = np.empty((0, width), np.float32)
+        inputs = _texts(texts, "sentences")
+        if paths is not None:
+            inputs = replace(inputs, paths=paths)
+        found: Floats = self._ask(question, inputs, none, show_progress_bar)
+        return cast(Floats, found[0]) if isinstance(sentences, str) else found
+
+    def similarity(self, first: Floats, second: Floats) -> Floats:
+        """Cosines (N, M) of vectors (N, D) with vectors (M, D)."""
+        return cast(Floats, normalise(np.atleast_2d(first)) @ normalise(np.atleast_2d(second)).T)
+
+    def predict_proba(
+        self,
+        texts: Sequence[str],
+        *,
+        batch_size: int | None = None,
+        show_progress_bar: bool | None = False,
+        truncate: bool = True,
+    ) -> Scores:
+        """Probabilities (N, C), in the order of `labels`."""
+        question = Question("classify", "classify", {"truncate": truncate}, batch_size)
+        none = np.empty((0, len(self.labels)))
+        return self._ask(question, _texts(texts, "texts"), none, show_progress_bar)
+
+    def predict(self, texts: Sequence[str], **keywords: Any) -> npt.NDArray[np.str_]:
+        """The most probable label of each text (N,). The keywords are those of `predict_proba`."""
+        best = self.predict_proba(texts, **keywords).argmax(axis=1)
+        return np.array([self.labels[i] for i in best.tolist()], np.str_)
+
+    def nli(self, pairs: Pairs, *, truncate: bool = True) -> list[dict[str, float]]:
+        """The probabilities of entailment, neutral and contradiction for each (premise, hypothesis)."""
+        question = Question("nli", "classify", {"truncate": truncate})
+        inputs = _pairs(pairs, ("premise", "hypothesis"))
+        found = self._ask(question, inputs, np.empty((0, len(self.labels))))
+        return [dict(zip(self.labels, row.tolist(), strict=True)) for row in found]
+
+    def relatedness(self, pairs: Pairs, *, truncate: bool = True) -> Scores:
+        """How related the sentences of each pair are (N,), from 1 to 5."""
+        question = Question("relatedness", "relatedness", {"truncate": truncate})
+        return self._ask(question, _pairs(pairs, ("first", "second")), np.empty(0))
+
+    def fits(self, texts: Sequence[str], *, truncate: bool = False) -> npt.NDArray[np.bool_]:
+        """Whether each text (N,) can be read: it is not blank and, unless `truncate`, not too long."""
+        inputs = _texts(texts, "texts")
+        loaded = self._registry.models[self.card.name]
+        limit = self.card.max_tokens
+        jobs = [ParseJob(cast(str, text), limit, tree=False) for text in inputs.items]
+        parses = map(loaded.fit, finish(self._parses.get(jobs)))
+        return np.array(
+            [
+                _is_text(text) and len(parse) > 0 and (truncate or not parse.cut)
+                for text, parse in zip(inputs.items, parses, strict=True)
+            ],
+            bool,
+        )
+
+    def explain(
+        self, text: str, second: str | None = None, options: ExplainOptions | None = None
+    ) -> Explanation:
+        """What the model attends to in a text, or in a text and the `second` one of a pair.
+
+        A notebook draws it. `options` switch priors off and ask for more (docs/explain.md).
+        """
+        options = options or ExplainOptions()
+        task: Task = "explain"
+        inputs = _texts([text], "text")
+        if second is not None:
+            task = "relatedness" if self.card.kind == "relatedness" else "nli"
+            inputs = _pairs([(text, second)], ("text", "second"))
+        result = finish(self._inference(task).explain(inputs, options, truncate=True))
+        return Explanation.make(self.card, *result.value, options)
+
+    def answer(self, question: Question, inputs: Inputs) -> npt.NDArray[Any]:
+        """The answer to a question about a few rows, in their order."""
+        inference = self._inference(question.task, question.batch_size)
+        ask = getattr(inference, question.method)
+        found: npt.NDArray[Any] = finish(ask(inputs, **question.keywords)).value
+        return found
+
+    def close(self) -> None:
+        """End its threads and processes. It answers no more."""
+        self._threads.close()
+        if self._processes:
+            self._processes.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Model {self.card.name} {self.card.version}: {self.card.kind}>"
+
+    def _inference(self, task: Task, batch_size: int | None = None) -> Inference:
+        engine = direct_engine(self._parses, self._threads, batch_size)
+        return Inference(self._registry.choose(task, self.card.name), engine)
+
+    def _ask(
+        self,
+        question: Question,
+        inputs: Inputs,
+        none: npt.NDArray[Any],
+        show_progress: bool | None = False,
+    ) -> npt.NDArray[Any]:
+        """The answer for each row, in order; `none` for no row."""
+        self._registry.choose(question.task, self.card.name)
+        inputs.check_texts()
+        if not len(inputs):
+            return none
+        chunks = list(_chunks(inputs))
+        parts = [part for _, part in chunks]
+        if self._processes and len(parts) > 1:
+            answers = self._processes.answers(question, parts)
+        else:
+            answers = (self.answer(question, part) for part in parts)
+        found: npt.NDArray[Any] | None = None
+        with Progress(disable=not show_progress) as bar:
+            task = bar.add_task(self.card.name, total=len(inputs))
+            for (rows, _), answer in zip(chunks, answers, strict=True):
+                if found is None:
+                    found = np.empty((len(inputs), *answer.shape[1:]), answer.dtype)
+                found[rows] = answer
+                bar.advance(task, len(rows))
+        assert found is not None, "there is a row"
+        return found
+
+
+def _texts(texts: Sequence[str], path: str) -> Inputs:
+    """Raises BadInput for what is no text."""
+    if isinstance(texts, str):
+        raise BadInput(f"{path} is one string: give a list of strings", param=path)
+    return _strings(Inputs.from_texts(list(texts), path))
+
+
+def _pairs(pairs: Pairs, sides: tuple[str, str]) -> Inputs:
+    """Raises BadInput for what is no pair of texts."""
+    for i, pair in enumerate(pairs):
+        if isinstance(pair, str) or len(pair) != 2:
+            raise BadInput(f"pairs[{i}] is no pair: give two strings", param=f"pairs[{i}]")
+    return _strings(Inputs.from_pairs(pairs, sides))
+
+
+def _strings(inputs: Inputs) -> Inputs:
+    """Python's strings, for numpy's too."""
+    for item, path in zip(inputs.items, inputs.paths, strict=True):
+        if not isinstance(item, str):
+            raise BadInput(f"{path} is {type(item).__name__}: give a string", param=path)
+    return replace(inputs, items=list(map(str, inputs.items)))
+
+
+def _is_text(text: Item) -> bool:
+    try:
+        Inputs.from_texts([text]).check_texts()
+    except BadInput:
+        return False
+    return True
+
+
+def _chunks(inputs: Inputs) -> Iterator[tuple[list[int], Inputs]]:
+    """The rows in chunks of similar length, the longest first, and the numbers of their rows."""
+    step = inputs.texts_per_row
+    lengths = [
+        sum(len(cast(str, item)) for item in inputs.items[row * step : (row + 1) * step])
+        for row in range(len(inputs))
+    ]
+    order = list(range(len(inputs)))
+    if len(order) > CHUNK:
+        order.sort(key=lengths.__getitem__, reverse=True)
+    for begin in range(0, len(order), CHUNK):
+        rows = order[begin : begin + CHUNK]
+        places = [row * step + side for row in rows for side in range(step)]
+        items = [inputs.items[place] for place in places]
+        paths = [inputs.paths[place] for place in places]
+        yield rows, Inputs(items, paths, inputs.path, step)

@@ -1,0 +1,111 @@
+"""A model's answers without an event loop: the steps of `runtime.inference`, each done at once by the caller.
+
+The texts of a call are planned into the same batches as the service plans those of one request, so that
+its answers have the same bits.
+"""
+
+import sys
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from heedful.runtime.errors import InferenceFailed, Unavailable
+from heedful.runtime.graphs import encoder_feeds
+from heedful.runtime.inference import Admission, Engine
+from heedful.runtime.scheduler import Encoded, EncoderSession, Vectors
+from heedful.runtime.session import SessionThreads
+from heedful.text.batch import Sentence, cheapest, collate
+from heedful.text.parse import Parse, ParseJob, Parser
+
+T = TypeVar("T")
+
+
+def finish(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine that never waits, as those over a `direct_engine` do not."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    coroutine.close()
+    raise RuntimeError("it waits for an event loop")
+
+
+class DirectThreads(SessionThreads):
+    """Runs a session in the thread that asks. Its own threads are for the batches of one call."""
+
+    async def call(self, function: Callable[..., T], *arguments: Any) -> T:
+        if self._stopped:
+            raise Unavailable("the model is closed: load it again")
+        return function(*arguments)
+
+    def each(self, function: Callable[[Any], T], items: Sequence[Any]) -> list[T]:
+        """The function's results, in order, of as many items at once as there are threads."""
+        if len(items) < 2 or self.size < 2:
+            return [function(item) for item in items]
+        return list(self._executor.map(function, items))
+
+    def close(self) -> None:
+        """Refuse new runs. Those that have begun end."""
+        self._stopped = True
+        self._executor.shutdown(wait=False)
+
+
+class DirectParses:
+    """The parser, which takes one call at a time."""
+
+    def __init__(self, parser: Parser) -> None:
+        self._parser = parser
+        self._lock = threading.Lock()
+
+    async def get(self, jobs: Sequence[ParseJob]) -> list[Parse]:
+        with self._lock:
+            return self._parser.parse(jobs)
+
+
+class DirectScheduler:
+    """Plans one call's sentences into batches, at most `max_sentences` in each, and runs them."""
+
+    def __init__(self, threads: DirectThreads, max_sentences: int | None = None) -> None:
+        self._threads = threads
+        self._max_sentences = max_sentences or sys.maxsize
+
+    async def encode(self, encoder: EncoderSession, sentences: Sequence[Sentence]) -> Encoded:
+        """The sentences' vectors (N, D), in order. Raises InferenceFailed."""
+        by_key = {sentence.key: sentence for sentence in sentences}
+        rows = {key: row for row, key in enumerate(by_key)}
+        distinct = list(by_key.values())
+        vectors: Vectors = np.empty((len(distinct), encoder.card.dimension), np.float32)
+        costs = [encoder.cost(len(sentence.ids)) for sentence in distinct]
+        size = self._max_sentences
+        planned = [
+            group[begin : begin + size]
+            for group in cheapest(costs, encoder.budget, encoder.overhead)
+            for begin in range(0, len(group), min(size, len(group)))
+        ]
+
+        def run(group: list[int]) -> float:
+            feeds = encoder_feeds(encoder.card, collate([distinct[i] for i in group]))
+            vectors[group], seconds = self._threads.timed(encoder.session, feeds)
+            return seconds
+
+        seconds = sum(await self._threads.call(self._threads.each, run, planned))
+        if not np.isfinite(vectors).all():
+            raise InferenceFailed("the model gave NaN or infinity")
+        return Encoded(vectors[[rows[sentence.key] for sentence in sentences]], 0.0, seconds)
+
+
+def direct_engine(
+    parses: DirectParses, threads: DirectThreads, max_sentences: int | None = None
+) -> Engine:
+    """An engine for one call, whose steps never wait."""
+    return Engine(
+        parses=parses,
+        scheduler=DirectScheduler(threads, max_sentences),
+        head_threads=threads,
+        explain_threads=threads,
+        admission=Admission(sys.maxsize),
+        max_batch_inputs=sys.maxsize,
+    )

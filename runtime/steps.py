@@ -1,0 +1,18 @@
+"""The steps of an inference that are done in two ways: for an event loop, and at once (runtime.direct)."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from heedful.runtime.scheduler import Encoded, EncoderSession
+from heedful.text.batch import Sentence
+from heedful.text.parse import Parse, ParseJob
+
+
+class Parses(Protocol):
+    async def get(self, jobs: Sequence[ParseJob]) -> list[Parse]:
+        """One parse per job, in order."""
+
+
+class Scheduler(Protocol):
+    async def encode(self, encoder: EncoderSession, sentences: Sequence[Sentence]) -> Encoded:
+        """The sentences' vectors, in order, not normalised."""

@@ -1,0 +1,36 @@
+"""Bundles and a loaded model that the tests of the library share."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import heedful
+from heedful.library.model import Model
+from tests.builders import build_bundle, build_models
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _no_torch_in_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """As where the library runs. spaCy would load it in each of them."""
+    folder = tmp_path_factory.mktemp("no_torch")
+    (folder / "torch.py").write_text("raise ImportError('the serving environment has none')\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
+        yield
+
+
+@pytest.fixture(scope="package")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("library") / "bundles"
+    folder.mkdir()
+    parser = build_models(folder)
+    build_bundle(folder, parser, name="tiny-related", kind="relatedness")
+    return folder
+
+
+@pytest.fixture(scope="package")
+def model(models: Path) -> Iterator[Model]:
+    with heedful.load("tiny-sst2", models=models) as model:
+        yield model

@@ -1,0 +1,123 @@
+"""The estimators in scikit-learn's own tools, and the bundle that a classifier saves."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import estimator_checks
+
+from heedful.runtime.errors import BadInput
+from heedful.runtime.service import Options, running
+from heedful.sklearn import HeedfulClassifier, SentenceEncoder
+from tests import asking
+
+GOOD = ["good kids", "the dog is good", "two good hands", "a good man", "good", "good dog"]
+BAD = ["bad kids", "the dog is bad", "two bad hands", "a bad man", "bad", "bad dog"]
+X, Y = GOOD + BAD, ["glad"] * 6 + ["sad"] * 6
+CHECKS = [
+    estimator_checks.check_no_attributes_set_in_init,
+    estimator_checks.check_get_params_invariance,
+    estimator_checks.check_set_params,
+    estimator_checks.check_estimator_cloneable,
+    estimator_checks.check_estimator_repr,
+    estimator_checks.check_estimator_tags_renamed,
+    estimator_checks.check_valid_tag_types,
+    estimator_checks.check_do_not_raise_errors_in_init_or_set_params,
+    estimator_checks.check_mixin_order,
+]
+"""Those of check_estimator that give the estimator no matrix of numbers: it stops at these for texts."""
+
+
+@pytest.fixture(autouse=True)
+def _bundles(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEEDFUL_MODELS", str(models))
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("made", [SentenceEncoder("tiny-flat"), HeedfulClassifier("tiny-flat")])
+def test_scikit_learns_checks_of_what_takes_texts(check: Any, made: Any) -> None:
+    check(type(made).__name__, made)
+
+
+def test_the_encoder_in_a_pipeline_and_a_grid_search() -> None:
+    pipeline = make_pipeline(SentenceEncoder("tiny-flat"), LogisticRegression(C=100))
+    search = GridSearchCV(
+        pipeline, {"sentenceencoder__model": ["tiny-flat", "tiny-sst2"]}, cv=2
+    ).fit(X, Y)
+    assert search.predict(["good hands", "bad hands"]).tolist() == ["glad", "sad"]
+    names = SentenceEncoder("tiny-flat").fit(X).get_feature_names_out()
+    assert names.tolist() == [f"sentenceencoder{i}" for i in range(8)]
+
+
+def test_the_classifier_is_searched_cloned_and_dumped(tmp_path: Path) -> None:
+    search = GridSearchCV(HeedfulClassifier("tiny-flat"), {"C": [0.01, 100.0]}, cv=2).fit(X, Y)
+    best = search.best_estimator_
+    assert best.predict(["good hands", "bad hands"]).tolist() == ["glad", "sad"]
+    assert best.classes_.tolist() == ["glad", "sad"]
+    joblib.dump(best, tmp_path / "model.joblib")
+    assert (tmp_path / "model.joblib").stat().st_size < 10_000  # it names the bundle
+    again = joblib.load(tmp_path / "model.joblib")
+    np.testing.assert_array_equal(again.predict_proba(X), best.predict_proba(X))
+    with pytest.raises(NotFittedError):
+        clone(best).predict(X)
+    assert best.score(X, Y) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("labels", "threshold"), [(Y, 0.5), (Y, 0.9), ([0, 1, 2] * 4, 0.5)], ids=["two", "0.9", "three"]
+)
+def test_the_saved_bundle_predicts_the_same_in_the_service(
+    models: Path, tmp_path: Path, labels: list[Any], threshold: float
+) -> None:
+    made = HeedfulClassifier("tiny-sst2", C=5, threshold=threshold).fit(X, labels)
+    card = made.save(tmp_path / "tiny-mood", data="moods.csv")
+    assert (card.task, card.kind) == ("mood", "classification")
+    assert card.labels == tuple(map(str, made.classes_))
+    assert card.training.data[-1].name == "moods.csv"
+
+    async def ask() -> Any:
+        options = Options(tmp_path, parser=str(models / "parser"), threads=1)
+        async with running(options) as service:
+            return (await asking.classify(service, X)).value
+
+    served = asyncio.run(ask())
+    assert [card.labels[i] for i in served.argmax(1)] == list(map(str, made.predict(X)))
+    if threshold == 0.5:
+        np.testing.assert_allclose(served, made.predict_proba(X), atol=1e-5)
+    else:
+        assert "sad" in (predicted := made.predict(X).tolist())
+        assert predicted.count("sad") < 6
+
+
+@pytest.mark.parametrize(
+    ("texts", "labels", "said"),
+    [
+        (X, None, "y is None"),
+        (X, Y[:-1], "12 texts and 11 labels"),
+        (X[:6], Y[:6], "all labels are .*glad.*two classes"),
+        ("good", Y, "X is one string"),
+        ([*X[:-1], None], Y, r"X\[11\] is NoneType"),
+        (np.array([X]), Y, "one text for each row"),
+        ([], [], "X is empty"),
+    ],
+)
+def test_wrong_data_is_named(texts: Any, labels: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        HeedfulClassifier("tiny-flat").fit(texts, labels)
+
+
+def test_wrong_thresholds_and_blank_texts_are_named() -> None:
+    with pytest.raises(ValueError, match="threshold is for two classes"):
+        HeedfulClassifier("tiny-flat", threshold=0.7).fit(X, [0, 1, 2] * 4)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        HeedfulClassifier("tiny-flat", threshold=1.0).fit(X, Y)
+    with pytest.raises(BadInput, match="is blank"):
+        SentenceEncoder("tiny-flat").transform([*X, " "])

@@ -1,0 +1,107 @@
+"""heedful push and pull against a stand-in of the hub, which huggingface_hub itself talks to."""
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from huggingface_hub import HfApi
+
+import heedful
+from heedful.library import hub as library
+from heedful.library.hub import HubError, pull, push
+from heedful.runtime.errors import BundleError
+from heedful.text.parse import fingerprint
+from tests.library.hub_server import Repositories, hub
+
+NAME = "someone/tiny"
+
+
+@pytest.fixture
+def repositories(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Repositories]:
+    with hub("hf_secret") as (address, repositories):
+        monkeypatch.setattr(library, "HfApi", partial(HfApi, endpoint=address))
+        monkeypatch.setattr(library, "CACHE", tmp_path / "cache")
+        monkeypatch.setenv("HF_TOKEN", "hf_secret")
+        yield repositories
+
+
+@pytest.fixture
+def pushed(repositories: Repositories, models: Path) -> Repositories:
+    assert "/someone/tiny/commit/" in push(models / "tiny-sst2", NAME)
+    return repositories
+
+
+def test_what_is_pulled_is_what_was_pushed(
+    pushed: Repositories, models: Path, tmp_path: Path
+) -> None:
+    folder = pull(NAME, tmp_path / "new")
+    assert folder == tmp_path / "new" / "tiny-sst2"
+    for path in (models / "tiny-sst2").iterdir():
+        assert (folder / path.name).read_bytes() == path.read_bytes()
+    assert fingerprint(tmp_path / "new" / "parser") == fingerprint(models / "parser")
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["parser", "tiny-sst2"]
+    texts = ["two kids", "the dog is bad"]
+    with heedful.load(f"hf://{NAME}") as pulled, heedful.load(models / "tiny-sst2") as own:
+        np.testing.assert_array_equal(pulled.predict_proba(texts), own.predict_proba(texts))
+    pushed.clear()
+    heedful.load(f"hf://{NAME}").close()  # from the cache
+
+
+def test_the_model_card_is_the_hubs(pushed: Repositories, models: Path) -> None:
+    text = pushed[NAME]["README.md"].decode()
+    head = yaml.safe_load(text.split("---\n")[1])
+    assert head["license"] == "apache-2.0"
+    assert (head["library_name"], head["pipeline_tag"]) == ("heedful", "text-classification")
+    [result] = head["model-index"][0]["results"]
+    assert result["dataset"] == {"type": "toy", "name": "toy", "split": "test"}
+    assert result["metrics"] == [{"type": "accuracy", "value": 0.5}]
+    assert 'heedful.load("hf://someone/tiny")' in text
+    assert json.loads((models / "tiny-sst2/card.json").read_text())["version"] in text
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("encoder.onnx", "not the file that card.json names"),
+        ("card.json", "version is not that of the card"),
+        ("parser/config.cfg", "was made with the parser"),
+    ],
+)
+def test_a_changed_file_is_refused_and_nothing_is_written(
+    pushed: Repositories, tmp_path: Path, file: str, said: str
+) -> None:
+    pushed[NAME][file] = pushed[NAME][file].replace(b'"cost": "linear"', b'"cost": "quadratic"')
+    if file != "card.json":
+        pushed[NAME][file] += b" "
+    with pytest.raises(BundleError, match=said):
+        pull(NAME, tmp_path / "new")
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_another_version_and_another_parser_are_refused(
+    pushed: Repositories, tmp_path: Path
+) -> None:
+    with pytest.raises(BundleError, match=r"is version [0-9a-f]{12}, not 012345678901"):
+        pull(NAME, tmp_path / "new", version="012345678901")
+    (tmp_path / "new" / "parser").mkdir()
+    with pytest.raises(BundleError, match=r"which .*new.parser does not hold"):
+        pull(NAME, tmp_path / "new")
+
+
+def test_the_hubs_refusals_are_one_line(
+    repositories: Repositories, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(HubError, match=r"the hub and someone/nothing: .*404"):
+        pull("someone/nothing", tmp_path / "new")
+    with pytest.raises(HubError, match=r"the hub and a/b/c: .*repo"):
+        pull("a/b/c", tmp_path / "new")
+    monkeypatch.setenv("HF_TOKEN", "hf_wrong")
+    with pytest.raises(HubError, match=r"the hub and someone/tiny: .*401"):
+        push(models / "tiny-sst2", NAME)
+    monkeypatch.setattr(library, "HfApi", partial(HfApi, endpoint="http://127.0.0.1:9"))
+    with pytest.raises(HubError, match="the hub and someone/tiny: "):
+        pull(NAME, tmp_path / "new")

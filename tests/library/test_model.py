@@ -1,0 +1,188 @@
+"""heedful.load: its answers are the service's, bit for bit, and its errors name what is wrong."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import heedful
+from heedful.library import model as library
+from heedful.library.model import Model
+from heedful.runtime.errors import BadInput, StartupError, Unavailable, WrongTask
+from heedful.runtime.explain_run import ExplainOptions
+from heedful.runtime.inputs import Inputs
+from heedful.runtime.service import Options, Service, running
+from tests import asking
+from tests.process import PATIENCE, ROOT
+
+TEXTS = ["two kids wash", "the dog is not good", "bad", "two kids wash", "a man at the ballgame"]
+PAIRS = [("two kids wash", "kids wash hands"), ("the dog is bad", "the dog is good")]
+
+
+def many(count: int) -> list[str]:
+    rng = np.random.default_rng(0)
+    words = ["kids", "dog", "wash", "bad", "hands", "the", "zebra"]
+    return [" ".join(rng.choice(words, size=rng.integers(1, 12))) for _ in range(count)]
+
+
+@pytest.fixture(scope="module")
+def served(models: Path) -> dict[str, Any]:
+    """The service's answers."""
+
+    async def ask() -> dict[str, Any]:
+        async with running(Options(models, threads=1)) as service:
+            return {
+                "vectors": await _embed(service, TEXTS),
+                "many": await _embed(service, many(500)),
+                "classes": (await asking.classify(service, TEXTS)).value,
+                "nli": (await asking.nli(service, PAIRS)).value,
+                "relatedness": (
+                    await service.bind("relatedness").relatedness(
+                        Inputs.from_pairs(PAIRS, ("first", "second"))
+                    )
+                ).value,
+            }
+
+    return asyncio.run(ask())
+
+
+async def _embed(service: Service, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    return (await asking.embed(service, texts, model="tiny-sst2", normalize=True)).value
+
+
+def test_it_gives_the_services_bits(model: Model, models: Path, served: dict[str, Any]) -> None:
+    np.testing.assert_array_equal(model.encode(TEXTS), served["vectors"])
+    np.testing.assert_array_equal(model.predict_proba(TEXTS), served["classes"])
+    np.testing.assert_allclose(model.encode(many(500)), served["many"], atol=1e-6)
+    with heedful.load("tiny-nli", models=models) as nli:
+        found = nli.nli(PAIRS)
+        assert [list(one.values()) for one in found] == served["nli"].tolist()
+        assert set(found[0]) == {"entailment", "neutral", "contradiction"}
+    with heedful.load(models / "tiny-related") as related:
+        assert related.relatedness(PAIRS).tolist() == served["relatedness"].tolist()
+
+
+def test_a_string_a_list_and_an_array(model: Model, served: dict[str, Any]) -> None:
+    np.testing.assert_array_equal(model.encode(TEXTS[0]), model.encode([TEXTS[0]])[0])
+    np.testing.assert_array_equal(model.encode(np.array(TEXTS)), served["vectors"])  # type: ignore[arg-type]
+    assert model.encode([]).shape == (0, 8)
+    assert model.predict_proba([]).shape == (0, 2)
+    short = model.encode(TEXTS, truncate_dim=3, batch_size=2)
+    np.testing.assert_allclose(np.linalg.norm(short, axis=1), 1, atol=1e-6)
+    assert short.shape == (5, 3)
+    prompted = model.encode(["kids"], prompt="two ")
+    np.testing.assert_array_equal(prompted, model.encode(["two kids"]))
+    assert not np.allclose(np.linalg.norm(model.encode(TEXTS, normalize_embeddings=False)[0]), 1)
+    cosines = model.similarity(model.encode(TEXTS), model.encode(TEXTS[:2]))
+    assert cosines.shape == (5, 2)
+    assert cosines[3, 0] == pytest.approx(1)
+    assert model.predict(TEXTS)[0] == model.labels[model.predict_proba(TEXTS)[0].argmax()]
+
+
+def test_long_lists_come_back_in_order_from_one_process_or_two(
+    model: Model, models: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = many(500)
+    expected = model.encode(texts)
+    monkeypatch.setattr(library, "CHUNK", 64)
+    found = model.encode(texts, show_progress_bar=True)
+    assert "tiny-sst2" in capsys.readouterr().out
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    with heedful.load("tiny-sst2", models=models, processes=2) as two:
+        np.testing.assert_array_equal(two.encode(texts), found)
+        with pytest.raises(BadInput, match=r"sentences\[70\] is longer"):
+            two.encode([*texts[:70], "dog " * 40, *texts[:70]], truncate=False)
+        np.testing.assert_array_equal(two.encode(texts), found)
+    with pytest.raises(Unavailable, match="closed"):
+        two.encode(["dog"])
+
+
+def test_threads_share_it(model: Model) -> None:
+    texts = many(60)
+    expected = [model.encode(text) for text in texts]
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(model.encode, texts))
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_it_answers_inside_a_running_event_loop(model: Model, served: dict[str, Any]) -> None:
+    """As in a notebook."""
+
+    async def ask() -> npt.NDArray[np.float32]:
+        return model.encode(TEXTS)
+
+    np.testing.assert_array_equal(asyncio.run(ask()), served["vectors"])
+
+
+def test_a_script_needs_no_guard_and_no_torch(models: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys, heedful\n"
+        "assert not {'numpy', 'spacy', 'onnxruntime'} & set(sys.modules)\n"
+        f"with heedful.load('tiny-sst2', models={str(models)!r}, processes=2) as model:\n"
+        "    print(model.encode(['kids'] * 3000).shape, model)\n"
+        "assert not {'torch', 'fastapi', 'sklearn'} & set(sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"import runpy; runpy.run_path({str(script)!r}, run_name='x')"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("(3000, 8) <Model tiny-sst2 ")
+
+
+def test_an_explanation_draws_itself(model: Model, models: Path, tmp_path: Path) -> None:
+    found = model.explain("two kids wash", options=ExplainOptions(ablation=True))
+    assert found.tokens == [["two", "kids", "wash"]]
+    assert found.answer["prediction"]["label"] == model.predict(["two kids wash"])[0]
+    assert found.answer["ablation"]
+    drawn = found._repr_html_()
+    assert drawn.startswith("<iframe srcdoc=")
+    assert "<script" not in drawn  # all of the page is escaped
+    found.save(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text() == found.html
+    with heedful.load("tiny-nli", models=models) as nli:
+        assert len(nli.explain(*PAIRS[0]).tokens) == 2
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (["kids", " "], r"sentences\[1\] is blank: send a text"),
+        (["kids", float("nan")], r"sentences\[1\] is float: give a string"),
+        ([None], r"sentences\[0\] is NoneType"),
+    ],
+)
+def test_what_is_no_text_is_named(model: Model, texts: Any, said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        model.encode(texts)
+
+
+def test_wrong_uses_are_named(model: Model, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(WrongTask, match="tiny-sst2 does not do nli"):
+        model.nli(PAIRS)
+    with pytest.raises(BadInput, match="texts is one string: give a list"):
+        model.predict("kids")
+    with pytest.raises(BadInput, match=r"pairs\[0\] is no pair"):
+        model.nli(["two kids"])  # type: ignore[list-item]
+    with pytest.raises(BadInput, match="dimensions is 9"):
+        model.encode(TEXTS, truncate_dim=9)
+    with pytest.raises(BadInput, match=r"torch\.from_numpy"):
+        model.encode(TEXTS, convert_to_tensor=True)
+    monkeypatch.setenv("HEEDFUL_MODELS", str(models))
+    assert heedful.load("tiny-flat").card.kind == "embedding"
+    with pytest.raises(StartupError, match=r"no bundle 'tiny-cat'.*known are.*tiny-flat.*hf://"):
+        heedful.load("tiny-cat")
+    with pytest.raises(AttributeError, match="no attribute 'lode'"):
+        heedful.lode  # noqa: B018
