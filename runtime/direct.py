@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from heedful.runtime.encoder_session import EncoderSession
 from heedful.runtime.errors import InferenceFailed, Unavailable
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.inference import Admission, Engine
-from heedful.runtime.scheduler import Encoded, EncoderSession, Vectors
+from heedful.runtime.scheduler import Encoded, Vectors
 from heedful.runtime.session import SessionThreads
 from heedful.text.batch import Sentence, cheapest, collate
 from heedful.text.parse import Parse, ParseJob, Parser

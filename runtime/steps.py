@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from heedful.runtime.scheduler import Encoded, EncoderSession
+from heedful.runtime.encoder_session import EncoderSession
+from heedful.runtime.scheduler import Encoded
 from heedful.text.batch import Sentence
 from heedful.text.parse import Parse, ParseJob
 
