@@ -138,7 +138,8 @@ class ArcParser:
             sizes = [lengths[i] for i in group]
             heads, relations = self._parse([docs[i] for i in numbers], np.array(sizes))
             for number, size, row, names in zip(numbers, sizes, heads, relations, strict=True):
-                found[number] = row[:size].copy(), tuple(names[:size])
+                # ONNX Runtime's integers are C's long long, which orjson does not know.
+                found[number] = row[:size].astype(np.int64), tuple(names[:size])
         return found
 
     def _annotate(self, docs: Sequence[Doc]) -> None:

@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import spacy
 
@@ -28,6 +29,7 @@ def test_the_shipped_arc_parser_reads_trees() -> None:
             ParseJob("The dog barks. Nobody can't hear it!!", 64, tree=True),
         ]
     )
+    assert kids.heads.dtype.char == np.dtype(np.int64).char, "orjson takes no other"
     by_name = {kids.tokens[i]: kids.tokens[head] for i, head in enumerate(kids.heads.tolist())}
     assert (by_name["kids"], by_name["hands"], by_name["wash"]) == ("wash", "wash", "wash")
     assert (by_name["Two"], by_name["their"]) == ("kids", "hands")
