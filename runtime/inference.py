@@ -205,7 +205,9 @@ class Inference:
         encoded = await self._encode(parsed)
         result = parsed.result(encoded.vectors, encoded.queue, encoded.inference)
         value = windows.means(encoded.vectors, [len(one) for one in parsed.sentences])
-        return replace(result, value=value, inputs=len(inputs), truncated=0, averaged=len(long))
+        return replace(
+            result, value=value, inputs=len(inputs), truncated=windows.truncated, averaged=len(long)
+        )
 
     async def _score(
         self, inputs: Inputs, truncate: bool, finish: Callable[[Floats], T]

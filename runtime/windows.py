@@ -14,10 +14,14 @@ from heedful.runtime.inputs import Inputs, Item
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.steps import Parses
 from heedful.text.parse import Parse, ParseJob
-from heedful.text.tokenize import MAX_RUN
 
+MAX_WINDOWS = 128
+"""What follows them in a text is cut: with 256 tokens a window, 25,000 words."""
+PARSED_WINDOWS = 4
+"""So many are cut from one parse."""
 _RUN = re.compile(r"\S+")
-_LONG_RUN = re.compile(rf"\S{{{MAX_RUN}}}(?=\S)")
+_LONG_RUN = re.compile(r"\S{100}(?=\S)")
+"""Broken up: the tokenizer takes time quadratic in a run's length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,7 @@ class Windows:
 
     rows: Inputs
     windows: Mapping[int, Sequence[str]]  # of the long texts, by their row
+    truncated: int  # texts of more than MAX_WINDOWS
 
     def inputs(self) -> Inputs:
         """One input for each window, and for each input that needs none."""
@@ -60,44 +65,57 @@ async def split(inputs: Inputs, long: Sequence[int], model: LoadedModel, parses:
     Raises BadInput if one of them is a tree, and what `Parses.get` raises.
     """
     inputs.check_are_texts(long)
-    cutters = {row: _Cutter(str(inputs.items[row])) for row in long}
-    limit = model.card.max_tokens
+    cutters = {row: _Cutter(str(inputs.items[row]), model) for row in long}
     left = list(cutters.values())
     while left:
-        jobs = [ParseJob(cutter.candidate(limit), limit, tree=False) for cutter in left]
+        jobs = [cutter.candidate() for cutter in left]
         for cutter, parse in zip(left, await parses.get(jobs), strict=True):
-            cutter.take(model.fit(parse))
-        left = [cutter for cutter in left if cutter.has_more()]
+            cutter.take(parse)
+        left = [cutter for cutter in left if cutter.has_more and len(cutter.windows) < MAX_WINDOWS]
         await asyncio.sleep(0)  # let other requests run
-    return Windows(inputs, {row: cutter.windows for row, cutter in cutters.items()})
+    windows = {row: cutter.windows for row, cutter in cutters.items()}
+    return Windows(inputs, windows, sum(cutter.has_more for cutter in cutters.values()))
 
 
 class _Cutter:
     """One text, from which windows are cut."""
 
-    def __init__(self, text: str) -> None:
-        self._text = _LONG_RUN.sub(r"\g<0> ", text)  # the tokenizer reads no longer run
+    def __init__(self, text: str, model: LoadedModel) -> None:
+        self._text = _LONG_RUN.sub(r"\g<0> ", text)
+        self._limit, self._fitting = model.card.max_tokens, model.vocab.fitting
         self._at = 0
         self.windows: list[str] = []
 
+    @property
     def has_more(self) -> bool:
         return _RUN.search(self._text, self._at) is not None
 
-    def candidate(self, runs: int) -> str:
-        """The next text that may be a window: a run between white space holds at least one token."""
-        *_, last = islice(_RUN.finditer(self._text, self._at), runs)
-        return self._text[self._at : last.end()]
+    def candidate(self) -> ParseJob:
+        """The next part of the text: a run between white space holds at least one token."""
+        tokens = PARSED_WINDOWS * self._limit
+        *_, last = islice(_RUN.finditer(self._text, self._at), tokens)
+        return ParseJob(self._text[self._at : last.end()], tokens, tree=False)
 
     def take(self, parse: Parse) -> None:
-        """Cut the next window: the candidate's parsed tokens, up to the last white space among them."""
-        stop = len(parse.text)
-        if parse.cut:
-            starts = np.append(parse.starts[1:], _next_start(parse))
-            spaced = np.flatnonzero(starts > parse.stops)
-            stop = int(parse.stops[spaced[-1] if len(spaced) else -1])
-        if len(parse):
-            self.windows.append(parse.text[:stop])
-        self._at += stop
+        """Cut windows from the candidate's tokens, at the last white space that they hold, if any."""
+        if not len(parse):
+            self._at += len(parse.text)
+            return
+        is_end = not parse.cut and self._at + len(parse.text) >= len(self._text.rstrip())
+        spaced = np.append(parse.starts[1:], _next_start(parse)) > parse.stops
+        begin = 0
+        while begin < len(parse):
+            tokens = parse.tokens[begin : begin + self._limit]
+            end = begin + max(1, self._fitting(tokens))
+            if end == len(parse) and begin and not is_end:
+                break  # it goes on in the next candidate
+            if end < len(parse) or not is_end:
+                gaps = np.flatnonzero(spaced[begin:end])
+                end = begin + int(gaps[-1]) + 1 if len(gaps) else end
+            window = slice(int(parse.starts[begin]), int(parse.stops[end - 1]))
+            self.windows.append(parse.text[window])
+            begin = end
+        self._at += int(parse.stops[begin - 1])
 
 
 def _next_start(parse: Parse) -> int:

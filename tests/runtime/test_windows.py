@@ -6,6 +6,7 @@ import pytest
 from heedful.runtime.answers import normalise
 from heedful.runtime.errors import BadInput
 from heedful.runtime.inputs import Inputs
+from heedful.runtime.windows import MAX_WINDOWS
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.tokenize import MAX_RUN
 from tests.asking import embed, similarity
@@ -71,6 +72,19 @@ def test_long_runs_without_white_space_have_a_vector(
     result = running.ask(embed(running.service, [document], model=model, mean=True))
     assert np.isfinite(result.value).all()
     assert result.averaged == 1
+
+
+def test_a_text_of_too_many_windows_is_cut(running: Running) -> None:
+    document = " ".join(["dog kids"] * (MAX_WINDOWS * MAX_TOKENS))
+    result = running.ask(embed(running.service, [document, "dog"], mean=True))
+    assert (result.averaged, result.truncated, result.inputs) == (1, 1, 2)
+    assert result.tokens < len(document.split())
+
+
+def test_a_text_that_takes_long_to_tokenize(running: Running) -> None:
+    """A megabyte of commas, of which the tokenizer makes a token each, in time quadratic in a run."""
+    result = running.ask(embed(running.service, ["," * 1_000_000], mean=True))
+    assert (result.averaged, result.truncated) == (1, 1)
 
 
 def test_similarity_takes_means(running: Running) -> None:
