@@ -1,9 +1,10 @@
 """POST /: what TEI and Hugging Face's InferenceClient send to a service's own address."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
-from pydantic import Discriminator, Tag
+from pydantic import Discriminator, GetJsonSchemaHandler, Tag
+from pydantic_core import CoreSchema
 from starlette.responses import Response
 
 from heedful.app import answers, compare, routes, schemas
@@ -22,6 +23,17 @@ def _task(value: object) -> str | None:
     return "<classify>" if "parameters" in value else "<embed>"
 
 
+class _AnyOf:
+    """A text alone fits two of the requests, so that the document may not say oneOf."""
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        written = handler(schema)
+        written["anyOf"] = written.pop("oneOf")
+        return written
+
+
 AnyRequest = Annotated[
     Annotated[schemas.EmbedRequest, Tag("<embed>")]
     | Annotated[schemas.ClassifyRequest, Tag("<classify>")]
@@ -31,6 +43,7 @@ AnyRequest = Annotated[
         custom_error_type="object_type",
         custom_error_message="must be an object with inputs",
     ),
+    _AnyOf(),
 ]
 
 
