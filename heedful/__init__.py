@@ -3,7 +3,7 @@
 >>> import heedful
 >>> model = heedful.load("ms-san-embed")
 >>> model.encode(["Two kids wash their hands."]).shape
-(1, 600)
+(1, 384)
 """
 
 from typing import TYPE_CHECKING, Any

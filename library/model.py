@@ -131,10 +131,21 @@ class Model:
         none = np.empty((0, len(self.labels)))
         return self._ask(question, _texts(texts, "texts"), none, show_progress_bar)
 
-    def predict(self, texts: Sequence[str], **keywords: Any) -> npt.NDArray[np.str_]:
-        """The most probable label of each text (N,). The keywords are those of `predict_proba`."""
-        best = self.predict_proba(texts, **keywords).argmax(axis=1)
-        return np.array([self.labels[i] for i in best.tolist()], np.str_)
+    def predict(self, texts: Sequence[str], **keywords: Any) -> npt.NDArray[Any]:
+        """The most probable label of each text (N,), None where the model abstains.
+
+        Of a model of several labels a text, booleans (N, C): the labels more probable than not. The
+        keywords are those of `predict_proba`.
+        """
+        found = self.predict_proba(texts, **keywords)
+        if self.card.multi_label:
+            return found >= 0.5
+        best = found.argmax(axis=1).tolist()
+        least = self.card.abstain or 0.0
+        named = [
+            self.labels[i] if row[i] >= least else None for row, i in zip(found, best, strict=True)
+        ]
+        return np.array(named, object)
 
     def nli(self, pairs: Pairs, *, truncate: bool = True) -> list[dict[str, float]]:
         """The probabilities of entailment, neutral and contradiction for each (premise, hypothesis)."""

@@ -19,7 +19,9 @@ from heedful.runtime.errors import BadInput, StartupError, Unavailable, WrongTas
 from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service, running
+from heedful.text.parse import fingerprint
 from tests import asking
+from tests.builders import BuiltParser, build_bundle
 from tests.process import PATIENCE, ROOT
 
 TEXTS = ["two kids wash", "the dog is not good", "bad", "two kids wash", "a man at the ballgame"]
@@ -186,3 +188,16 @@ def test_wrong_uses_are_named(model: Model, models: Path, monkeypatch: pytest.Mo
         heedful.load("tiny-cat")
     with pytest.raises(AttributeError, match="no attribute 'lode'"):
         heedful.lode  # noqa: B018
+
+
+def test_predictions_of_models_that_abstain_or_give_several_labels(models: Path) -> None:
+    parser = BuiltParser(models / "parser", "en_tiny", fingerprint(models / "parser"))
+    build_bundle(models, parser, name="tiny-unsure", abstain=0.9)
+    build_bundle(models, parser, name="tiny-several", multi_label=True)
+    with heedful.load("tiny-unsure", models=models) as unsure:
+        best = unsure.predict_proba(TEXTS).max(axis=1)
+        found = unsure.predict(TEXTS)
+        assert [label is None for label in found] == (best < 0.9).tolist()
+        assert set(found) - {None} <= set(unsure.labels)
+    with heedful.load("tiny-several", models=models) as several:
+        np.testing.assert_array_equal(several.predict(TEXTS), several.predict_proba(TEXTS) >= 0.5)
