@@ -108,7 +108,7 @@ class Batches:
             "path": work.path,
             "headers": [],
         }
-        response, entry = await answer(scope, work, body, None)
+        response, entry = await answer(scope, work, body, None, bulk=True)
         if response.status_code == errors.STATUS[Unavailable]:
             raise Unavailable("the service cannot answer now")
         row = {

@@ -21,7 +21,7 @@ async def reload(request: Request) -> Response:
     409 when a bundle was refused: its model stays as it was, all others are updated.
     """
     state = state_of(request.app)
-    if state.settings.api_key is None:
+    if not state.keys.needed:
         raise errors.Forbidden(
             f"this needs an API key: set {environment_name('api_key')} and send it, or send the "
             "process SIGHUP instead",

@@ -39,6 +39,12 @@ class Unauthorized(RequestError):
     code = "unauthorized"
 
 
+class RateExceeded(Overloaded):
+    """The key's rate."""
+
+    code = "rate_exceeded"
+
+
 class Forbidden(RequestError):
     code = "forbidden"
 
@@ -69,6 +75,20 @@ class MalformedHTTP(RequestError):
     code = "invalid_http"
 
 
+class HeadTooLarge(RequestError):
+    """The head of the request breaks a limit."""
+
+    code = "headers_too_large"
+
+
+class UrlTooLong(HeadTooLarge):
+    code = "url_too_long"
+
+
+class HeadTooSlow(RequestError):
+    code = "request_timeout"
+
+
 class OriginRefused(RequestError):
     code = "cors_refused"
 
@@ -89,11 +109,14 @@ STATUS: Mapping[type[RequestError], int] = {
     UnknownRoute: 404,
     NotFound: 404,
     WrongMethod: 405,
+    HeadTooSlow: 408,
     BundleRefused: 409,
     BodyTooLarge: 413,
     TooManyInputs: 413,
+    UrlTooLong: 414,
     BadInput: 422,
     Overloaded: 429,
+    HeadTooLarge: 431,
     Internal: 500,
     InferenceFailed: 500,
     Unavailable: 503,
@@ -148,10 +171,11 @@ def envelope(error: RequestError) -> bytes:
 def raw_response(error: RequestError) -> bytes:
     """A complete HTTP response that closes its connection, for use without an application."""
     status, body = HTTPStatus(status_of(error)), envelope(error)
+    retry = f"retry-after: {error.retry_after}\r\n" if isinstance(error, Overloaded) else ""
     head = (
         f"HTTP/1.1 {status.value} {status.phrase}\r\n"
         f"content-type: application/json\r\ncontent-length: {len(body)}\r\n"
-        f"x-request-id: {record.new_id()}\r\nconnection: close\r\n\r\n"
+        f"{retry}x-request-id: {record.new_id()}\r\nconnection: close\r\n\r\n"
     )
     return head.encode() + body
 

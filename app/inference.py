@@ -15,9 +15,9 @@ T = TypeVar("T")
 
 def bind(request: Request, task: Task, model: str | None) -> Inference:
     """The model that answers, by its name or an alias. Raises Unavailable, UnknownModel, WrongTask."""
-    state = state_of(request.app)
-    bound = state.service.bind(task, state.real_name(model))
-    record.of(request.scope).model = bound.card.name
+    state, entry = state_of(request.app), record.of(request.scope)
+    bound = state.service.bind(task, state.real_name(model), bulk=entry.bulk)
+    entry.model = bound.card.name
     return bound
 
 

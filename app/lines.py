@@ -12,6 +12,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from heedful.app import errors, fields, record
+from heedful.app.large import check_counts
 from heedful.app.state import state_of
 from heedful.runtime.errors import Overloaded, RequestError, TimedOut
 
@@ -40,25 +41,28 @@ class Work:
 
 
 async def answer(
-    scope: Scope, work: Work, value: Callable[[], object], limit: float | None
+    scope: Scope, work: Work, value: Callable[[], object], limit: float | None, *, bulk: bool
 ) -> tuple[Response, record.Record]:
     """Answer one body within `limit` seconds, and count it as a request.
 
     Waits while the queue is full, and tries again.
     """
-    entry = record.Record(record.new_id(), work.path)
+    entry = record.Record(record.new_id(), work.path, bulk=bulk)
+    state = state_of(scope["app"])
     scope = {**scope}
     record.attach(scope, entry)
     request = Request(scope)
     try:
         async with asyncio.timeout(limit):
-            body = work.validated(value(), entry)
+            found = value()
+            check_counts(found, state.settings.max_batch_inputs)
+            body = work.validated(found, entry)
             response = await _patiently(work.endpoint, body, request)
     except TimeoutError:
         response = errors.respond(entry, TimedOut(f"not answered within {limit} s"))
     except RequestError as error:
         response = errors.respond(entry, error)
-    state_of(scope["app"]).metrics.request(entry, response.status_code, time.perf_counter())
+    state.metrics.request(entry, response.status_code, time.perf_counter())
     return response, entry
 
 

@@ -5,6 +5,8 @@ import contextlib
 import importlib.metadata
 import time
 from collections.abc import AsyncIterator
+from functools import partial
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
@@ -30,14 +32,15 @@ from heedful.app.batches import Batches
 from heedful.app.coding import Compressed
 from heedful.app.cross_origin import CrossOrigin
 from heedful.app.file_store import FileStore
+from heedful.app.keys import Keys, Rates
 from heedful.app.metrics import Metrics
-from heedful.app.middleware import ApiKey, BodyLimit, HeadAsGet, Recorded
+from heedful.app.middleware import PUBLIC, ApiKey, BodyLimit, HeadAsGet, Recorded
 from heedful.app.paths import Paths
 from heedful.app.requests import FastPath, inference_routes
 from heedful.app.settings import Settings
 from heedful.app.state import AppState, Peers
 from heedful.app.tracing import Tracing
-from heedful.app.worker_group import WorkerGroup
+from heedful.app.worker_group import RESERVE, WorkerGroup, descriptors
 from heedful.runtime.cores import usable_cores
 from heedful.runtime.service import Options, Service
 
@@ -65,7 +68,7 @@ def create_app(
     settings: Settings, group: WorkerGroup | None = None, peers: Peers | None = None
 ) -> FastAPI:
     """The application, alone or in one process of a group. Answers 503 while the models load."""
-    metrics = Metrics(group.metrics if group else None)
+    metrics = Metrics(group)
     tracing = Tracing.from_environment()
     service = Service(_options(settings, group), metrics)
     created = group.started if group else int(time.time())
@@ -73,7 +76,10 @@ def create_app(
         router for router in ROUTERS if router is not batch_routes.create_router
     )
     batchable = {path: work for path, work in works.items() if "{" not in path}
-    state = AppState(settings, service, metrics, created, frozenset(batchable), peers)
+    connections = settings.max_connections or descriptors() - RESERVE
+    share = max(1, connections // (group.size if group else 1))
+    keys = Keys(settings)
+    state = AppState(settings, service, metrics, created, share, keys, frozenset(batchable), peers)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -106,7 +112,8 @@ def create_app(
         app.include_router(router)
     app.router.routes.extend(playground.FILES)
     errors.install(app)
-    _add_middleware(app, settings)
+    app.openapi = partial(_openapi, app)  # type: ignore[method-assign]  # as FastAPI documents it
+    _add_middleware(app, settings, keys, group.rates if group else Rates())
     app.add_middleware(Recorded, metrics=metrics, paths=Paths(_paths()), tracing=tracing)
     return app
 
@@ -125,6 +132,18 @@ def _options(settings: Settings, group: WorkerGroup | None) -> Options:
     )
 
 
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    """FastAPI's document, with the API key that a service may ask for."""
+    document = FastAPI.openapi(app)
+    scheme = {"type": "http", "scheme": "bearer", "description": "Where the service has keys."}
+    document["components"]["securitySchemes"] = {"key": scheme}
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            if path not in PUBLIC:
+                operation["security"] = [{"key": []}, {}]
+    return document
+
+
 def _paths() -> set[str]:
     """Every path that metrics and logs may name."""
     routes = (route for router in ROUTERS for route in router.routes)
@@ -132,18 +151,22 @@ def _paths() -> set[str]:
     return served | playground.PATHS | {"/openapi.json"}
 
 
-def _add_middleware(app: FastAPI, settings: Settings) -> None:
+def _add_middleware(app: FastAPI, settings: Settings, keys: Keys, rates: Rates) -> None:
     """All but the outermost. The last one added is the outermost."""
     app.add_middleware(
-        FastPath, routers=ROUTERS, limit=settings.request_timeout, max_bytes=settings.max_body_bytes
+        FastPath,
+        routers=ROUTERS,
+        limit=settings.request_timeout,
+        max_bytes=settings.max_body_bytes,
+        max_inputs=settings.max_batch_inputs,
     )
     app.add_middleware(HeadAsGet)
     app.add_middleware(Compressed)
     app.add_middleware(
         BodyLimit, limit=settings.max_body_bytes, others={"/v1/files": settings.max_file_bytes}
     )
-    if settings.api_key is not None:
-        app.add_middleware(ApiKey, key=settings.api_key.get_secret_value(), pages=playground.PATHS)
+    if keys.needed:
+        app.add_middleware(ApiKey, keys=keys, rates=rates, pages=playground.PATHS)
     if settings.cors_origins:
         app.add_middleware(
             CrossOrigin,

@@ -7,8 +7,8 @@ from heedful.runtime.service import Reloaded
 # From a serving process to the supervisor.
 
 
-class Ready(NamedTuple):
-    """Sent when the process becomes ready, and when it stops being so."""
+class Alive(NamedTuple):
+    """Sent every second by the event loop, and at once when `ready` changes."""
 
     ready: bool
 
@@ -21,11 +21,10 @@ class ConnectionClosed(NamedTuple):
     connection: int
 
 
-class AnswerPending(NamedTuple):
-    """Whether part of an answer on this connection is still unsent."""
+class ConnectionLost(NamedTuple):
+    """The process had no descriptor left for it: nobody has read from it."""
 
     connection: int
-    pending: bool
 
 
 class Leaving(NamedTuple):
@@ -41,10 +40,10 @@ class WorkerReloaded(NamedTuple):
 
 
 FromWorker = (
-    Ready
+    Alive
     | StartFailed
     | ConnectionClosed
-    | AnswerPending
+    | ConnectionLost
     | Leaving
     | ReloadRequest
     | WorkerReloaded
@@ -72,3 +71,5 @@ class ReloadFinished(NamedTuple):
 
 
 FromSupervisor = PeerStatus | ReloadNow | ReloadFinished
+
+Message = FromWorker | FromSupervisor

@@ -1,9 +1,6 @@
 """Prometheus metrics. No label holds a value that a client can choose freely."""
 
-import os
 from collections.abc import Iterable, Iterator
-from functools import partial
-from pathlib import Path
 from typing import Generic, TypeVar
 
 from prometheus_client import (
@@ -18,10 +15,11 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics import MetricWrapperBase
-from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from heedful.app.record import Record
+from heedful.app.shared_counts import SharedCounts, value_class
+from heedful.app.worker_group import WorkerGroup
 from heedful.runtime.card import Card
 from heedful.runtime.observer import Observer
 
@@ -31,8 +29,6 @@ DURATIONS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
 INPUTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 TOKENS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 MODEL_LABELS = ("model", "encoder", "task", "version", "provider")
-NOT_SUMMED = ("process_start_time_seconds", "process_max_fds")
-"""Process metrics whose sum is meaningless."""
 RATIOS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
@@ -67,33 +63,13 @@ class Models(Collector):
         yield info
 
 
-class Processes(Collector):
-    """prometheus_client's process metrics, summed over the processes that count in `folder`."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def collect(self) -> Iterator[Metric]:
-        summed: dict[str, Metric] = {}
-        for file in self._folder.glob("gauge_livesum_*.db"):
-            pid = int(file.stem.rpartition("_")[2])
-            for family in ProcessCollector(pid=partial(int, pid), registry=None).collect():
-                into = summed.setdefault(family.name, family)
-                if into is not family and family.name not in NOT_SUMMED:
-                    into.samples = [
-                        mine._replace(value=mine.value + other.value)
-                        for mine, other in zip(into.samples, family.samples, strict=True)
-                    ]
-        yield from summed.values()
-
-
 class Metrics(Observer):
     """The service's metrics in their own registry."""
 
-    def __init__(self, folder: Path | None = None) -> None:
-        """In a worker group all processes count in `folder`, and the page shows their sum."""
+    def __init__(self, group: WorkerGroup | None = None) -> None:
+        """In a worker group the page shows the sum of all processes."""
         disable_created_metrics()  # they double the page, and rates do not need them
-        registry, self._page = _registries(folder)
+        registry, self._page = _registries(group)
         self._models = Models()
         self._page.register(self._models)
 
@@ -101,11 +77,7 @@ class Metrics(Observer):
             return Series(Counter(f"heedful_{name}", help, labels, registry=registry))
 
         def gauge(name: str, help: str, *labels: str) -> Series[Gauge]:
-            return Series(
-                Gauge(
-                    f"heedful_{name}", help, labels, registry=registry, multiprocess_mode="livesum"
-                )
-            )
+            return Series(Gauge(f"heedful_{name}", help, labels, registry=registry))
 
         def histogram(
             name: str, help: str, buckets: tuple[float, ...], *labels: str
@@ -143,6 +115,13 @@ class Metrics(Observer):
         )
         self._misses = counter("cache_misses_total", "Values that had to be computed.", "cache")
         self._queue = gauge("queue_inputs", "Inputs waiting.", "stage")
+        self._keys = counter("key_requests_total", "Requests by API key.", "key", "status")
+        self._connections = Gauge(
+            "heedful_connections", "Open connections of clients.", registry=registry
+        )
+        self._limits = counter(
+            "limits_total", "Connections and requests ended by a limit, by setting.", "limit"
+        )
         self._reloads = counter("reloads_total", "Reloads of the bundles.", "result")
         for result in ("ok", "refused"):  # starts at 0, so that the first increase is visible
             self._reloads[result].inc(0)
@@ -162,6 +141,14 @@ class Metrics(Observer):
         self._hits[name].inc(hits)
         self._misses[name].inc(misses)
 
+    def connections(self, n: int) -> None:
+        """Open connections now."""
+        self._connections.set(n)
+
+    def limit(self, setting: str) -> None:
+        """A connection, a request or a process met the limit of a setting."""
+        self._limits[setting].inc()
+
     def models(self, cards: Iterable[Card], provider: str) -> None:
         """Replace the list of served models."""
         self._models.served = [
@@ -177,6 +164,8 @@ class Metrics(Observer):
         route, model = record.route, record.model
         self._requests[route, model, str(status)].inc()
         self._duration[route, model].observe(ended - record.started)
+        if record.key is not None:
+            self._keys[record.key, str(status)].inc()
         if record.refusal:
             self._rejected[record.refusal].inc()
         if record.result is None or record.answered is None:
@@ -200,15 +189,14 @@ class Metrics(Observer):
         return encode(self._page), content_type
 
 
-def _registries(folder: Path | None) -> tuple[CollectorRegistry, CollectorRegistry]:
+def _registries(group: WorkerGroup | None) -> tuple[CollectorRegistry, CollectorRegistry]:
     """Where this process counts, and what its page shows."""
     own = CollectorRegistry()
-    if folder is None:
+    if group is None:
         ProcessCollector(registry=own)
         return own, own
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
-    values.ValueClass = values.MultiProcessValue()
+    file = group.counts[group.slot]
+    values.ValueClass = value_class(file, serves=group.slot > 0)
     page = CollectorRegistry()
-    page.register(MultiProcessCollector(None, str(folder)))
-    page.register(Processes(folder))
+    page.register(SharedCounts(group.counts))
     return own, page

@@ -1,7 +1,7 @@
 """Middleware for every request: its record, the API key, the body limit. Pure ASGI."""
 
-import hmac
 import logging
+import math
 import re
 import time
 from collections.abc import Collection, Mapping
@@ -10,9 +10,11 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heedful.app import errors, ndjson, record
+from heedful.app.keys import Keys, Rates
 from heedful.app.metrics import Metrics
 from heedful.app.paths import Paths
 from heedful.app.tracing import Tracing
+from heedful.runtime.errors import RequestError
 
 log = logging.getLogger("heedful.access")
 
@@ -50,6 +52,7 @@ class Recorded:
         path, route, parameters = self._paths.resolve(scope["path"])
         scope = {**scope, "path": path, "path_params": parameters}
         entry = record.Record(_request_id(scope), route)
+        entry.bulk = record.header(scope, b"x-priority").strip().lower() == "bulk"
         record.attach(scope, entry)
         status = CLIENT_CLOSED
 
@@ -91,27 +94,45 @@ class Recorded:
 
 
 class ApiKey:
-    """Refuses requests without `Authorization: Bearer KEY`, except PUBLIC routes and reading `pages`."""
+    """Refuses requests without `Authorization: Bearer KEY`, except PUBLIC routes and reading `pages`.
 
-    def __init__(self, app: ASGIApp, *, key: str, pages: Collection[str] = ()) -> None:
+    Refuses those beyond the key's rate too.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, keys: Keys, rates: Rates, pages: Collection[str] = ()
+    ) -> None:
         self._app = app
-        self._key = key.encode()
+        self._keys = keys
+        self._rates = rates
         self._pages = frozenset(pages)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or self._is_public(scope) or self._has_key(scope):
-            await self._app(scope, receive, send)
-            return
-        refusal = errors.Unauthorized("send the API key as 'Authorization: Bearer KEY'")
-        await errors.respond(record.of(scope), refusal)(scope, receive, send)
+        if scope["type"] == "http" and not self._is_public(scope):
+            entry = record.of(scope)
+            try:
+                self._check(scope, entry)
+            except RequestError as refusal:
+                await errors.respond(entry, refusal)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
 
     def _is_public(self, scope: Scope) -> bool:
         reading = scope["method"] in ("GET", "HEAD")
         return scope["path"] in PUBLIC or (reading and scope["path"] in self._pages)
 
-    def _has_key(self, scope: Scope) -> bool:
-        scheme, _, key = record.header(scope, b"authorization").partition(" ")
-        return hmac.compare_digest(key.strip().encode(), self._key) and scheme.lower() == "bearer"
+    def _check(self, scope: Scope, entry: record.Record) -> None:
+        """Raises Unauthorized, RateExceeded."""
+        scheme, _, sent = record.header(scope, b"authorization").partition(" ")
+        key = self._keys.find(sent.strip()) if scheme.lower() == "bearer" else None
+        if key is None:
+            raise errors.Unauthorized("send the API key as 'Authorization: Bearer KEY'")
+        entry.key, entry.bulk = key.name, entry.bulk or key.bulk
+        if wait := self._rates.wait(key):
+            raise errors.RateExceeded(
+                f"the key {key.name} may send {key.rate:g} requests per second",
+                retry_after=math.ceil(wait),
+            )
 
 
 class BodyLimit:

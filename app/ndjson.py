@@ -112,7 +112,8 @@ async def _answered(work: Work, scope: Scope, number: int, line: bytes, limit: f
             head["id"] = value.pop("id")
         return value
 
-    response, entry = await answer(scope, work, body, limit)
+    bulk = record.of(scope).bulk
+    response, entry = await answer(scope, work, body, limit, bulk=bulk)
     if response.status_code == 200:
         if headers := entry.notes():
             head["headers"] = headers

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Request
-from pydantic import Discriminator, Field, RootModel, Tag, field_validator
+from pydantic import Discriminator, FailFast, Field, RootModel, Tag, field_validator
 from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
@@ -18,7 +18,7 @@ router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["
 
 
 class TextOrPair(RootModel[list[str]]):
-    root: list[str] = Field(json_schema_extra={"minItems": 1, "maxItems": 2})
+    root: Annotated[list[str], FailFast()] = Field(json_schema_extra={"minItems": 1, "maxItems": 2})
 
     @field_validator("root")
     @classmethod

@@ -1,46 +1,248 @@
-"""A client connection: uvicorn's HTTP protocol with our error envelope, and answers sent in one piece."""
+"""A client connection: uvicorn's HTTP protocol with limits, our error envelope, and answers sent in one piece."""
 
 import asyncio
+import math
 from collections.abc import Callable
 from typing import Any, cast
 
+import httptools
+from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
 
 from heedful.app import errors
+from heedful.app.state import state_of
+from heedful.app.worker_group import BUSY, IDLE, SENDING
+from heedful.runtime.errors import Overloaded, RequestError, Unavailable
 
 _HEAD = b"HTTP/1.1 "
+LINGER_SECONDS = 5.0
+"""How long a refused client may take to read its answer."""
 
 
 class Protocol(HttpToolsProtocol):
-    """Answers malformed HTTP before it reaches the application."""
+    """Answers what breaks a limit or HTTP itself before it reaches the application.
+
+    A connection without a request in progress is in the server's `waiting`, the oldest first.
+    """
 
     closed: Callable[[], None] | None = None
     """Called when the connection is over."""
-    answer_pending: Callable[[bool], None] | None = None
-    """Called when part of an answer is still unsent, and again when all is sent."""
+    set_state: Callable[[int], None] | None = None
+    """Called with IDLE, BUSY or SENDING: what its client may be told if this process dies."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        state = state_of(cast(Any, config.app))
+        self._settings, self._count = state.settings, state.metrics.limit
+        self.waiting, self._max_connections = state.waiting, state.max_connections
+        self._deadline = self.loop.time() + self._settings.head_timeout
+        self._limit = "head_timeout"  # the setting behind the deadline
+        self._unsent: tuple[int, float] | None = None  # bytes of an answer, and since when as many
+        self._in_head = self._refused = self._upgrading = False
+        self._head_bytes = self._fed = 0
+
+    # The connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         transport.set_write_buffer_limits(high=0)
         super().connection_made(cast(asyncio.Transport, HeadBuffer(transport)))
+        if self._too_many_of_its_address():
+            self._count("max_connections_per_address")
+            self._refuse(Overloaded("close another connection of this address", retry_after=1))
+        elif len(self.connections) <= self._max_connections:
+            self.waiting[self] = None
+        elif self.waiting:  # the oldest of those without a request makes room
+            self.waiting[self] = None
+            next(iter(self.waiting)).give_way("max_connections")
+        else:
+            self._count("max_connections")
+            self._refuse(Unavailable("too many connections are open: try again later"))
+
+    def _too_many_of_its_address(self) -> bool:
+        """Where there is a supervisor, that has counted already."""
+        most = self._settings.max_connections_per_address
+        if most is None or self.closed is not None or self.client is None:
+            return False
+        open_ = [cast(Protocol, each).client for each in self.connections]
+        return sum(client is not None and client[0] == self.client[0] for client in open_) > most
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        self.waiting.pop(self, None)
+        self.set_state = None
         if self.closed:
             self.closed()
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        if self.answer_pending:
-            self.answer_pending(True)
+        self._unsent = (self.transport.get_write_buffer_size(), self.loop.time())
+        self._tell(SENDING)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        if self.answer_pending:
-            self.answer_pending(False)
+        self._unsent = None
+        self._tell(IDLE if self.cycle is None or self.cycle.response_complete else BUSY)
 
-    def send_400_response(self, msg: str) -> None:
-        self.transport.write(errors.raw_response(errors.MalformedHTTP(msg)))
+    def _tell(self, state: int) -> None:
+        if self.set_state:
+            self.set_state(state)
+
+    # What is read
+
+    def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
+        self._unset_keepalive_if_required()
+        self._fed += len(data)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            self._go_on_without_upgrade(data[upgrade.args[0] :])
+        except httptools.HttpParserError as error:
+            cause = error.__context__
+            malformed = errors.MalformedHTTP("the bytes received are not an HTTP request")
+            self._refuse(cause if isinstance(cause, errors.HeadTooLarge) else malformed)
+        else:
+            if self._fed > self._settings.max_header_bytes + len(data):
+                self._refuse(self._too_large("max_header_bytes"))
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._fed = self._head_bytes = 0
+        self._in_head = True
+        if self._limit == "idle_timeout":
+            self._await("head_timeout")
+
+    def on_url(self, url: bytes) -> None:
+        super().on_url(url)
+        if len(self.url) > self._settings.max_url_bytes:
+            raise self._too_large("max_url_bytes")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._head_bytes += len(name) + len(value) + 4
+        if self._head_bytes > self._settings.max_header_bytes:
+            raise self._too_large("max_header_bytes")
+        if self._in_head:  # trailers are dropped: nothing here reads them
+            super().on_header(name, value)
+            if len(self.headers) > self._settings.max_headers:
+                raise self._too_large("max_headers")
+
+    def on_headers_complete(self) -> None:
+        method = self.parser.get_method()
+        if self.parser.should_upgrade() and method != b"CONNECT":
+            self._upgrading = True  # the head is read again, without this header
+            return
+        self._in_head = False
+        self._fed = self._head_bytes = 0
+        self._deadline = math.inf
+        self.waiting.pop(self, None)
+        self._tell(BUSY)
+        super().on_headers_complete()
+        if method == b"CONNECT":
+            self._refused = True  # no tunnel is opened: what follows is not read
+            self.cycle.keep_alive = False
+
+    def on_body(self, body: bytes) -> None:
+        self._fed = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        if not self._upgrading:
+            self._fed = 0
+            super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.cycle.response_complete and not self.pipeline:
+            self._await("idle_timeout")
+            if not self.transport.is_closing():
+                self.waiting[self] = None
+            if self._unsent is None:
+                self._tell(IDLE)
+
+    def _go_on_without_upgrade(self, rest: bytes) -> None:
+        """Read the head again without `Upgrade`, which a server may ignore (RFC 9110, 7.8), then the body."""
+        if not self._upgrading:
+            return  # after CONNECT
+        self._upgrading = False
+        version = self.parser.get_http_version().encode()
+        head = [self.parser.get_method() + b" " + self.url + b" HTTP/" + version]
+        head += [name + b": " + value for name, value in self.headers if name != b"upgrade"]
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self.data_received(b"\r\n".join(head) + b"\r\n\r\n" + rest)
+
+    # Limits
+
+    def _await(self, limit: str) -> None:
+        """Start the time of a setting."""
+        self._limit = limit
+        self._deadline = self.loop.time() + float(getattr(self._settings, limit))
+
+    def _too_large(self, limit: str) -> errors.HeadTooLarge:
+        self._count(limit)
+        most = getattr(self._settings, limit)
+        if limit == "max_url_bytes":
+            return errors.UrlTooLong(f"the URL is longer than {most} bytes: shorten it")
+        what = "lines" if limit == "max_headers" else "bytes"
+        return errors.HeadTooLarge(f"the headers hold more than {most} {what}: send fewer")
+
+    def check_time(self, now: float) -> None:
+        """End the connection if its client has taken longer than a setting allows."""
+        if self._unsent is not None:
+            size, since = self.transport.get_write_buffer_size(), self._unsent[1]
+            if size < self._unsent[0]:
+                self._unsent = (size, now)
+            elif now - since >= self._settings.write_timeout:
+                self._count("write_timeout")
+                self.transport.abort()
+        elif now >= self._deadline:
+            self._expire()
+
+    def timeout_keep_alive_handler(self) -> None:
+        self._expire()
+
+    def _expire(self) -> None:
+        if self._refused or not self._in_head:
+            self.give_way(self._limit)
+        else:
+            self._count(self._limit)
+            limit = self._settings.head_timeout
+            self._refuse(errors.HeadTooSlow(f"no complete head within {limit:g} s"))
+
+    def give_way(self, limit: str) -> None:
+        """Close the connection, which has no request in progress, for this limit's sake."""
+        self._count(limit)
+        self._deadline = math.inf
+        self.waiting.pop(self, None)
         self.transport.close()
+
+    def _refuse(self, error: RequestError) -> None:
+        """Answer with the error, read no more, and close after the client does."""
+        self._refused = True
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            if self._in_head:  # of a later request: an earlier one is still being answered
+                cycle.keep_alive = False
+                return
+            cycle.disconnected = True
+            cycle.message_event.set()
+            if cycle.response_started:
+                self.transport.abort()
+                return
+        self._deadline, self._limit = self.loop.time() + LINGER_SECONDS, "idle_timeout"
+        self.transport.write(errors.raw_response(error))
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        else:
+            self.transport.close()
 
 
 class HeadBuffer:
@@ -66,6 +268,10 @@ class HeadBuffer:
             asyncio.get_running_loop().call_soon(self._flush)  # when no body follows at once
         else:
             self._transport.write(data)
+
+    def write_eof(self) -> None:
+        self._flush()
+        self._transport.write_eof()
 
     def close(self) -> None:
         self._flush()

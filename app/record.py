@@ -22,6 +22,10 @@ class Record:
     """A path that the service has, or "other": never a client's own text."""
     model: str = "none"
     """A loaded model, "other" for an unknown name, "none" when the route needs no model."""
+    bulk: bool = False
+    """Whether it waits while other requests do."""
+    key: str | None = None
+    """The name of its API key."""
     started: float = field(default_factory=time.perf_counter)  # seconds
     answered: float | None = None  # when the result was ready and writing began
     result: Result[Any] | None = None

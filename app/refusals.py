@@ -1,38 +1,48 @@
-"""Connections that the supervisor answers with 503 because no serving process can."""
+"""Connections that the supervisor answers because no serving process can."""
 
 import selectors
 import socket
 import time
 
 from heedful.app import errors
-from heedful.runtime.errors import Unavailable
+from heedful.runtime.errors import RequestError
 
 LINGER_SECONDS = 5.0
 """How long a refused client may take to read its answer."""
+MAX_LINGERING = 256
+"""Of more refused clients the first is closed at once."""
 
 
 class Refusals:
-    """Answers each connection with 503, and closes it after its client does.
+    """Answers each connection with an error, and closes it after its client does.
 
-    Closing it earlier would reset a client that is still sending, which then loses the answer.
+    Closing it earlier would reset a client that is still sending, which then loses the answer. With
+    `tls` nothing is answered: only a serving process can encrypt.
     """
 
-    def __init__(self, selector: selectors.BaseSelector) -> None:
+    def __init__(self, selector: selectors.BaseSelector, *, tls: bool) -> None:
         self._selector = selector
-        self._deadlines: dict[socket.socket, float] = {}
+        self._tls = tls
+        self._deadlines: dict[socket.socket, float] = {}  # the earliest first
 
     def __bool__(self) -> bool:
         return bool(self._deadlines)
 
-    def deadlines(self) -> list[float]:
-        return list(self._deadlines.values())
+    def deadline(self) -> float | None:
+        """The earliest."""
+        return next(iter(self._deadlines.values()), None)
 
-    def add(self, connection: socket.socket, reason: str) -> None:
+    def add(self, connection: socket.socket, error: RequestError) -> None:
+        if self._tls:
+            connection.close()
+            return
         connection.setblocking(False)
+        if len(self._deadlines) >= MAX_LINGERING:
+            self._close(next(iter(self._deadlines)))
         self._deadlines[connection] = time.monotonic() + LINGER_SECONDS
         self._selector.register(connection, selectors.EVENT_READ, self._drain)
         try:
-            connection.send(errors.raw_response(Unavailable(reason)))
+            connection.send(errors.raw_response(error))
             connection.shutdown(socket.SHUT_WR)
         except OSError:  # the client has gone, or does not read
             self._close(connection)

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from heedful.app import coding, errors, ndjson, record
 from heedful.app.errors import MalformedBody
+from heedful.app.large import LargeBodies, check_counts
 from heedful.app.lines import Work
 from heedful.app.middleware import CLIENT_CLOSED
 from heedful.app.watch import Watch
@@ -59,10 +60,21 @@ class FastPath:
     """
 
     def __init__(
-        self, app: ASGIApp, *, routers: Iterable[APIRouter], limit: float, max_bytes: int
+        self,
+        app: ASGIApp,
+        *,
+        routers: Iterable[APIRouter],
+        limit: float,
+        max_bytes: int,
+        max_inputs: int,
     ) -> None:
-        """`limit` is the time limit in seconds, `max_bytes` that of a body once it is decompressed."""
+        """`limit` is the time limit in seconds, `max_bytes` that of a body once it is decompressed.
+
+        `max_inputs` is that of one request.
+        """
         self._app = app
+        self._max_inputs = max_inputs
+        self._large = LargeBodies()
         self._watch = Watch(limit)
         self._limit = limit
         self._max_bytes = max_bytes
@@ -81,10 +93,10 @@ class FastPath:
                 await ndjson.stream(work, scope, receive, send, limit=limit, max_bytes=most)
                 return
             with self._watch.guard(receive) as in_flight:
-                value = work.read(scope, await self._read(scope, receive))
+                body = await self._read(scope, receive)
                 in_flight.body_read = True
-                body = work.validated(value, record.of(scope))
-                response = await work.endpoint(body, Request(scope, receive))
+                value = await self._large.call(len(body), self._value, work, scope, body)
+                response = await work.endpoint(value, Request(scope, receive))
         except ClientDisconnect:
             response = Response(status_code=CLIENT_CLOSED)
         except RequestError as error:
@@ -103,6 +115,12 @@ class FastPath:
             more = message.get("more_body", False)
         sent_as = record.header(scope, b"content-encoding").strip().lower()
         return await coding.decoded(b"".join(parts), sent_as, self._max_bytes)
+
+    def _value(self, work: Work, scope: Scope, body: bytes) -> Any:
+        """What the endpoint takes. Raises MalformedBody, TooManyInputs, BadInput."""
+        value = work.read(scope, body)
+        check_counts(value, self._max_inputs)
+        return work.validated(value, record.of(scope))
 
 
 def _body_of(endpoint: Callable[..., Any]) -> TypeAdapter[Any]:

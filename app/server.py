@@ -2,10 +2,12 @@
 
 import asyncio
 import contextlib
+import os
 import signal
 import socket
+import threading
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 from fastapi import FastAPI
@@ -15,8 +17,12 @@ from heedful.app.state import state_of
 from heedful.runtime.errors import ServiceFault, Unavailable
 from heedful.runtime.memory import freeze_gc
 
-FLUSH_TIMEOUT = 5
+FLUSH_TIMEOUT = 3
 """Seconds after the shutdown timeout to send answers; then slow clients are dropped."""
+KILL_TIMEOUT = 4
+"""Seconds after the shutdown timeout until a process that hangs is killed."""
+CHECK_TICKS = 3
+"""Tenths of a second between two looks at the connections' time limits."""
 
 
 class Server(uvicorn.Server):
@@ -52,10 +58,21 @@ class Server(uvicorn.Server):
         task.add_done_callback(self._tasks.discard)
 
     async def on_tick(self, counter: int) -> bool:
+        if counter % 10 == 0:
+            state_of(self.app).keys.refresh()
+        if counter % CHECK_TICKS == 0:
+            now = asyncio.get_running_loop().time()
+            for connection in list(self.server_state.connections):
+                cast(Protocol, connection).check_time(now)
+            state_of(self.app).metrics.connections(len(self.server_state.connections))
         return await super().on_tick(counter) or self.failure() is not None
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Refuse new requests with 503, answer those in flight, then close the sockets."""
+        limit = state_of(self.app).settings.shutdown_timeout + KILL_TIMEOUT
+        hanging = threading.Timer(limit, os._exit, (1,))  # a thread that never ends would hold us
+        hanging.daemon = True
+        hanging.start()
         await state_of(self.app).stop()
         self.leave()
         await super().shutdown(sockets)
@@ -73,6 +90,7 @@ class Server(uvicorn.Server):
 
 
 def config(app: FastAPI) -> uvicorn.Config:
+    settings = state_of(app).settings
     return uvicorn.Config(
         app,
         http=Protocol,
@@ -81,5 +99,8 @@ def config(app: FastAPI) -> uvicorn.Config:
         proxy_headers=False,  # nothing here needs the client's address
         ws="none",
         server_header=False,
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
         timeout_graceful_shutdown=FLUSH_TIMEOUT,
+        timeout_keep_alive=cast(int, settings.idle_timeout),  # any number of seconds
     )

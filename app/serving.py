@@ -2,12 +2,12 @@
 
 import logging
 import os
+import resource
 import signal
 import socket
+import ssl
 import sys
-import tempfile
-import time
-from pathlib import Path
+from dataclasses import replace
 from typing import NoReturn
 
 from heedful.app import logs
@@ -35,18 +35,22 @@ def serve(settings: Settings) -> None:
     """
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there are models to reload
     size = processes(settings)
+    check_tls(settings)
     listener = listen(settings.host, settings.port)
     logs.configure(settings.log_format)
     for deprecation in settings.deprecations():
         log.warning(deprecation)
-    log.info("listening on http://%s:%d", settings.host, listener.getsockname()[1])
+    scheme = "https" if settings.tls_cert else "http"
+    log.info("listening on %s://%s:%d", scheme, settings.host, listener.getsockname()[1])
+    raise_descriptor_limit()
     try:
         if size == 1:
             run(Server(create_app(settings)), [listener])
         else:
-            with tempfile.TemporaryDirectory(prefix="heedful-") as folder:
-                group = WorkerGroup(size, Path(folder), int(time.time()))
-                Supervisor(listener, group, lambda link: run_worker(settings, group, link)).run()
+            group = WorkerGroup.create(size)
+            Supervisor(
+                listener, group, settings, lambda link: run_worker(settings, group, link)
+            ).run()
     except ServiceFault as fault:
         log.critical("cannot recover, exiting to be restarted: %s", fault)
         logging.shutdown()
@@ -73,8 +77,9 @@ def run(server: Server, sockets: list[socket.socket]) -> None:
 def run_worker(settings: Settings, group: WorkerGroup, link: Link) -> int:
     """Serve the connections that the supervisor passes on; returns the exit status."""
     peers = SupervisedPeers(link)
+    group = replace(group, slot=link.slot)
     try:
-        run(Worker(create_app(settings, group, peers), link, peers), [])
+        run(Worker(create_app(settings, group, peers), group, link, peers), [])
     except StartupError as error:
         link.send(StartFailed(str(error)))  # the supervisor reports it once for all
         return 1
@@ -93,6 +98,24 @@ def listen(host: str, port: int) -> socket.socket:
         reason = f"cannot listen on {host}:{port}: {error.strerror}"
         remedy = f"set another {environment_name('port')} or {environment_name('host')}"
         raise StartupError(f"{reason}; {remedy}") from error
+
+
+def check_tls(settings: Settings) -> None:
+    """Raises StartupError where the certificate cannot be used."""
+    if settings.tls_cert is None:
+        return
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(settings.tls_cert, settings.tls_key)
+    except OSError as error:  # ssl's own errors among them
+        names = f"{environment_name('tls_cert')} and {environment_name('tls_key')}"
+        raise StartupError(f"{names}: {error.strerror or error}: name PEM files") from error
+
+
+def raise_descriptor_limit() -> None:
+    """A connection takes one, and the usual soft limit is small."""
+    _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
 
 
 def _exit(*_: object) -> NoReturn:

@@ -45,6 +45,10 @@ def _pairs(value: object) -> object:
     return {alias.strip(): model.strip() for alias, model in pairs}
 
 
+def _seconds(default: float, description: str) -> Any:
+    return Field(default, gt=0, allow_inf_nan=False, description=description)
+
+
 class Settings(BaseSettings):
     """The operator's settings: the only place for names, types, defaults and descriptions."""
 
@@ -70,19 +74,49 @@ class Settings(BaseSettings):
         min_length=1,
         description="Key that requests must send as 'Authorization: Bearer KEY'; default none.",
     )
+    api_keys: Path | None = Field(
+        None, description="TOML file of named API keys, read again when it changes."
+    )
     max_batch_inputs: int = Field(2048, ge=1, description="Maximum inputs per request.")
     max_body_bytes: int = Field(8 * 1024 * 1024, ge=1, description="Maximum bytes per body.")
     max_queue: int = Field(
         8192,
         ge=1,
-        description="Maximum inputs in flight per serving process; more are refused with 429.",
+        description="Maximum inputs in flight per serving process; more are refused with 429. "
+        "Requests of a few inputs may use an eighth more.",
     )
     truncate: bool = Field(
         False,
         description="Cut a text that is too long for the model where a request does not say what to do.",
     )
-    request_timeout: float = Field(
-        30.0, gt=0, allow_inf_nan=False, description="Seconds until a request fails with 504."
+    request_timeout: float = _seconds(30.0, "Seconds until a request fails with 504.")
+    max_url_bytes: int = Field(16384, ge=1, description="Maximum bytes per URL; more get a 414.")
+    max_header_bytes: int = Field(
+        32768, ge=1, description="Maximum bytes of a request's headers, or of its trailers."
+    )
+    max_headers: int = Field(100, ge=1, description="Maximum header lines per request.")
+    head_timeout: float = _seconds(
+        10.0, "Seconds from a connection, or from a request's first byte, to the end of its head."
+    )
+    idle_timeout: float = _seconds(5.0, "Seconds that a connection may wait for its next request.")
+    write_timeout: float = _seconds(
+        30.0, "Seconds that a client may read nothing of an answer that waits for it."
+    )
+    max_connections: int | None = Field(
+        None,
+        ge=1,
+        description="Maximum open connections; of more, those that wait longest for a request are "
+        "closed. Default what the limit on open files allows.",
+    )
+    max_connections_per_address: int | None = Field(
+        None,
+        ge=1,
+        description="Maximum open connections per client address; more are refused with 429.",
+    )
+    hang_timeout: float = _seconds(
+        15.0,
+        "Seconds until a serving process whose event loop hangs is killed; after a third of them it "
+        "gets no connections.",
     )
     shutdown_timeout: float = Field(
         20.0,
@@ -111,6 +145,12 @@ class Settings(BaseSettings):
     )
     max_file_bytes: int = Field(
         128 * 1024 * 1024, ge=1, description="Maximum bytes per upload to /v1/files."
+    )
+    tls_cert: Path | None = Field(
+        None, description="PEM file of the certificate chain: the service then speaks HTTPS."
+    )
+    tls_key: Path | None = Field(
+        None, description="PEM file of the certificate's private key; default in the former."
     )
     log_format: Literal["text", "json"] = Field("text", description="Format of the log lines.")
     cors_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = Field(

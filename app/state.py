@@ -7,12 +7,20 @@ from typing import Protocol
 
 from fastapi import FastAPI
 
+from heedful.app.keys import Keys
 from heedful.app.metrics import Metrics
 from heedful.app.settings import Settings
 from heedful.runtime.errors import StartupError
 from heedful.runtime.service import Reloaded, Service
 
 log = logging.getLogger("heedful.server")
+
+
+class Connection(Protocol):
+    """A client's connection."""
+
+    def give_way(self, limit: str) -> None:
+        """Close it, which has no request in progress, for this limit's sake."""
 
 
 class Peers(Protocol):
@@ -34,10 +42,15 @@ class AppState:
     metrics: Metrics
     created: int
     """Start of the service, in seconds since the epoch."""
+    max_connections: int
+    """Of this process."""
+    keys: Keys
     batch_endpoints: frozenset[str] = frozenset()
     """Routes that take batches."""
     peers: Peers | None = None
     """None when this is the only serving process."""
+    waiting: dict[Connection, None] = field(default_factory=dict)
+    """Connections without a request in progress, the oldest first."""
     starting: asyncio.Task[None] = field(init=False)
     """Loads the models; holds the StartupError when they do not load."""
 

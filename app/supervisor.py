@@ -2,94 +2,109 @@
 
 Connections are divided evenly that way, including kept-alive ones. The supervisor reads no request,
 but keeps a copy of each connection until the process that serves it is done: when that process dies,
-its clients get a 503. A dead process is restarted with growing delays. When that does not help, the
-supervisor gives up and the process manager restarts the whole service.
+its clients get a 503. A process whose event loop is silent gets no connections, and is killed if it
+stays so. A dead process is restarted with growing delays. When that does not help, the supervisor
+gives up and the process manager restarts the whole service.
 
 The serving processes are forked before the supervisor has a thread, and share what it has imported.
 """
 
-import contextlib
-import errno
 import gc
-import itertools
 import logging
-import multiprocessing
 import os
-import resource
 import selectors
 import signal
 import socket
-import sys
 import time
 from collections import deque
 from collections.abc import Callable
 
-from prometheus_client.multiprocess import mark_process_dead
-
 from heedful.app import messages
+from heedful.app.acceptor import Acceptor
+from heedful.app.forking import SIGNALS, fork
+from heedful.app.metrics import Metrics
 from heedful.app.refusals import Refusals
 from heedful.app.reload_queue import ReloadQueue
-from heedful.app.worker_group import CONNECTION_ID_BYTES, Link, WorkerGroup, WorkerProcess
-from heedful.runtime.errors import ServiceFault, StartupError
+from heedful.app.server import KILL_TIMEOUT
+from heedful.app.settings import Settings
+from heedful.app.shared_counts import clear_gauges
+from heedful.app.worker_group import BUSY, SENDING, Link, WorkerGroup, WorkerProcess
+from heedful.runtime.errors import ServiceFault, StartupError, Unavailable
 
 log = logging.getLogger("heedful.supervisor")
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
 MAX_DEATHS = 5
 """Consecutive deaths of processes less than STABLE_SECONDS after they became ready."""
 STABLE_SECONDS = 3.0
 MIN_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 0.1, 10.0
-PASS_TIMEOUT_SECONDS = 5.0
-"""A connection that no process accepts for this long is refused."""
-DIED = "the serving process died while answering"
-ENDING = "the service is shutting down"
-NONE_AVAILABLE = "no serving process accepts requests now"
-FULL = (errno.EAGAIN, errno.ETOOMANYREFS)
-"""The process has not read earlier connections yet."""
+START_SECONDS = 60.0
+"""A new process may be silent for this long: it is not ready either."""
+SILENT_SHARE = 1 / 3
+"""Of the hang timeout: a process that is silent for longer gets no connections."""
+LOOK_SECONDS = 1.0
+"""Between two looks at the processes, at most."""
+DIED = Unavailable("the serving process died while answering")
 
 
 class Supervisor:
     """`serve(link)` runs a serving process and returns its exit status."""
 
     def __init__(
-        self, listener: socket.socket, group: WorkerGroup, serve: Callable[[Link], int]
+        self,
+        listener: socket.socket,
+        group: WorkerGroup,
+        settings: Settings,
+        serve: Callable[[Link], int],
     ) -> None:
-        self._listener = listener
         self._group = group
         self._serve = serve
+        self._hang_timeout = settings.hang_timeout
+        self._end_timeout = settings.shutdown_timeout + KILL_TIMEOUT
+        self._metrics = Metrics(group)
         self._selector = selectors.DefaultSelector()
         self._processes: deque[WorkerProcess] = deque()
-        self._refusals = Refusals(self._selector)
+        self._refusals = Refusals(self._selector, tls=settings.tls_cert is not None)
+        self._acceptor = Acceptor(
+            listener,
+            self._selector,
+            self._processes,
+            group,
+            self._refusals,
+            settings,
+            self._metrics,
+        )
         self._reloads = ReloadQueue(self._processes)
-        self._ending = False
+        self._kill_at: float | None = None  # set when the service ends
         self._failure: Exception | None = None
+        self._peers = messages.PeerStatus(0, group.size)
         self._was_ready = False
         self._deaths = 0  # consecutive
-        self._connection_ids = itertools.count()
         self._restarts: list[float] = []  # when to replace dead processes
+
+    @property
+    def _ending(self) -> bool:
+        return self._kill_at is not None
 
     def run(self) -> None:
         """Run until SIGTERM or SIGINT, and until every process has ended.
 
         Raises StartupError when they cannot start, ServiceFault when they keep dying.
         """
-        _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))  # it holds all connections
         woken, wake = socket.socketpair()
-        for end in (woken, wake, self._listener):
+        for end in (woken, wake):
             end.setblocking(False)
         signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
         for number in SIGNALS:
             signal.signal(number, lambda *_: None)  # the number comes through `woken`
         self._selector.register(woken, selectors.EVENT_READ, self._on_signal)
-        self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+        self._acceptor.start()
         gc.collect()
         gc.freeze()  # no process collects what was imported, so its pages stay shared
         for _ in range(self._group.size):
             self._start()
         while self._processes or (self._restarts and not self._ending):
             self._poll()
-        self._selector.unregister(self._listener)
+        self._acceptor.stop()
         self._restarts.clear()
         while self._refusals:
             self._poll()
@@ -98,9 +113,10 @@ class Supervisor:
 
     def _poll(self) -> None:
         """Wait for the next event or deadline, and handle it."""
-        times = [*self._restarts, *self._refusals.deadlines()]
-        wait = max(0.0, min(times) - time.monotonic()) if times else None
-        for key, _ in self._selector.select(wait):
+        now = time.monotonic()
+        times = (self._refusals.deadline(), self._acceptor.deadline(), *self._restarts)
+        wait = min([LOOK_SECONDS, *(each - now for each in times if each is not None)])
+        for key, _ in self._selector.select(max(0.0, wait)):
             if self._selector.get_map().get(key.fd) is key:  # an earlier handler may have closed it
                 key.data(key.fileobj)
         now = time.monotonic()
@@ -108,50 +124,52 @@ class Supervisor:
             self._restarts.remove(due)
             if not self._ending:
                 self._start()
+        self._acceptor.poll(now)
         self._refusals.close_expired(now)
+        self._look_after(now)
+
+    def _look_after(self, now: float) -> None:
+        """Find processes that hang, and tell every process how many do not."""
+        for process in self._processes:
+            silence = now - process.heard
+            process.silent = silence > SILENT_SHARE * self._hang_timeout
+            if silence > self._hang_timeout or (self._kill_at and now > self._kill_at):
+                log.error("serving process %d hangs: killing it", process.pid)
+                self._metrics.limit("hang_timeout")
+                os.kill(process.pid, signal.SIGKILL)
+                process.heard = now + START_SECONDS  # it is dead as soon as it is reaped
+                process.ready = False
+        ready = sum(process.ready and not process.silent for process in self._processes)
+        if ready != self._peers.ready:
+            self._peers = messages.PeerStatus(ready, self._group.size)
+            for process in self._processes:
+                process.link.send(self._peers)
 
     def _start(self) -> None:
-        """Fork a process."""
-        ours, theirs = socket.socketpair()
-        ours.setblocking(False)
-        theirs.setblocking(False)
-        our_control, their_control = multiprocessing.Pipe()
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until the child handles them
-        pid = os.fork()
-        if not pid:
-            os._exit(self._run_child(Link(theirs, their_control), Link(ours, our_control)))
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-        theirs.close()
-        their_control.close()
-        process = WorkerProcess(pid, Link(ours, our_control))
-        self._processes.append(process)
-        self._selector.register(our_control, selectors.EVENT_READ, lambda _: self._receive(process))
-
-    def _run_child(self, link: Link, other: Link) -> int:
-        """In the child: close what belongs to the supervisor, and serve."""
-        status = 1
+        """Fork a process, or try again later."""
+        slots = {process.link.slot for process in self._processes}
+        slot = next(n for n in range(1, self._group.size + 1) if n not in slots)
         try:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the supervisor handles it
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda *_: sys.exit(0))  # until uvicorn sets its own
-            self._selector.close()
-            self._listener.close()
-            other.close()
-            for process in self._processes:
-                process.link.close()
-                for connection in process.connections.values():
-                    connection.close()
-            self._refusals.close_in_child()
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-            status = self._serve(link)
-        except SystemExit as end:
-            status = int(end.code or 0)
-        except Exception:
-            log.exception("a serving process failed")
-        logging.shutdown()
-        return status
+            pid, link = fork(slot, self._serve, self._close_in_child)
+        except OSError as error:
+            log.error("cannot start a serving process now: %s", error.strerror)
+            self._restarts.append(time.monotonic() + MAX_BACKOFF_SECONDS)
+            return
+        process = WorkerProcess(pid, link, time.monotonic() + START_SECONDS)
+        self._processes.append(process)
+        self._selector.register(
+            link.control, selectors.EVENT_READ, lambda _: self._receive(process)
+        )
+
+    def _close_in_child(self) -> None:
+        """Close a forked child's copies; the supervisor keeps its own."""
+        self._selector.close()
+        self._acceptor.close_in_child()
+        for process in self._processes:
+            process.link.close()
+            for connection in process.connections.values():
+                connection.close()
+        self._refusals.close_in_child()
 
     def _on_signal(self, woken: socket.socket) -> None:
         for number in set(woken.recv(4096)):
@@ -164,67 +182,36 @@ class Supervisor:
 
     def _shut_down(self, failure: Exception | None = None) -> None:
         """Let every process finish its requests in flight; connections are still passed on."""
-        self._ending = True
+        self._kill_at = self._kill_at or time.monotonic() + self._end_timeout
+        self._acceptor.ending = True
         self._failure = self._failure or failure
         for process in self._processes:
             os.kill(process.pid, signal.SIGTERM)
 
-    def _accept(self, listener: socket.socket) -> None:
-        with contextlib.suppress(BlockingIOError, ConnectionAbortedError):
-            while True:
-                connection, _ = listener.accept()
-                if not self._pass_on(connection):
-                    self._refusals.add(connection, ENDING if self._ending else NONE_AVAILABLE)
-
-    def _pass_on(self, connection: socket.socket) -> bool:
-        """Send the connection to the next ready process, or to any while none is ready.
-
-        False when no process accepts it in time.
-        """
-        number = next(self._connection_ids)
-        until = time.monotonic() + PASS_TIMEOUT_SECONDS
-        staying = [process for process in self._processes if not process.leaving]
-        candidates = [process for process in staying if process.ready] or staying
-        while candidates and time.monotonic() < until:
-            for process in list(candidates):
-                try:
-                    socket.send_fds(
-                        process.link.connections,
-                        [number.to_bytes(CONNECTION_ID_BYTES)],
-                        [connection.fileno()],
-                    )
-                except OSError as error:
-                    if error.errno not in FULL:
-                        candidates.remove(process)  # it is dying
-                    continue
-                process.connections[number] = connection
-                self._processes.remove(process)
-                self._processes.append(process)  # the last in turn for the next connection
-                return True
-            time.sleep(0.01)
-        return False
-
     def _receive(self, process: WorkerProcess) -> None:
+        """Handle the messages that have come."""
         try:
-            message: messages.FromWorker = process.link.control.recv()
-        except (EOFError, OSError):
+            while (message := process.link.receive()) is not None:
+                process.heard = time.monotonic()
+                self._handle(process, message)
+        except EOFError:
             self._selector.unregister(process.link.control)  # it has died, or is about to
-        else:
-            self._handle(process, message)
 
-    def _handle(self, process: WorkerProcess, message: messages.FromWorker) -> None:
+    def _handle(self, process: WorkerProcess, message: messages.Message) -> None:
         match message:
-            case messages.Ready(ready):
+            case messages.Alive(ready):
                 self._set_ready(process, ready)
             case messages.StartFailed(reason):
                 self._start_failed(reason)
-            case messages.ConnectionClosed(connection):
-                process.connections.pop(connection).close()
-                process.pending.discard(connection)
-            case messages.AnswerPending(connection, True):
-                process.pending.add(connection)
-            case messages.AnswerPending(connection, False):
-                process.pending.discard(connection)
+            case messages.ConnectionClosed(number):
+                process.connections.pop(number).close()
+                self._acceptor.released(number)
+            case messages.ConnectionLost(number):
+                connection = process.connections.pop(number)
+                self._acceptor.released(number)
+                self._metrics.limit("descriptors")
+                reason = "the service has no descriptor left: try again later"
+                self._refusals.add(connection, Unavailable(reason))
             case messages.Leaving():
                 process.leaving = True
             case messages.ReloadRequest():
@@ -237,7 +224,6 @@ class Supervisor:
         if ready:
             process.first_ready = process.first_ready or time.monotonic()
             self._was_ready = True
-        self._send_peer_status()
 
     def _start_failed(self, reason: str) -> None:
         if self._was_ready:
@@ -245,19 +231,12 @@ class Supervisor:
         else:
             self._shut_down(StartupError(reason))
 
-    def _send_peer_status(self) -> None:
-        """Tell every process how many are ready: each answers /ready for all."""
-        ready = sum(process.ready for process in self._processes)
-        for process in self._processes:
-            process.link.send(messages.PeerStatus(ready, self._group.size))
-
     def _reap(self) -> None:
         """Collect the processes that have died."""
         for process in list(self._processes):
             pid, status = os.waitpid(process.pid, os.WNOHANG)
             if pid:
                 self._bury(process, os.waitstatus_to_exitcode(status))
-        self._send_peer_status()
 
     def _bury(self, process: WorkerProcess, status: int) -> None:
         """Answer a dead process's clients, and replace it."""
@@ -266,11 +245,14 @@ class Supervisor:
         self._processes.remove(process)
         process.link.close()
         for number, connection in process.connections.items():
-            if number in process.pending:
-                connection.close()  # a 503 would be read as the rest of that answer
+            self._acceptor.released(number)
+            state = self._group.states[number]
+            # A 503 would be read as the rest of an answer, or as the answer to the next request.
+            if state == BUSY or (state != SENDING and _has_sent(connection)):
+                self._refusals.add(connection, DIED)
             else:
-                self._refusals.add(connection, ENDING if self._ending else DIED)
-        mark_process_dead(process.pid, str(self._group.metrics))
+                connection.close()
+        clear_gauges(self._group.counts[process.link.slot])
         self._reloads.finished(process, None)
         if not self._ending:
             self._replace(process, status)
@@ -285,3 +267,11 @@ class Supervisor:
             return
         backoff = MIN_BACKOFF_SECONDS * 2.0 ** (self._deaths - 1)
         self._restarts.append(time.monotonic() + min(backoff, MAX_BACKOFF_SECONDS))
+
+
+def _has_sent(connection: socket.socket) -> bool:
+    """Whether there is something of the client that nobody has read."""
+    try:
+        return bool(connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+    except OSError:
+        return False

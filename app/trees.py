@@ -6,18 +6,39 @@
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    FailFast,
+    Field,
+    PrivateAttr,
+    Tag,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from heedful.runtime.errors import BadInput
 from heedful.runtime.inputs import Inputs
 from heedful.text import trees
 from heedful.text.parse import Parse
 
+MAX_FIELDS = 64
+"""More than any object of a request has: what is wrong with each is not worth finding."""
+MAX_TREE_WORDS = 10_000
+
 
 class Closed(BaseModel):
     """Strict: no type is coerced, and unknown fields are refused."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few_fields(cls, value: object) -> object:
+        if isinstance(value, dict) and len(value) > MAX_FIELDS:
+            raise PydanticCustomError("fields", f"holds {len(value)} fields")
+        return value
 
 
 class Word(Closed):
@@ -39,23 +60,45 @@ class Arc(Closed):
 class Displacy(Closed):
     """The input of `displacy.render(.., manual=True)`."""
 
-    words: list[Word] = Field(min_length=1)
-    arcs: list[Arc]
+    words: Annotated[list[Word], FailFast()] = Field(min_length=1, max_length=MAX_TREE_WORDS)
+    arcs: Annotated[list[Arc], FailFast()] = Field(max_length=MAX_TREE_WORDS)
 
 
-class DisplacyTree(Closed):
-    displacy: Displacy
+class Tree(Closed):
+    """Read together with the body, which is done in a thread where it is large."""
+
+    _read: Parse | ValueError = PrivateAttr()
+
+    def model_post_init(self, _: object) -> None:
+        try:
+            self._read = self._parse()
+        except ValueError as error:
+            self._read = error
+
+    def _parse(self) -> Parse:
+        """Raises ValueError where it is no tree."""
+        raise NotImplementedError
 
     def parse(self) -> Parse:
+        """Raises ValueError where it is no tree."""
+        if isinstance(self._read, ValueError):
+            raise self._read
+        return self._read
+
+
+class DisplacyTree(Tree):
+    displacy: Displacy
+
+    def _parse(self) -> Parse:
         return trees.from_displacy(self.displacy.model_dump())
 
 
-class ConlluTree(Closed):
+class ConlluTree(Tree):
     conllu: str = Field(
         min_length=1, description="ID, FORM, HEAD, DEPREL and SpaceAfter=No are used."
     )
 
-    def parse(self) -> Parse:
+    def _parse(self) -> Parse:
         return trees.from_conllu(self.conllu)
 
 

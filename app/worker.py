@@ -2,8 +2,8 @@
 
 import asyncio
 import contextlib
-import logging
 import socket
+import time
 
 from fastapi import FastAPI
 
@@ -11,11 +11,9 @@ from heedful.app import messages
 from heedful.app.protocol import Protocol
 from heedful.app.server import Server
 from heedful.app.state import state_of
-from heedful.app.worker_group import CONNECTION_ID_BYTES, Link
+from heedful.app.worker_group import CONNECTION_ID_BYTES, Link, WorkerGroup
 from heedful.runtime.errors import Unavailable
 from heedful.runtime.service import Reloaded
-
-log = logging.getLogger("heedful.server")
 
 
 class SupervisedPeers:
@@ -56,18 +54,24 @@ class SupervisedPeers:
 class Worker(Server):
     """A server without a listening socket."""
 
-    def __init__(self, app: FastAPI, link: Link, peers: SupervisedPeers) -> None:
+    def __init__(
+        self, app: FastAPI, group: WorkerGroup, link: Link, peers: SupervisedPeers
+    ) -> None:
         super().__init__(app)
+        self._states = group.states
         self._link = link
         self._peers = peers
-        self._was_ready = False
+        self._alive: messages.Alive | None = None
+        self._told = 0.0  # when `_alive` was sent
+        self._handshake_timeout = state_of(app).settings.head_timeout
+        self._interval = min(1.0, state_of(app).settings.hang_timeout / 15)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         loop = asyncio.get_running_loop()
         loop.add_reader(self._link.connections.fileno(), self._accept)
         loop.add_reader(self._link.control.fileno(), self._receive)
-        state_of(self.app).starting.add_done_callback(self._report_ready)
+        state_of(self.app).starting.add_done_callback(self._report_alive)
 
     def handle_sighup(self) -> None:
         """The supervisor handles it for all processes."""
@@ -77,15 +81,16 @@ class Worker(Server):
         self._link.send(messages.Leaving())
 
     async def on_tick(self, counter: int) -> bool:
-        self._report_ready()
+        self._report_alive()
         return await super().on_tick(counter)
 
-    def _report_ready(self, *_: object) -> None:
-        """Tell the supervisor when this process becomes ready or stops being so."""
-        ready = state_of(self.app).service.ready() is None
-        if ready != self._was_ready:
-            self._was_ready = ready
-            self._link.send(messages.Ready(ready))
+    def _report_alive(self, *_: object) -> None:
+        """Tell the supervisor every second that the event loop runs, and whether it can answer."""
+        now = time.monotonic()
+        alive = messages.Alive(state_of(self.app).service.ready() is None)
+        if alive != self._alive or now - self._told >= self._interval:
+            self._alive, self._told = alive, now
+            self._link.send(alive)
 
     def _accept(self) -> None:
         """Serve the connections that the supervisor has passed on."""
@@ -94,50 +99,49 @@ class Worker(Server):
                 sent, handles, _, _ = socket.recv_fds(
                     self._link.connections, CONNECTION_ID_BYTES, 1
                 )
-                if not sent:  # the supervisor is gone
-                    asyncio.get_running_loop().remove_reader(self._link.connections.fileno())
-                    return
+                number = int.from_bytes(sent)
+                if not handles:  # the system drops them when this process has no descriptor left
+                    self._link.send(messages.ConnectionLost(number))
                 for handle in handles:
                     connection = socket.socket(fileno=handle)
                     connection.setblocking(False)
-                    self.spawn(self._adopt(connection, int.from_bytes(sent)))
+                    self.spawn(self._adopt(connection, number))
 
     async def _adopt(self, connection: socket.socket, number: int) -> None:
         def closed() -> None:
             self._link.send(messages.ConnectionClosed(number))
 
-        def answer_pending(pending: bool) -> None:
-            self._link.send(messages.AnswerPending(number, pending))
+        def set_state(state: int) -> None:
+            self._states[number] = state
 
         def protocol() -> asyncio.Protocol:
             made = Protocol(self.config, self.server_state, self.lifespan.state)
-            made.closed, made.answer_pending = closed, answer_pending
+            made.closed, made.set_state = closed, set_state
             return made
 
         try:
-            await asyncio.get_running_loop().connect_accepted_socket(protocol, connection)
+            await asyncio.get_running_loop().connect_accepted_socket(
+                protocol,
+                connection,
+                ssl=self.config.ssl,
+                ssl_handshake_timeout=self._handshake_timeout if self.config.ssl else None,
+            )
         except OSError:  # the client has gone
             closed()
 
     def _receive(self) -> None:
-        """Handle one control message."""
-        try:
-            message: messages.FromSupervisor = self._link.control.recv()
-        except (EOFError, OSError):
-            log.error("the supervisor has died: ending")
-            asyncio.get_running_loop().remove_reader(self._link.control.fileno())
-            self.should_exit = True
-            return
-        match message:
-            case messages.PeerStatus():
-                self._peers.update(message)
-            case messages.ReloadNow():
-                self.spawn(self._reload_here())
-            case messages.ReloadFinished(result, requested):
-                if result:
-                    state_of(self.app).record_reload(result)
-                if requested:
-                    self._peers.reload_finished(result)
+        """Handle the control messages that have come."""
+        while (message := self._link.receive()) is not None:
+            match message:
+                case messages.PeerStatus():
+                    self._peers.update(message)
+                case messages.ReloadNow():
+                    self.spawn(self._reload_here())
+                case messages.ReloadFinished(result, requested):
+                    if result:
+                        state_of(self.app).record_reload(result)
+                    if requested:
+                        self._peers.reload_finished(result)
 
     async def _reload_here(self) -> None:
         result = None

@@ -1,25 +1,54 @@
 """The serving processes behind one port, and the channels between them and the supervisor."""
 
 import contextlib
+import mmap
+import os
+import pickle
+import resource
 import socket
+import time
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
-from pathlib import Path
+from typing import Self
 
-from heedful.app.messages import FromSupervisor, FromWorker
+from heedful.app.keys import Rates
+from heedful.app.messages import Message
 
 CONNECTION_ID_BYTES = 8
+MESSAGE_BYTES = 1 << 17  # below the system's limit on one packet
+MAX_DESCRIPTORS = 1 << 20
+RESERVE = 64
+"""Descriptors that a process needs for other things than connections."""
+
+IDLE, BUSY, SENDING = range(3)
+"""A connection has no request; has one; has been sent part of an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerGroup:
-    """The group of serving processes this one belongs to."""
+    """The group of serving processes this one belongs to. They share what the supervisor has opened."""
 
     size: int
-    metrics: Path
-    """Folder in which every process counts."""
     started: int
     """Start of the first process, in seconds since the epoch."""
+    counts: tuple[int, ...]
+    """Anonymous files in memory: the supervisor counts in the first, each process in one of the others."""
+    states: mmap.mmap
+    """A byte per connection, by its id: IDLE, BUSY or SENDING."""
+    rates: Rates
+    """What the API keys have used of their rates."""
+    slot: int = 0
+    """This process's index in `counts`."""
+
+    @classmethod
+    def create(cls, size: int) -> Self:
+        counts = tuple(os.memfd_create("heedful") for _ in range(size + 1))
+        return cls(size, int(time.time()), counts, mmap.mmap(-1, descriptors()), Rates())
+
+
+def descriptors() -> int:
+    """How many descriptors a process may have."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MAX_DESCRIPTORS if limit == resource.RLIM_INFINITY else min(limit, MAX_DESCRIPTORS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +57,36 @@ class Link:
 
     connections: socket.socket
     """Clients' accepted connections, each with its id in CONNECTION_ID_BYTES."""
-    control: Connection
-    """Messages in both directions."""
+    control: socket.socket
+    """Messages in both directions, a packet each."""
+    slot: int
 
-    def send(self, message: FromWorker | FromSupervisor) -> None:
-        """Does nothing when the other end has died: its reader notices that."""
+    @classmethod
+    def pair(cls, slot: int) -> tuple[Self, Self]:
+        """The supervisor's end, which never blocks, and the process's. Raises OSError."""
+        connections = socket.socketpair()
+        control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for end in (*connections, control[0]):
+            end.setblocking(False)
+        return cls(connections[0], control[0], slot), cls(connections[1], control[1], slot)
+
+    def send(self, message: Message) -> None:
+        """Does nothing when the other end has died, or hangs: it is replaced."""
         with contextlib.suppress(OSError):
-            self.control.send(message)
+            self.control.send(pickle.dumps(message))
+
+    def receive(self) -> Message | None:
+        """The next message, without waiting. Raises EOFError when the other end has died."""
+        try:
+            packet = self.control.recv(MESSAGE_BYTES, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            raise EOFError from error
+        if not packet:
+            raise EOFError
+        message: Message = pickle.loads(packet)
+        return message
 
     def close(self) -> None:
         self.connections.close()
@@ -47,11 +99,13 @@ class WorkerProcess:
 
     pid: int
     link: Link
+    heard: float
+    """When it last sent a message; before its first one, when that is due."""
     connections: dict[int, socket.socket] = field(default_factory=dict)
-    """Its clients' connections by id."""
-    pending: set[int] = field(default_factory=set)
-    """Connections on which part of an answer has been sent."""
+    """Its clients' connections by id, which is the supervisor's descriptor."""
     ready: bool = False
+    silent: bool = False
+    """Not heard of for a third of the time after which it counts as hung."""
     leaving: bool = False
     first_ready: float | None = None
     """When it became ready for the first time."""

@@ -1,5 +1,7 @@
 """Errors that end a command with one line for the user instead of a traceback."""
 
+import errno
+
 from pydantic import ValidationError
 
 from heedful.app.settings import SettingsError
@@ -22,6 +24,9 @@ USER_ERRORS = (
     SettingsError,
     CommandError,
 )
+
+NO_STORAGE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+"""Of an OSError: the user's disk is full or cannot be written."""
 
 TRAIN_EXTRA = frozenset(
     {

@@ -5,7 +5,7 @@ from importlib import import_module
 
 import typer
 
-from heedful.cli.errors import USER_ERRORS, describe, missing_extra
+from heedful.cli.errors import NO_STORAGE, USER_ERRORS, describe, missing_extra
 
 COMMANDS = {
     "serve": "Serve the bundles over HTTP.",
@@ -60,6 +60,10 @@ def main() -> None:
     try:
         app()
     except USER_ERRORS as error:
+        sys.exit(describe(error))
+    except OSError as error:
+        if error.errno not in NO_STORAGE:
+            raise
         sys.exit(describe(error))
     except ModuleNotFoundError as error:
         if said := missing_extra(error, sys.argv[1]):

@@ -164,6 +164,8 @@ def _validate(model: type[C], name: str, fields: object) -> C:
 
 
 def _bytes(folder: Path, file: str) -> bytes:
+    if (folder / file).is_fifo():  # reading it would wait for ever
+        raise BundleError(folder.name, file, "is no regular file")
     try:
         return (folder / file).read_bytes()
     except OSError as error:

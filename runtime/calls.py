@@ -19,8 +19,11 @@ class Call(Generic[W, R]):
     event loop's thread only, except `finished`.
     """
 
-    def __init__(self, items: Sequence[W], loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, items: Sequence[W], loop: asyncio.AbstractEventLoop, *, bulk: bool = False
+    ) -> None:
         self.items = items
+        self.bulk = bulk  # waits while other calls do
         self.done: asyncio.Future[list[R]] = loop.create_future()
         self.seconds = 0.0  # of work, counted by the worker
         self._results: dict[int, R] = {}
@@ -62,12 +65,18 @@ class Ticket(Generic[W, R]):
 class FairQueue(Generic[W, R]):
     """Waiting rows, taken round-robin: one from each call in turn.
 
-    A call of one row waits for one round, not for the 512 rows that came before it. Not thread-safe.
+    A call of one row waits for one round, not for the 512 rows that came before it. Rows of bulk
+    calls are taken while no other wait. Not thread-safe.
     """
 
     def __init__(self) -> None:
-        self._calls: OrderedDict[Call[W, R], None] = OrderedDict()
+        self._normal: OrderedDict[Call[W, R], None] = OrderedDict()
+        self._bulk: OrderedDict[Call[W, R], None] = OrderedDict()
         self._rows = 0
+
+    @property
+    def only_bulk(self) -> bool:
+        return not self._normal
 
     def __len__(self) -> int:
         """Waiting rows."""
@@ -76,7 +85,7 @@ class FairQueue(Generic[W, R]):
     def put(self, call: Call[W, R]) -> None:
         """Queue the call's rows; `discard` it when its caller has gone."""
         if call.items:
-            self._calls[call] = None
+            self._of(call)[call] = None
             self._rows += len(call.items)
 
     def take(
@@ -84,8 +93,9 @@ class FairQueue(Generic[W, R]):
     ) -> list[Ticket[W, R]]:
         """Up to `max_tickets` rows that cost at most `budget` together; always at least one."""
         tickets: list[Ticket[W, R]] = []
-        while self._calls and len(tickets) != max_tickets:
-            call = next(iter(self._calls))
+        calls = self._normal or self._bulk
+        while calls and len(tickets) != max_tickets:
+            call = next(iter(calls))
             if call.finished:
                 self.discard(call)
                 continue
@@ -97,20 +107,25 @@ class FairQueue(Generic[W, R]):
             call.taken += 1
             self._rows -= 1
             if call.taken == len(call.items):
-                del self._calls[call]
+                del calls[call]
             else:
-                self._calls.move_to_end(call)
+                calls.move_to_end(call)
         return tickets
 
     def discard(self, call: Call[W, R]) -> None:
         """Drop the call's waiting rows, if any."""
-        if call in self._calls:
-            del self._calls[call]
+        if call in self._of(call):
+            del self._of(call)[call]
             self._rows -= len(call.items) - call.taken
+
+    def _of(self, call: Call[W, R]) -> OrderedDict[Call[W, R], None]:
+        """The calls of its class."""
+        return self._bulk if call.bulk else self._normal
 
     def drain(self) -> list[Call[W, R]]:
         """Remove and return every waiting call."""
-        calls = list(self._calls)
-        self._calls.clear()
+        calls = [*self._normal, *self._bulk]
+        self._normal.clear()
+        self._bulk.clear()
         self._rows = 0
         return calls

@@ -1,15 +1,15 @@
 """One request's work by one model: texts in, vectors and probabilities out."""
 
-import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from heedful.runtime.admission import Admission
 from heedful.runtime.answers import (
     Result,
     TokenizedText,
@@ -20,7 +20,7 @@ from heedful.runtime.answers import (
     softmax,
 )
 from heedful.runtime.card import Card
-from heedful.runtime.errors import BadInput, Overloaded
+from heedful.runtime.errors import BadInput
 from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.explain_service import (
     ExplainResult,
@@ -39,49 +39,8 @@ from heedful.runtime.windows import split
 from heedful.text.parse import Parse, ParseJob
 from heedful.text.trees import first
 
-RETRY_AFTER = 1
-"""Seconds: a full queue empties in about that time."""
-
 T = TypeVar("T")
 Floats = npt.NDArray[np.float32]
-
-
-class Admission:
-    """Counts the inputs in flight and refuses requests beyond `max_inputs` of them."""
-
-    def __init__(self, max_inputs: int) -> None:
-        self._max_inputs = max_inputs
-        self._in_flight = 0
-        self._empty = asyncio.Event()
-        self._empty.set()
-        self.admitted = False
-        """Whether a request has been admitted since this was last reset."""
-
-    @property
-    def in_flight(self) -> int:
-        return self._in_flight
-
-    @contextmanager
-    def admit(self, inputs: int) -> Iterator[None]:
-        """Count the request's inputs as in flight, or raise Overloaded."""
-        if self._in_flight + inputs > self._max_inputs:
-            raise Overloaded(
-                f"{self._in_flight} inputs are in flight and at most {self._max_inputs} may be: "
-                f"try again in {RETRY_AFTER} s",
-                retry_after=RETRY_AFTER,
-            )
-        self._in_flight += inputs
-        self.admitted = True
-        self._empty.clear()
-        try:
-            yield
-        finally:
-            self._in_flight -= inputs
-            if not self._in_flight:
-                self._empty.set()
-
-    async def wait_until_empty(self) -> None:
-        await self._empty.wait()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +64,8 @@ class Inference:
 
     model: LoadedModel
     engine: Engine
+    bulk: bool = False
+    """Whether it waits while other requests do."""
 
     @property
     def card(self) -> Card:
@@ -143,7 +104,7 @@ class Inference:
         others.check_count(self.engine.max_batch_inputs)
         both = Inputs([*source.items, *others.items], [*source.paths, *others.paths])
         both.check_texts()
-        with self.engine.admission.admit(len(others)):
+        with self.engine.admission.admit(len(others), bulk=self.bulk):
             result = await self._vectors(both, truncate=truncate, mean=mean)
         cosine = cosines(result.value[0], result.value[1:])
         return result.with_value(cosine)
@@ -179,7 +140,7 @@ class Inference:
         check_priors(self.model, options)
         inputs.check_texts()
         limit = max_tokens(self.model, options) if truncate else None
-        with self.engine.admission.admit(1):
+        with self.engine.admission.admit(1, bulk=self.bulk):
             parsed = await self._parse(inputs, truncate=truncate, tree=True, max_tokens=limit)
             for parse, path in zip(parsed.parses, inputs.paths, strict=True):
                 check_length(self.model, parse, path, options)
@@ -225,7 +186,7 @@ class Inference:
         """Check the inputs and count them as in flight."""
         inputs.check_count(self.engine.max_batch_inputs)
         inputs.check_texts()
-        return self.engine.admission.admit(len(inputs))
+        return self.engine.admission.admit(len(inputs), bulk=self.bulk)
 
     async def _parse(
         self,
@@ -258,7 +219,8 @@ class Inference:
         return Parsed(model, parses, sentences, inputs.texts_per_row, seconds)
 
     async def _encode(self, parsed: Parsed) -> Encoded:
-        return await self.engine.scheduler.encode(self.model.encoder, parsed.sentences)
+        encoder = self.model.encoder
+        return await self.engine.scheduler.encode(encoder, parsed.sentences, bulk=self.bulk)
 
 
 def _cut(parse: Parse, max_tokens: int) -> Parse:

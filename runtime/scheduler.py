@@ -96,11 +96,14 @@ class Scheduler:
         for call in self._open:
             call.fail(Unavailable("the service is shutting down"))
 
-    async def encode(self, encoder: EncoderSession, sentences: Sequence[Sentence]) -> Encoded:
+    async def encode(
+        self, encoder: EncoderSession, sentences: Sequence[Sentence], *, bulk: bool = False
+    ) -> Encoded:
         """The sentences' vectors, in order, not normalised.
 
-        A cancelled call's sentences are dropped unless their batch is running. Raises InferenceFailed
-        if a batch with one of them failed, Unavailable when stopped.
+        Those of `bulk` wait while others do. A cancelled call's sentences are dropped unless their
+        batch is running. Raises InferenceFailed if a batch with one of them failed, Unavailable when
+        stopped.
         """
         if not self._started:
             raise Unavailable("the service is shutting down")
@@ -109,7 +112,7 @@ class Scheduler:
 
         async def make(rows: list[int]) -> list[Vectors]:
             nonlocal inference
-            made, seconds = await self._run(encoder, [sentences[row] for row in rows])
+            made, seconds = await self._run(encoder, [sentences[row] for row in rows], bulk)
             inference += seconds
             return [vector.copy() for vector in made]  # each would keep its whole batch alive
 
@@ -120,11 +123,13 @@ class Scheduler:
         return Encoded(np.array(vectors), max(waited, 0.0), inference)
 
     async def _run(
-        self, encoder: EncoderSession, sentences: Sequence[Sentence]
+        self, encoder: EncoderSession, sentences: Sequence[Sentence], bulk: bool
     ) -> tuple[list[Vectors], float]:
         """Their vectors (views of their batches), and the seconds that the batches took."""
         call: Call[EncodeItem, Vectors] = Call(
-            [EncodeItem(encoder, sentence) for sentence in sentences], asyncio.get_running_loop()
+            [EncodeItem(encoder, sentence) for sentence in sentences],
+            asyncio.get_running_loop(),
+            bulk=bulk,
         )
         self._open.add(call)
         self._queue.put(call)
@@ -148,7 +153,9 @@ class Scheduler:
         self._waking = False
         while self._started and self._free:
             fair = math.ceil(len(self._queue) / self._free)
-            tickets = self._queue.take(1.0, lambda item: item.share, fair)
+            # A sentence that comes now waits for one batch of bulk at most.
+            budget = 1 / WINDOW if self._queue.only_bulk else 1.0
+            tickets = self._queue.take(budget, lambda item: item.share, fair)
             if not tickets:
                 break
             self._observer.queue("inference", len(self._queue))

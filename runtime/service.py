@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from heedful.runtime.admission import Admission
 from heedful.runtime.bundle_loader import BundleLoader, Reloaded
 from heedful.runtime.card import Card
 from heedful.runtime.cores import usable_cores
 from heedful.runtime.errors import StartupError, Unavailable
-from heedful.runtime.inference import Admission, Engine, Inference
+from heedful.runtime.inference import Engine, Inference
 from heedful.runtime.memory import trim_heap
 from heedful.runtime.model_registry import ModelRegistry, Task, check_parser
 from heedful.runtime.observer import Observer
@@ -101,8 +102,8 @@ class Service:
         """Each loaded model's matrix products by name: "int8" or "float32"."""
         return {name: model.precision for name, model in self._registry.models.items()}
 
-    def bind(self, task: Task, model: str | None = None) -> Inference:
-        """Resolve a request's task and model, once.
+    def bind(self, task: Task, model: str | None = None, *, bulk: bool = False) -> Inference:
+        """Resolve a request's task and model, once. A bulk request waits while others do.
 
         Raises UnknownModel, WrongTask, and Unavailable unless the service has started.
         """
@@ -111,7 +112,7 @@ class Service:
                 f"the service is {self._state}: it takes no requests",
                 code="not_ready" if self._state == "starting" else None,
             )
-        return Inference(self._registry.choose(task, model), self._engine)
+        return Inference(self._registry.choose(task, model), self._engine, bulk)
 
     async def start(self) -> None:
         """Load every bundle and the parser, and run each model once at several shapes.

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -76,7 +77,8 @@ class Process:
     def ready(self) -> str:
         """Waits until its models answer; returns its URL."""
         url = self.url()
-        wait_for(lambda: httpx.get(url + "/ready").is_success or None, "a ready service")
+        ask = partial(httpx.get, url + "/ready", timeout=PATIENCE)
+        wait_for(lambda: ask().is_success or None, "a ready service")
         return url
 
     def exit_status(self) -> int:

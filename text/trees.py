@@ -106,6 +106,9 @@ def build(
     for i, token in enumerate(tokens):
         if token.split() != [token]:
             raise ValueError(f"token {i} is {token[:50]!r}: a token is not empty and has no blank")
+    for relation in set(deps):
+        if not relation.isascii() and re.search("[\ud800-\udfff]", relation):
+            raise ValueError("a relation holds half of a surrogate pair: send valid Unicode")
     check_heads(heads)
     pieces = [token + " " * space for token, space in zip(tokens, spaces, strict=True)]
     starts = np.cumsum([0, *map(len, pieces[:-1])], dtype=np.int64)

@@ -270,7 +270,7 @@ def test_a_supervisor_that_is_killed_leaves_nothing_behind(
     process = several()
     process.ready()
     children = process.children()
-    assert len(children) >= 4
+    os.kill(process.servers()[0], signal.SIGSTOP)  # one that cannot notice it
     process.popen.kill()
 
     def gone() -> bool | None:

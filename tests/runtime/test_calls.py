@@ -117,3 +117,23 @@ def test_rows_of_a_call_that_is_over_are_not_taken() -> None:
             failed.done.result()
 
     on_a_loop(scenario)
+
+
+def test_bulk_rows_are_taken_when_no_other_wait() -> None:
+    def scenario(loop: asyncio.AbstractEventLoop) -> None:
+        queue: FairQueue[int, str] = FairQueue()
+        bulk: Call[int, str] = Call([1] * 5, loop, bulk=True)
+        single: Call[int, str] = Call([1], loop)
+        queue.put(bulk)
+        assert queue.only_bulk
+        assert len(queue.take(2, lambda cost: cost)) == 2
+        queue.put(single)
+        assert not queue.only_bulk
+        assert [ticket.call for ticket in queue.take(100, lambda cost: cost)] == [single]
+        assert [ticket.call for ticket in queue.take(100, lambda cost: cost)] == [bulk] * 3
+        other: Call[int, str] = Call([1], loop, bulk=True)
+        queue.put(other)
+        queue.discard(other)
+        assert len(queue) == 0
+
+    on_a_loop(scenario)

@@ -1,0 +1,139 @@
+"""Named API keys, from the setting and from a file that is read again when it changes."""
+
+import hashlib
+import logging
+import mmap
+import time
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from heedful.app.settings import Settings, environment_name
+from heedful.runtime.errors import StartupError
+
+log = logging.getLogger("heedful.server")
+
+DEFAULT = "default"
+"""The name of the key that is a setting."""
+BURST_SECONDS = 1.0
+"""A client may send so many seconds' requests at once."""
+MAX_KEYS = 4096
+_DOUBLE = 8
+
+
+class KeyEntry(BaseModel):
+    """One table of the file; its name is the key's."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    key: str = Field(pattern=r"^[!-~]+$")
+    priority: Literal["normal", "bulk"] = Field("normal", alias="class")
+    rate: float | None = Field(None, gt=0, allow_inf_nan=False, strict=False)
+
+
+_FILE = TypeAdapter(dict[str, KeyEntry])
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    name: str
+    bulk: bool = False
+    rate: float | None = None  # requests per second
+    slot: int = 0
+
+
+class Rates:
+    """Each key's rate, over all serving processes: the time at which it has used up its share.
+
+    That is the generic cell rate algorithm. Two processes that write at once count one request too few.
+    """
+
+    def __init__(self) -> None:
+        self._times = memoryview(mmap.mmap(-1, MAX_KEYS * _DOUBLE)).cast("d")
+
+    def wait(self, key: Key) -> float:
+        """Count a request; or the seconds until the key may send one, if that is not now."""
+        if key.rate is None:
+            return 0.0
+        now = time.monotonic()
+        due = max(now, self._times[key.slot])
+        burst = max(BURST_SECONDS, 1 / key.rate)
+        if due + 1 / key.rate > now + burst + 1e-9:
+            return due + 1 / key.rate - now - burst
+        self._times[key.slot] = due + 1 / key.rate
+        return 0.0
+
+
+class Keys:
+    """The keys by the digest of what is sent, so that comparing takes no time that tells anything."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Raises StartupError if the file is wrong."""
+        self._path = settings.api_keys
+        self._own: dict[bytes, Key] = {}
+        if settings.api_key is not None:
+            self._own[_digest(settings.api_key.get_secret_value())] = Key(DEFAULT)
+        self._version: object = None
+        self._keys: Mapping[bytes, Key] = self._own
+        if self._path is not None:
+            try:
+                self._keys = self._own | self._read(self._path)
+            except (OSError, ValueError) as error:
+                raise StartupError(f"{environment_name('api_keys')}: {_line(error)}") from error
+
+    @property
+    def needed(self) -> bool:
+        """Whether requests need a key: also while the file holds none."""
+        return bool(self._own) or self._path is not None
+
+    def find(self, sent: str) -> Key | None:
+        return self._keys.get(_digest(sent))
+
+    def refresh(self) -> None:
+        """Read the file again if it has changed. A wrong file leaves the keys as they are."""
+        if self._path is None or _version(self._path) == self._version:
+            return
+        try:
+            self._keys = self._own | self._read(self._path)
+            log.info("read the API keys of %s", self._path.name)
+        except (OSError, ValueError) as error:
+            log.error("the API keys stay as they are: %s", _line(error))
+
+    def _read(self, path: Path) -> dict[bytes, Key]:
+        """Raises OSError, ValueError."""
+        self._version = _version(path)
+        entries = _FILE.validate_python(tomllib.loads(path.read_text(encoding="utf-8")))
+        if len(entries) >= MAX_KEYS:
+            raise ValueError(f"more than {MAX_KEYS - 1} keys")
+        keys = {
+            _digest(entry.key): Key(name, entry.priority == "bulk", entry.rate, slot)
+            for slot, (name, entry) in enumerate(sorted(entries.items()), 1)
+        }
+        if len(keys) < len(entries):
+            raise ValueError("two names have the same key: give each another")
+        return keys
+
+
+def _version(path: Path) -> tuple[int, int, int] | None:
+    """Changes with the file; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode()).digest()
+
+
+def _line(error: Exception) -> str:
+    """What is wrong, without a key."""
+    if isinstance(error, ValidationError):
+        first: Any = error.errors(include_input=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return str(error)

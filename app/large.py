@@ -1,0 +1,47 @@
+"""Bodies that would hold the event loop: counts come before contents, and large ones go to a thread."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from heedful.runtime.errors import TooManyInputs
+
+LARGE_BYTES = 64 * 1024
+"""A smaller body takes a few milliseconds at most."""
+NO_INPUTS = frozenset({"displacy"})
+"""Fields whose lists are not inputs of the request."""
+
+T = TypeVar("T")
+
+
+class LargeBodies:
+    """One thread for all: more would leave the event loop a smaller share of the interpreter's lock."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, "bodies")
+
+    async def call(self, size: int, function: Callable[..., T], *arguments: Any) -> T:
+        """Call the function, in the thread if it reads a large body. Raises whatever it raises."""
+        if size <= LARGE_BYTES:
+            return function(*arguments)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, function, *arguments)
+
+
+def check_counts(value: object, max_inputs: int, path: str = "") -> None:
+    """Raise TooManyInputs for a longer list in the body, before anything in it is looked at."""
+    if not isinstance(value, dict):
+        return
+    for field, found in value.items():
+        where = f"{path}.{field}" if path else field
+        if isinstance(found, list) and len(found) > max_inputs and not _is_one_text(field, found):
+            message = f"{where} holds {len(found)}, more than {max_inputs}: send several requests"
+            raise TooManyInputs(message, param=where)
+        if field not in NO_INPUTS:
+            check_counts(found, max_inputs, where)
+
+
+def _is_one_text(field: str, found: list[object]) -> bool:
+    """Whether the list is one text in token ids, which OpenAI's clients send."""
+    return field == "input" and all(type(each) is int for each in found)

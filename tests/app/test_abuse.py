@@ -1,0 +1,314 @@
+"""What clients and faults may do to a service of two processes, one after the other to the same service.
+
+The rows are those of the audit of faults. The limits are short, so that they end here soon.
+"""
+
+import http.client
+import json
+import os
+import re
+import resource
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.app.conftest import KEY
+from tests.process import PATIENCE, Process, wait_for
+
+ALLOWED = {"Authorization": f"Bearer {KEY}"}
+BLANK = b'{"inputs":""}'  # read as a body, it is answered 422
+HEAD = b"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + (
+    f"Authorization: Bearer {KEY}\r\nContent-Length: {len(BLANK)}\r\n".encode()
+)
+HEALTH = b"GET /health HTTP/1.1\r\nHost: x\r\n"
+MAX_CONNECTIONS = 60
+
+
+@pytest.fixture(scope="module")
+def temporary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The temporary folder of the service."""
+    return tmp_path_factory.mktemp("temporary")
+
+
+@pytest.fixture(scope="module")
+def service(
+    models: Path, temporary: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Process]:
+    flags = {
+        "port": "0",
+        "models": str(models),
+        "processes": "2",
+        "threads": "1",
+        "api-key": KEY,
+        "head-timeout": "2",
+        "idle-timeout": "2",
+        "write-timeout": "2",
+        "hang-timeout": "9",
+        "shutdown-timeout": "1",
+        "max-connections": str(MAX_CONNECTIONS),
+    }
+    env = {"TMPDIR": str(temporary)}
+    process = Process(tmp_path_factory.mktemp("abused") / "log", flags, env)
+    try:
+        process.ready()
+        wait_for(lambda: len(process.servers()) == 2 or None, "two serving processes")
+        yield process
+    finally:
+        process.close()
+
+
+def connect(service: Process) -> socket.socket:
+    host, _, port = service.url().removeprefix("http://").rpartition(":")
+    return socket.create_connection((host, int(port)), timeout=PATIENCE)
+
+
+def until_closed(connection: socket.socket) -> bytes:
+    """What comes until the service closes the connection."""
+    read = b""
+    try:
+        while chunk := connection.recv(65536):
+            read += chunk
+    except ConnectionResetError:
+        pass  # it was still being sent to
+    return read
+
+
+def healthy(service: Process) -> bool:
+    return httpx.get(service.url() + "/health", timeout=PATIENCE).is_success
+
+
+def ready(service: Process) -> None:
+    """Wait until both processes answer."""
+
+    def told() -> bool | None:
+        return httpx.get(service.url() + "/ready", timeout=PATIENCE).is_success or None
+
+    wait_for(told, "/ready")
+
+
+def counted(service: Process, limit: str) -> float:
+    page = httpx.get(service.url() + "/metrics", timeout=PATIENCE).text
+    found = re.search(rf'^heedful_limits_total{{limit="{limit}"}} (\S+)$', page, re.M)
+    return float(found[1]) if found else 0.0
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_row_2_and_3_upgrade_is_ignored_and_the_body_is_read(
+    service: Process, at_once: bool
+) -> None:
+    h2c = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n"
+    with connect(service) as connection:
+        connection.sendall(HEAD + h2c + (BLANK if at_once else b""))
+        if not at_once:
+            connection.sendall(BLANK[:4])
+            connection.sendall(BLANK[4:])
+        for _ in range(2):  # the connection lives on, and nothing of the body is left on it
+            answer = http.client.HTTPResponse(connection)
+            answer.begin()
+            body = json.loads(answer.read())
+            assert (answer.status, body["error"]["message"]) == (
+                422,
+                "inputs is blank: send a text",
+            )
+            connection.sendall(HEAD + b"\r\n" + BLANK)
+
+
+LINE = b"X-A: " + b"a" * 25 + b"\r\n"
+CHUNKED = HEAD.replace(b"Content-Length: 13", b"Transfer-Encoding: chunked") + b"\r\n"
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "code"),
+    [
+        pytest.param(HEALTH + LINE * 1200, 431, "headers_too_large", id="lines"),
+        pytest.param(HEALTH + b"A: b\r\n" * 200, 431, "headers_too_large", id="count"),
+        pytest.param(HEALTH + b"A: " + b"b" * 600_000, 431, "headers_too_large", id="value"),
+        pytest.param(HEALTH + b"a" * 600_000, 431, "headers_too_large", id="name"),
+        pytest.param(b"GET /" + b"a" * 20_000, 414, "url_too_long", id="url"),
+        pytest.param(CHUNKED + b"0\r\n" + LINE * 1200, 431, "headers_too_large", id="trailers"),
+        pytest.param(
+            CHUNKED + b"0\r\nA: " + b"b" * 600_000, 431, "headers_too_large", id="trailer"
+        ),
+        pytest.param(CHUNKED + b"1;" + b"b" * 600_000, 431, "headers_too_large", id="extension"),
+    ],
+)
+def test_row_4_a_head_has_limits(service: Process, sent: bytes, status: int, code: str) -> None:
+    with connect(service) as connection:
+        connection.sendall(sent)
+        head, _, body = until_closed(connection).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 %d " % status)
+    assert json.loads(body)["error"]["code"] == code
+
+
+def test_row_4_endless_headers_cost_no_memory(service: Process) -> None:
+    assert healthy(service)
+    before = service.memory()
+    with connect(service) as connection:
+        try:
+            for _ in range(40):
+                connection.sendall(LINE * 24_000)  # 30 MB together
+        except OSError:
+            pass  # it has been refused, and closed after that
+        assert service.memory() - before < 20e6
+    assert healthy(service)
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /health HTTP/1.1\r\nHo", HEALTH + b"\r\n"])
+def test_row_5_a_silent_client_is_closed(service: Process, sent: bytes) -> None:
+    with connect(service) as connection:
+        connection.sendall(sent)
+        read = until_closed(connection)
+    status = {b"": b"", HEALTH + b"\r\n": b"HTTP/1.1 200 "}.get(sent, b"HTTP/1.1 408 ")
+    assert read.startswith(status)
+    assert bool(read) == bool(sent)
+
+
+def test_row_5_a_body_that_trickles_in_after_its_answer_is_closed(service: Process) -> None:
+    slow = b"POST /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n"
+    with connect(service) as connection:
+        connection.sendall(slow + f"Authorization: Bearer {KEY}\r\n\r\n".encode())
+        connection.settimeout(0.2)
+        read, sent = b"", 0
+        while True:
+            try:
+                if not (chunk := connection.recv(65536)):
+                    break
+                read += chunk
+            except TimeoutError:
+                sent += connection.send(b"x")
+            except ConnectionResetError:
+                break
+    assert read.startswith(b"HTTP/1.1 404 ")
+    assert sent < 1000
+
+
+def test_row_1_idle_connections_give_way(service: Process) -> None:
+    with ExitStack() as stack:
+        for _ in range(3 * MAX_CONNECTIONS):
+            stack.enter_context(connect(service))
+        assert healthy(service)
+    assert counted(service, "max_connections") >= MAX_CONNECTIONS
+    ready(service)
+
+
+def limit_descriptors(pid: int, more: int) -> tuple[int, int]:
+    """Let the process open `more` files than it has; returns the limits that it had."""
+    held = len(list(Path(f"/proc/{pid}/fd").iterdir()))
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (held + more, before[1]))
+    return before
+
+
+def test_row_1_a_supervisor_without_descriptors_waits(service: Process) -> None:
+    before = limit_descriptors(service.popen.pid, 8)
+    with ExitStack() as stack:
+        for _ in range(40):
+            stack.enter_context(connect(service))
+        wait_for(lambda: "cannot accept connections now" in service.log or None, "the limit")
+    resource.prlimit(service.popen.pid, resource.RLIMIT_NOFILE, before)
+    assert healthy(service)
+    ready(service)
+
+
+def test_row_15_a_process_without_descriptors_loses_no_client(service: Process) -> None:
+    limits = {pid: limit_descriptors(pid, 2) for pid in service.servers()}
+    with ExitStack() as stack:
+        asking = [stack.enter_context(connect(service)) for _ in range(16)]
+        for connection in asking:
+            connection.sendall(HEALTH + b"Connection: close\r\n\r\n")
+        answers = [until_closed(connection) for connection in asking]
+    for pid, before in limits.items():
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+    statuses = {answer[:13] for answer in answers}
+    assert statuses == {b"HTTP/1.1 200 ", b"HTTP/1.1 503 "}
+    assert healthy(service)
+
+
+def test_row_16_an_answer_that_nobody_reads_is_given_up(service: Process) -> None:
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(PATIENCE)
+        host, _, port = service.url().removeprefix("http://").rpartition(":")
+        connection.connect((host, int(port)))
+        ask = b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n" + (
+            f"Authorization: Bearer {KEY}\r\n\r\n".encode()
+        )
+        connection.sendall(ask * 200)
+        wait_for(lambda: counted(service, "write_timeout") or None, "the write timeout")
+
+
+def test_row_18_an_idle_client_of_a_killed_process_is_told_nothing(service: Process) -> None:
+    ready(service)
+    with connect(service) as idle, connect(service) as other:
+        for connection in (idle, other):
+            connection.sendall(HEALTH + b"X-Request-Id: the-idle-one\r\n\r\n")
+            assert b"200 OK" in connection.recv(65536)
+        wait_for(lambda: service.log.count("the-idle-one") == 2 or None, "their end")
+        killed = service.servers()
+        for pid in killed:
+            os.kill(pid, signal.SIGKILL)
+        assert [until_closed(connection) for connection in (idle, other)] == [b"", b""]
+    ready(service)
+
+
+def test_row_19_a_dead_process_leaves_its_counts_and_no_file(
+    service: Process, temporary: Path
+) -> None:
+    asked = r'^heedful_requests_total{model="none",route="/openapi.json",status="200"} (\S+)$'
+
+    def count() -> float:
+        page = httpx.get(service.url() + "/metrics", timeout=PATIENCE).text
+        found = re.search(asked, page, re.M)
+        return float(found[1]) if found else 0.0
+
+    files = service.descriptors()
+    httpx.get(service.url() + "/openapi.json", headers=ALLOWED, timeout=PATIENCE)
+    before = wait_for(lambda: count() or None, "a count")
+    for _ in range(2):
+        for pid in service.servers():
+            os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: len(service.servers()) == 2 or None, "two others")
+        ready(service)
+    assert count() == before
+    kept = {path.name for path in temporary.rglob("*")}
+    assert kept <= {".ses"}  # ONNX Runtime's; rows 6 and 20: none of them is ours
+    wait_for(lambda: service.descriptors() <= files + 4 or None, "no more descriptors")
+
+
+def test_rows_0_and_10_a_process_that_hangs_is_passed_over_and_replaced(service: Process) -> None:
+    ready(service)
+    hanging, other = service.servers()
+    with connect(service) as first, connect(service) as second:
+        os.kill(hanging, signal.SIGSTOP)
+        for connection in (first, second):
+            connection.sendall(HEALTH + b"\r\n")
+
+        def missed() -> bool | None:
+            answer = httpx.get(service.url() + "/ready", timeout=PATIENCE)
+            return "1 of 2 serving processes are up" in answer.text or None
+
+        wait_for(missed, "/ready to tell it")
+        with closing(httpx.Client(base_url=service.url(), timeout=PATIENCE)) as client:
+            answer = client.post("/models/reload", headers=ALLOWED)
+        assert answer.status_code == 200  # when the other has been killed
+        answers = [until_closed(connection)[:13] for connection in (first, second)]
+        assert sorted(answers) == [b"HTTP/1.1 200 ", b"HTTP/1.1 503 "]
+    assert hanging not in service.servers()
+    ready(service)
+    assert other in service.servers()
+    assert counted(service, "hang_timeout") == 1
+
+
+def test_row_9_sigterm_ends_a_process_that_hangs(service: Process) -> None:
+    """The last test: it ends the service."""
+    ready(service)
+    children = service.children()
+    os.kill(service.servers()[0], signal.SIGSTOP)
+    service.popen.send_signal(signal.SIGTERM)
+    assert service.exit_status() == 0
+    wait_for(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in children) or None, "all")

@@ -1,0 +1,133 @@
+"""Named API keys: rates, classes, metrics and the file that is read again; and TLS."""
+
+import shutil
+import ssl
+import subprocess
+from pathlib import Path
+from typing import cast
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from heedful.app.keys import MAX_KEYS, Key, Keys, Rates
+from heedful.app.settings import Settings
+from heedful.app.state import AppState, state_of
+from heedful.runtime.errors import StartupError
+from tests.app.conftest import Serve, Start
+from tests.app.test_errors import check
+from tests.process import PATIENCE, wait_for
+
+FILE = """
+[search]
+key = "sesame"
+
+[import]
+key = "open"
+class = "bulk"
+rate = 2
+"""
+
+
+def state(client: httpx.AsyncClient) -> AppState:
+    assert isinstance(client._transport, httpx.ASGITransport)
+    return state_of(cast(FastAPI, client._transport.app))
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+@pytest.mark.anyio
+async def test_named_keys_have_a_rate_and_are_counted(serve: Serve, tmp_path: Path) -> None:
+    file = tmp_path / "keys.toml"
+    file.write_text(FILE)
+    async with serve(start=False, api_keys=file, api_key="own") as client:
+        for key in ("sesame", "own"):
+            for _ in range(4):  # 503: nothing is loaded
+                assert (await client.get("/models", headers=bearer(key))).status_code == 503
+        for headers in ({}, bearer("another"), {"Authorization": "Basic sesame"}):
+            check(await client.get("/models", headers=headers), 401, "unauthorized")
+        answers = [await client.get("/models", headers=bearer("open")) for _ in range(4)]
+        assert [answer.status_code for answer in answers[:2]] == [503, 503]
+        check(answers[3], 429, "rate_exceeded")
+        assert answers[3].headers["Retry-After"] == "1"
+        page = (await client.get("/metrics")).text
+        for name, status, count in (("search", 503, 4), ("default", 503, 4), ("import", 503, 2)):
+            line = f'heedful_key_requests_total{{key="{name}",status="{status}"}} {count}.0'
+            assert line in page
+        assert "sesame" not in page
+
+        file.write_text(FILE.replace("sesame", "changed"))
+        state(client).keys.refresh()
+        assert (await client.get("/models", headers=bearer("sesame"))).status_code == 401
+        assert (await client.get("/models", headers=bearer("changed"))).status_code == 503
+        file.write_text("[search]\nkey = 3\n")
+        state(client).keys.refresh()
+        assert (await client.get("/models", headers=bearer("changed"))).status_code == 503
+        file.unlink()
+        state(client).keys.refresh()
+        assert (await client.get("/models", headers=bearer("changed"))).status_code == 503
+
+
+def test_a_rate_holds_over_all_processes() -> None:
+    rates, key = Rates(), Key("one", rate=5.0, slot=MAX_KEYS - 1)
+    waits = [rates.wait(key) for _ in range(20)]
+    assert waits.count(0.0) in (5, 6)  # the sixth if the loop took a fifth of a second
+    assert 0 < waits[-1] <= 1
+    assert Rates().wait(key) == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("[a]\n", "a.key: Field required"),
+        ('[a]\nkey = "two words"\n', "a.key: "),
+        ('[a]\nkey = "b"\nclass = "fast"\n', "a.class: "),
+        ('[a]\nkey = "b"\nrate = 0\n', "a.rate: "),
+        ('[a]\nkey = "b"\n[c]\nkey = "b"\n', "the same key"),
+        ("[a", "Expected"),
+    ],
+)
+def test_a_wrong_file_is_one_line_without_a_key(tmp_path: Path, content: str, reason: str) -> None:
+    file = tmp_path / "keys.toml"
+    file.write_text(content)
+    with pytest.raises(StartupError) as caught:
+        Keys(Settings(api_keys=file))
+    assert reason in str(caught.value)
+    assert "HEEDFUL_API_KEYS" in str(caught.value)
+    assert "two words" not in str(caught.value)
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    """A certificate of 127.0.0.1 and its key."""
+    openssl = shutil.which("openssl")
+    assert openssl, "install openssl"
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    command = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1"]
+    command += ["-subj", "/CN=heedful", "-addext", "subjectAltName=IP:127.0.0.1"]
+    command += ["-out", str(cert), "-keyout", str(key)]
+    subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE)
+    return cert, key
+
+
+def test_https(start: Start, certificate: tuple[Path, Path]) -> None:
+    cert, key = certificate
+    process = start(processes="2", tls_cert=str(cert), tls_key=str(key))
+    wait_for(lambda: "listening on https://127.0.0.1:" in process.log or None, "a port")
+    port = process.log.partition("https://127.0.0.1:")[2].split()[0]
+    context = ssl.create_default_context(cafile=cert)
+    with httpx.Client(verify=context, timeout=PATIENCE) as client:
+        for _ in range(2):
+            assert client.get(f"https://127.0.0.1:{port}/health").json() == {"status": "ok"}
+    with pytest.raises(httpx.HTTPError):
+        httpx.get(f"http://127.0.0.1:{port}/health", timeout=PATIENCE)
+
+
+def test_a_certificate_that_is_none_is_one_line(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "cert.pem").write_text("none")
+    process = start(tls_cert=str(tmp_path / "cert.pem"))
+    assert process.exit_status() == 1
+    assert "HEEDFUL_TLS_CERT" in process.log
+    assert "Traceback" not in process.log

@@ -1,0 +1,76 @@
+"""Bodies that would hold the event loop: rows 7, 8 and 17 of the audit of faults."""
+
+import asyncio
+import json
+
+import httpx
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from heedful.app.predict import PredictRequest
+from heedful.app.schemas import EmbedRequest
+from tests.app.conftest import Serve
+from tests.app.test_errors import JSON, check
+
+WORD = {"text": "a"}
+
+
+@pytest.mark.anyio
+async def test_row_7_counts_are_checked_before_contents(serve: Serve) -> None:
+    async with serve(start=False) as client:
+        body = b'{"inputs":[true' + b",{}" * 600_000 + b"]}"
+        answer = await client.post("/embed", content=body, headers=JSON)
+        assert "600001" in check(answer, 413, "too_many_inputs", "inputs")["message"]
+        body = json.dumps({"inputs": {"source_sentence": "a", "sentences": [3] * 5000}}).encode()
+        answer = await client.post("/similarity", content=body, headers=JSON)
+        check(answer, 413, "too_many_inputs", "inputs.sentences")
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (PredictRequest, {"inputs": [[{}] * 1000]}),
+        (EmbedRequest, {"inputs": "a", **{f"field{i}": i for i in range(1000)}}),
+        (EmbedRequest, {"inputs": {"displacy": {"words": [{}] * 1000, "arcs": [{}] * 1000}}}),
+    ],
+)
+def test_rows_7_and_8_few_errors_are_built(kind: type, body: object) -> None:
+    with pytest.raises(ValidationError) as caught:
+        TypeAdapter(kind).validate_python(body)
+    assert caught.value.error_count() <= 5
+
+
+@pytest.mark.anyio
+async def test_row_8_the_event_loop_runs_while_a_large_body_is_read(serve: Serve) -> None:
+    tree = {"displacy": {"words": [WORD] * 9000, "arcs": []}}
+    body = json.dumps({"inputs": [tree] * 8, "truncate": True}).encode()
+    ticks = 0
+    async with serve(start=False) as client:
+        asked = asyncio.create_task(client.post("/embed", content=body, headers=JSON))
+        while not asked.done():
+            await asyncio.sleep(0.001)
+            ticks += 1
+        assert (await asked).status_code == 503  # it was valid, but nothing is loaded
+    assert ticks > 20
+
+
+@pytest.mark.anyio
+async def test_row_8_a_tree_has_a_bounded_number_of_words(serve: Serve) -> None:
+    tree = {"displacy": {"words": [WORD] * 10_001, "arcs": []}}
+    async with serve(start=False) as client:
+        answer = await client.post("/embed", json={"inputs": tree, "truncate": True})
+        message = check(answer, 422, "invalid_value", "inputs.displacy.words")["message"]
+        assert "10000" in message
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("path", ["/explain", "/embed"])
+async def test_row_17_half_a_surrogate_pair_in_a_relation(
+    client: httpx.AsyncClient, path: str
+) -> None:
+    arc = {"start": 0, "end": 1, "label": "\ud800", "dir": "left"}
+    tree = {"displacy": {"words": [WORD, {"text": "b"}], "arcs": [arc]}}
+    body = json.dumps({"inputs": tree}).encode()
+    answer = await client.post(path, content=body, headers=JSON)
+    message = check(answer, 422, "invalid_input", "inputs.displacy")["message"]
+    assert "surrogate" in message
