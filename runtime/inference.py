@@ -208,7 +208,7 @@ class Inference:
             for item in inputs.items
             if isinstance(item, str)
         ]
-        made = iter(await self.engine.parses.get(jobs))
+        made = iter(await self.engine.parses.get(jobs, bulk=self.bulk))
         parses = [
             model.fit(next(made) if isinstance(item, str) else _cut(item, limit))
             for item in inputs.items

@@ -54,15 +54,15 @@ class Parses:
         for call in self._queue.drain():
             call.fail(Unavailable(SHUTTING_DOWN))
 
-    async def get(self, jobs: Sequence[ParseJob]) -> list[Parse]:
+    async def get(self, jobs: Sequence[ParseJob], *, bulk: bool = False) -> list[Parse]:
         """One parse per job, in order; equal jobs are done once.
 
-        A cancelled call's jobs are dropped. Raises InferenceFailed if the parser failed on a job,
+        Jobs of `bulk` wait while others do. A cancelled call's jobs are dropped. Raises InferenceFailed if the parser failed on a job,
         Unavailable when stopped.
         """
 
         async def make(rows: list[int]) -> list[Parse]:
-            made = await self._make([jobs[row] for row in rows])
+            made = await self._make([jobs[row] for row in rows], bulk)
             for parse in made:  # several requests may share it
                 for array in (parse.starts, parse.stops, parse.heads):
                     array.flags.writeable = False
@@ -70,10 +70,10 @@ class Parses:
 
         return await self._cache.get([(job.text, job.max_tokens, job.tree) for job in jobs], make)
 
-    async def _make(self, jobs: Sequence[ParseJob]) -> list[Parse]:
+    async def _make(self, jobs: Sequence[ParseJob], bulk: bool) -> list[Parse]:
         if self._stopped:
             raise Unavailable(SHUTTING_DOWN)
-        call: Call[ParseJob, Parse] = Call(jobs, asyncio.get_running_loop())
+        call: Call[ParseJob, Parse] = Call(jobs, asyncio.get_running_loop(), bulk=bulk)
         self._queue.put(call)
         self._wake()
         try:
