@@ -57,8 +57,8 @@ class Parses:
     async def get(self, jobs: Sequence[ParseJob], *, bulk: bool = False) -> list[Parse]:
         """One parse per job, in order; equal jobs are done once.
 
-        Jobs of `bulk` wait while others do. A cancelled call's jobs are dropped. Raises InferenceFailed if the parser failed on a job,
-        Unavailable when stopped.
+        Jobs of `bulk` wait while others do. A cancelled call's jobs are dropped. Raises
+        InferenceFailed if the parser failed on a job, Unavailable when stopped.
         """
 
         async def make(rows: list[int]) -> list[Parse]:
