@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from heedful.runtime.admission import Admission
 from heedful.runtime.encoder_session import EncoderSession
 from heedful.runtime.errors import InferenceFailed, Unavailable
 from heedful.runtime.graphs import encoder_feeds
-from heedful.runtime.inference import Admission, Engine
+from heedful.runtime.inference import Engine
 from heedful.runtime.scheduler import Encoded, Vectors
 from heedful.runtime.session import SessionThreads
 from heedful.text.batch import Sentence, cheapest, collate
@@ -61,7 +62,7 @@ class DirectParses:
         self._parser = parser
         self._lock = threading.Lock()
 
-    async def get(self, jobs: Sequence[ParseJob]) -> list[Parse]:
+    async def get(self, jobs: Sequence[ParseJob], **_: bool) -> list[Parse]:
         with self._lock:
             return self._parser.parse(jobs)
 
@@ -73,7 +74,9 @@ class DirectScheduler:
         self._threads = threads
         self._max_sentences = max_sentences or sys.maxsize
 
-    async def encode(self, encoder: EncoderSession, sentences: Sequence[Sentence]) -> Encoded:
+    async def encode(
+        self, encoder: EncoderSession, sentences: Sequence[Sentence], **_: bool
+    ) -> Encoded:
         """The sentences' vectors (N, D), in order. Raises InferenceFailed."""
         by_key = {sentence.key: sentence for sentence in sentences}
         rows = {key: row for row, key in enumerate(by_key)}

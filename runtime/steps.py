@@ -10,10 +10,12 @@ from heedful.text.parse import Parse, ParseJob
 
 
 class Parses(Protocol):
-    async def get(self, jobs: Sequence[ParseJob]) -> list[Parse]:
+    async def get(self, jobs: Sequence[ParseJob], *, bulk: bool = False) -> list[Parse]:
         """One parse per job, in order."""
 
 
 class Scheduler(Protocol):
-    async def encode(self, encoder: EncoderSession, sentences: Sequence[Sentence]) -> Encoded:
+    async def encode(
+        self, encoder: EncoderSession, sentences: Sequence[Sentence], *, bulk: bool = False
+    ) -> Encoded:
         """The sentences' vectors, in order, not normalised."""
