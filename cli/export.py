@@ -5,9 +5,13 @@ from typing import Annotated
 
 import typer
 
+from heedful.cli.calibrate import calibrate
+from heedful.cli.options import DATA, PARSER, Data, Parser
 from heedful.export.bundle import export_bundle
 from heedful.export.run import read
 from heedful.export.weight_storage import Storage
+from heedful.runtime.errors import StartupError
+from heedful.training.errors import DataMissing
 
 
 def command(
@@ -17,10 +21,20 @@ def command(
         Storage,
         typer.Option(help="small: int8 matrices, a large word table in 4 bits; for transformers."),
     ] = "normal",
+    data: Data = DATA,
+    parser: Parser = PARSER,
 ) -> None:
-    """Write a run's best weights as a bundle: ONNX graphs, vocabulary and card."""
+    """Write a run's best weights as a bundle: ONNX graphs, vocabulary and card.
+
+    Its probabilities are calibrated on the dev split, if the data and the parser it was trained with are there.
+    """
     card = export_bundle(read(run), out, storage)
     typer.echo(
         f"{out}: version {card.version}, at most {card.parity.max_abs_error:.1e} from torch "
         f"over {card.parity.cases} cases"
     )
+    if card.labels:
+        try:
+            typer.echo(calibrate(out, data=data, parser=parser))
+        except (DataMissing, StartupError) as reason:
+            typer.echo(f"{out} is not calibrated, run heedful calibrate: {reason}", err=True)

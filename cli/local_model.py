@@ -12,21 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from heedful.app import settings
-from heedful.runtime.card import CARD
+from heedful.runtime.card import CARD, Card
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.model_registry import Task as ServiceTask
 from heedful.runtime.service import Options, Service
-from heedful.text.kinds import Kind
 from heedful.training.evaluate import Server
 from heedful.training.tasks.base import Example, Task
 
 TIMEOUT = 60
 """Seconds to wait for a service's answer."""
-TASKS: dict[Kind, ServiceTask] = {
-    "nli": "nli",
-    "classification": "classify",
-    "relatedness": "relatedness",
-}
 
 
 class LocalModel:
@@ -39,21 +33,27 @@ class LocalModel:
 
     def predict(self, examples: Sequence[Example], task: Task) -> npt.NDArray[Any]:
         """Classes, scores from 1 to 5, or cosines. A class that the task does not know is -1."""
-        texts = [text for example in examples for text in example.texts]
         if task.kind == "embedding":
-            vectors = self.embed(texts)
+            vectors = self.embed([text for example in examples for text in example.texts])
             cosines: npt.NDArray[Any] = (vectors[0::2] * vectors[1::2]).sum(axis=1)
             return cosines
-        paths = [f"text {i}" for i in range(1, len(texts) + 1)]
-        inputs = Inputs(texts, paths, texts_per_row=len(texts) // len(examples))
-        bound = self.service.bind(TASKS[task.kind], self.model)
         if task.kind == "relatedness":
-            return self.run(bound.relatedness(inputs, truncate=True)).value
-        logits = self.run(bound.classify(inputs, truncate=True, raw=True)).value
+            bound = self.service.bind("relatedness", self.model)
+            return self.run(bound.relatedness(_inputs(examples), truncate=True)).value
         known = {label: i for i, label in enumerate(task.labels)}
-        classes = np.array([known.get(label, -1) for label in bound.card.labels])
-        found: npt.NDArray[Any] = classes[logits.argmax(axis=1)]
+        classes = np.array([known.get(label, -1) for label in self.card.labels])
+        found: npt.NDArray[Any] = classes[self.logits(examples).argmax(axis=1)]
         return found
+
+    @property
+    def card(self) -> Card:
+        return self.service.cards[self.model]
+
+    def logits(self, examples: Sequence[Example]) -> npt.NDArray[Any]:
+        """(N, C) the logits that the service's probabilities are the softmax of, by the card's labels."""
+        task: ServiceTask = "nli" if len(examples[0].texts) == 2 else "classify"
+        bound = self.service.bind(task, self.model)
+        return self.run(bound.classify(_inputs(examples), truncate=True, raw=True)).value
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """(N, D) vectors of length 1."""
@@ -61,6 +61,12 @@ class LocalModel:
         # Texts are cut to the model's length, as they were in training.
         embedding = bound.embed(Inputs.from_texts(texts), truncate=True, normalize=True)
         return self.run(embedding).value
+
+
+def _inputs(examples: Sequence[Example]) -> Inputs:
+    texts = [text for example in examples for text in example.texts]
+    paths = [f"text {i}" for i in range(1, len(texts) + 1)]
+    return Inputs(texts, paths, texts_per_row=len(texts) // len(examples))
 
 
 @contextmanager

@@ -15,6 +15,7 @@ COMMANDS = {
     "models": "List every encoder with its paper, output size and parameters.",
     "train": "Train an encoder for a task, or a dependency parser.",
     "export": "Write a run's best weights as a bundle: ONNX graphs, vocabulary and card.",
+    "calibrate": "Fit the temperature of bundles' probabilities on dev.",
     "quantize": "Add int8 graphs to bundles, for the CPU.",
     "repack": "Store the word tables of bundles in 4 bits.",
     "reparse": "Let bundles read another parser's trees.",

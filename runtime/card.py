@@ -102,6 +102,9 @@ class CardContent(_Frozen):
     composed: int = Field(
         default=0, ge=0
     )  # rows for composing unlisted words; 0: one vector for all
+    temperature: float = Field(
+        default=1.0, gt=0
+    )  # logits are divided by it, so that scores are calibrated
     parser: ParserCard
     files: dict[str, Sha256]
     parity: ParityCard

@@ -60,7 +60,9 @@ class LoadedModel:
     async def logits(
         self, thread: SessionThreads, *sides: Vectors
     ) -> tuple[npt.NDArray[np.float32], float]:
-        """The head's logits (N, C) for one (N, D) array per side, and its seconds.
+        """The head's logits (N, C), divided by the card's temperature, for one (N, D) array per side.
+
+        Also gives the seconds that the head took.
 
         Raises InferenceFailed.
         """
@@ -69,4 +71,4 @@ class LoadedModel:
         logits, seconds = await thread.run(self._head, feeds)
         if not np.isfinite(logits).all():
             raise InferenceFailed("the model gave NaN or infinity")
-        return logits, seconds
+        return logits / np.float32(self.card.temperature), seconds

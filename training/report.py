@@ -9,6 +9,7 @@ from typing import Any
 
 from heedful.training import tables
 from heedful.training.markdown import table as markdown_table
+from heedful.training.suite import WORDS
 from heedful.training.tables import RowConfig, TableConfig
 
 HEAD = """# Results
@@ -27,6 +28,7 @@ def report(bundles: Path, results: Path) -> str:
     for file in sorted((results / "tables").glob("*.toml")):
         parts += _table(file.stem, tables.read(file), results)
     parts += _transfer(results / "transfer")
+    parts += suite_tables(results / "suite")
     return "\n".join(parts)
 
 
@@ -199,6 +201,28 @@ def _transfer(folder: Path) -> Iterator[str]:
             for record in map(_read, sorted(folder.glob("*.json")))
         ),
     )
+
+
+def suite_tables(folder: Path) -> Iterator[str]:
+    """A table for the records that have the same sets; nothing where there is no record."""
+    rows: dict[tuple[str, ...], list[list[str]]] = {}
+    for record in map(_read, sorted(folder.glob("*.json"))):
+        for prefix, name in (("", f"`{record['model']}`"), (WORDS, "the mean of its word vectors")):
+            own = [
+                one for one in record["figures"] if one["dataset"].startswith(WORDS) == bool(prefix)
+            ]
+            columns = [f"{one['dataset'].removeprefix(WORDS)}, {one['metric']}" for one in own]
+            if own:
+                values = [_figure(one["value"], one["metric"]) for one in own]
+                rows.setdefault((record["split"], *columns), []).append([name, *values])
+    if rows:
+        yield "## The suite\n"
+        yield (
+            "`heedful evaluate BUNDLE --suite`: every set of a bundle's kind. ECE is the expected calibration error\n"
+            "over 15 bins. CR, MPQA and SUBJ are in ten folds.\n"
+        )
+    for (split, *columns), together in rows.items():
+        yield from markdown_table((f"on {split}", *columns), together)
 
 
 def _figure(value: float | None, metric: str) -> str:

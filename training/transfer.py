@@ -34,15 +34,14 @@ ROUNDS, ROUND_SIZE = 5, 256
 """Rounds of the speed measurement, in which the models take turns, and texts in each."""
 
 
-def accuracies(embed: Embed, data: Path) -> dict[str, float]:
-    """Accuracy of each classification task. Raises DataMissing."""
+def accuracies(embed: Embed, data: Path, split: str = "test") -> dict[str, float]:
+    """Accuracy of each classification task; TREC's and SST-2's on `split`. Raises DataMissing."""
     found = {name: _ten_folds(embed, read(data)) for name, read in FOLDED.items()}
     trec = tasks.get("trec")
-    found["trec"] = _split(
-        embed, trec.train[0].read(data), trec.dev.read(data), trec.test.read(data)
-    )
-    train, dev, test = (sst.sentences(split, sst.two)(data) for split in ("train", "dev", "test"))
-    found["sst2"] = _split(embed, train, dev, test)
+    judged = {"dev": trec.dev, "test": trec.test}[split].read(data)
+    found["trec"] = _split(embed, trec.train[0].read(data), trec.dev.read(data), judged)
+    train, dev, judged = (sst.sentences(one, sst.two)(data) for one in ("train", "dev", split))
+    found["sst2"] = _split(embed, train, dev, judged)
     return found
 
 
@@ -50,8 +49,8 @@ def similarities(embed: Embed, data: Path) -> dict[str, float]:
     """Correlation of the cosines of pairs with their gold scores. Raises DataMissing."""
     similar, related = stsb.DEV.read(data), tasks.get("sick-relatedness").test.read(data)
     return {
-        "stsb dev spearman": spearman(_cosines(embed, similar), labels(similar)),
-        "sick test pearson": pearson(_cosines(embed, related), labels(related)),
+        "stsb dev spearman": spearman(pair_cosines(embed, similar), labels(similar)),
+        "sick test pearson": pearson(pair_cosines(embed, related), labels(related)),
     }
 
 
@@ -101,6 +100,7 @@ def _vectors(embed: Embed, examples: Sequence[Example], side: int = 0) -> Floats
     return unit
 
 
-def _cosines(embed: Embed, pairs: Sequence[Example]) -> Floats:
+def pair_cosines(embed: Embed, pairs: Sequence[Example]) -> Floats:
+    """(N,) the cosines of the pairs' two texts."""
     cosines: Floats = (_vectors(embed, pairs) * _vectors(embed, pairs, 1)).sum(axis=1)
     return cosines

@@ -70,7 +70,10 @@ def test_it_is_listed_trained_and_exported(changed: Path) -> None:
     assert json.loads(run(changed, "heedful", "models", "--json"))["swem"]["dim"] == 600
     options = ("--data", "data", "--parser", "parser")
     run(changed, "heedful", "train", "configs/swem-sst2.toml", *options)
-    run(changed, "heedful", "export", "runs/swem-sst2", "--out", "bundles/swem-sst2")
+    out = ("--out", "bundles/swem-sst2")
+    assert "calibration error on dev" in run(
+        changed, "heedful", "export", "runs/swem-sst2", *out, *options
+    )
     card = read(changed / "bundles/swem-sst2").card
     assert (card.encoder.name, card.dimension, card.cost) == ("swem", 8, "linear")
 

@@ -75,6 +75,7 @@ def _other(name: str, licence: str, file: str) -> Source:
     return Source(name, licence, "whole", _read(file, dataset=name))
 
 
+NEW_PROTOCOLS_DEV = _other("nli_newprotocols", WIKIPEDIA, "nli_newprotocols/val.jsonl")
 WIDE = (
     _other("nli_newprotocols", WIKIPEDIA, "nli_newprotocols/train.jsonl"),
     _other("nli_conj", "MIT", "nli_conj/train_adversarial.jsonl"),

@@ -1,0 +1,77 @@
+"""calibrate: the temperature of a bundle's probabilities, fitted on its task's dev split."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import typer
+
+from heedful.cli import rescore
+from heedful.cli.local_model import LocalModel, open_folder
+from heedful.cli.options import DATA, PARSER, Bundles, Data, Parser
+from heedful.runtime.answers import softmax
+from heedful.runtime.bundle import read, write
+from heedful.runtime.card import Card
+from heedful.training.calibration import Numbers, calibration_error, fit_temperature
+from heedful.training.data import labels as gold_labels
+from heedful.training.errors import ConfigError
+from heedful.training.evaluate import BATCH
+from heedful.training.tasks.base import Example
+
+
+def command(bundles: Bundles, data: Data = DATA, parser: Parser = PARSER) -> None:
+    """Fit the temperature of bundles' probabilities on dev and store it in their cards."""
+    for bundle in bundles:
+        typer.echo(calibrate(bundle, data=data, parser=parser))
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """The bundle's new card, and its calibration errors on dev before and after."""
+
+    card: Card
+    before: float
+    after: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.card.name}: temperature {self.card.temperature:g}, calibration error on dev "
+            f"{self.before:.4f} -> {self.after:.4f}; version {self.card.version}"
+        )
+
+
+def calibrate(bundle: Path, *, data: Path, parser: str) -> Calibrated:
+    """Fit the temperature and replace the bundle's card.
+
+    Raises ConfigError for a bundle without labels or with a task that is not known, DataMissing.
+    """
+    old = read(bundle)
+    if not old.card.labels:
+        raise ConfigError(f"{old.card.name} gives no probabilities: only labels are calibrated")
+    task = rescore.task_of(old, None)
+    examples = task.dev.read(data)
+    with open_folder(bundle, parser) as model:
+        scaled = ordered_logits(model, examples, task.labels)
+    gold = gold_labels(examples)
+    temperature = fit_temperature(scaled * old.card.temperature, gold)
+    after = scaled * old.card.temperature / temperature
+    fields = rescore.card_fields(old.card) | {"temperature": temperature}
+    card = write(bundle, fields, old.files)
+    errors = (calibration_error(softmax(one), gold) for one in (scaled, after))
+    return Calibrated(card, *errors)
+
+
+def ordered_logits(
+    model: LocalModel, examples: Sequence[Example], labels: Sequence[str]
+) -> Numbers:
+    """(N, C) the served logits, in the order of `labels`. Raises ConfigError where the model has others."""
+    if sorted(model.card.labels) != sorted(labels):
+        raise ConfigError(
+            f"{model.model} has the labels {', '.join(model.card.labels)}, "
+            f"its task {', '.join(labels)}"
+        )
+    order = [model.card.labels.index(label) for label in labels]
+    starts = range(0, len(examples), BATCH)
+    logits = [model.logits(examples[start : start + BATCH]) for start in starts]
+    return np.concatenate(logits)[:, order]

@@ -1,0 +1,91 @@
+"""All scores of one bundle, or of all-MiniLM-L6-v2, as `heedful evaluate --suite` prints and stores them."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from heedful.cli.calibrate import ordered_logits
+from heedful.cli.local_model import LocalModel, open_folder
+from heedful.export.word_means import word_means
+from heedful.runtime.bundle import read
+from heedful.runtime.card import CARD
+from heedful.text.atomic import write_json
+from heedful.text.kinds import NLI_LABELS
+from heedful.training import minilm, tasks
+from heedful.training.calibration import Numbers
+from heedful.training.errors import ConfigError
+from heedful.training.evaluate import BATCH, measure
+from heedful.training.suite import NLI, WORDS, Figure, Split, embedded, labelled
+from heedful.training.tasks.base import Example
+from heedful.training.transfer import Embed, Floats
+
+PEER = "minilm"
+
+
+def record(
+    model: str, results: Path, *, split: Split, rows: int | None, data: Path, parser: str
+) -> Iterator[str]:
+    """The figures as lines of text, as they are measured; `results/suite/<model>.json` holds them in the end.
+
+    With `rows`, which takes a part of each set, nothing is written. Raises ConfigError for a model that is
+    no bundle's folder, DataMissing.
+    """
+    if model != PEER and not (Path(model) / CARD).is_file():
+        raise ConfigError(f"{model} is no bundle's folder: name one, such as bundles/ms-san-nli")
+    with nullcontext() if model == PEER else open_folder(Path(model), parser) as local:
+        figures = []
+        for one in _figures(model, local, split=split, rows=rows, data=data):
+            figures.append(one)
+            yield _line(one)
+        if rows is not None:
+            return
+        name = PEER if local is None else local.card.name
+        version = "" if local is None else local.card.version
+        suffix = "" if split == "dev" else f"-{split}"
+        file = results / "suite" / f"{name}{suffix}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        found = {"model": name, "version": version, "split": split}
+        write_json(file, found | {"figures": [asdict(one) for one in figures]})
+
+
+def _line(one: Figure) -> str:
+    rows = "" if one.rows is None else f" ({one.rows} rows)"
+    return f"{one.dataset}: {one.metric} {one.value:.4f}{rows}"
+
+
+def _figures(
+    model: str, local: LocalModel | None, *, split: Split, rows: int | None, data: Path
+) -> Iterator[Figure]:
+    if local is None:
+        loaded = minilm.load()
+        return embedded(lambda texts: minilm.mean_vectors(loaded, texts), data, split, rows)
+    card = local.card
+    if card.kind == "embedding":
+        words = word_means(read(Path(model)))
+        below = embedded(words, data, split, rows)
+        named = (Figure(WORDS + one.dataset, one.metric, one.value, one.rows) for one in below)
+        return chain(embedded(_embed(local), data, split, rows), named)
+    task = tasks.get(card.task)
+    if card.kind == "relatedness":
+        found = measure(task, split, data, local)
+        return (Figure(one.dataset, one.metric, one.value, one.rows) for one in found)
+    order = NLI_LABELS if card.kind == "nli" else task.labels
+    own = {task.name: (task.dev if split == "dev" else task.test).read}
+    sets = NLI[split] if card.kind == "nli" else own
+
+    def logits(examples: Sequence[Example]) -> Numbers:
+        return ordered_logits(local, examples, order)
+
+    return labelled(sets, data, logits, temperature=card.temperature, rows=rows)
+
+
+def _embed(local: LocalModel) -> Embed:
+    def embed(texts: Sequence[str]) -> Floats:
+        starts = range(0, len(texts), BATCH)
+        return np.concatenate([local.embed(texts[start : start + BATCH]) for start in starts])
+
+    return embed

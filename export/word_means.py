@@ -1,0 +1,59 @@
+"""The mean of a bundle's own word vectors: what a table without an encoder gives."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import spacy
+from onnx.utils import Extractor
+
+from heedful.export.errors import ExportError
+from heedful.runtime.bundle import ENCODER, Bundle
+from heedful.runtime.graphs import encoder_feeds
+from heedful.text.batch import collate
+from heedful.text.graph import open_session
+
+BATCH = 64
+
+
+def word_means(bundle: Bundle) -> Callable[[Sequence[str]], npt.NDArray[np.float32]]:
+    """A function from texts (N,) to the means (N, D) of the vectors that the encoder first multiplies.
+
+    Of a transformer these are its pieces with their places. Raises ExportError where nothing is multiplied.
+    """
+    session = open_session(_vectors(onnx.load_from_string(bundle.files[ENCODER])))
+    read = [one.name for one in session.get_inputs()]
+    tokenizer = spacy.blank("en").make_doc
+
+    def means(texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        docs = [[token.text for token in tokenizer(text) if not token.is_space] for text in texts]
+        words = [doc[: min(bundle.vocab.fitting(doc), bundle.card.max_tokens)] for doc in docs]
+        sentences = [bundle.vocab.sentence(one, np.arange(len(one))) for one in words]
+        feeds = encoder_feeds(bundle.card, collate(sentences))
+        (vectors,) = session.run(None, {name: feeds[name] for name in read})
+        found = [
+            row[: len(one.ids)].mean(axis=0) for row, one in zip(vectors, sentences, strict=True)
+        ]
+        return np.array(found, np.float32)
+
+    def embed(texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        starts = range(0, len(texts), BATCH)
+        return np.concatenate([means(texts[start : start + BATCH]) for start in starts])
+
+    return embed
+
+
+def _vectors(model: onnx.ModelProto) -> bytes:
+    """The part of an encoder's graph that makes the first factor which depends on the words' ids."""
+    made = {"ids"}
+    for node in model.graph.node:
+        if node.op_type in ("MatMul", "Gemm") and node.input[0] in made:
+            part = Extractor(onnx.shape_inference.infer_shapes(model)).extract_model(
+                [one.name for one in model.graph.input], [node.input[0]]
+            )
+            content: bytes = part.SerializeToString()
+            return content
+        if made & set(node.input):
+            made |= set(node.output)
+    raise ExportError("the encoder multiplies no word vectors")

@@ -1,0 +1,120 @@
+"""`heedful evaluate --suite`, for real: every set of a bundle's kind, its record and its page."""
+
+import gzip
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import spearmanr
+
+from heedful.cli import suite
+from heedful.cli.evaluate import command
+from heedful.cli.local_model import open_folder
+from heedful.export.bundle import TrainedModel
+from heedful.export.weight_storage import round_weights
+from heedful.export.word_means import word_means
+from heedful.runtime.answers import softmax
+from heedful.runtime.bundle import read
+from heedful.training import suite as sets
+from heedful.training.calibration import calibration_error
+from heedful.training.errors import ConfigError
+from heedful.training.report import suite_tables
+from heedful.training.tasks.base import Example
+from tests.builders import BuiltParser, build_bundle
+
+TEXTS = ("a dog is good", "two kids wash", "the man", "their hands is bad", "not a kid", "dogs")
+KNOWN = ("word1 word2", "word3", "word4 word1 word5", "word6 word7", "word8", "word9 word3 word2")
+"""Texts of words that the toy of random weights knows."""
+PAIRS = [Example((a, b), (i + j) % 3) for i, a in enumerate(TEXTS) for j, b in enumerate(TEXTS)]
+
+
+def test_an_nli_bundle_is_scored_and_its_calibration_measured(
+    tmp_path: Path, pipeline: BuiltParser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sets.NLI, "dev", {"toy": lambda _: PAIRS, "more": lambda _: PAIRS[:9]})
+    labels = ("contradiction", "entailment", "neutral")  # another order than the data's
+    build_bundle(tmp_path, pipeline, name="tiny-nli", kind="nli", labels=labels, temperature=2.0)
+    folder, parser = tmp_path / "tiny-nli", str(pipeline.folder)
+    lines = list(
+        suite.record(str(folder), tmp_path, split="dev", rows=None, data=tmp_path, parser=parser)
+    )
+    with open_folder(folder, parser) as model:
+        logits = model.logits(PAIRS)[:, [1, 2, 0]]
+    gold = np.array([one.label for one in PAIRS])
+    found = json.loads((tmp_path / "suite/tiny-nli.json").read_text())
+    assert found["version"] == read(folder).card.version
+    assert [(one["dataset"], one["metric"], one["rows"]) for one in found["figures"]] == [
+        (name, metric, rows)
+        for name, rows in (("toy", 36), ("more", 9))
+        for metric in ("accuracy", "ECE without temperature", "ECE")
+    ]
+    accuracy, raw, served = (one["value"] for one in found["figures"][:3])
+    assert accuracy == pytest.approx((logits.argmax(1) == gold).mean())
+    assert raw == pytest.approx(calibration_error(softmax(logits * 2), gold), abs=1e-6)
+    assert served == pytest.approx(calibration_error(softmax(logits), gold), abs=1e-6)
+    assert lines[0] == f"toy: accuracy {accuracy:.4f} (36 rows)"
+    page = "\n".join(suite_tables(tmp_path / "suite"))
+    assert f"| `tiny-nli` | {100 * accuracy:.1f} |" in page
+
+
+def stsb(folder: Path, split: str) -> list[Example]:
+    (folder / "stsb").mkdir(exist_ok=True)
+    pairs = [Example((a, b), 5.0 * (a == b)) for a in KNOWN for b in KNOWN]
+    rows = [{"a": one.texts[0], "b": one.texts[1], "score": one.label} for one in pairs]
+    with gzip.open(folder / f"stsb/{split}.jsonl.gz", "wt") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    (folder / "sick").mkdir(exist_ok=True)
+    for part in ("train", "dev"):
+        lines = [json.dumps({**row, "label": "neutral"}) + "\n" for row in rows]
+        (folder / f"sick/{part}.jsonl").write_text("".join(lines))
+    return pairs
+
+
+def test_embeddings_are_scored_beside_their_own_words(
+    tmp_path: Path, bundle: Path, pipeline: BuiltParser
+) -> None:
+    pairs = stsb(tmp_path, "dev")
+    folder, parser = bundle, str(pipeline.folder)
+
+    def cosines(vectors: Sequence[np.ndarray]) -> np.ndarray:
+        unit = np.array(vectors) / np.linalg.norm(vectors, axis=1, keepdims=True)
+        found: np.ndarray = (unit[0::2] * unit[1::2]).sum(axis=1)
+        return found
+
+    texts = [text for one in pairs for text in one.texts]
+    with open_folder(folder, parser) as model:
+        own = cosines(list(model.embed(texts)))
+    figures = list(
+        suite.record(str(folder), tmp_path, split="dev", rows=100, data=tmp_path, parser=parser)
+    )
+    expected = spearmanr(own, [one.label for one in pairs]).statistic
+    assert figures[0] == f"STS-B: spearman {expected:.4f} (36 rows)"
+    assert figures[1] == "STS-B related above unrelated: AUC 1.0000 (36 rows)"
+    assert figures[2].startswith("STS-B random pairs: mean cosine")
+    assert figures[3].startswith("SICK train+dev: spearman")
+    assert not (tmp_path / "suite").exists()  # a part of the sets is not recorded
+    assert [line.partition(":")[0] for line in figures[4:]] == 4 * ["mean of its word vectors"]
+
+
+def test_word_means_are_those_of_the_table(toy: TrainedModel, bundle: Path) -> None:
+    model = toy.model.eval()
+    round_weights(model)
+    texts = ["word1 word2 word3", "word4"]
+    words = [text.split() for text in texts]
+    vocab = read(bundle).vocab
+    ids = [torch.from_numpy(vocab.sentence(one, np.arange(len(one))).ids)[None] for one in words]
+    with torch.no_grad():
+        expected = [model.embedding(one)[0].mean(0).numpy() for one in ids]
+    np.testing.assert_allclose(word_means(read(bundle))(texts), expected, atol=1e-6)
+
+
+def test_what_the_command_cannot_score_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="name the task"):
+        command("ms-san-sst2")
+    with pytest.raises(ConfigError, match="leave out the task"):
+        command("ms-san-sst2", "sst2", suite=True)
+    with pytest.raises(ConfigError, match="is no bundle's folder"):
+        command("ms-san-sst2", suite=True, results=tmp_path)

@@ -1,0 +1,114 @@
+"""The suite: all scores of one model over its kind's tasks, and how well its probabilities are calibrated."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from scipy.special import softmax
+from sklearn.metrics import roc_auc_score
+
+from heedful.training.calibration import Numbers, calibration_error
+from heedful.training.data import labels
+from heedful.training.metrics import spearman
+from heedful.training.tasks import contrast, mnli, negation, nli, sick, stsb
+from heedful.training.tasks.base import Example, Reader
+from heedful.training.transfer import Embed, accuracies, pair_cosines
+
+Split = Literal["dev", "test"]
+Logits = Callable[[Sequence[Example]], Numbers]
+"""Examples (N,) -> the served logits (N, C), by the labels that the examples count."""
+SEED = 1
+RELATED, UNRELATED = 4.0, 1.0
+"""STS-B pairs of at least the first score should have a larger cosine than pairs of at most the second."""
+
+WORDS = "mean of its word vectors: "
+"""Before the sets of the figures that a bundle's words alone reach."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A score of a model on a set of examples."""
+
+    dataset: str
+    metric: str
+    value: float
+    rows: int | None  # None where the set is read in folds or is another task's
+
+
+def _together(*readers: Reader) -> Reader:
+    return lambda data: [one for read in readers for one in read(data)]
+
+
+NLI: Mapping[Split, Mapping[str, Reader]] = {
+    "dev": {
+        "SNLI": nli.SNLI_DEV.read,
+        "MultiNLI matched": mnli.DEV.read,
+        "contrast": contrast.DEV.read,
+        "negation": negation.DEV.read,
+        "SICK train+dev": _together(sick.ENTAILMENT["train"].read, sick.ENTAILMENT["dev"].read),
+        "New Protocols": nli.NEW_PROTOCOLS_DEV.read,
+    },
+    "test": {
+        "SNLI": nli.SNLI_TEST.read,
+        "MultiNLI mismatched": mnli.TEST.read,
+        "SICK": sick.ENTAILMENT["test"].read,
+    },
+}
+
+
+def sample(examples: Sequence[Example], rows: int | None) -> list[Example]:
+    """At most `rows` of the examples, drawn with a fixed seed."""
+    if rows is None or len(examples) <= rows:
+        return list(examples)
+    chosen = np.random.default_rng(SEED).choice(len(examples), rows, replace=False)
+    return [examples[i] for i in sorted(chosen)]
+
+
+def labelled(
+    sets: Mapping[str, Reader],
+    data: Path,
+    logits: Logits,
+    *,
+    temperature: float,
+    rows: int | None = None,
+) -> Iterator[Figure]:
+    """Accuracy on every set, and the calibration error without and with the card's temperature.
+
+    Raises DataMissing.
+    """
+    for name, read in sets.items():
+        examples = sample(read(data), rows)
+        served, gold = logits(examples), labels(examples)
+        count = len(examples)
+        yield Figure(name, "accuracy", float((served.argmax(axis=1) == gold).mean()), count)
+        raw = calibration_error(softmax(served * temperature, axis=1), gold)
+        yield Figure(name, "ECE without temperature", raw, count)
+        yield Figure(name, "ECE", calibration_error(softmax(served, axis=1), gold), count)
+
+
+def embedded(embed: Embed, data: Path, split: Split, rows: int | None = None) -> Iterator[Figure]:
+    """Similarity of pairs, cosines of unrelated sentences, and the frozen transfer tasks.
+
+    `rows` limits the similarity pairs, and leaves out the transfer tasks. Raises DataMissing.
+    """
+    similar = sample((stsb.DEV if split == "dev" else stsb.TEST).read(data), rows)
+    cosines, gold = pair_cosines(embed, similar), labels(similar)
+    yield Figure("STS-B", "spearman", spearman(cosines, gold), len(similar))
+    clear = (gold >= RELATED) | (gold <= UNRELATED)
+    area = float(roc_auc_score(gold[clear] >= RELATED, cosines[clear]))
+    yield Figure("STS-B related above unrelated", "AUC", area, int(clear.sum()))
+    shifted = [one.texts[1] for one in similar[1:] + similar[:1]]
+    others = [
+        Example((one.texts[0], other), 0) for one, other in zip(similar, shifted, strict=True)
+    ]
+    unrelated = float(pair_cosines(embed, others).mean())
+    yield Figure("STS-B random pairs", "mean cosine", unrelated, len(others))
+    parts = ("train", "dev") if split == "dev" else ("test",)
+    related = sample(_together(*(sick.RELATEDNESS[part].read for part in parts))(data), rows)
+    value = spearman(pair_cosines(embed, related), labels(related))
+    yield Figure(f"SICK {'+'.join(parts)}", "spearman", value, len(related))
+    if rows is None:
+        for name, accuracy in accuracies(embed, data, split).items():
+            yield Figure(f"{name}, frozen", "accuracy", accuracy, None)
