@@ -72,12 +72,16 @@ class Candidate:
 def best(candidates: Sequence[Candidate]) -> Candidate:
     """Of those at most one standard error below the highest score, the one that gives the labels most probability.
 
-    A few held-out rows tell scores apart worse than they tell probabilities apart.
+    A few held-out rows tell scores apart worse than they tell probabilities apart. A linear model that reads
+    words or vectors alone is taken only where none of those that read both is so near: docs/fit.md.
     """
     top = max(one.held.score for one in candidates)
     rows = len(candidates[0].held.rows)
     error = float(np.sqrt(top * (1 - top) / rows))
     near = [one for one in candidates if one.held.score >= top - error]
+    both = [one for one in near if one.recipe and one.recipe.words and one.recipe.vectors]
+    if both:
+        near = both + [one for one in near if not one.recipe]
     return min(near, key=lambda one: one.held.divided(temperature(one.held)).loss)
 
 

@@ -53,7 +53,7 @@ def with_words(base: Bundle, lexicon: Lexicon, linear: Linear) -> Bundle:
     old, extra = base.files[ENCODER], len(base.vocab)
     if len(lexicon) == extra:
         extra = 0
-    attach = _Attachment(linear, base.card.composed, len(base.vocab), extra)
+    attach = _Attachment(linear, base.card.composed, len(base.vocab), extra, base.card.dimension)
     encoder = serialize(attach(onnx.load_from_string(old)))
     files = {**base.files, ENCODER: encoder}
     if ENCODER_INT8 in files:
@@ -89,7 +89,7 @@ def words_alone(base: Bundle, lexicon: Lexicon, linear: Linear) -> Bundle:
     ]
     empty = helper.make_graph([], "words", inputs, [_value("embedding", TensorProto.FLOAT, "B", 0)])
     model = helper.make_model(empty, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)
-    attach = _Attachment(linear, card.composed, len(lexicon), 0)
+    attach = _Attachment(linear, card.composed, len(lexicon), 0, 0)
     files = {**_lexicon_file(base, lexicon), ENCODER: serialize(attach(model))}
     return replace(base, card=card, files=files, vocab=lexicon)
 
@@ -132,9 +132,11 @@ def check(made: Bundle, linear: Linear, sentences: Sequence[Sentence]) -> float:
 class _Attachment:
     """Adds the words' logits to a graph that has `ids`, `features` if words are composed, and `embedding`."""
 
-    def __init__(self, linear: Linear, composed: int, listed: int, extra: int) -> None:
+    def __init__(self, linear: Linear, composed: int, listed: int, extra: int, width: int) -> None:
+        """`width` is the frozen vector's, 0 without one; `extra` is the first id that the encoder does not know."""
         assert linear.bag is not None
         self._composed, self._listed, self._extra = bool(composed), listed, extra
+        self._width = width
         self._buckets, self._classes = linear.words.shape
         idf = linear.bag.idf[:, None]
         table = np.concatenate([linear.words * idf, idf**2], axis=1)
@@ -146,9 +148,8 @@ class _Attachment:
         made.CopyFrom(model)
         graph = made.graph
         output = next(value for value in graph.output if value.name == "embedding")
-        width = output.type.tensor_type.shape.dim[1].dim_value
         frozen = list(graph.node)
-        if width:
+        if self._width:
             for node in frozen:
                 self._rename(node.input, "embedding", f"{NAMES}frozen")
                 self._rename(node.output, "embedding", f"{NAMES}frozen")
@@ -163,7 +164,7 @@ class _Attachment:
         del graph.node[:]
         graph.node.extend([*before, *frozen, *self._keys(), *self._logits()])
         last = [f"{NAMES}logits"]
-        if width:
+        if self._width:
             graph.node.append(
                 helper.make_node(
                     "LpNormalization", [f"{NAMES}frozen"], [f"{NAMES}unit"], axis=-1, p=2
@@ -171,7 +172,7 @@ class _Attachment:
             )
             last.insert(0, f"{NAMES}unit")
         graph.node.append(helper.make_node("Concat", last, ["embedding"], axis=1))
-        output.type.tensor_type.shape.dim[1].dim_value = width + self._classes
+        output.type.tensor_type.shape.dim[1].dim_value = self._width + self._classes
         graph.initializer.extend(
             numpy_helper.from_array(value, f"{NAMES}{name}")
             for name, value in self._constants().items()

@@ -157,7 +157,7 @@ def test_an_encoder_may_win(tmp_path: Path, wanted: Wanted) -> None:
     with pytest.raises(DataError, match=r"stars\.csv: pairs .* entailment, neutral, contradiction"):
         fit(write(tmp_path / "stars.csv", rows(800)), wanted, "review", "review")
     names = ("entailment", "neutral", "contradiction")
-    pairs = [(names[i % 3], f"a {GOOD[i % 3]} film {i}") for i in range(300)]
+    pairs = [(names[i % 3], f"a {GOOD[i % 3]} film {i}") for i in range(510)]
     card, report, _ = fit(write(tmp_path / "nli.csv", pairs), wanted, "review", "review")
     assert card.kind == "nli"
     assert card.training.command == "heedful fit stars.csv"
