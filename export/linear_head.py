@@ -73,6 +73,7 @@ def write_bundle(base: Bundle, head: LinearHead, made: Provenance, out: Path) ->
         "task": made.task,
         "kind": "classification",
         "labels": head.labels,
+        "temperature": 1.0,  # the old head's does not fit this one
         "parity": {
             **fields["parity"],
             "max_abs_error": max(card.parity.max_abs_error, error),

@@ -49,9 +49,11 @@ def test_a_binary_head_gives_the_sigmoid() -> None:
 
 
 def test_the_service_serves_it_over_any_base(tmp_path: Path) -> None:
-    """Embeddings, classifiers and pairs' models; int8 and explain graphs come along."""
+    """Embeddings, classifiers and pairs' models; int8 and explain graphs come along, the temperature does not."""
     parser = build_models(tmp_path)
-    build_bundle(tmp_path, parser, name="tiny-int8", kind="nli", explain=True, int8=True)
+    build_bundle(
+        tmp_path, parser, name="tiny-int8", kind="nli", explain=True, int8=True, temperature=3.0
+    )
     bases = ("tiny-flat", "tiny-sst2", "tiny-int8")
     for base in bases:
         bundle = read(tmp_path / base)
