@@ -43,12 +43,14 @@ async def explain(body: ExplainRequest, request: Request) -> Response:
         k=body.k,
         evidence=body.evidence,
         curves=body.curves,
+        trust=body.trust,
     )
     result = await model.explain(
         inputs, options, truncate=inference.truncates(request, body.truncate)
     )
     texts, found = inference.record_result(request, result)
-    return answers.json(answer(model.card, texts, found, options.k))
+    made = answer(model.card, texts, found, options.k)
+    return answers.json({**made, "trust": result.trust[0]} if body.trust else made)
 
 
 def answer(

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Discriminator, Field, Tag
 
-from heedful.app.schemas import Cutting, Pair, Token
+from heedful.app.schemas import Cutting, Pair, Token, Trust, Trusting
 from heedful.app.trees import Closed, ConlluTree, DisplacyTree, Item, Trees, shape
 
 
@@ -33,7 +33,7 @@ def _item_or_pair(value: object) -> str | None:
     return shape(value)
 
 
-class ExplainRequest(Cutting):
+class ExplainRequest(Cutting, Trusting):
     inputs: Annotated[
         Annotated[str, Tag("<text>")]
         | Annotated[DisplacyTree, Tag("<displacy>")]
@@ -203,3 +203,4 @@ class ExplainAnswer(BaseModel):
     faithfulness: Faithfulness | None = Field(None, description="If requested.")
     evidence: Evidence | None = Field(None, description="If requested.")
     curves: CurvesAnswer | None = Field(None, description="If requested.")
+    trust: Trust | None = Field(None, description="If requested.")

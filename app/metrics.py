@@ -1,6 +1,6 @@
 """Prometheus metrics. No label holds a value that a client can choose freely."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from prometheus_client import (
@@ -47,10 +47,11 @@ class Series(dict[str | tuple[str, ...], M], Generic[M]):
 
 
 class Models(Collector):
-    """heedful_model_info. The library's Info metric would keep models that were removed."""
+    """Gauges of the served models. The library's own metrics would keep models that were removed."""
 
     def __init__(self) -> None:
         self.served: list[tuple[str, ...]] = []
+        self.deviations: Mapping[str, float | None] = {}
 
     def collect(self) -> Iterator[Metric]:
         info = GaugeMetricFamily(
@@ -61,6 +62,15 @@ class Models(Collector):
         for labels in self.served:
             info.add_metric(labels, 1)
         yield info
+        golden = GaugeMetricFamily(
+            "heedful_golden_deviation",
+            "Largest change of a value of the golden vectors, at the last look of this process.",
+            labels=["model"],
+        )
+        for model, deviation in self.deviations.items():
+            if deviation is not None:
+                golden.add_metric([model], deviation)
+        yield golden
 
 
 class Metrics(Observer):
@@ -94,6 +104,9 @@ class Metrics(Observer):
             "composed_tokens_total",
             "Tokens not in the vocabulary, read by their spelling.",
             "model",
+        )
+        self._untypical = counter(
+            "untypical_inputs_total", "Inputs unlike the training sentences.", "model"
         )
         self._duration = histogram(
             "request_duration_seconds",
@@ -149,6 +162,10 @@ class Metrics(Observer):
         """A connection, a request or a process met the limit of a setting."""
         self._limits[setting].inc()
 
+    def golden(self, deviations: Mapping[str, float | None]) -> None:
+        """Replace how far the golden vectors of each model have moved."""
+        self._models.deviations = deviations
+
     def models(self, cards: Iterable[Card], provider: str) -> None:
         """Replace the list of served models."""
         self._models.served = [
@@ -174,6 +191,7 @@ class Metrics(Observer):
         self._tokens[model].inc(result.tokens)
         self._truncated[model].inc(result.truncated)
         self._composed[model].inc(result.composed)
+        self._untypical[model].inc(result.untypical)
         self._stages["parse", model].observe(timing.parse)
         self._stages["queue", model].observe(timing.queue)
         self._stages["inference", model].observe(timing.inference)

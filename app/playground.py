@@ -14,7 +14,7 @@ STATIC = Path(__file__).parent / "static"
 HEADERS = {
     # Scripts may set styles on elements, which CSP does not count as inline; all else is our own file.
     "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",

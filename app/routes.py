@@ -46,9 +46,12 @@ async def nli(body: schemas.NLIRequest, request: Request) -> Response:
         "pairs",
         texts_per_row=2,
     )
-    result = await model.classify(inputs, truncate=inference.truncates(request, body.truncate))
+    truncate = inference.truncates(request, body.truncate)
+    result = await model.classify(inputs, truncate=truncate, trust=body.trust)
     scores = inference.record_result(request, result)
     found = [_judgement(row, model.card.labels) for row in scores]
+    for one, trust in zip(found, result.trust, strict=False):  # of none if not asked for
+        one["trust"] = trust
     return answers.json({"results": found} if many else found[0])
 
 
@@ -57,12 +60,20 @@ async def relatedness(body: schemas.RelatednessRequest, request: Request) -> Res
     """How related the two texts of each pair are, from 1 (unrelated) to 5 (equivalent)."""
     model = inference.bind(request, "relatedness", body.model)
     pairs = Inputs.from_pairs([(pair.a, pair.b) for pair in body.pairs], ("a", "b"))
-    result = await model.relatedness(pairs, truncate=inference.truncates(request, body.truncate))
-    return answers.json({"scores": inference.record_result(request, result)})
+    truncate = inference.truncates(request, body.truncate)
+    result = await model.relatedness(pairs, truncate=truncate, trust=body.trust)
+    found: dict[str, Any] = {"scores": inference.record_result(request, result)}
+    return answers.json({**found, "trust": result.trust} if body.trust else found)
 
 
 @router.post(
-    "/classify", responses=answers.documented(list[schemas.Label] | list[list[schemas.Label]])
+    "/classify",
+    responses=answers.documented(
+        list[schemas.Label]
+        | list[list[schemas.Label]]
+        | schemas.TrustedLabels
+        | list[schemas.TrustedLabels]
+    ),
 )
 async def classify(body: schemas.ClassifyRequest, request: Request) -> Response:
     """The labels of each input with their probabilities, best first.
@@ -75,12 +86,16 @@ async def classify(body: schemas.ClassifyRequest, request: Request) -> Response:
         inputs,
         truncate=inference.truncates(request, body.truncate),
         raw=body.function != "softmax",
+        trust=body.trust,
     )
     scores = finished(inference.record_result(request, result), body.function)
     top_k = body.top_k or (body.parameters.top_k if body.parameters else None)
-    ranked = [answers.ranked(row, model.card.labels, top_k) for row in scores]
+    ranked: list[Any] = [answers.ranked(row, model.card.labels, top_k) for row in scores]
     if (least := model.card.abstain) is not None and body.function == "softmax":
         ranked = [answers.abstained(labels, least) for labels in ranked]
+    if body.trust:
+        pairs = zip(ranked, result.trust, strict=True)
+        ranked = [{"labels": labels, "trust": trust} for labels, trust in pairs]
     listed = isinstance(body.inputs, list) or body.parameters is not None
     return answers.json(ranked if listed else ranked[0])
 

@@ -142,6 +142,10 @@ Dimensions = Annotated[
 ]
 
 
+class Trusting(Closed):
+    trust: bool = Field(False, description="Also say how far each answer can be trusted.")
+
+
 class EmbedRequest(Request, Truncation):
     model_config = PASS_OVER
 
@@ -157,12 +161,12 @@ class Pair(Closed):
     hypothesis: Item
 
 
-class OnePair(Cutting):
+class OnePair(Cutting, Trusting):
     premise: Item
     hypothesis: Item
 
 
-class ManyPairs(Cutting):
+class ManyPairs(Cutting, Trusting):
     pairs: list[Pair]
 
 
@@ -187,11 +191,11 @@ class TwoTexts(Closed):
     b: str
 
 
-class RelatednessRequest(Cutting):
+class RelatednessRequest(Cutting, Trusting):
     pairs: list[TwoTexts]
 
 
-class ClassifyRequest(Cutting, HubFields):
+class ClassifyRequest(Cutting, HubFields, Trusting):
     inputs: Items
     top_k: TopK = None
 
@@ -210,9 +214,24 @@ class TokenizeRequest(Cutting):
 # Answers. They are written from arrays; these classes only describe them in the OpenAPI document.
 
 
+class Trust(BaseModel):
+    confidence: float | None = Field(
+        description="The answered label's probability; null without labels."
+    )
+    composed_words: float = Field(
+        description="Share of tokens that the vocabulary does not list, in both texts of a pair."
+    )
+    typical: float | None = Field(
+        description="Share of training sentences that lie as far from the others as this text, or as "
+        "the farther one of a pair. Below `typical.threshold` of the card the input is not typical. "
+        "null where the bundle holds no index."
+    )
+
+
 class NLIAnswer(BaseModel):
     label: NLILabel
     scores: dict[NLILabel, float]
+    trust: Trust | None = Field(None, description="If requested.")
 
 
 class NLIAnswers(BaseModel):
@@ -221,11 +240,19 @@ class NLIAnswers(BaseModel):
 
 class RelatednessAnswer(BaseModel):
     scores: list[float] = Field(description="From 1 to 5, one for each pair.")
+    trust: list[Trust] | None = Field(None, description="If requested, one for each pair.")
 
 
 class Label(BaseModel):
     label: str | None = Field(description="null where the model abstains.")
     score: float
+
+
+class TrustedLabels(BaseModel):
+    """If `trust` is requested."""
+
+    labels: list[Label]
+    trust: Trust
 
 
 class Token(BaseModel):
@@ -254,6 +281,10 @@ class Status(BaseModel):
 
 class Readiness(BaseModel):
     status: Literal["ready"]
+    golden: dict[str, float | None] | None = Field(
+        None,
+        description="With `deep`: how far each model's golden vectors have moved, null without any.",
+    )
     refused: list[str] = Field(description="Why the last reload left models unchanged, if it did.")
 
 
@@ -278,6 +309,10 @@ class Info(BaseModel):
         description="How each model's matrix products are computed here."
     )
     parser: Parser
+    golden: dict[str, float | None] = Field(
+        description="Largest change of a value of each model's golden vectors, at the last look; "
+        "null for a bundle without them, which nothing checks on this machine."
+    )
 
 
 class ErrorBody(BaseModel):

@@ -108,6 +108,10 @@ class AppState:
 
     def _publish_models(self) -> None:
         self.metrics.models(self.service.cards.values(), self.service.provider)
+        self.metrics.golden(self.service.deviations)
+        bare = tuple(name for name, moved in self.service.deviations.items() if moved is None)
+        if bare:
+            log.warning("no golden vectors, unchecked on this machine: %s", _names(bare))
 
 
 def state_of(app: FastAPI) -> AppState:

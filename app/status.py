@@ -1,8 +1,9 @@
 """The GET routes: models, versions, limits, health and metrics."""
 
 import importlib.metadata
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from heedful.app import answers, schemas
@@ -41,6 +42,7 @@ async def info(request: Request) -> Response:
             "precision": service.precisions,
             # A bundle refuses every parser but its own, so all cards name the one in use.
             "parser": next(card.parser.model_dump() for card in service.cards.values()),
+            "golden": service.deviations,
         }
     )
 
@@ -51,13 +53,26 @@ async def health() -> Response:
     return answers.json({"status": "ok"})
 
 
-@router.get("/ready", responses=answers.documented(schemas.Readiness, 503))
-async def ready(request: Request) -> Response:
+@router.get("/ready", responses=answers.documented(schemas.Readiness, 422, 503))
+async def ready(
+    request: Request,
+    deep: Annotated[
+        bool, Query(description="Also run the golden sentences of every model.")
+    ] = False,
+) -> Response:
     """Whether every model is loaded and warm and every worker is alive."""
     service = ready_service(request)
     if reason := state_of(request.app).peer_status():
         raise Unavailable(reason, code="not_ready")
-    return answers.json({"status": "ready", "refused": service.refused})
+    found: dict[str, Any] = {"status": "ready", "refused": service.refused}
+    if not deep:
+        return answers.json(found)
+    test = await service.self_test()
+    state_of(request.app).metrics.golden(service.deviations)
+    if test.moved:
+        said = "; ".join(f"{name}: {', '.join(moved)}" for name, moved in test.moved.items())
+        raise Unavailable(f"golden vectors: {said}", code="golden_moved")
+    return answers.json({**found, "golden": test.deviations})
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})

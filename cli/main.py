@@ -23,6 +23,8 @@ COMMANDS = {
     "pull": "Download a bundle from the Hugging Face hub, and check its hashes.",
     "fit": "Train a classifier on your own texts, measure it and write its bundle.",
     "evaluate": "Score a model on a task's split.",
+    "selftest": "Run the golden sentences of a service or of bundles, or write them.",
+    "trust": "Measure what bundles' attention is worth, and index their training sentences.",
     "transfer": "Measure frozen embeddings on seven tasks, and their speed beside MiniLM.",
     "reproduce": "Train and measure every run of a paper's table that has no record yet.",
     "report": "Write docs/results.md from the cards and the records.",

@@ -123,5 +123,5 @@ def _write(
 ) -> Card:
     fields = rescore.card_fields(bundle.card)
     fields["parity"]["against"] += "; before the matrices of int8 products were stored as bytes"
-    files = {**bundle.files, **made.files}
+    files = {**bundle.model_files, **made.files}
     return write(folder, {**fields, "int8": about, "scores": scores}, files)

@@ -29,7 +29,7 @@ def repack(bundle: Path, *, data: Path, parser: str, console: Console) -> Card:
     falls too much; BundleError, DataMissing.
     """
     before = read(bundle)
-    files = {**before.files, **repacked(before)}
+    files = {**before.model_files, **repacked(before)}
     fields = rescore.card_fields(before.card)
     fields["parity"]["against"] += "; before the word table was stored in 4 bits"
     return rescore.replace(

@@ -50,7 +50,7 @@ def reparse(bundle: Path, parser: str, *, instead_of: str, data: Path, console: 
     return rescore.replace(
         before,
         fields,
-        before.files,
+        before.model_files,
         parsers=(instead_of, parser),
         data=data,
         max_loss=MAX_LOSS,

@@ -1,5 +1,6 @@
 """The service's results, and the arithmetic that turns logits and vectors into them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, cast
 
@@ -23,6 +24,15 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
+class Trust:
+    """How far one answer can be trusted, for a text or a pair."""
+
+    confidence: float | None  # probability of the answered label; None without labels
+    composed_words: float  # share of tokens that the vocabulary does not list
+    typical: float | None  # share of training sentences that lie as far out; None without an index
+
+
+@dataclass(frozen=True, slots=True)
 class Result(Generic[T]):
     """An answer, the card of the model that gave it, its counts and times."""
 
@@ -35,6 +45,8 @@ class Result(Generic[T]):
     composed: int  # tokens missing from the vocabulary
     averaged: int = 0  # inputs that were too long and have the mean of their windows
     unfamiliar: int = 0  # inputs of another script, or mostly of words missing from the vocabulary
+    untypical: int = 0  # inputs that lie farther out than nearly all training sentences
+    trust: Sequence[Trust] = ()  # one per input, if asked for
 
     def with_value(self, value: U) -> "Result[U]":
         """Another value with the same counts and times."""

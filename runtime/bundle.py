@@ -13,11 +13,13 @@ bundles/ms-san-sst2/
     head.onnx       the sentences' embeddings -> logits (B, C); absent if the kind has no head
     vocab.txt       one word per line (text.vocab): an id is a word, S = L
     tokenizer.json  or this: Hugging Face's format, whose truncation is the limit (text.pieces)
+    golden.npz      sentences with the vectors and answers of these files (runtime.golden); optional
+    typical.npz     where training sentences lie (runtime.typical); optional
 """
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,15 +33,19 @@ from heedful.runtime.card import (
     EXPLAIN,
     EXPLAIN_INT8,
     FORMAT,
+    GOLDEN,
     HEAD,
     TOKENIZER,
+    TYPICAL,
     VOCAB,
     Card,
     CardContent,
 )
 from heedful.runtime.errors import BundleError
 from heedful.runtime.explain_graph import check_explain_graph
+from heedful.runtime.golden import Golden
 from heedful.runtime.graphs import check_graphs
+from heedful.runtime.typical import Typical
 from heedful.text.atomic import replace_folder
 from heedful.text.kinds import Kind
 from heedful.text.pieces import Lexicon, Pieces
@@ -63,6 +69,7 @@ __all__ = [
 ]
 
 C = TypeVar("C", bound=CardContent)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +83,21 @@ class Bundle:
     card: Card
     files: Mapping[str, bytes]
     vocab: Lexicon
+    golden: Golden | None = None
+    typical: Typical | None = None
+
+    @property
+    def model_files(self) -> dict[str, bytes]:
+        """The files without golden vectors, which are true of exactly these files."""
+        return {name: content for name, content in self.files.items() if name != GOLDEN}
 
 
-def read(folder: Path) -> Bundle:
-    """Read and check a bundle. Raises BundleError, which names the bundle, the file and the reason."""
+def read(folder: Path, *, golden: bool = True) -> Bundle:
+    """Read and check a bundle, if `golden` is set with its golden vectors.
+
+    Runs the graphs, but not the golden sentences. Raises BundleError, which names the bundle, the file
+    and the reason.
+    """
     card, files = read_files(folder)
     file = TOKENIZER if card.pieces else VOCAB
     try:
@@ -92,7 +110,28 @@ def read(folder: Path) -> Bundle:
     for name in (EXPLAIN, EXPLAIN_INT8):
         if name in files:
             check_explain_graph(files, card, vocab, name)
-    return Bundle(folder.resolve(), card, files, vocab)
+    return Bundle(
+        folder.resolve(),
+        card,
+        files,
+        vocab,
+        _measured(card, files, GOLDEN, lambda content: Golden.read(content, card.files))
+        if golden
+        else None,
+        _measured(card, files, TYPICAL, lambda content: Typical.read(content, card.dimension)),
+    )
+
+
+def _measured(
+    card: Card, files: Mapping[str, bytes], name: str, reader: Callable[[bytes], T]
+) -> T | None:
+    """What is in an optional file. Raises BundleError."""
+    if name not in files:
+        return None
+    try:
+        return reader(files[name])
+    except ValueError as error:
+        raise BundleError(card.name, name, str(error)) from error
 
 
 def read_files(folder: Path) -> tuple[Card, dict[str, bytes]]:

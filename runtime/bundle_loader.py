@@ -92,6 +92,7 @@ class BundleLoader:
         model = await asyncio.to_thread(self._open, folder)
         check_parser(model.card, parser)  # the folder may have been replaced since
         await model.warm(self._warm_in)
+        await model.check_golden(self._warm_in)
         return model
 
     def _bundles(self) -> list[Path]:

@@ -13,6 +13,9 @@ CARD, ENCODER, HEAD = "card.json", "encoder.onnx", "head.onnx"
 EXPLAIN = "explain.onnx"
 ENCODER_INT8, EXPLAIN_INT8 = "encoder.int8.onnx", "explain.int8.onnx"
 VOCAB, TOKENIZER = "vocab.txt", "tokenizer.json"
+GOLDEN, TYPICAL = "golden.npz", "typical.npz"
+MEASURED = (GOLDEN, TYPICAL)
+"""Optional files that are measured on the others."""
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
@@ -67,6 +70,38 @@ class Int8Card(_Frozen):
     company: float  # batch deviation: largest difference of a value between alone and in a batch
 
 
+class TypicalCard(_Frozen):
+    """The index of typical inputs."""
+
+    dataset: str
+    sentences: int = Field(ge=1)  # training sentences whose distances were kept
+    centroids: int = Field(ge=1)
+    threshold: float = Field(gt=0, lt=1)  # an input below this share counts as untypical
+
+
+class ControlCard(_Frozen):
+    """The dev score with one part of the model replaced."""
+
+    name: str
+    value: float
+
+
+class TrustCard(_Frozen):
+    """What a picture of this model is worth: `heedful trust` measured it."""
+
+    dataset: str
+    metric: str
+    rows: int = Field(ge=1)
+    value: float  # the dev score on these rows, in float32
+    controls: tuple[ControlCard, ...]
+    sentences: int = Field(ge=1)  # of dev, with curves
+    attention: float  # normalised comprehensiveness, the mean: 1 is the best order, 0 the worst
+    evidence: float
+    random: float
+    wins: float  # share of sentences where attention's order beats the random ones
+    correlation: float | None  # of the first pooling with the size of the evidence, the mean
+
+
 class DataCard(_Frozen):
     name: str
     rows: int
@@ -113,6 +148,8 @@ class CardContent(_Frozen):
     abstain: float | None = Field(
         default=None, ge=0, le=1
     )  # probability below which /classify answers no label
+    typical: TypicalCard | None = None  # if the bundle holds an index of typical inputs
+    trust: TrustCard | None = None
     scores: tuple[ScoreCard, ...]
     training: TrainingCard
     licence: str
@@ -128,8 +165,10 @@ class CardContent(_Frozen):
         if self.kind in ("relatedness", "embedding") and self.labels:
             raise ValueError(f"a model of kind {self.kind} has no labels")
         expected = file_names(self.kind, pieces=self.pieces)
-        if set(self.files) - {EXPLAIN, ENCODER_INT8, EXPLAIN_INT8} != set(expected):
+        if set(self.files) - {EXPLAIN, ENCODER_INT8, EXPLAIN_INT8, *MEASURED} != set(expected):
             raise ValueError(f"files must name exactly {', '.join(expected)}")
+        if (TYPICAL in self.files) != (self.typical is not None):
+            raise ValueError(f"typical and {TYPICAL} belong together")
         if (ENCODER_INT8 in self.files) != (self.int8 is not None):
             raise ValueError(f"int8 and {ENCODER_INT8} belong together")
         if (EXPLAIN_INT8 in self.files) != (self.int8 is not None and EXPLAIN in self.files):
@@ -168,7 +207,7 @@ class Card(CardContent):
 def file_names(kind: Kind, *, pieces: bool = False) -> tuple[str, ...]:
     """The required files of a bundle of this kind, besides its card.
 
-    explain.onnx and the int8 graphs are optional.
+    explain.onnx, the int8 graphs and what is measured on the others are optional.
     """
     lexicon = TOKENIZER if pieces else VOCAB
     return (ENCODER, lexicon) if kind == "embedding" else (ENCODER, HEAD, lexicon)

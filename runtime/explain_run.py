@@ -33,6 +33,7 @@ class ExplainOptions:
     k: int = 1
     evidence: bool = False
     curves: bool = False
+    trust: bool = False
 
 
 def explain_graph_of(model: LoadedModel) -> ExplainGraph:

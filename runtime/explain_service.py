@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from heedful.runtime.card import Card
 from heedful.runtime.curves import MAX_CURVE_TOKENS, SentenceCurves, curves
 from heedful.runtime.errors import BadInput
 from heedful.runtime.evidence import Evidence, evidence
@@ -64,6 +65,10 @@ class ExplainResult:
     curves: list[SentenceCurves | None] | None  # None for a sentence of one token
     seconds: float  # in sessions
     waited: float  # seconds
+
+    def probabilities(self, card: Card) -> Scores | None:
+        """(1, C) of the labels; None for a model that answers none."""
+        return None if self.scores is None or not card.labels else self.scores[None]
 
 
 def check_priors(model: LoadedModel, options: ExplainOptions) -> None:

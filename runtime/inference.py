@@ -110,20 +110,20 @@ class Inference:
         return result.with_value(cosine)
 
     async def classify(
-        self, inputs: Inputs, *, truncate: bool = False, raw: bool = False
+        self, inputs: Inputs, *, truncate: bool = False, raw: bool = False, trust: bool = False
     ) -> Result[npt.NDArray[Any]]:
         """Probabilities (N, C) in the order of the card's labels, of texts or of pairs.
 
         With `raw` logits instead.
         """
         finish = sigmoid if self.card.multi_label else softmax
-        return await self._score(inputs, truncate, np.asarray if raw else finish)
+        return await self._score(inputs, truncate, np.asarray if raw else finish, trust)
 
     async def relatedness(
-        self, pairs: Inputs, *, truncate: bool = False
+        self, pairs: Inputs, *, truncate: bool = False, trust: bool = False
     ) -> Result[npt.NDArray[np.float64]]:
         """How related the two sentences of each pair are, from 1 to 5: (N,)."""
-        return await self._score(pairs, truncate, expected_score)
+        return await self._score(pairs, truncate, expected_score, trust)
 
     async def tokenize(
         self, inputs: Inputs, *, truncate: bool = False
@@ -145,7 +145,11 @@ class Inference:
             for parse, path in zip(parsed.parses, inputs.paths, strict=True):
                 check_length(self.model, parse, path, options)
             found = await explain(self.model, self.engine.explain_threads, parsed.parses, options)
-        return parsed.result((parsed.tokenized(), found), found.waited, found.seconds)
+        vectors = np.concatenate([one.embedding for one in found.sentences])
+        result = parsed.result((parsed.tokenized(), found), found.waited, found.seconds, vectors)
+        if not options.trust:
+            return result
+        return replace(result, trust=parsed.trust(vectors, found.probabilities(self.card)))
 
     async def _vectors(self, inputs: Inputs, *, truncate: bool, mean: bool) -> Result[Floats]:
         """Vectors (N, D) as the encoder gives them."""
@@ -155,7 +159,7 @@ class Inference:
             strange = parsed.result(None).unfamiliar
             return replace(await self._mean(inputs, long), unfamiliar=strange)
         encoded = await self._encode(parsed)
-        return parsed.result(encoded.vectors, encoded.queue, encoded.inference)
+        return parsed.result(encoded.vectors, encoded.queue, encoded.inference, encoded.vectors)
 
     async def _mean(self, inputs: Inputs, long: Sequence[int]) -> Result[Floats]:
         """Vectors (N, D); those of the `long` inputs are means over windows."""
@@ -171,7 +175,7 @@ class Inference:
         )
 
     async def _score(
-        self, inputs: Inputs, truncate: bool, finish: Callable[[Floats], T]
+        self, inputs: Inputs, truncate: bool, finish: Callable[[Floats], T], trust: bool
     ) -> Result[T]:
         """What `finish` makes of the head's logits (N, C) for texts or pairs."""
         with self._admit(inputs):
@@ -180,7 +184,13 @@ class Inference:
             step = inputs.texts_per_row
             sides = [encoded.vectors[side::step] for side in range(step)]
             logits, seconds = await self.model.logits(self.engine.head_threads, *sides)
-        return parsed.result(finish(logits), encoded.queue, encoded.inference + seconds)
+        seconds += encoded.inference
+        result = parsed.result(finish(logits), encoded.queue, seconds, encoded.vectors)
+        if not trust:
+            return result
+        finish_labels = sigmoid if self.card.multi_label else softmax
+        probabilities = finish_labels(logits) if self.card.labels else None
+        return replace(result, trust=parsed.trust(encoded.vectors, probabilities))
 
     def _admit(self, inputs: Inputs) -> AbstractContextManager[None]:
         """Check the inputs and count them as in flight."""

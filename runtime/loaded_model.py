@@ -6,9 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, HEAD, Bundle
+from heedful.runtime.card import GOLDEN
 from heedful.runtime.encoder_session import EncoderSession
-from heedful.runtime.errors import InferenceFailed
+from heedful.runtime.errors import BundleError, InferenceFailed
 from heedful.runtime.explain_graph import ExplainGraph
+from heedful.runtime.golden import Outputs, outputs, sides
 from heedful.runtime.graphs import encoder_feeds, head_inputs
 from heedful.runtime.scheduler import Vectors
 from heedful.runtime.session import Device, OrtSession, SessionThreads, takes_cuda
@@ -16,6 +18,10 @@ from heedful.text.batch import Sentence, collate
 from heedful.text.parse import Parse
 from heedful.text.trees import first
 
+REMEDY = (
+    "copy the bundle again, or serve it where it was made; if that is what you want, "
+    "write them again with `heedful selftest --write`"
+)
 LADDER = (1, 8, 32, 128)
 """Sentence lengths to warm up with, alone and in a full batch."""
 
@@ -27,6 +33,9 @@ class LoadedModel:
         """Open the sessions, which blocks while graphs are optimised. Raises ProviderError."""
         self.card = bundle.card
         self.vocab = bundle.vocab
+        self.golden, self.typical = bundle.golden, bundle.typical
+        self.deviation: float | None = None
+        """How far the golden vectors have moved, at the last look; None without any."""
         files = bundle.files
         int8 = ENCODER_INT8 in files and not takes_cuda(device)
         self.precision: Literal["int8", "float32"] = "int8" if int8 else "float32"
@@ -48,6 +57,29 @@ class LoadedModel:
                 vectors, _ = await thread.run(self.encoder.session, feeds)
                 if self._head:
                     await self.logits(thread, *[vectors] * len(head_inputs(self.card)))
+
+    async def check_golden(self, thread: SessionThreads) -> None:
+        """Compare with the bundle's golden vectors, if it has any. Raises BundleError with the figure."""
+        if self.golden is None:
+            return
+        found = await self.golden_outputs(thread)
+        self.deviation = self.golden.deviation(found, self.precision)
+        if moved := self.golden.moved_outputs(found, self.precision):
+            more = f", and {len(moved) - 1} more" if len(moved) > 1 else ""
+            reason = f"on this machine {moved[0]}{more}: {REMEDY}"
+            raise BundleError(self.card.name, GOLDEN, reason)
+
+    async def golden_outputs(self, thread: SessionThreads) -> Outputs:
+        """What the sessions give for the tokens and trees of the golden sentences."""
+        assert self.golden is not None, "only a bundle with golden vectors is compared with them"
+        pairs = zip(self.golden.tokens, self.golden.heads, strict=True)
+        batch = collate([self.vocab.sentence(tokens, heads) for tokens, heads in pairs])
+        vectors, _ = await thread.run(self.encoder.session, encoder_feeds(self.card, batch))
+        logits = None
+        if self._head:
+            logits, _ = await self.logits(thread, *sides(self.card, vectors))
+            logits *= np.float32(self.card.temperature)  # the head's own: calibrating moves nothing
+        return outputs(self.card, vectors, logits)
 
     def fit(self, parse: Parse) -> Parse:
         """The text, cut to the model's limit of word pieces."""

@@ -5,14 +5,16 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from heedful.runtime.answers import Result, Timing, TokenizedText
+from heedful.runtime.answers import Result, Timing, TokenizedText, Trust
 from heedful.runtime.familiarity import unfamiliar
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.text.batch import Sentence
 from heedful.text.parse import Parse
 
 T = TypeVar("T")
+Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +39,41 @@ class Parsed:
             found.append(TokenizedText(parse, ids, known, ~known & composes))
         return found
 
-    def result(self, value: T, queue: float = 0.0, inference: float = 0.0) -> Result[T]:
-        """The value with its counts and times, both in seconds."""
+    def trust(self, vectors: Floats, probabilities: npt.NDArray[np.float64] | None) -> list[Trust]:
+        """How far each row's answer can be trusted, from vectors (M, D) and probabilities (N, C)."""
+        step, vocab = self.texts_per_row, self.model.vocab
+        shares = self._shares(vectors)
+        found = []
+        for i in range(len(self.sentences) // step):
+            known = [vocab.known(one) for one in self.sentences[i * step : (i + 1) * step]]
+            found.append(
+                Trust(
+                    None if probabilities is None else float(probabilities[i].max()),
+                    1.0 - float(np.concatenate(known).mean()),
+                    None if shares is None else float(shares[i]),
+                )
+            )
+        return found
+
+    def _shares(self, vectors: Floats) -> npt.NDArray[np.float64] | None:
+        """(N,) share of training sentences that lie as far out as each row's farthest text."""
+        if self.model.typical is None:
+            return None
+        shares: npt.NDArray[np.float64] = (
+            self.model.typical.share(vectors).reshape(-1, self.texts_per_row).min(axis=1)
+        )
+        return shares
+
+    def result(
+        self,
+        value: T,
+        queue: float = 0.0,
+        inference: float = 0.0,
+        vectors: Floats | None = None,
+    ) -> Result[T]:
+        """The value with its counts and times, both in seconds. `vectors` (M, D) are its texts'."""
+        shares = None if vectors is None else self._shares(vectors)
+        threshold = self.model.card.typical.threshold if self.model.card.typical else 0.0
         cut = [parse.cut for parse in self.parses]
         step = self.texts_per_row
         known = [self.model.vocab.known(sentence) for sentence in self.sentences]
@@ -55,4 +90,5 @@ class Parsed:
             tokens=tokens,
             composed=tokens - sum(int(np.count_nonzero(one)) for one in known),
             unfamiliar=sum(any(strange[i : i + step]) for i in range(0, len(strange), step)),
+            untypical=0 if shares is None else int((shares < threshold).sum()),
         )

@@ -62,7 +62,7 @@ class Parses:
         """
 
         async def make(rows: list[int]) -> list[Parse]:
-            made = await self._make([jobs[row] for row in rows], bulk)
+            made = await self.make([jobs[row] for row in rows], bulk)
             for parse in made:  # several requests may share it
                 for array in (parse.starts, parse.stops, parse.heads):
                     array.flags.writeable = False
@@ -70,7 +70,8 @@ class Parses:
 
         return await self._cache.get([(job.text, job.max_tokens, job.tree) for job in jobs], make)
 
-    async def _make(self, jobs: Sequence[ParseJob], bulk: bool) -> list[Parse]:
+    async def make(self, jobs: Sequence[ParseJob], bulk: bool = False) -> list[Parse]:
+        """One parse per job, past the cache."""
         if self._stopped:
             raise Unavailable(SHUTTING_DOWN)
         call: Call[ParseJob, Parse] = Call(jobs, asyncio.get_running_loop(), bulk=bulk)

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from heedful.runtime.model_registry import ModelRegistry, Task, check_parser
 from heedful.runtime.observer import Observer
 from heedful.runtime.parses import Parses
 from heedful.runtime.scheduler import Scheduler
+from heedful.runtime.self_test import SelfTest, self_test
 from heedful.runtime.session import STUCK_SECONDS, Device, SessionThreads, split_threads
 from heedful.runtime.shipped import parser_of
 from heedful.text.parse import Parser
@@ -29,6 +31,8 @@ EXPLAIN_NICENESS = 10
 """The thread that explains yields to the others where processors are short."""
 FAILURES = 5
 """A session that fails so often in a row, on any input, needs a new process."""
+SELF_TEST_INTERVAL = 10.0
+"""Seconds for which a self-test's result is kept: anybody may ask for one."""
 TRIM_INTERVAL = 2.0
 """Seconds between two trims of the heap: glibc keeps what requests have freed."""
 
@@ -79,6 +83,8 @@ class Service:
         self._loading = asyncio.Lock()  # held while models are loaded
         self.refused: tuple[str, ...] = ()
         """Why the last reload left models unchanged, a line each."""
+        self._testing = asyncio.Lock()
+        self._tested: tuple[float, SelfTest] | None = None  # when, and what was found
         self._state: Literal["starting", "started", "stopping"] = "starting"
         self._trimming: asyncio.Task[None] | None = None
 
@@ -101,6 +107,11 @@ class Service:
     def precisions(self) -> Mapping[str, str]:
         """Each loaded model's matrix products by name: "int8" or "float32"."""
         return {name: model.precision for name, model in self._registry.models.items()}
+
+    @property
+    def deviations(self) -> Mapping[str, float | None]:
+        """How far each model's golden vectors have moved, at the last look; None without any."""
+        return {name: model.deviation for name, model in self._registry.models.items()}
 
     def bind(self, task: Task, model: str | None = None, *, bulk: bool = False) -> Inference:
         """Resolve a request's task and model, once. A bulk request waits while others do.
@@ -128,6 +139,7 @@ class Service:
                     check_parser(model.card, self._parser)
                 for model in self._registry.models.values():
                     await model.warm(self._encoder_threads)
+                    await model.check_golden(self._encoder_threads)
                 self._scheduler.start()
                 await asyncio.to_thread(trim_heap)
             except BaseException:
@@ -147,8 +159,24 @@ class Service:
                 raise Unavailable(f"the service is {self._state}: it loads no models")
             self._registry, done = await self._loader.reload(self._registry, self._parser)
             self.refused = done.refused
+            self._tested = None  # it was of the models before
             await asyncio.to_thread(trim_heap)
             return done
+
+    async def self_test(self) -> SelfTest:
+        """Run the golden sentences of all models, at most once in SELF_TEST_INTERVAL.
+
+        Raises InferenceFailed, Unavailable.
+        """
+        async with self._testing:
+            now = time.monotonic()
+            if self._tested is None or now - self._tested[0] > SELF_TEST_INTERVAL:
+                models = list(self._registry.models.values())
+                found = await self_test(models, self._encoder_threads, self._parses)
+                for model in models:
+                    model.deviation = found.deviations[model.card.name]
+                self._tested = now, found
+            return self._tested[1]
 
     async def stop(self, timeout: float) -> None:
         """Refuse new requests, answer those in flight within `timeout` seconds, end everything."""

@@ -2,7 +2,8 @@
 // the tree, heat maps, shaded tokens, bars.
 // All marks of token i of a sentence light up together: `hover` links them.
 
-const SIZE = 22; // of a heat map's cell
+const CELL = 22; // of a heat map's cell
+const NUMBERED = 44; // of a cell with its number in it
 const NEAR = 0.02; // cosines that are so close to the highest count as much
 
 export function element(tag, properties = {}, ...children) {
@@ -65,8 +66,19 @@ export function across(pictures, map, cosines) {
   map.addEventListener("pointerleave", () => point(null));
 }
 
-// The dependency tree as displaCy draws it, from its `manual` structure.
-export function arcs({ words, arcs: edges }) {
+// A signed number that is read without its colour.
+export function signed(value) {
+  return `${value < 0 ? "−" : "+"}${Math.abs(100 * value).toFixed(1)}`;
+}
+
+function tint(value, most) {
+  return `rgba(var(${value < 0 ? "--against" : "--for"}), ${(0.08 + (0.5 * Math.abs(value)) / most).toFixed(3)})`;
+}
+
+const largest = (weights) => d3.max(weights, Math.abs) || 1;
+
+// The dependency tree as displaCy draws it, from its `manual` structure; words on their evidence, if there is any.
+export function arcs({ words, arcs: edges }, evidence = null) {
   const widths = words.map((word) => Math.max(54, 9 * word.text.length + 26));
   const centres = widths.map((width, i) => d3.sum(widths.slice(0, i)) + width / 2);
   const levels = new Map();
@@ -91,8 +103,15 @@ export function arcs({ words, arcs: edges }) {
       const x = edge.dir === "left" ? from(edge) : to(edge);
       return `M${x},${top + 2} l-4,-8 l8,0 Z`;
     });
-  groups.append("text").attr("text-anchor", "middle").attr("font-size", 11)
+  svg.append("g").selectAll("text").data(edges).join("text").attr("class", "relation") // over every arc
+    .attr("text-anchor", "middle").attr("font-size", 11)
     .attr("x", (edge) => (from(edge) + to(edge)) / 2).attr("y", (edge) => top - 18 * levels.get(edge) - 4).text((edge) => edge.label);
+  if (evidence) {
+    const most = largest(evidence);
+    svg.append("g").selectAll("rect").data(evidence).join("rect").attr("class", "evidence").attr("rx", 3)
+      .attr("x", (_, i) => centres[i] - widths[i] / 2 + 4).attr("y", top + 8).attr("width", (_, i) => widths[i] - 8).attr("height", 22)
+      .each(function (value) { this.style.fill = tint(value, most); });
+  }
   svg.append("g").selectAll("text").data(words).join("text").attr("class", "word").attr("data-token", (_, i) => i)
     .attr("text-anchor", "middle").attr("x", (_, i) => centres[i]).attr("y", top + 24).text((word) => word.text);
   return svg.node();
@@ -107,7 +126,8 @@ function spoken(words, edges) {
 }
 
 // Rows attend to columns. `say(row, column, value)` is a cell's text for screen readers.
-export function heatMap({ rows, columns, weights, name, domain = [0, 1], link = true, format = percent }) {
+export function heatMap({ rows, columns, weights, name, domain = [0, 1], link = true, format = percent, numbers = false }) {
+  const SIZE = numbers ? NUMBERED : CELL;
   const label = 8 * Math.min(14, d3.max(rows, (word) => word.length)) + 10;
   const head = 8 * Math.min(14, d3.max(columns, (word) => word.length)) + 10;
   const width = label + SIZE * columns.length + 2;
@@ -117,6 +137,7 @@ export function heatMap({ rows, columns, weights, name, domain = [0, 1], link = 
   read.setAttribute("aria-live", "off");
   const svg = d3.create("svg").attr("viewBox", `0 0 ${width} ${height}`).attr("role", "img").attr("aria-label", summary(name, rows, columns, weights, format));
   svg.node().style.maxWidth = `${width * 1.4}px`;
+  svg.node().style.minWidth = `${Math.min(width, 0.8 * width + 60)}px`; // labels stay readable: a wide map is scrolled
   const cut = (word) => (word.length > 14 ? `${word.slice(0, 13)}…` : word);
   svg.append("g").selectAll("text").data(rows).join("text").attr("class", "word").attr("font-size", 12).attr("text-anchor", "end")
     .attr("x", label - 5).attr("y", (_, i) => head + SIZE * (i + 0.68)).text(cut).attr("data-token", link && rows === columns ? (_, i) => i : null);
@@ -129,12 +150,33 @@ export function heatMap({ rows, columns, weights, name, domain = [0, 1], link = 
     .attr("data-value", (cell) => cell.value)
     .attr("data-row", link ? (cell) => (rows.length === 1 ? cell.column : cell.row) : null).attr("data-column", link ? (cell) => cell.column : null)
     .each(function (cell) { if (cell.value !== 0 || domain[0] !== 0) this.style.fill = `rgba(var(--weight), ${0.04 + 0.96 * shown(cell.value)})`; })
+    .on("click", (_, cell) => { read.textContent = `${rows[cell.row]} → ${columns[cell.column]}: ${format(cell.value)}`; })
     .on("pointerenter", (_, cell) => { read.textContent = `${rows[cell.row]} → ${columns[cell.column]}: ${format(cell.value)}`; })
     .on("pointerleave", () => { read.textContent = ""; })
     .append("title").text((cell) => `${rows[cell.row]} → ${columns[cell.column]}: ${format(cell.value)}`);
-  const figure = element("figure", {}, element("figcaption", { textContent: name }), svg.node(), read);
+  if (numbers) {
+    svg.append("g").attr("aria-hidden", "true").selectAll("text").data(cells).join("text").attr("class", "number").attr("font-size", 13)
+      .attr("text-anchor", "middle").attr("x", (cell) => label + SIZE * (cell.column + 0.5)).attr("y", (cell) => head + SIZE * (cell.row + 0.6))
+      .classed("over", (cell) => shown(cell.value) > 0.8).text((cell) => cell.value.toFixed(2));
+  }
+  const scroll = element("div", { className: "scroll", tabIndex: 0 }, svg.node());
+  scroll.setAttribute("role", "group");
+  scroll.setAttribute("aria-label", name);
+  const figure = element("figure", {}, element("figcaption", { textContent: name }), scroll, legend(domain, format), read);
   figure.dataset.map = name;
   return figure;
+}
+
+// What the shades of a heat map mean.
+function legend(domain, format) {
+  const box = element("p", { className: "legend" }, format(domain[0]));
+  for (const share of [0, 0.25, 0.5, 0.75, 1]) {
+    const swatch = element("i");
+    swatch.style.background = `rgba(var(--weight), ${0.04 + 0.96 * share})`;
+    box.append(swatch);
+  }
+  box.append(format(domain[1]));
+  return box;
 }
 
 function summary(name, rows, columns, weights, format) {
@@ -145,22 +187,41 @@ function summary(name, rows, columns, weights, format) {
   return `${name}: ${most.join("; ")}`;
 }
 
-// The tokens as buttons, shaded by a weight each; the heaviest is darkest.
-export function tokens(sentence, shading, name) {
-  const most = d3.max(shading) || 1;
+// The tokens as buttons; `dress` shades each and gives what it says to screen readers.
+function tokenList(sentence, label, dress) {
   const list = element("ol", { className: "tokens" });
-  list.setAttribute("aria-label", `Tokens shaded by ${name}`);
+  list.setAttribute("aria-label", label);
   sentence.tokens.forEach((token, i) => {
     const button = element("button", { type: "button", textContent: token.text });
     button.dataset.token = i;
     button.classList.toggle("unknown", !token.known);
-    button.style.borderBottomColor = `rgba(var(--weight), ${0.08 + (0.92 * shading[i]) / most})`;
-    button.style.background = `rgba(var(--weight), ${(0.32 * shading[i]) / most})`;
-    button.title = `${name}: ${percent(shading[i])}${token.known ? "" : token.composed ? "; read by its spelling" : "; not in the vocabulary"}`;
-    button.setAttribute("aria-label", `${token.text}, ${name} ${percent(shading[i])}${token.known ? "" : ", unknown word"}`);
+    const said = dress(button, i);
+    button.setAttribute("aria-label", `${token.text}, ${said}${token.known ? "" : token.composed ? ", read by its spelling" : ", not in the vocabulary"}`);
     list.append(element("li", {}, button));
   });
   return list;
+}
+
+// Shaded by a weight each; the heaviest is darkest.
+export function tokens(sentence, shading, name) {
+  const most = d3.max(shading) || 1;
+  return tokenList(sentence, `Tokens shaded by ${name}`, (button, i) => {
+    button.style.borderBottomColor = `rgba(var(--weight), ${0.08 + (0.92 * shading[i]) / most})`;
+    button.style.background = `rgba(var(--weight), ${(0.32 * shading[i]) / most})`;
+    button.title = `${name}: ${percent(shading[i])}`;
+    return `${name} ${percent(shading[i])}`;
+  });
+}
+
+// On what leaving each of them out changes: green and + for the answer, red and − against it.
+export function evidenceTokens(sentence, weights, of) {
+  const most = largest(weights);
+  return tokenList(sentence, `Tokens with their evidence for ${of}`, (button, i) => {
+    button.append(" ", element("small", { textContent: signed(weights[i]) }));
+    button.style.background = tint(weights[i], most);
+    button.style.borderBottomColor = `rgb(var(${weights[i] < 0 ? "--against" : "--for"}))`;
+    return `${weights[i] < 0 ? "against" : "for"} ${of}, ${signed(weights[i])}`;
+  });
 }
 
 // [[label, share]] as bars, the largest in bold.
@@ -195,7 +256,8 @@ export function judgement({ prediction, relatedness }) {
 
 // A picture of each sentence, and for a pair the similarity of their tokens.
 export function pictures(answer) {
-  const drawn = answer.sentences.map(sentence);
+  const evidence = answer.evidence?.sentences ?? [];
+  const drawn = answer.sentences.map((one, i) => sentence(one, evidence[i], answer.evidence?.of));
   for (const one of drawn) hover(one);
   if (!answer.similarity) return drawn;
   const map = between(answer);
@@ -203,12 +265,15 @@ export function pictures(answer) {
   return [...drawn, map];
 }
 
-function sentence(one) {
+function sentence(one, evidence, of) {
   const words = one.tokens.map((token) => token.text);
   const picture = element("section", { className: "picture" }, element("h2", { textContent: one.text }));
   const shaded = element("div");
-  const shadings = [...one.pooling, ...(one.gate ?? [])];
-  const shade = (i) => shaded.replaceChildren(tokens(one, shadings[i].weights, shadings[i].name));
+  const attention = [...one.pooling, ...(one.gate ?? [])].map(({ name, weights }) => ({
+    name, draw: () => [tokens(one, weights, name), element("p", { className: "key", textContent: `The darker, the larger its share of ${name}.` })],
+  }));
+  const shadings = evidence ? [{ name: "evidence", draw: () => [evidenceTokens(one, evidence.weights, of), key(of, one)] }, ...attention] : attention;
+  const shade = (i) => shaded.replaceChildren(...shadings[i].draw());
   if (shadings.length > 1) {
     const select = element("select");
     select.append(...shadings.map((shading, i) => element("option", { value: i, textContent: shading.name })));
@@ -216,19 +281,40 @@ function sentence(one) {
     picture.append(element("label", { className: "prior" }, "Tokens shaded by ", select));
   }
   if (shadings.length) shade(0);
-  const tree = element("div", { className: "scroll", tabIndex: 0 }, arcs(one.tree.displacy));
+  const tree = element("div", { className: "scroll tree", tabIndex: 0 }, arcs(one.tree.displacy, evidence?.weights));
   tree.setAttribute("role", "group");
   tree.setAttribute("aria-label", "Dependency tree");
   const maps = one.maps.map(({ name, weights }) =>
     heatMap({ rows: weights.length === words.length ? words : weights.map(() => "sentence"), columns: words, weights, name }));
-  picture.append(shaded, tree, element("div", { className: "maps" }, ...maps));
+  picture.append(shaded, tree);
+  if (maps.length) {
+    const grid = element("div", { className: maps.length === 6 ? "maps six" : "maps" }, ...maps);
+    const said = evidence ? rankings(evidence) : [];
+    picture.append(element("details", { className: "why" }, element("summary", { textContent: "Why: the attention of each head" }), ...said, grid));
+  }
   return picture;
+}
+
+// What the colours and numbers of the evidence mean.
+function key(of, { tokens: words }) {
+  const unknown = words.some((token) => !token.known) ? " Dashed: not in the vocabulary." : "";
+  const unit = of === "relatedness" ? "hundredths of a point" : "points of a hundred";
+  const said = of === "cosine" ? "+ how far the vector turns without the word." : `+ speaks for ${of}, − against it.`;
+  return element("p", { className: "key", textContent: `${said} Each number is what leaving out the word changes, in ${unit}.${unknown}` });
+}
+
+// How each map and weight ranks the words, compared with the evidence.
+function rankings({ correlations }) {
+  const known = correlations.filter(({ value }) => value !== null);
+  if (!known.length) return [];
+  const text = known.map(({ name, value }) => `${name} ${value.toFixed(2)}`).join(" · ");
+  return [element("p", { className: "key", textContent: `Rank correlation with the size of the evidence (1: the same order, 0: none): ${text}` })];
 }
 
 function between({ sentences: [first, second], similarity: cosines }) {
   const [rows, columns] = [first, second].map((one) => one.tokens.map((token) => token.text));
   const map = heatMap({
-    rows, columns, weights: cosines, name: "Similarity of their tokens", domain: [-1, 1], link: false,
+    rows, columns, weights: cosines, name: "Similarity of their tokens", domain: [Math.min(0, d3.min(cosines.flat())), 1], link: false,
     format: (value) => value.toFixed(2),
   });
   return element("section", { className: "picture" }, element("div", { className: "maps" }, map));

@@ -1,6 +1,7 @@
 // The page: one tab per task, and below each answer a picture of what the model attends to.
 
 import { element, heatMap, judgement, pictures } from "./draw.js";
+import { actions, readLink, whatIf, writeLink } from "./results.js";
 import { asCurl, asPython, ask, Refused, useKey } from "./requests.js";
 
 const TABS = {
@@ -21,14 +22,16 @@ let running = new AbortController();
 
 const tabs = [...document.querySelectorAll("[role=tab]")];
 
-function choose(tab) {
+function choose(tab, { focus = true } = {}) {
   for (const other of tabs) {
     const chosen = other === tab;
     other.setAttribute("aria-selected", chosen);
     other.tabIndex = chosen ? 0 : -1;
     byId(other.getAttribute("aria-controls")).hidden = !chosen;
   }
-  tab.focus();
+  if (focus) tab.focus();
+  const { tab: name } = byId(tab.getAttribute("aria-controls")).querySelector("form").dataset;
+  if (cards.length && !byId(`model-${name}`).disabled && !byId(`answer-${name}`).hasChildNodes()) submit(name);
 }
 
 for (const tab of tabs) {
@@ -41,14 +44,24 @@ for (const tab of tabs) {
 }
 
 const theme = byId("theme");
-theme.addEventListener("change", () => {
+function paint() {
   if (theme.value === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme.value;
+}
+theme.value = localStorage.getItem("theme") ?? "auto";
+paint();
+theme.addEventListener("change", () => {
+  localStorage.setItem("theme", theme.value);
+  paint();
 });
 
 // Requests: the newest wins, errors are shown in the service's words.
 
-async function attempt(work) {
+async function attempt(work, tab = null) {
+  const place = tab && byId(`answer-${tab}`);
+  if (tab) document.querySelector(`form[data-tab=${tab}]`).append(status, error); // next to what they are about
+  for (const stopped of document.querySelectorAll("[aria-busy]")) stopped.removeAttribute("aria-busy");
+  place?.setAttribute("aria-busy", "true");
   running.abort();
   running = new AbortController();
   const { signal } = running;
@@ -58,10 +71,17 @@ async function attempt(work) {
     await work(signal);
   } catch (failure) {
     if (failure.name === "AbortError") return;
-    error.textContent = failure instanceof Refused ? failure.message : "The service does not answer.";
+    place?.replaceChildren(); // no answer to another question stays
+    // There is no such field here.
+    const said = failure.message.replace(/, or set truncate to true$/, "");
+    error.textContent = failure instanceof Refused ? said : "The service does not answer.";
+    error.scrollIntoView({ block: "nearest" });
     if (failure.status === 401) byId("key").hidden = false;
   } finally {
-    if (!signal.aborted) status.textContent = "";
+    if (!signal.aborted) {
+      status.textContent = "";
+      place?.removeAttribute("aria-busy");
+    }
   }
 }
 
@@ -79,6 +99,17 @@ async function start(signal) {
   cards = answer.models;
   for (const [tab, { task, fits }] of Object.entries(TABS)) picker(tab, cards.filter(fits), answer.defaults[task]);
   byId("tab-relatedness").hidden = !("relatedness" in answer.defaults);
+  const tab = readLink(TABS);
+  choose(byId(`tab-${tab ?? shownFirst()}`), { focus: false });
+}
+
+// The first task that a loaded model does.
+function shownFirst() {
+  return tabs.map((tab) => tab.id.slice(4)).find((name) => !byId(`model-${name}`).disabled) ?? "similarity";
+}
+
+function submit(tab) {
+  document.querySelector(`form[data-tab=${tab}]`).requestSubmit();
 }
 
 function picker(tab, able, chosen) {
@@ -88,7 +119,10 @@ function picker(tab, able, chosen) {
   select.append(...able.map(option));
   const described = element("details", {}, element("summary", { textContent: "Model card" }), element("div"));
   const describe = () => described.lastChild.replaceChildren(about(able.find((card) => card.name === select.value)));
-  select.addEventListener("change", describe);
+  select.addEventListener("change", () => {
+    describe();
+    submit(tab);
+  });
   const label = element("label", { textContent: able.length ? "Model" : "No loaded model does this" });
   label.htmlFor = select.id;
   place.replaceChildren(element("div", {}, label, select), described);
@@ -126,7 +160,7 @@ async function similarity(signal) {
   const names = inputs.map((_, i) => String(i + 1));
   const map = heatMap({
     rows: names, columns: names, weights: cosines, name: "Cosine of every two sentences",
-    domain: [d3.min(cosines.flat()), 1], link: false, format: (value) => value.toFixed(3),
+    domain: [Math.min(0, d3.min(cosines.flat())), 1], link: false, format: (value) => value.toFixed(3), numbers: inputs.length <= 12,
   });
   const list = element("ol");
   list.append(...inputs.map((text) => element("li", { textContent: text })));
@@ -135,10 +169,10 @@ async function similarity(signal) {
   const label = element("label", { textContent: "Explain" });
   label.htmlFor = select.id;
   const picture = element("div");
-  const explained = () => explanation(picture, { inputs: inputs[select.value], model: body.model });
-  select.addEventListener("change", () => attempt(explained()));
+  const explained = () => explanation("similarity", picture, { inputs: inputs[select.value], model: body.model });
+  select.addEventListener("change", () => attempt(explained(), "similarity"));
   byId("answer-similarity").replaceChildren(
-    element("h2", { textContent: "Similarity" }), element("div", { className: "maps" }, map, list), took(timing), requests("/embed", body),
+    element("h2", { textContent: "Similarity" }), element("div", { className: "maps beside" }, map, list), took(timing), requests("/embed", body),
     label, select, picture,
   );
   await explained()(signal);
@@ -146,17 +180,34 @@ async function similarity(signal) {
 
 // Explanations: requested with the priors that the controls show, and redrawn at each change.
 
-function explanation(place, body, top = () => []) {
+function explanation(tab, place, body, top = () => []) {
   let priors = null;
+  const able = cards.filter(TABS[tab].fits);
   const redraw = async (signal) => {
-    const asked = priors ? { ...body, priors } : body;
+    const asked = { ...body, evidence: true, trust: true, ...(priors && { priors }) };
     const { answer, timing } = await ask("explain", asked, signal);
-    if (!place.querySelector(".priors")) {
-      place.replaceChildren(controls(answer.priors, (changed) => { priors = changed; attempt(redraw); }), element("div"));
+    if (!priors) {
+      const box = controls(answer.priors, (changed) => { priors = changed; attempt(redraw, tab); });
+      place.replaceChildren(element("div"), box, element("div"));
     }
-    place.lastChild.replaceChildren(...top(answer), ...pictures(answer), took(timing), requests("/explain", asked));
+    const open = place.querySelector("details.why")?.open ?? false;
+    place.firstChild.replaceChildren(...top(answer), trusted(answer), ...pictures(answer));
+    for (const why of place.querySelectorAll("details.why")) why.open = open;
+    place.lastChild.replaceChildren(
+      actions(answer, place, status), whatIf(asked, answer, able.map(({ name }) => name)), took(timing), requests("/explain", asked),
+    );
   };
   return redraw;
+}
+
+// How far the answer can be trusted, in a sentence.
+function trusted({ trust, sentences }) {
+  const said = [];
+  const words = d3.sum(sentences, (one) => one.tokens.length);
+  const unlisted = Math.round(trust.composed_words * words);
+  if (unlisted) said.push(`${unlisted} of ${words} words are not in the vocabulary`);
+  if (trust.typical !== null) said.push(`${(100 * trust.typical).toFixed(0)} % of the training sentences lie as far out`);
+  return element("p", { className: "trust", textContent: said.join(" · ") });
 }
 
 function controls(priors, changed) {
@@ -184,7 +235,9 @@ function controls(priors, changed) {
 }
 
 function took(timing) {
-  const text = timing.map(([stage, time]) => `${stage} ${time.toFixed(1)} ms`).join(" · ");
+  const total = timing.find(([stage]) => stage === "total")?.[1] ?? 0;
+  const fast = total < 100 ? " (under 100 ms)" : "";
+  const text = timing.map(([stage, time]) => `${stage} ${time.toFixed(1)} ms`).join(" · ") + fast;
   return element("p", { className: "timing", textContent: `Took: ${text}` });
 }
 
@@ -206,15 +259,15 @@ const ASKED = {
   similarity,
   entailment: (signal) => {
     const inputs = { premise: byId("premise").value, hypothesis: byId("hypothesis").value };
-    return explanation(byId("answer-entailment"), { inputs, model: chosen("entailment") }, judgement)(signal);
+    return explanation("entailment", byId("answer-entailment"), { inputs, model: chosen("entailment") }, judgement)(signal);
   },
   relatedness: (signal) => {
     const inputs = { a: byId("first").value, b: byId("second").value };
-    return explanation(byId("answer-relatedness"), { inputs, model: chosen("relatedness") }, judgement)(signal);
+    return explanation("relatedness", byId("answer-relatedness"), { inputs, model: chosen("relatedness") }, judgement)(signal);
   },
   classification: (signal) => {
     const body = { inputs: byId("text").value, model: chosen("classification") };
-    return explanation(byId("answer-classification"), body, judgement)(signal);
+    return explanation("classification", byId("answer-classification"), body, judgement)(signal);
   },
 };
 
@@ -222,8 +275,14 @@ for (const form of document.querySelectorAll("form[data-tab]")) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const { tab } = form.dataset;
-    if (tab !== "similarity") byId(`answer-${tab}`).replaceChildren();
-    attempt(ASKED[tab]);
+    writeLink(tab);
+    attempt(ASKED[tab], tab);
+  });
+  form.addEventListener("keydown", (event) => {
+    const lines = event.target.id === "sentences"; // there Enter is a new line, with Ctrl a request
+    if (event.key !== "Enter" || event.target.tagName !== "TEXTAREA" || event.shiftKey || (lines && !event.ctrlKey && !event.metaKey)) return;
+    event.preventDefault();
+    form.requestSubmit();
   });
 }
 

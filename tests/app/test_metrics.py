@@ -24,6 +24,7 @@ NAMES = {
     "tokens_total": {"model"},
     "truncated_inputs_total": {"model"},
     "composed_tokens_total": {"model"},
+    "untypical_inputs_total": {"model"},
     "cache_hits_total": {"cache"},
     "cache_misses_total": {"cache"},
     "reloads_total": {"result"},

@@ -1,5 +1,6 @@
 """The page at /, in a real Chromium against the running service with the shipped bundles."""
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,7 +30,7 @@ def visit(browser: Browser, service: str) -> Iterator[Page]:
     opened.on("pageerror", lambda error: said.append(str(error)))
     opened.on("request", lambda request: asked.append(request.url))
     opened.goto(service)
-    expect(opened.locator("#model-similarity option").first).to_be_attached()
+    expect(opened.locator(".answer .picture").first).to_be_visible(timeout=60_000)
     yield opened
     assert {urlsplit(url).netloc for url in asked} == {urlsplit(service).netloc}
     # Chromium notes every answer that is no 2xx; the one test that is refused expects it.
@@ -60,9 +61,11 @@ def relating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def submit(page: Page, tab: str, button: str) -> None:
     page.get_by_role("tab", name=tab).click()
-    page.get_by_role("button", name=button).click()
-    expect(page.locator(f"#answer-{tab.lower()} .picture").first).to_be_visible(timeout=20_000)
-    expect(page.locator("#status")).to_have_text("")
+    page.get_by_role("button", name=button, exact=True).click()
+    answer = page.locator(f"#answer-{tab.lower()}:not([aria-busy])")
+    expect(answer.locator(".picture").first).to_be_visible(timeout=20_000)
+    for why in answer.locator("details.why > summary").all():
+        why.click()
 
 
 def values(page: Page, figure: str) -> list[float]:
@@ -76,8 +79,124 @@ def keep(page: Page, name: str) -> None:
         page.screenshot(path=str(Path(SHOTS) / f"{name}.png"), full_page=True)
 
 
+def test_the_first_paint_is_an_answered_example(page: Page) -> None:
+    """Without a click: the answer, the evidence and the tree, in the window, and nothing moves after it."""
+    shown = page.locator("#answer-classification")
+    for part in ("h2", ".scores", ".tokens", ".tree svg"):
+        box = shown.locator(part).first.bounding_box()
+        assert box is not None
+        assert box["y"] < 900, part
+    evidence = shown.locator(".tokens small").all_inner_texts()
+    assert len(evidence) == 13
+    assert {number[0] for number in evidence} == {"+", "\u2212"}  # for and against, without colour
+    expect(shown.locator("details.why")).not_to_have_attribute("open", "")
+    expect(shown.locator(".timing")).to_contain_text("ms")
+    keep(page, "first-paint")
+    accessible(page)
+
+
+def test_evidence_is_the_answers(page: Page) -> None:
+    page.get_by_role("tab", name="Entailment").click()
+    with page.expect_response("**/explain") as answered:
+        page.get_by_role("button", name="Judge").click()
+    found = answered.value.json()
+    expect(page.locator("#answer-entailment:not([aria-busy]) .picture")).to_have_count(2)
+    for side, evidence in enumerate(found["evidence"]["sentences"]):
+        picture = page.locator("#answer-entailment .picture").nth(side)
+        shown = picture.locator(".tokens small").all_inner_texts()
+        numbers = [float(number.replace("\u2212", "-")) for number in shown]
+        assert numbers == pytest.approx([100 * one for one in evidence["weights"]], abs=0.051)
+        expect(picture.locator(".tree rect.evidence")).to_have_count(len(numbers))
+        picture.locator("select").select_option(label="attentive pooling")
+        expect(picture.locator(".tokens small")).to_have_count(0)
+
+
+def test_a_link_gives_the_same_answer(page: Page, browser: Browser) -> None:
+    page.get_by_role("tab", name="Entailment").click()
+    page.locator("#premise").fill("A man sleeps.")
+    page.locator("#hypothesis").fill("Nobody is awake & about.")
+    page.locator("#hypothesis").press("Enter")
+    expect(page.locator("#answer-entailment:not([aria-busy]) .picture h2").last).to_have_text(
+        "Nobody is awake & about."
+    )
+    label = page.locator("#answer-entailment h2").first.inner_text()
+    with visit(browser, page.url) as other:
+        expect(other.get_by_role("tab", name="Entailment")).to_have_attribute(
+            "aria-selected", "true"
+        )
+        expect(other.locator("#premise")).to_have_value("A man sleeps.")
+        expect(other.locator("#answer-entailment h2").first).to_have_text(label)
+
+
+def test_another_model_leaves_no_old_answer(page: Page) -> None:
+    with page.expect_response("**/explain") as answered:
+        page.locator("#model-classification").select_option("ms-san-trec")
+    assert answered.value.json()["model"] == "ms-san-trec"
+    label = answered.value.json()["prediction"]["label"]
+    expect(page.locator("#answer-classification:not([aria-busy]) h2").first).to_have_text(label)
+
+
+def test_what_if_shows_both_answers(page: Page) -> None:
+    answer = page.locator("#answer-classification")
+    answer.get_by_text("What if a word were another").click()
+    answer.locator(".whatif textarea").fill("A dull, tedious mess")
+    answer.locator(".whatif select").select_option("ms-san-sst2")
+    answer.get_by_role("button", name="Show both").click()
+    before, then = answer.locator("[data-side=before]"), answer.locator("[data-side=then]")
+    expect(then.locator("h2")).to_have_text("negative")
+    expect(then.locator(".key")).to_have_text("ms-san-sst2, then")
+    expect(before.locator(".tokens li")).to_have_count(13)
+    expect(then.locator(".tokens li")).to_have_count(5)
+    accessible(page)
+
+
+def test_an_answer_is_saved(page: Page, tmp_path: Path) -> None:
+    for button, name, begin in (
+        ("Save JSON", "answer.json", b"{"),
+        ("Save SVG", "tree.svg", b"<svg"),
+        ("Save PNG", "tree.png", b"\x89PNG"),
+    ):
+        with page.expect_download() as download:
+            page.locator("#answer-classification").get_by_role("button", name=button).click()
+        assert download.value.suggested_filename == name
+        download.value.save_as(tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(begin)
+    assert json.loads((tmp_path / "answer.json").read_text())["model"].startswith("ms-san-")
+    assert "var(--" not in (tmp_path / "tree.svg").read_text()
+
+
+def test_a_long_text_stays_readable(page: Page) -> None:
+    page.set_viewport_size({"width": 375, "height": 740})
+    page.locator("#text").fill(
+        "The film that we saw on the first day of the long week was good " * 4
+    )
+    page.locator("#text").press("Enter")
+    expect(
+        page.locator("#answer-classification:not([aria-busy]) .tokens li").nth(50)
+    ).to_be_visible()
+    page.locator("#answer-classification details.why > summary").click()
+    label = page.locator("#answer-classification figure .word").first
+    box = label.bounding_box()
+    assert box is not None
+    assert box["height"] >= 9
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    assert page.locator("#text").evaluate("one => one.scrollWidth <= one.clientWidth")
+
+
+def test_the_theme_is_remembered(page: Page) -> None:
+    page.select_option("#theme", "dark")
+    page.reload()
+    expect(page.locator("#theme")).to_have_value("dark")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
 def test_similarity(page: Page) -> None:
     submit(page, "Similarity", "Compare")
+    map_ = page.locator("figure[data-map='Cosine of every two sentences']")
+    expect(map_.locator(".number")).to_have_count(25)
+    expect(map_.locator(".legend")).to_contain_text("1.000")
+    map_.locator(".cell").nth(1).click()  # as a finger does
+    expect(map_.locator(".read")).to_contain_text("1 → 2")
     served = page.request.get(f"{page.url}models").json()["models"]
     related = any(card["kind"] == "relatedness" for card in served)
     expect(page.get_by_role("tab", name="Relatedness")).to_have_count(int(related))
@@ -174,7 +293,7 @@ def test_relatedness_has_a_tab_where_a_model_does_it(relating: str, browser: Bro
         assert answered.value.json()["relatedness"] != found
         other.get_by_role("tab", name="Relatedness").focus()
         other.keyboard.press("ArrowRight")
-        selected = other.get_by_role("tab", name="Classification")
+        selected = other.get_by_role("tab", name="Similarity")
         expect(selected).to_have_attribute("aria-selected", "true")
         other.get_by_role("tab", name="Relatedness").click()
         accessible(other)
@@ -182,14 +301,14 @@ def test_relatedness_has_a_tab_where_a_model_does_it(relating: str, browser: Bro
 
 def test_classification_with_the_keyboard_alone(page: Page) -> None:
     page.get_by_role("tab", name="Similarity").focus()
-    for _ in range(3):  # past entailment and relatedness
-        page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")  # from the last to the first
     expect(page.get_by_role("tab", name="Classification")).to_have_attribute(
         "aria-selected", "true"
     )
     page.locator("#text").focus()
     page.keyboard.press("Enter")
     expect(page.locator("#answer-classification .picture").first).to_be_visible(timeout=20_000)
+    page.locator("#answer-classification details.why > summary").press("Enter")
     token = page.locator("#answer-classification .tokens button").nth(1)
     token.focus()
     expect(token).to_have_class("on")
@@ -200,18 +319,21 @@ def test_classification_with_the_keyboard_alone(page: Page) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_on_a_phone(page: Page, scheme: str) -> None:
-    page.set_viewport_size({"width": 360, "height": 740})
+    page.set_viewport_size({"width": 375, "height": 740})
     page.select_option("#theme", scheme)
     submit(page, "Classification", "Classify")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
     keep(page, f"phone-{scheme}")
     accessible(page)
 
 
 def test_a_refusal_is_said_in_the_services_words(page: Page) -> None:
+    submit(page, "Similarity", "Compare")
     page.locator("#sentences").fill("word " * 5000)
     page.get_by_role("button", name="Compare").click()
     expect(page.locator("#error")).to_contain_text("tokens")
+    expect(page.locator("#error")).to_be_in_viewport()  # next to the input,
+    expect(page.locator("#answer-similarity > *")).to_have_count(0)  # and no answer to another
     page.locator("#sentences").fill("One.\nTwo.")
     submit(page, "Similarity", "Compare")
     expect(page.locator("#error")).to_have_text("")

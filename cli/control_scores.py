@@ -1,0 +1,121 @@
+"""Dev scores of one bundle in float32 with a part of it replaced: its attention, its trees, a prior."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from heedful.export.controls import Control, controlled
+from heedful.runtime.answers import cosines, expected_score
+from heedful.runtime.bundle import Bundle
+from heedful.runtime.card import ENCODER, EXPLAIN, HEAD
+from heedful.runtime.explain_graph import ExplainGraph
+from heedful.runtime.graphs import encoder_feeds, head_inputs
+from heedful.runtime.session import OrtSession
+from heedful.text.batch import Batch, Sentence, collate, plan
+from heedful.text.parse import ParseJob, Parser
+from heedful.text.trees import first
+from heedful.training.data import labels
+from heedful.training.metrics import dev_metric
+from heedful.training.tasks.base import Example, Task
+
+Floats = npt.NDArray[np.float32]
+Encode = Callable[[Batch], Floats]
+
+BUDGET = 2048
+"""Tokens of a batch, padding included."""
+SEED = 0
+ATTENTION: tuple[Control, ...] = ("uniform", "permuted", "random")
+
+
+class ControlScores:
+    """The examples of a split, read once by the bundle's parser."""
+
+    def __init__(
+        self, bundle: Bundle, parser: Parser, task: Task, examples: Sequence[Example]
+    ) -> None:
+        self._bundle, self._task, self._examples = bundle, task, examples
+        self._head = OrtSession(bundle.files[HEAD], "cpu", 1) if HEAD in bundle.files else None
+        texts = list(dict.fromkeys(text for one in examples for text in one.texts))
+        card = bundle.card
+        parses = parser.parse([ParseJob(text, card.max_tokens, card.tree) for text in texts])
+        fitting = [first(one, bundle.vocab.fitting(one.tokens)) for one in parses]
+        self._sentences = [bundle.vocab.sentence(one.tokens, one.heads) for one in fitting]
+        self._rows = {text: i for i, text in enumerate(texts)}
+
+    def every(self) -> Iterator[tuple[str, float]]:
+        """The name of each control and its dev score, the unchanged model first."""
+        yield "as trained", self._score(self._graph(self._bundle.files[ENCODER]))
+        for control in ATTENTION:
+            graph = controlled(self._bundle.files[ENCODER], control)
+            yield f"{control} attention", self._score(self._graph(graph))
+        if self._bundle.card.tree:
+            rng = np.random.default_rng(SEED)
+            plain = self._graph(self._bundle.files[ENCODER])
+            yield "random trees", self._score(plain, lambda length: random_tree(rng, length))
+            yield "right-branching trees", self._score(plain, right_branching)
+        if EXPLAIN in self._bundle.files:
+            explain = ExplainGraph(self._bundle.files, self._bundle.card)
+            for prior in explain.priors:
+                yield f"without {prior}", self._score(_without(explain, prior))
+
+    def _graph(self, content: bytes) -> Encode:
+        session = OrtSession(content, "cpu", 1)
+        return lambda batch: session.run(encoder_feeds(self._bundle.card, batch))
+
+    def _score(
+        self, encode: Encode, tree: Callable[[int], npt.NDArray[np.int64]] | None = None
+    ) -> float:
+        sentences = self._sentences
+        if tree:
+            sentences = [replace(one, heads=tree(len(one))) for one in sentences]
+        vectors = _vectors(sentences, encode, self._bundle.card.dimension)
+        _, metric = dev_metric(self._task.kind)
+        return metric(self._answers(vectors), labels(self._examples))
+
+    def _answers(self, vectors: Floats) -> npt.NDArray[Any]:
+        """(N,) as `training.evaluate.Predictor` gives them."""
+        sides = [
+            vectors[[self._rows[one.texts[side]] for one in self._examples]]
+            for side in range(len(self._examples[0].texts))
+        ]
+        if self._head is None:
+            pairs = zip(*sides, strict=True)
+            return np.array([cosines(a, b[None])[0] for a, b in pairs])
+        names = head_inputs(self._bundle.card)
+        logits = self._head.run(dict(zip(names, sides, strict=True)))
+        if self._task.kind == "relatedness":
+            return expected_score(logits)
+        known = {label: i for i, label in enumerate(self._task.labels)}
+        classes = np.array([known.get(label, -1) for label in self._bundle.card.labels])
+        found: npt.NDArray[Any] = classes[logits.argmax(axis=1)]
+        return found
+
+
+def _without(graph: ExplainGraph, prior: str) -> Encode:
+    switches: Mapping[str, bool] = {prior: False}
+    return lambda batch: graph.vectors(graph.feeds(batch, switches))
+
+
+def _vectors(sentences: Sequence[Sentence], encode: Encode, dimension: int) -> Floats:
+    vectors = np.empty((len(sentences), dimension), np.float32)
+    for rows in plan([len(one.ids) for one in sentences], BUDGET):
+        vectors[rows] = encode(collate([sentences[row] for row in rows]))
+    return vectors
+
+
+def right_branching(length: int) -> npt.NDArray[np.int64]:
+    """Each token governs the next one."""
+    return np.maximum(np.arange(length) - 1, 0)
+
+
+def random_tree(rng: np.random.Generator, length: int) -> npt.NDArray[np.int64]:
+    """Tokens in random order, each attached to a random earlier one."""
+    order = rng.permutation(length)
+    heads = order.copy()
+    for place in range(1, length):
+        heads[order[place]] = order[rng.integers(place)]
+    heads[order[0]] = order[0]
+    return heads

@@ -1,0 +1,93 @@
+"""selftest: the golden sentences of a running service or of bundles' folders, or golden vectors written."""
+
+import asyncio
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import httpx
+import typer
+
+from heedful.cli import rescore
+from heedful.cli.errors import CommandError
+from heedful.cli.local_model import TIMEOUT
+from heedful.cli.options import PARSER, URL, Parser, Url
+from heedful.export.golden import golden
+from heedful.runtime.bundle import read, write
+from heedful.runtime.card import GOLDEN, Card
+from heedful.runtime.self_test import SelfTest
+from heedful.runtime.service import Options, running
+from heedful.text import parse
+
+
+def command(
+    bundles: Annotated[
+        list[Path] | None, typer.Argument(help="Bundle folders; without any, ask the service.")
+    ] = None,
+    write_them: Annotated[
+        bool, typer.Option("--write", help="Write golden vectors into the bundles.")
+    ] = False,
+    url: Url = URL,
+    parser: Parser = PARSER,
+) -> None:
+    """Run the golden sentences of a running service or of bundles, and name what moved."""
+    if write_them and not bundles:
+        raise CommandError("--write: name the folders of the bundles")
+    if not bundles:
+        typer.echo(ask(url))
+        return
+    if write_them:
+        loaded = parse.Parser.load(parser)
+        for folder in bundles:
+            card = write_golden(folder, loaded)
+            typer.echo(f"{folder}: version {card.version}, golden vectors written")
+        return
+    found = run(bundles, parser)
+    for name, deviation in found.deviations.items():
+        said = "no golden vectors" if deviation is None else f"at most {deviation:.1e} away"
+        typer.echo(f"{name}: {', '.join(found.moved.get(name, [said]))}")
+    if found.moved:
+        raise typer.Exit(1)
+
+
+def write_golden(folder: Path, parser: parse.Parser) -> Card:
+    """Write golden vectors into the bundle, or replace them; nothing else changes.
+
+    Raises BundleError; CommandError for another parser than the bundle's.
+    """
+    bundle = read(folder, golden=False)
+    if bundle.card.parser.fingerprint != parser.fingerprint:
+        raise CommandError(
+            f"{folder} was made with the parser {bundle.card.parser.name}: name it with --parser"
+        )
+    files = {**bundle.files, GOLDEN: golden(bundle, parser.parse).to_bytes()}
+    return write(folder, rescore.card_fields(bundle.card), files)
+
+
+def run(bundles: Sequence[Path], parser: str) -> SelfTest:
+    """Run the golden sentences of the bundles in this process. Raises BundleError if one moved far."""
+
+    async def test() -> SelfTest:
+        with tempfile.TemporaryDirectory() as models:
+            for folder in bundles:
+                (Path(models) / folder.resolve().name).symlink_to(folder.resolve())
+            async with running(Options(Path(models), parser, "cpu")) as service:
+                return await service.self_test()
+
+    return asyncio.run(test())
+
+
+def ask(url: str) -> str:
+    """The service's answer in one line. Raises CommandError if something moved, or if there is none."""
+    try:
+        response = httpx.get(f"{url}/ready", params={"deep": "1"}, timeout=TIMEOUT)
+    except httpx.TransportError as error:
+        raise CommandError(f"no answer from {url}: {error}") from error
+    if response.is_error:
+        raise CommandError(response.json()["error"]["message"])
+    golden = response.json()["golden"]
+    return ", ".join(
+        f"{name} {'has none' if moved is None else f'{moved:.1e}'}"
+        for name, moved in golden.items()
+    )

@@ -1,0 +1,137 @@
+"""trust: what a bundle's pictures are worth and where its training sentences lie, into its card."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import track
+
+from heedful.cli import rescore
+from heedful.cli.control_scores import ControlScores
+from heedful.cli.local_model import LocalModel, open_folder
+from heedful.cli.options import DATA, PARSER, Bundles, Data, Parser
+from heedful.cli.trust_page import write_page
+from heedful.export.typical import typical
+from heedful.runtime.bundle import read, write
+from heedful.runtime.card import TYPICAL, Card, ControlCard, TrustCard, TypicalCard
+from heedful.runtime.explain_run import ExplainOptions
+from heedful.runtime.inputs import Inputs
+from heedful.runtime.model_registry import Task as ServiceTask
+from heedful.text import parse
+from heedful.training.evaluate import BATCH
+from heedful.training.metrics import dev_metric
+from heedful.training.tasks.base import Example, Task
+
+T = TypeVar("T")
+
+ROWS, CURVES, TYPICAL_SENTENCES = 1000, 100, 4000
+THRESHOLD = 0.01
+"""Share of training sentences below which an input counts as untypical."""
+
+
+def command(
+    bundles: Bundles,
+    data: Data = DATA,
+    parser: Parser = PARSER,
+    page: Annotated[
+        Path | None,
+        typer.Option(help="Only write the table of this page, from the cards as they are."),
+    ] = None,
+    rows: Annotated[int, typer.Option(min=1, help="Examples of dev for the controls.")] = ROWS,
+    curves: Annotated[int, typer.Option(min=1, help="Examples of dev for the curves.")] = CURVES,
+) -> None:
+    """Measure what bundles' attention is worth, and index where their training sentences lie."""
+    if page:
+        write_page(page, [read(folder).card for folder in bundles])
+        return
+    console = Console()
+    loaded = parse.Parser.load(parser)
+    for folder in bundles:
+        card = measure(folder, loaded, parser, data=data, rows=rows, curves=curves)
+        assert card.trust is not None
+        console.print(f"{folder}: version {card.version}")
+        for control in card.trust.controls:
+            console.print(f"  {control.name:24} {control.value:.4f}")
+
+
+def measure(
+    folder: Path, loaded: parse.Parser, parser: str, *, data: Path, rows: int, curves: int
+) -> Card:
+    """Measure the bundle and write the figures into its card, in place. `loaded` is `parser`.
+
+    Raises BundleError, ConfigError, DataMissing, ExportError.
+    """
+    bundle = read(folder)
+    task = rescore.task_of(bundle, None)
+    examples = _spread(task.dev.read(data), rows)
+    (_, value), *controls = ControlScores(bundle, loaded, task, examples).every()
+    with open_folder(folder, parser) as model:
+        trust = _curves(model, task, _spread(examples, curves))
+        texts = list(
+            dict.fromkeys(
+                text for source in task.train for one in source.read(data) for text in one.texts
+            )
+        )
+        sample = _spread(texts, TYPICAL_SENTENCES)
+        starts = range(0, len(sample), BATCH)
+        vectors = [model.embed(sample[start : start + BATCH]) for start in starts]
+    index = typical(np.concatenate(vectors))
+    fields = {
+        **rescore.card_fields(bundle.card),
+        "trust": TrustCard.model_validate(
+            {
+                "dataset": task.dev.name,
+                "metric": dev_metric(task.kind)[0],
+                "rows": len(examples),
+                "value": value,
+                "controls": [ControlCard(name=name, value=score) for name, score in controls],
+                **trust,
+            }
+        ),
+        "typical": TypicalCard(
+            dataset=" + ".join(source.name for source in task.train),
+            sentences=len(sample) - len(sample) // 2,
+            centroids=len(index.centroids),
+            threshold=THRESHOLD,
+        ),
+    }
+    return write(folder, fields, {**bundle.files, TYPICAL: index.to_bytes()})
+
+
+def _curves(model: LocalModel, task: Task, examples: Sequence[Example]) -> dict[str, float | None]:
+    """Means over the first texts that have curves: TrustCard's fields."""
+    tasks: dict[str, ServiceTask] = {"nli": "nli", "relatedness": "relatedness"}
+    bound = model.service.bind(tasks.get(task.kind, "explain"), model.model)
+    options = ExplainOptions(evidence=True, curves=True)
+    found: dict[str, list[float]] = {"attention": [], "evidence": [], "random": []}
+    correlations = []
+    for example in track(examples, "curves", transient=True):
+        texts = example.texts if task.kind != "embedding" else example.texts[:1]
+        inputs = Inputs(texts, [f"text {i}" for i in range(len(texts))], texts_per_row=len(texts))
+        _, explained = model.run(bound.explain(inputs, options, truncate=True)).value
+        assert explained.curves is not None
+        assert explained.evidence is not None
+        curves, evidence = explained.curves[0], explained.evidence[0]
+        if curves is None or evidence is None:  # a text of one token
+            continue
+        areas = {one.name: one.normalised_comprehensiveness for one in curves.deleted.orders}
+        if (whole := [areas[name] for name in found]) and None not in whole:
+            for name in found:
+                found[name].append(areas[name] or 0.0)
+        pooling = next(one.value for one in evidence.correlations if one.kind == "pooling")
+        correlations += [] if pooling is None else [pooling]
+    attention, random = np.array(found["attention"]), np.array(found["random"])
+    return {
+        "sentences": len(attention),
+        **{name: float(np.mean(values)) for name, values in found.items()},
+        "wins": float((attention > random).mean()),
+        "correlation": float(np.mean(correlations)) if correlations else None,
+    }
+
+
+def _spread(items: Sequence[T], most: int) -> Sequence[T]:
+    """At most that many items, spread evenly."""
+    return items[:: -(-len(items) // most)]

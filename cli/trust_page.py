@@ -1,0 +1,66 @@
+"""The table of docs/trust.md, from the cards of bundles."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from heedful.cli.errors import CommandError
+from heedful.runtime.card import Card, TrustCard
+from heedful.text.atomic import write_file
+
+BEGIN, END = "<!-- heedful trust --page: begin -->", "<!-- heedful trust --page: end -->"
+
+
+def write_page(page: Path, cards: Sequence[Card]) -> None:
+    """Replace what is between the marks. Raises CommandError where they are missing."""
+    text = page.read_text(encoding="utf-8")
+    if BEGIN not in text or END not in text:
+        raise CommandError(f"{page} does not hold the lines {BEGIN} and {END}")
+    before, after = text.partition(BEGIN)[0], text.partition(END)[2]
+    made = f"{before}{BEGIN}\n\n{tables(cards)}\n{END}{after}"
+    write_file(page, lambda part: part.write_text(made, encoding="utf-8"))
+
+
+def tables(cards: Sequence[Card]) -> str:
+    """Controls, curves, and a sentence for each model."""
+    controls = ["| model | control | dev | metric | score | change |", "|---|---|---|---|---|---|"]
+    curves = [
+        "| model | attention | evidence | random | attention wins | rank correlation | sentences |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    said = []
+    for card in cards:
+        trust = card.trust
+        if trust is None:
+            said.append(f"- `{card.name}`: not measured.")
+            continue
+        rows = [("as trained", trust.value), *((one.name, one.value) for one in trust.controls)]
+        controls += [
+            f"| `{card.name}` | {name} | {trust.dataset}, {trust.rows:,} rows | {trust.metric} "
+            f"| {value:.3f} | {f'{value - trust.value:+.3f}' if name != 'as trained' else ''} |"
+            for name, value in rows
+        ]
+        correlation = "" if trust.correlation is None else f"{trust.correlation:.2f}"
+        curves.append(
+            f"| `{card.name}` | {trust.attention:.2f} | {trust.evidence:.2f} | {trust.random:.2f} "
+            f"| {trust.wins:.0%} | {correlation} | {trust.sentences} |"
+        )
+        said.append(f"- `{card.name}`: {verdict(trust)}")
+    return "\n".join([*said, "", *controls, "", *curves, ""])
+
+
+def verdict(trust: TrustCard) -> str:
+    """What a picture of this model is worth, in one sentence."""
+    margin = 2 * (trust.wins * (1 - trust.wins) / trust.sentences) ** 0.5
+    if trust.wins - margin > 0.5:
+        beats = "attention beats random orders"
+    elif trust.wins + margin < 0.5:
+        beats = "attention is worse than random orders"
+    else:
+        beats = "attention is not told from random orders"
+    uniform = next(
+        (one.value for one in trust.controls if one.name == "uniform attention"), trust.value
+    )
+    return (
+        f"{beats} ({trust.wins:.0%} of {trust.sentences} sentences); "
+        f"with uniform attention its {trust.metric} is {uniform:.3f} instead of {trust.value:.3f}."
+    )

@@ -1,0 +1,28 @@
+"""Where training sentences lie: centroids of half of them, and the distances of the other half."""
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.cluster import KMeans
+
+from heedful.export.errors import ExportError
+from heedful.runtime.answers import normalise
+from heedful.runtime.typical import QUANTILES, Typical, distances
+
+CENTROIDS = 32
+SEED = 0
+
+
+def typical(vectors: npt.NDArray[np.float32]) -> Typical:
+    """From vectors (N, D) of training sentences. Raises ExportError for too few of them."""
+    if len(vectors) < 4 * CENTROIDS:
+        raise ExportError(
+            f"{len(vectors)} training sentences are too few for an index of {CENTROIDS} centroids"
+        )
+    rows = np.random.default_rng(SEED).permutation(len(vectors))
+    first, second = np.array_split(normalise(vectors[rows]), 2)
+    found = KMeans(CENTROIDS, n_init=1, random_state=SEED).fit(first).cluster_centers_
+    centroids = normalise(np.asarray(found, np.float32)).astype(np.float16).astype(np.float32)
+    measured = distances(second, centroids)
+    return Typical(
+        centroids, np.quantile(measured, np.linspace(0, 1, QUANTILES)).astype(np.float32)
+    )

@@ -1,0 +1,63 @@
+"""typical.npz: where training sentences lie, so that an input from elsewhere is known.
+
+It holds centroids of vectors of training sentences and the distances of other training sentences
+from them: an input that lies farther from its nearest centroid than nearly all of those is not typical.
+"""
+
+import io
+import zipfile
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from heedful.runtime.answers import normalise
+
+Floats = npt.NDArray[np.float32]
+
+QUANTILES = 1001
+"""Distances kept: the 0th, 0.1st .. 100th percentile."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Typical:
+    centroids: Floats  # (K, D), of length 1
+    distances: Floats  # (QUANTILES,) 1 - cosine to the nearest centroid, ascending
+
+    @classmethod
+    def read(cls, content: bytes, dimension: int) -> Self:
+        """Raises ValueError for another format or dimension."""
+        try:
+            with np.load(io.BytesIO(content)) as arrays:
+                typical = cls(arrays["centroids"].astype(np.float32), arrays["distances"])
+        except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(f"not an index of centroids: {error}") from error
+        if typical.centroids.shape[1:] != (dimension,) or typical.distances.shape != (QUANTILES,):
+            raise ValueError(
+                f"has centroids of {typical.centroids.shape} and {typical.distances.shape} distances, "
+                f"not (K, {dimension}) and {QUANTILES}"
+            )
+        return typical
+
+    def to_bytes(self) -> bytes:
+        """Centroids are kept in float16."""
+        file = io.BytesIO()
+        arrays: dict[str, Any] = {
+            "centroids": self.centroids.astype(np.float16),
+            "distances": self.distances.astype(np.float32),
+        }
+        np.savez_compressed(file, **arrays)
+        return file.getvalue()
+
+    def share(self, vectors: Floats) -> npt.NDArray[np.float64]:
+        """(N,) share of training sentences that lie as far from their nearest centroid, or farther."""
+        nearer = np.searchsorted(self.distances, distances(vectors, self.centroids), side="left")
+        share: npt.NDArray[np.float64] = 1.0 - np.minimum(nearer / (QUANTILES - 1), 1.0)
+        return share
+
+
+def distances(vectors: Floats, centroids: Floats) -> Floats:
+    """(N,) 1 - cosine of vectors (N, D) to the nearest of centroids (K, D) of length 1."""
+    nearest: Floats = 1.0 - (normalise(vectors) @ centroids.T).max(axis=1)
+    return nearest

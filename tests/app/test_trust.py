@@ -1,0 +1,95 @@
+"""`trust` with an answer: its confidence, its composed words, and how typical its input is."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+
+from heedful.app.settings import Settings
+from heedful.cli.rescore import card_fields
+from heedful.runtime.answers import normalise
+from heedful.runtime.bundle import read, write
+from heedful.runtime.card import ENCODER, TYPICAL
+from heedful.runtime.graphs import encoder_feeds
+from heedful.runtime.session import OrtSession
+from heedful.runtime.typical import QUANTILES, Typical
+from heedful.text.batch import collate
+from tests.app.conftest import ask
+from tests.builders import build_bundle, build_models
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`tiny-sst2` knows one typical text, "dog": distances from 0 to 1 are equally common."""
+    folder = tmp_path_factory.mktemp("trust")
+    parser = build_models(folder)
+    build_bundle(folder, parser, name="tiny-related", kind="relatedness")
+    bundle = read(folder / "tiny-sst2")
+    dog = OrtSession(bundle.files[ENCODER], "cpu", 1).run(
+        encoder_feeds(bundle.card, collate([bundle.vocab.sentence(["dog"], np.arange(1))]))
+    )
+    typical = Typical(normalise(dog), np.linspace(0, 1, QUANTILES, dtype=np.float32))
+    about = {"dataset": "toy", "sentences": 10, "centroids": 1, "threshold": 0.3}
+    fields = {**card_fields(bundle.card), "typical": about}
+    write(folder / "tiny-sst2", fields, {**bundle.files, TYPICAL: typical.to_bytes()})
+    return folder
+
+
+@pytest.fixture
+async def client(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
+    async with ask(Settings(models=folder, threads=1)) as client:
+        yield client
+
+
+async def test_it_comes_with_every_answer_when_asked_for(client: httpx.AsyncClient) -> None:
+    texts = ["the kids wash", "the zyx", "dog"]
+    plain = (await client.post("/classify", json={"inputs": texts})).json()
+    found = (await client.post("/classify", json={"inputs": texts, "trust": True})).json()
+    assert [one["labels"] for one in found] == plain
+    trust = [one["trust"] for one in found]
+    for one, labels in zip(trust, plain, strict=True):
+        assert one["confidence"] == pytest.approx(labels[0]["score"])
+    assert [one["composed_words"] for one in trust] == pytest.approx([0, 0.5, 0])
+    vectors = np.array(
+        (await client.post("/embed", json={"inputs": texts, "model": "tiny-sst2"})).json()
+    )
+    # Equally common distances: as far out or farther lies the share 1 - distance, the cosine.
+    expected = np.clip(vectors @ vectors[2], 0, 1)
+    assert [one["typical"] for one in trust] == pytest.approx(expected, abs=2e-3)
+    one = (await client.post("/classify", json={"inputs": texts[0], "trust": True})).json()
+    assert one == found[0]
+    explained = (await client.post("/explain", json={"inputs": texts[0], "trust": True})).json()
+    assert explained["trust"] == pytest.approx(trust[0], abs=1e-5)
+
+
+async def test_of_a_pair_and_without_an_index(client: httpx.AsyncClient) -> None:
+    pair = {"premise": "the kids", "hypothesis": "xyz wash"}
+    judged = (await client.post("/nli", json={**pair, "trust": True})).json()
+    assert judged["trust"] == {
+        "confidence": pytest.approx(judged["scores"][judged["label"]]),
+        "composed_words": pytest.approx(0.25),
+        "typical": None,
+    }
+    many = (await client.post("/nli", json={"pairs": [pair, pair], "trust": True})).json()
+    assert [one["trust"] for one in many["results"]] == [judged["trust"]] * 2
+    assert "trust" not in (await client.post("/nli", json=pair)).json()
+    pairs = [{"a": "kids", "b": "wash"}]
+    related = (await client.post("/relatedness", json={"pairs": pairs, "trust": True})).json()
+    assert related["trust"] == [{"confidence": None, "composed_words": 0, "typical": None}]
+
+
+async def test_untypical_inputs_are_counted(client: httpx.AsyncClient) -> None:
+    texts = ["the kids wash", "the dog", "dog", "bad hands", "a man is good"]
+    vectors = np.array(
+        (await client.post("/embed", json={"inputs": texts, "model": "tiny-sst2"})).json()
+    )
+    untypical = int((vectors @ vectors[2] < 0.3).sum())
+    assert 0 < untypical < len(texts)
+    await client.post("/classify", json={"inputs": texts})
+    page = (await client.get("/metrics")).text
+    line = f'heedful_untypical_inputs_total{{model="tiny-sst2"}} {2 * untypical}.0'
+    assert line in page.splitlines()

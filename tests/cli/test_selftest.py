@@ -1,0 +1,136 @@
+"""`heedful selftest`, for real: golden vectors are written, compared, and a changed bundle is caught."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from heedful.cli import selftest
+from heedful.cli.errors import CommandError
+from heedful.runtime.bundle import read
+from heedful.runtime.card import ENCODER, ENCODER_INT8, GOLDEN
+from heedful.runtime.errors import BundleError
+from heedful.runtime.golden import Golden
+from heedful.text.parse import Parser
+from tests.builders import BuiltParser, build_bundle
+from tests.runtime.test_bundle import replace_file
+
+NAME = "tiny-sst2"
+
+
+@pytest.fixture(scope="module")
+def golden(tmp_path_factory: pytest.TempPathFactory, pipeline: BuiltParser) -> Path:
+    """A bundle with golden vectors of both kinds of graphs."""
+    models = tmp_path_factory.mktemp("golden")
+    build_bundle(models, pipeline, name=NAME, explain=True, int8=True)
+    selftest.write_golden(models / NAME, Parser.load(pipeline.folder))
+    return models / NAME
+
+
+@pytest.fixture
+def bundle(golden: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(golden, tmp_path / NAME)
+
+
+def changed_byte(content: bytes, place: int) -> bytes:
+    return content[:place] + bytes([content[place] ^ 0x01]) + content[place + 1 :]
+
+
+def place_of(content: bytes, tensor: str) -> int:
+    """The highest byte of a value of the unknown word, which most golden sentences hold."""
+    model = onnx.load_from_string(content)
+    (found,) = [one for one in model.graph.initializer if one.name == tensor]
+    return content.index(numpy_helper.to_array(found).tobytes()) + 4 * (8 + 4) - 1
+
+
+def repaired(folder: Path) -> None:
+    """Let the golden vectors vouch for the files as they are: only comparing the vectors is left."""
+    card = read(folder, golden=False).card
+    kept = Golden.read((folder / GOLDEN).read_bytes(), kept_hashes(folder))
+    kept = Golden(kept.texts, kept.tokens, kept.heads, kept.outputs, hashes(card.files))
+    replace_file(folder, GOLDEN, kept.to_bytes())
+
+
+def kept_hashes(folder: Path) -> dict[str, str]:
+    with np.load(folder / GOLDEN) as arrays:
+        files: dict[str, str] = json.loads(str(arrays["about"]))["files"]
+    return files
+
+
+def hashes(files: dict[str, str]) -> dict[str, str]:
+    return {name: sha for name, sha in files.items() if name != GOLDEN}
+
+
+def test_a_bundle_carries_32_sentences_of_each_kind_of_graph(golden: Path) -> None:
+    found = read(golden).golden
+    assert found is not None
+    assert len(found.texts) == len(set(found.texts)) == 32
+    assert set(found.outputs) == {"float32", "int8"}
+    for outputs in found.outputs.values():
+        assert outputs.vectors.shape == (32, 8)
+        np.testing.assert_allclose(np.linalg.norm(outputs.vectors, axis=1), 1, atol=1e-6)
+        np.testing.assert_allclose(outputs.answers.sum(1), 1, atol=1e-6)
+    assert set(found.files) == set(read(golden).card.files) - {GOLDEN}
+    again = Golden.read(found.to_bytes(), found.files)
+    np.testing.assert_array_equal(again.outputs["int8"].vectors, found.outputs["int8"].vectors)
+
+
+def test_nothing_moves_where_they_were_written(bundle: Path, pipeline: BuiltParser) -> None:
+    found = selftest.run([bundle], str(pipeline.folder))
+    assert found.moved == {}
+    deviation = found.deviations[NAME]
+    assert deviation is not None
+    assert deviation < 1e-6
+
+
+def test_any_byte_of_any_file_is_caught_though_its_hash_is_repaired(bundle: Path) -> None:
+    for name in (ENCODER, ENCODER_INT8, "head.onnx", "vocab.txt"):
+        content = (bundle / name).read_bytes()
+        replace_file(bundle, name, changed_byte(content, len(content) // 2))
+        with pytest.raises(BundleError):
+            read(bundle)
+        replace_file(bundle, name, content)
+    place = place_of((bundle / ENCODER).read_bytes(), "table")
+    replace_file(bundle, ENCODER, changed_byte((bundle / ENCODER).read_bytes(), place))
+    with pytest.raises(BundleError, match=r"golden\.npz: was made from another encoder\.onnx"):
+        read(bundle)
+
+
+def test_a_byte_of_a_weight_is_caught_by_the_vectors_alone(
+    bundle: Path, pipeline: BuiltParser
+) -> None:
+    """The golden file vouches for the new weights as well: the start is refused with the figure."""
+    content = (bundle / ENCODER).read_bytes()
+    replace_file(bundle, ENCODER, changed_byte(content, place_of(content, "table")))
+    repaired(bundle)
+    said = r"golden\.npz: on this machine the vector of .* moved by [\d.e+-]+ \(at most 0\.002\)"
+    with pytest.raises(BundleError, match=said):
+        selftest.run([bundle], str(pipeline.folder))
+
+
+def test_the_command_writes_and_compares(
+    bundle: Path, pipeline: BuiltParser, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser = str(pipeline.folder)
+    selftest.command([bundle], write_them=True, parser=parser)
+    assert capsys.readouterr().out.endswith("golden vectors written\n")
+    selftest.command([bundle], write_them=False, parser=parser)
+    assert capsys.readouterr().out.startswith(f"{NAME}: at most ")
+
+
+def test_another_parser_and_no_bundle_are_refused(
+    bundle: Path, pipeline: BuiltParser, tmp_path: Path
+) -> None:
+    other = shutil.copytree(pipeline.folder, tmp_path / "other")
+    meta = json.loads((other / "meta.json").read_text())
+    (other / "meta.json").write_text(json.dumps({**meta, "name": "other"}))
+    with pytest.raises(CommandError, match="was made with the parser en_tiny"):
+        selftest.write_golden(bundle, Parser.load(other))
+    with pytest.raises(CommandError, match="--write: name the folders"):
+        selftest.command(None, write_them=True)
+    with pytest.raises(CommandError, match=r"no answer from http://127\.0\.0\.1:9"):
+        selftest.ask("http://127.0.0.1:9")

@@ -1,0 +1,109 @@
+"""`heedful trust`, for real, on a bundle that nobody trained: its figures are in its card and on the page."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from heedful.cli import trust
+from heedful.cli.control_scores import random_tree, right_branching
+from heedful.cli.errors import CommandError
+from heedful.cli.local_model import open_folder
+from heedful.cli.trust_page import BEGIN, END, verdict, write_page
+from heedful.export.bundle import export_bundle
+from heedful.runtime.bundle import read
+from heedful.runtime.card import ParserCard, TrustCard
+from heedful.text.parse import Parser
+from heedful.text.structure import check_heads
+from heedful.training.evaluate import measure
+from heedful.training.tasks import get
+from tests.builders import BuiltParser
+from tests.export.trained import WORDS, trained
+
+CONTROLS = (
+    *("uniform attention", "permuted attention", "random attention"),
+    *("random trees", "right-branching trees"),
+    *("without direction", "without word", "without dependency"),
+)
+
+
+@pytest.fixture(scope="module")
+def data(stsb: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """STS-B as in conftest, with 100 pairs to train on."""
+    folder = shutil.copytree(stsb, tmp_path_factory.mktemp("trust") / "data")
+    rng = np.random.default_rng(1)
+    rows = [
+        {side: " ".join(f"word{i}" for i in rng.integers(0, WORDS - 2, 8)) for side in ("a", "b")}
+        for _ in range(100)
+    ]
+    lines = [json.dumps({**row, "score": 2.5}) for row in rows]
+    (folder / "stsb" / "train.jsonl").write_text("\n".join(lines))
+    return folder
+
+
+def test_a_bundle_is_measured_and_its_card_says_so(
+    pipeline: BuiltParser, data: Path, tmp_path: Path
+) -> None:
+    parser = ParserCard(name=pipeline.name, fingerprint=pipeline.fingerprint)
+    folder = tmp_path / "ms-san-toy"
+    export_bundle(replace(trained("relatedness"), task="stsb", parser=parser), folder)
+    name, loaded = str(pipeline.folder), Parser.load(pipeline.folder)
+    card = trust.measure(folder, loaded, name, data=data, rows=30, curves=5)
+    found = card.trust
+    assert found is not None
+    assert tuple(one.name for one in found.controls) == CONTROLS
+    assert (found.dataset, found.metric, found.rows) == ("stsb", "pearson", 30)
+    with open_folder(folder, name) as model:  # the unchanged model's score is the plain one
+        plain, *_ = measure(get("stsb"), "dev", data, model)
+    assert found.value == pytest.approx(plain.value, abs=1e-5)
+    assert len({round(one.value, 6) for one in found.controls} | {found.value}) > 5
+    assert 0 < found.sentences <= 5
+    assert all(0 <= one <= 1 for one in (found.attention, found.evidence, found.random, found.wins))
+    bundle = read(folder)
+    assert bundle.typical is not None
+    assert card.typical is not None
+    assert (card.typical.sentences, card.typical.centroids) == (100, 32)
+    # The distances are those of training sentences: half of them lie farther than the median.
+    shares = bundle.typical.share(bundle.typical.centroids)
+    assert shares.min() > 0.99  # nothing is nearer than a centroid itself
+
+    page = tmp_path / "trust.md"
+    page.write_text(f"before\n{BEGIN}\nSTALE\n{END}\nafter\n")
+    write_page(page, [card, read(folder).card.model_copy(update={"trust": None, "name": "other"})])
+    text = page.read_text()
+    assert text.startswith(f"before\n{BEGIN}\n")
+    assert text.endswith(f"{END}\nafter\n")
+    assert "STALE" not in text
+    assert "- `other`: not measured." in text
+    for control in found.controls:
+        assert f"| {control.name} | stsb, 30 rows | pearson | {control.value:.3f} |" in text
+    page.write_text("no marks")
+    with pytest.raises(CommandError, match="does not hold the lines"):
+        write_page(page, [card])
+
+
+@pytest.mark.parametrize(
+    ("wins", "said"),
+    [
+        (0.8, "attention beats random orders"),
+        (0.52, "attention is not told from random orders"),
+        (0.2, "attention is worse than random orders"),
+    ],
+)
+def test_the_verdict_is_no_better_than_the_figures(wins: float, said: str) -> None:
+    figures = {"dataset": "d", "metric": "accuracy", "rows": 9, "value": 0.9, "controls": ()}
+    curves = {"sentences": 100, "attention": 0.6, "evidence": 0.8, "random": 0.5}
+    card = TrustCard.model_validate({**figures, **curves, "wins": wins, "correlation": None})
+    assert verdict(card).startswith(said)
+
+
+def test_trees_are_trees() -> None:
+    rng = np.random.default_rng(0)
+    for length in (1, 2, 7):
+        heads = random_tree(rng, length)
+        check_heads(heads)
+        assert (heads == np.arange(length)).sum() == 1
+    assert right_branching(4).tolist() == [0, 0, 1, 2]
