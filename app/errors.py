@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -196,7 +197,13 @@ def install(app: FastAPI) -> None:
         )
         return respond(record.of(request.scope), _from_framework(request, error), headers)
 
+    async def wrong_query(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        faults = [{**one, "loc": one["loc"][1:]} for one in error.errors()]  # without "query"
+        return respond(record.of(request.scope), bad_input(faults))
+
     app.add_exception_handler(RequestError, refused)
+    app.add_exception_handler(RequestValidationError, wrong_query)
     app.add_exception_handler(HTTPException, framework)
 
 

@@ -106,6 +106,7 @@ class Protocol(HttpToolsProtocol):
         except httptools.HttpParserUpgrade as upgrade:
             self._go_on_without_upgrade(data[upgrade.args[0] :])
         except httptools.HttpParserError as error:
+            self.logger.warning("Invalid HTTP request received.")  # as uvicorn does
             cause = error.__context__
             malformed = errors.MalformedHTTP("the bytes received are not an HTTP request")
             self._refuse(cause if isinstance(cause, errors.HeadTooLarge) else malformed)

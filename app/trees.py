@@ -23,7 +23,7 @@ from heedful.runtime.inputs import Inputs
 from heedful.text import trees
 from heedful.text.parse import Parse
 
-MAX_FIELDS = 64
+MAX_FIELDS = 256
 """More than any object of a request has: what is wrong with each is not worth finding."""
 MAX_TREE_WORDS = 10_000
 

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from heedful.export.errors import ParityError
 from heedful.runtime.answers import normalise
 from heedful.runtime.bundle import HEAD, Bundle, write
-from heedful.runtime.card import Card, DataCard, ScoreCard
+from heedful.runtime.card import TYPICAL, Card, DataCard, ScoreCard
 from heedful.text.graph import open_session
 
 OPSET = 20
@@ -68,7 +68,7 @@ def write_bundle(base: Bundle, head: LinearHead, made: Provenance, out: Path) ->
     graph = head_graph(head)
     error = _check(graph, head, base.card.dimension)
     card = base.card
-    fields = card.model_dump(exclude={"format", "name", "version", "files"})
+    fields = card.model_dump(exclude={"format", "name", "version", "files", "typical", "trust"})
     fields |= {
         "task": made.task,
         "kind": "classification",
@@ -91,7 +91,9 @@ def write_bundle(base: Bundle, head: LinearHead, made: Provenance, out: Path) ->
             "commit": made.commit,
         },
     }
-    files: dict[str, Path | bytes] = {**base.files, HEAD: graph}
+    # What was measured of the base is not true of the new bundle.
+    kept = {name: content for name, content in base.model_files.items() if name != TYPICAL}
+    files: dict[str, Path | bytes] = {**kept, HEAD: graph}
     return write(out, fields, files)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from heedful.training.errors import ConfigError
 
@@ -122,6 +122,14 @@ class DistillationConfig(Section):
     """Leading parts of the vector that are trained as vectors too, beside the whole."""
     neighbourhood: int = Field(default=0, ge=0)
     """Sentences of a group of near ones, after the teacher, that are drawn together; 0 draws each alone."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_relations(cls, fields: Any) -> Any:
+        """Records and checkpoints of earlier versions hold the default of a term that is gone."""
+        if isinstance(fields, dict) and fields.get("relations") == 10.0:
+            return {name: value for name, value in fields.items() if name != "relations"}
+        return fields
 
 
 class TeacherConfig(Section):

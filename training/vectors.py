@@ -80,9 +80,9 @@ class Table:
     def bundle(cls, folder: Path) -> "Table":
         """The word vectors of a bundle, in int8 or in 4 bits (`export.weight_storage`). Raises DataError."""
         parts = {
-            one.name.removeprefix("embedding."): numpy_helper.to_array(one)
+            one.name.removeprefix("embedding.").removeprefix("table."): numpy_helper.to_array(one)
             for one in onnx.load(folder / GRAPH).graph.initializer
-            if one.name.startswith("embedding.")
+            if one.name.startswith("embedding.") and not one.name.startswith("embedding.features.")
         }
         match parts:
             case {"rows": rows, "scales": scales}:

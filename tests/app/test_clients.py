@@ -86,12 +86,13 @@ def test_openai_meets_a_full_queue(process: Process, client: openai.OpenAI) -> N
             "POST", "/embed", json.dumps({"inputs": texts, "model": "tiny-nli"}), headers
         )
 
-        # It was sent first and accepted first: a new connection finds the queue full.
-        body = {"inputs": "a", "model": "tiny-flat"}
+        # It was sent first and accepted first: a new connection finds the queue full. Its reserve
+        # takes up to eight inputs.
+        body = {"inputs": ["a"] * 9, "model": "tiny-flat"}
         refused = httpx.post(f"{url}/embed", json=body, headers=headers, timeout=PATIENCE)
         assert refused.status_code == 429
         with pytest.raises(openai.RateLimitError) as full:
-            client.embeddings.create(input="a", model="tiny-flat")
+            client.embeddings.create(input=["a"] * 9, model="tiny-flat")
         assert full.value.code == "overloaded"
         assert int(full.value.response.headers["Retry-After"]) >= 1
     assert connection.getresponse().status == 200

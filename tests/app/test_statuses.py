@@ -90,6 +90,12 @@ async def _right(services: Services, method: str, path: str) -> httpx.Response:
     return await _ask(services.full if path == RELOAD else services.ready, method, path)
 
 
+async def _wrong_types(services: Services, method: str, path: str) -> httpx.Response:
+    if path == "/ready":
+        return await services.ready.request(method, "/ready?deep=maybe")
+    return await _ask(services.ready, method, path, model=3, inputs=3)
+
+
 async def _without_key(services: Services, method: str, path: str) -> httpx.Response:
     return await services.idle.request(method, path_of(path))
 
@@ -135,7 +141,7 @@ PROVOKE: dict[int, Callable[[Services, str, str], Awaitable[httpx.Response]]] = 
     404: lambda services, *route: _ask(services.ready, *route, model="bert"),
     409: _with_a_broken_bundle,
     413: lambda services, *route: _ask(services.narrow, *route),
-    422: lambda services, *route: _ask(services.ready, *route, model=3, inputs=3),
+    422: _wrong_types,
     429: _second,
     500: lambda services, *route: _ask(services.broken, *route),
     503: lambda services, *route: _ask(services.idle, *route),

@@ -23,7 +23,7 @@ def heedful(*arguments: str, path: Path | None = None) -> subprocess.CompletedPr
     return subprocess.run(
         [sys.executable, "-m", "heedful", *arguments],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(path)} if path else None,
+        env={**os.environ, "COLUMNS": "120", **({"PYTHONPATH": str(path)} if path else {})},
         capture_output=True,
         text=True,
         timeout=60,

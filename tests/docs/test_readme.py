@@ -5,6 +5,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from tests.process import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 REQUESTS = requests(README)
+PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 NOT_RUN = {"make serve\n": "the fixture `shipped` is the service that it starts"}
 TOOLS = [
     one
@@ -40,7 +43,17 @@ def test_every_command_is_run_or_excused() -> None:
     assert [one.command.split()[0] for one in REQUESTS] == ["curl"] * 3
     assert [one.command.split()[0] for one in TOOLS] == ["heedful"]
     assert len(commands) == len(REQUESTS) + len(TOOLS) + len(NOT_RUN)
-    assert README.count("```") == 2 * (len(commands) + len(REQUESTS))
+    assert README.count("```") == 2 * (len(commands) + len(REQUESTS) + len(PYTHON))
+
+
+def test_the_python_runs_and_prints_similarities() -> None:
+    (code,) = PYTHON
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    rows = [[float(one) for one in line.strip(" []").split()] for line in done.stdout.splitlines()]
+    assert rows == [[1, rows[0][1]], [rows[0][1], 1]]
+    assert 0.3 < rows[0][1] < 0.7
 
 
 @NO_CURL

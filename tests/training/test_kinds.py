@@ -77,7 +77,7 @@ def test_embeddings_follow_their_teacher(
     assert (recorded.kind, recorded.head) == ("embedding", None)
     assert recorded.scores[0].metric == "spearman"
     weights = checkpoint.load(paths.run / checkpoint.BEST)
-    assert weights["head.weight"].shape[0] == teacher.SIZE
+    assert weights["sentence.projection.weight"].shape[0] == teacher.SIZE
     torch.testing.assert_close(
         recorded.model.embedding.weight, weights["sentence.embedding.weight"]
     )

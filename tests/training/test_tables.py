@@ -128,11 +128,11 @@ def test_the_page_of_the_shipped_models(results: Path) -> None:
             )
             start = f"| `{card['name']}` | {score['dataset']} | {score['split']} | {score['metric']} | {shown} |"
             assert start in page
-    assert "| `ms-san-sst2` | sst | test | accuracy | 86.3 | 88.6 | 1,821 | 1 |" in page
-    assert "| `ms-san-sst5` | sst | test | accuracy | 49.3 | 53.5 | 2,210 | 1 |" in page
-    assert "| `ms-san-embed` | stsb | dev | spearman | 0.800 |  | 1,500 | 1 |" in page
-    assert "| SST-2 | `ms-san-sst2` | 86.3 | 88.6 | 86.0 | floor |" in page
-    assert "| SST-5 | `ms-san-sst5` | 49.3 | 53.5 | 49.0 | floor |" in page
+    assert "| `ms-san-sst2` | sst | test | accuracy | 87.6 | 88.6 | 1,821 | 1 |" in page
+    assert "| `ms-san-sst5` | sst | test | accuracy | 49.5 | 53.5 | 2,210 | 1 |" in page
+    assert "| `ms-san-embed` | stsb | dev | spearman | 0.855 |  | 1,500 | 1 |" in page
+    assert "| SST-2 | `ms-san-sst2` | 87.6 | 88.6 | 86.0 | floor |" in page
+    assert "| SST-5 | `ms-san-sst5` | 49.5 | 53.5 | 49.0 | floor |" in page
 
 
 GOALS = """
@@ -148,8 +148,8 @@ goals = [
 def test_what_the_goals_say_was_reached(results: Path) -> None:
     (results / "goals.toml").write_text(GOALS)
     page = report(BUNDLES, results)
-    assert "| A | `ms-san-sst2` | 86.3 | 90.0 | 80.0 | floor |" in page
-    assert "| B | `ms-san-embed`, dev | 0.770 | 0.700 | 0.000 | goal |" in page
+    assert "| A | `ms-san-sst2` | 87.6 | 90.0 | 80.0 | floor |" in page
+    assert "| B | `ms-san-embed`, dev | 0.851 | 0.700 | 0.000 | goal |" in page
     assert "| C | Whole (`toys`) |  | 99.0 | 95.0 | not run |" in page
     for seed, value in ((1, 0.9), (2, 0.92)):
         record(results / "runs" / "toys", f"whole-seed{seed}", value)
