@@ -16,6 +16,9 @@ from heedful.app.large import check_counts
 from heedful.app.state import state_of
 from heedful.runtime.errors import Overloaded, RequestError, TimedOut
 
+RETRY_SECONDS = 0.1
+"""Between two tries while the queue is full: a client is told whole seconds, a line is nearer."""
+
 Endpoint = Callable[[Any, Request], Awaitable[Response]]
 
 
@@ -70,5 +73,5 @@ async def _patiently(endpoint: Endpoint, body: Any, request: Request) -> Respons
     while True:
         try:
             return await endpoint(body, request)
-        except Overloaded as error:
-            await asyncio.sleep(error.retry_after)
+        except Overloaded:
+            await asyncio.sleep(RETRY_SECONDS)
