@@ -33,7 +33,7 @@ def test_it_is_a_first_screen() -> None:
     lines = README.splitlines(keepends=True)
     assert len(lines) <= 120
     start = "".join(lines[:40])
-    assert "](docs/page-entailment.png)" in start
+    assert "](docs/page-evidence.png)" in start
     assert requests(start)[0].answer is not None
 
 
