@@ -118,7 +118,15 @@ def test_https(start: Start, certificate: tuple[Path, Path]) -> None:
     wait_for(lambda: "listening on https://127.0.0.1:" in process.log or None, "a port")
     port = process.log.partition("https://127.0.0.1:")[2].split()[0]
     context = ssl.create_default_context(cafile=cert)
+
+    def ready(client: httpx.Client) -> bool | None:
+        try:
+            return client.get(f"https://127.0.0.1:{port}/ready").status_code == 200 or None
+        except httpx.RemoteProtocolError:  # no process answers yet
+            return None
+
     with httpx.Client(verify=context, timeout=PATIENCE) as client:
+        wait_for(lambda: ready(client), "a serving process")
         for _ in range(2):
             assert client.get(f"https://127.0.0.1:{port}/health").json() == {"status": "ok"}
     with pytest.raises(httpx.HTTPError):
