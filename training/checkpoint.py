@@ -11,15 +11,16 @@ runs/<name>/
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
+from pydantic import BaseModel
 
 from heedful.text.atomic import write_file
-from heedful.training.config import RunConfig
+from heedful.training.errors import ConfigError
 
 VOCAB, TOKENIZER = "vocab.txt", "tokenizer.json"
 BEST, LAST, LOG = "best.pt", "last.pt", "log.jsonl"
@@ -63,12 +64,34 @@ class Stateful(Protocol):
 
 
 def save_last(
-    run: Path, parts: Mapping[str, Stateful], progress: Progress, config: RunConfig
+    run: Path, parts: Mapping[str, Stateful], progress: Progress, config: BaseModel
 ) -> None:
     """Write what a resumed run needs."""
     state = {name: part.state_dict() for name, part in parts.items()}
     state |= {"progress": asdict(progress), "config": config.model_dump(mode="json")}
     save(run / LAST, state)
+
+
+def last_state(
+    run: Path, config: BaseModel, validate: Callable[[Any, Path], BaseModel], *, resume: bool
+) -> dict[str, Any] | None:
+    """What `save_last` left in the folder of an interrupted run, None in a new one, which is made.
+
+    Raises ConfigError where the folder holds another run, or this one without `resume`.
+    """
+    run.mkdir(parents=True, exist_ok=True)
+    last = run / LAST
+    if not last.exists():
+        return None
+    if not resume:
+        raise ConfigError(
+            f"{run} already holds a run: --resume continues it, --run names another folder"
+        )
+    state = load(last)
+    # A field that was added after the run started has its default there.
+    if validate(state["config"], last) != config:
+        raise ConfigError(f"{run} was started with another configuration: name another --run")
+    return state
 
 
 def restore(state: Mapping[str, Any], parts: Mapping[str, Stateful]) -> Progress:

@@ -24,6 +24,8 @@ from heedful.text.vocab import UNKNOWN, Vocab
 from heedful.training.tasks.base import Example, Source
 
 Ints = npt.NDArray[np.int64]
+RUN = 64
+"""Batches whose examples are sorted by length together."""
 CHUNK = 512
 """Texts per task of a process that parses."""
 SUBSAMPLE_SEED = 1
@@ -232,6 +234,13 @@ def labels(examples: Sequence[Example]) -> npt.NDArray[np.float64]:
     return np.array([one.label for one in examples], np.float64)
 
 
+def sorted_batches(order: Ints, lengths: Ints, size: int) -> list[Ints]:
+    """Batches of examples of similar lengths: those in `order`, sorted within each RUN of batches."""
+    runs = [order[start : start + RUN * size] for start in range(0, len(order), RUN * size)]
+    runs = [run[np.argsort(lengths[run], kind="stable")] for run in runs]
+    return [run[start : start + size] for run in runs for start in range(0, len(run), size)]
+
+
 @dataclass(frozen=True, slots=True)
 class Examples:
     """Rows and targets (N, ..) of N examples; `sides` (N, 1) or (N, 2) indexes `rows`."""
@@ -279,12 +288,7 @@ class Examples:
         if rng is None:
             groups = np.array_split(np.argsort(lengths, kind="stable"), -(-len(self) // size))
         else:
-            order = self._order(rng)
-            runs = [order[start : start + 64 * size] for start in range(0, len(order), 64 * size)]
-            runs = [run[np.argsort(lengths[run], kind="stable")] for run in runs]
-            groups = [
-                run[start : start + size] for run in runs for start in range(0, len(run), size)
-            ]
+            groups = sorted_batches(self._order(rng), lengths, size)
             if len(groups) > 1 and len(groups[-1]) == 1 < size:
                 groups[-2:] = [np.concatenate(groups[-2:])]
             rng.shuffle(groups)

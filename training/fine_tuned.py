@@ -4,9 +4,8 @@ A pair is read jointly, `[CLS] first [SEP] second [SEP]` (a cross-encoder: each 
 words of the other), so it answers better than any encoder of single sentences. It is never shipped.
 """
 
-import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -19,12 +18,12 @@ from rich.progress import track
 from torch import Tensor, nn
 from torch.nn import functional
 
-from heedful.text.atomic import write_arrays, write_json
+from heedful.text.atomic import write_json
 from heedful.training import checkpoint, minilm
 from heedful.training.checkpoint import Progress
 from heedful.training.config import Section, refused
-from heedful.training.errors import ConfigError
-from heedful.training.optimise import make_schedule, moving_average
+from heedful.training.data import Ints, sorted_batches
+from heedful.training.optimise import AVERAGE_EVERY, make_schedule, moving_average
 from heedful.training.restore import read_record
 from heedful.training.source_commit import source_commit
 from heedful.training.tasks import get as get_task
@@ -33,12 +32,8 @@ from heedful.training.tasks.base import Example, Source
 Floats = npt.NDArray[np.float32]
 
 KIND: Literal["teacher"] = "teacher"
-AVERAGE_EVERY = 4
-"""Steps between two updates of the moving average."""
 CELLS = 6_000
 """Pieces of a batch that is only read, padding counted."""
-SORTED = 64
-"""Batches whose examples are sorted by length together."""
 
 
 class FineTuneConfig(Section):
@@ -108,7 +103,7 @@ class Pieces:
 
     ids: npt.NDArray[np.int32]
     types: npt.NDArray[np.int8]
-    bounds: npt.NDArray[np.int64]
+    bounds: Ints
 
     @classmethod
     def of(cls, examples: Sequence[tuple[str, ...]], max_pieces: int) -> Self:
@@ -126,10 +121,10 @@ class Pieces:
         )
 
     @property
-    def lengths(self) -> npt.NDArray[np.int64]:
+    def lengths(self) -> Ints:
         return np.diff(self.bounds)
 
-    def collate(self, group: npt.NDArray[np.int64]) -> tuple[Tensor, Tensor, Tensor]:
+    def collate(self, group: Ints) -> tuple[Tensor, Tensor, Tensor]:
         """Ids, types and mask (B, L) of some examples."""
         longest = int(self.lengths[group].max())
         ids, types, mask = (np.zeros((len(group), longest), np.int64) for _ in range(3))
@@ -172,7 +167,8 @@ def fine_tune(
     kept: FineTuned = average.module if average else model  # type: ignore[assignment]
     parts: dict[str, checkpoint.Stateful] = {"model": model, "optimiser": optimiser}
     parts |= {"schedule": schedule} | ({"average": average} if average else {})
-    progress = _resumed(config, folder, parts, resume=resume)
+    state = checkpoint.last_state(folder, config, validate, resume=resume)
+    progress = checkpoint.restore(state, parts) if state else Progress()
     console.print(f"{task.name}: {len(examples)} examples, from epoch {progress.epoch + 1}")
 
     while progress.epoch < config.epochs:
@@ -180,7 +176,8 @@ def fine_tune(
         rng = np.random.default_rng([config.seed, epoch])
         model.train()
         total = 0.0
-        groups = _shuffled(pieces.lengths, config.batch, rng)
+        groups = sorted_batches(rng.permutation(len(examples)), pieces.lengths, config.batch)
+        rng.shuffle(groups)
         for step, group in enumerate(track(groups, f"epoch {epoch}", transient=True)):
             with torch.autocast("cpu", torch.bfloat16, enabled=config.precision == "bfloat16"):
                 logits = model(*pieces.collate(group))
@@ -199,7 +196,7 @@ def fine_tune(
         progress = progress.after_epoch(total / len(examples), scores[config.task])
         if progress.best_epoch == epoch:
             checkpoint.save(folder / checkpoint.BEST, kept.state_dict())
-        _save_last(folder, parts, progress, config)
+        checkpoint.save_last(folder, parts, progress, config)
         checkpoint.log(folder, {"epoch": epoch, "loss": total / len(examples), **scores})
         console.print(f"epoch {epoch}: loss {total / len(examples):.4f}, dev {scores}")
 
@@ -221,21 +218,10 @@ def load(folder: Path) -> tuple[FineTuned, FineTuneConfig]:
     return model.eval(), FineTuneConfig.model_validate(record["config"])
 
 
-def probabilities(folder: Path, texts: Sequence[tuple[str, ...]], cache: Path) -> Floats:
-    """(N, classes) the run's answers to texts or pairs, cached so that an interrupted run can go on.
-
-    Raises RunMissing.
-    """
-    digest = hashlib.sha256((folder / checkpoint.BEST).read_bytes())
-    for one in texts:
-        digest.update("\0".join(one).encode() + b"\0\0")
-    kept = cache / f"fine-tuned-{digest.hexdigest()[:24]}.npz"
-    if not kept.exists():
-        model, config = load(folder)
-        write_arrays(kept, answers=answer(model, texts, config))
-    with np.load(kept) as archive:
-        loaded: Floats = archive["answers"]
-    return loaded
+def probabilities(folder: Path, texts: Sequence[tuple[str, ...]]) -> Floats:
+    """(N, classes) the run's answers to texts or pairs. Raises RunMissing."""
+    model, config = load(folder)
+    return answer(model, texts, config)
 
 
 def answer(model: FineTuned, texts: Sequence[tuple[str, ...]], config: FineTuneConfig) -> Floats:
@@ -255,7 +241,7 @@ def _accuracy(model: FineTuned, examples: Sequence[Example], config: FineTuneCon
     return float((found == np.array([one.label for one in examples])).mean())
 
 
-def _by_length(lengths: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
+def _by_length(lengths: Ints) -> Iterator[Ints]:
     """Groups of similar length whose padded size is at most CELLS."""
     order = np.argsort(lengths, kind="stable")[::-1]
     start = 0
@@ -263,42 +249,6 @@ def _by_length(lengths: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]
         size = max(1, CELLS // int(lengths[order[start]]))
         yield order[start : start + size]
         start += size
-
-
-def _shuffled(
-    lengths: npt.NDArray[np.int64], batch: int, rng: np.random.Generator
-) -> list[npt.NDArray[np.int64]]:
-    """Batches in random order, of similar lengths each."""
-    order = rng.permutation(len(lengths))
-    groups = []
-    for start in range(0, len(order), SORTED * batch):
-        run = order[start : start + SORTED * batch]
-        run = run[np.argsort(lengths[run], kind="stable")]
-        groups += [run[i : i + batch] for i in range(0, len(run), batch)]
-    rng.shuffle(groups)
-    return groups
-
-
-def _resumed(
-    config: FineTuneConfig, folder: Path, parts: dict[str, checkpoint.Stateful], *, resume: bool
-) -> Progress:
-    folder.mkdir(parents=True, exist_ok=True)
-    if not (folder / checkpoint.LAST).exists():
-        return Progress()
-    state = checkpoint.load(folder / checkpoint.LAST)
-    if not resume or state["config"] != config.model_dump(mode="json"):
-        raise ConfigError(
-            f"{folder} holds another run: --resume continues it, --run names another folder"
-        )
-    return checkpoint.restore(state, parts)
-
-
-def _save_last(
-    folder: Path, parts: dict[str, checkpoint.Stateful], progress: Progress, config: FineTuneConfig
-) -> None:
-    state: dict[str, Any] = {name: part.state_dict() for name, part in parts.items()}
-    state |= {"progress": asdict(progress), "config": config.model_dump(mode="json")}
-    checkpoint.save(folder / checkpoint.LAST, state)
 
 
 def _card(source: Source) -> dict[str, str]:

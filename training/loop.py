@@ -15,7 +15,6 @@ from heedful.training import checkpoint, composed
 from heedful.training.checkpoint import Progress
 from heedful.training.config import Paths, RunConfig, validate
 from heedful.training.data import Examples, subsample
-from heedful.training.errors import ConfigError
 from heedful.training.metrics import dev_metric
 from heedful.training.model import TrainingModel, make_model
 from heedful.training.objectives import Objective, dev_score, make_objective
@@ -38,7 +37,7 @@ def train(
     task = task or get_task(config.task)
     commit = source_commit()  # now: the source may change during the run
     torch.manual_seed(config.seed)
-    state = _last_state(config, paths.run, resume=resume)
+    state = checkpoint.last_state(paths.run, config, validate, resume=resume)
 
     parts = subsample([(one, one.read(paths.data)) for one in task.train], config.train_rows)
     examples = [example for _, found in parts for example in found]
@@ -82,23 +81,6 @@ def train(
     record |= {"commit": commit, "threads": torch.get_num_threads()}
     write_json(paths.run / checkpoint.RECORD, record)
     return record
-
-
-def _last_state(config: RunConfig, run: Path, *, resume: bool) -> dict[str, Any] | None:
-    """What an interrupted run left in the folder, None in a new one. Raises ConfigError."""
-    run.mkdir(parents=True, exist_ok=True)
-    last = run / checkpoint.LAST
-    if not last.exists():
-        return None
-    if not resume:
-        raise ConfigError(
-            f"{run} already holds a run: --resume continues it, --run names another folder"
-        )
-    state = checkpoint.load(last)
-    # A field that was added after the run started has its default there.
-    if validate(state["config"], last) != config:
-        raise ConfigError(f"{run} was started with another configuration: name another --run")
-    return state
 
 
 def _train_epoch(

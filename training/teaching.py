@@ -34,15 +34,18 @@ def probabilities(
         raise ConfigError(
             f"teacher.run: {folder} has {len(record['labels'])} classes, not {classes}"
         )
-    if "encoder" not in record["config"]:
-        return fine_tuned.probabilities(folder, [example.texts for example in examples], cache)
+    texts = [example.texts for example in examples]
+    small = "encoder" in record["config"]
     digest = hashlib.sha256((folder / checkpoint.BEST).read_bytes())
-    for example in examples:
-        digest.update("\0".join(example.texts).encode() + b"\0\0")
-    kept = cache / f"taught-{digest.hexdigest()[:24]}.npz"
+    for one in texts:
+        digest.update("\0".join(one).encode() + b"\0\0")
+    kept = cache / f"{'taught' if small else 'fine-tuned'}-{digest.hexdigest()[:24]}.npz"
     if not kept.exists():
-        run = restore(folder)
-        answers = _answer(run, examples, classes=classes, pipeline=pipeline, cache=cache)
+        if small:
+            run = restore(folder)
+            answers = _answer(run, examples, classes=classes, pipeline=pipeline, cache=cache)
+        else:
+            answers = fine_tuned.probabilities(folder, texts)
         write_arrays(kept, answers=answers)
     with np.load(kept) as archive:
         loaded: npt.NDArray[np.float32] = archive["answers"]

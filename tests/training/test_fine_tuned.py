@@ -8,7 +8,7 @@ import pytest
 import torch
 from rich.console import Console
 
-from heedful.training import fine_tuned, teaching
+from heedful.training import checkpoint, fine_tuned, teaching
 from heedful.training.errors import ConfigError
 from heedful.training.fine_tuned import FineTuneConfig, Pieces
 from heedful.training.tasks import TASKS, Example, base
@@ -58,6 +58,14 @@ def test_it_learns_teaches_and_goes_on(task: str, tmp_path: Path) -> None:
         fine_tuned.fine_tune(
             config(task), tmp_path / "run", tmp_path, resume=False, console=console
         )
+    with pytest.raises(ConfigError, match="another configuration"):
+        fine_tuned.fine_tune(
+            config(task).model_copy(update={"batch": 8}),
+            tmp_path / "run", tmp_path, resume=True, console=console,
+        )  # fmt: skip
+    last = checkpoint.load(tmp_path / "run" / checkpoint.LAST)
+    del last["config"]["clip"]  # as a version wrote it that did not know the field
+    checkpoint.save(tmp_path / "run" / checkpoint.LAST, last)
     again = fine_tuned.fine_tune(
         config(task), tmp_path / "run", tmp_path, resume=True, console=console
     )
