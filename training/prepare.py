@@ -18,9 +18,10 @@ from heedful.text.pieces import Lexicon
 from heedful.text.vocab import Vocab
 from heedful.training import transformer, vectors, word2vec
 from heedful.training.config import Paths, RunConfig, WordsConfig
-from heedful.training.data import Examples, Ints, Parsed, parse, vocabulary
+from heedful.training.data import Examples, Ints, vocabulary
 from heedful.training.neighbourhoods import neighbourhoods
 from heedful.training.objectives import Objective
+from heedful.training.parses import Parsed, parse
 from heedful.training.tasks.base import Example, Task
 
 

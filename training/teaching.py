@@ -13,8 +13,9 @@ from heedful.models.registry import reads_trees
 from heedful.text.atomic import write_arrays
 from heedful.text.parse import Parser
 from heedful.training import checkpoint, fine_tuned
-from heedful.training.data import Examples, parse
+from heedful.training.data import Examples
 from heedful.training.errors import ConfigError
+from heedful.training.parses import parse
 from heedful.training.restore import Run, read_record, restore
 from heedful.training.tasks.base import Example
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gensim.models import Word2Vec
 
-from heedful.training.data import Parsed
+from heedful.training.parses import Parsed
 from heedful.training.vectors import Table
 
 MIN_COUNT = 5

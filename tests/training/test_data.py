@@ -8,7 +8,8 @@ import pytest
 
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.vocab import Vocab
-from heedful.training.data import CHUNK, Examples, Parsed, parse, subsample, vocabulary
+from heedful.training.data import Examples, subsample, vocabulary
+from heedful.training.parses import CHUNK, Parsed, parse
 from heedful.training.tasks.base import Example, Source
 from tests.builders import BuiltParser
 

@@ -10,10 +10,11 @@ from torch import nn
 from heedful.text.pieces import Pieces
 from heedful.training import minilm, transformer
 from heedful.training.config import OptimiserConfig, RunConfig, TransformerConfig
-from heedful.training.data import Examples, Parsed
+from heedful.training.data import Examples
 from heedful.training.errors import ConfigError, DataMissing
 from heedful.training.model import make_model
 from heedful.training.optimise import make_optimisers
+from heedful.training.parses import Parsed
 from heedful.training.tasks.base import Example
 from tests.transformer import LIMIT, tiny_folder
 

@@ -12,7 +12,7 @@ from heedful.models.registry import build
 from heedful.text.vocab import Vocab
 from heedful.training import checkpoint, loop, word2vec
 from heedful.training.config import Paths, RunConfig
-from heedful.training.data import Parsed
+from heedful.training.parses import Parsed
 from heedful.training.prepare import start_context
 from tests.training.test_loop import quiet
 

@@ -1,0 +1,112 @@
+"""Texts -> tokens and governors, parsed in processes and cached."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from rich.progress import track
+
+from heedful.text.atomic import write_arrays
+from heedful.text.parse import ParseJob, Parser
+from heedful.text.pieces import Lexicon
+from heedful.text.vocab import Vocab
+from heedful.training.data import Framing, Ints, Rows, Spelling
+
+CHUNK = 512
+"""Texts per task of a process that parses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """Tokens and heads of N distinct texts, concatenated; text i is `bounds[i]:bounds[i + 1]`."""
+
+    index: dict[str, int]  # text -> i
+    tokens: list[str]
+    heads: npt.NDArray[np.int16]
+    bounds: Ints  # (N + 1,)
+
+    def rows(self, vocab: Lexicon) -> Rows:
+        """The texts as ids, without those of more pieces than the model reads."""
+        if isinstance(vocab, Vocab):
+            ids = vocab.ids(self.tokens)
+            spelling = Spelling.number(self.tokens, ids, vocab) if vocab.composed else None
+            return Rows(self.index, ids, self.heads, self.bounds, spelling=spelling)
+        ids, counts = vocab.split(self.tokens)
+        stops = np.concatenate([[0], np.cumsum(counts)])[self.bounds]
+        sizes = np.diff(stops) + 2  # with [CLS] and [SEP]
+        index = {text: i for text, i in self.index.items() if sizes[i] <= vocab.limit}
+        return Rows(index, ids, self.heads, self.bounds, Framing(vocab, counts, stops))
+
+    def sentences(self) -> list[list[str]]:
+        """The lower-cased tokens of each distinct text."""
+        spans = pairwise(self.bounds.tolist())
+        return [[token.lower() for token in self.tokens[start:stop]] for start, stop in spans]
+
+    def counts(self) -> Counter[str]:
+        """Counts of the lower-cased tokens in the distinct texts."""
+        return Counter(token.lower() for token in self.tokens)
+
+
+@cache
+def _parser(pipeline: str) -> Parser:
+    """One parser per process."""
+    return Parser.load(pipeline)
+
+
+def _parse_chunk(pipeline: str, jobs: list[ParseJob]) -> list[tuple[tuple[str, ...], list[int]]]:
+    return [(parse.tokens, parse.heads.tolist()) for parse in _parser(pipeline).parse(jobs)]
+
+
+def parse(
+    texts: Sequence[str],
+    *,
+    pipeline: str,
+    fingerprint: str,
+    max_tokens: int,
+    tree: bool,
+    cache_dir: Path,
+) -> Parsed:
+    """Tokenize (and parse, if `tree`) the distinct texts in processes, cached under the parser's fingerprint.
+
+    Texts without a token are left out; longer texts are cut to `max_tokens`.
+    """
+    distinct = list(dict.fromkeys(texts))
+    digest = hashlib.sha256(f"{fingerprint} {max_tokens} {tree}\n".encode())
+    for text in distinct:
+        digest.update(text.encode() + b"\0")
+    file = cache_dir / f"{digest.hexdigest()[:24]}.npz"
+    if not file.exists():
+        jobs = [ParseJob(text, max_tokens, tree) for text in distinct]
+        chunks = [jobs[start : start + CHUNK] for start in range(0, len(jobs), CHUNK)]
+        if len(chunks) == 1:  # starting a process takes longer than parsing this
+            parsed = _parse_chunk(pipeline, jobs)
+        else:
+            with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+                results = pool.map(_parse_chunk, [pipeline] * len(chunks), chunks)
+                parsed = [one for chunk in track(results, "parsing", len(chunks)) for one in chunk]
+        _save_parses(file, parsed)
+    with np.load(file) as archive:
+        tokens = archive["tokens"].tobytes().decode().split("\n")
+        lengths, heads = archive["lengths"], archive["heads"]
+    bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    index = {text: i for i, text in enumerate(distinct) if lengths[i]}
+    return Parsed(index, tokens, heads, bounds)
+
+
+def _save_parses(file: Path, parsed: list[tuple[tuple[str, ...], list[int]]]) -> None:
+    """Joins tokens with line ends, which no token holds."""
+    joined = "\n".join(token for tokens, _ in parsed for token in tokens).encode()
+    write_arrays(
+        file,
+        tokens=np.frombuffer(joined, np.uint8),
+        lengths=np.array([len(tokens) for tokens, _ in parsed], np.int64),
+        heads=np.array([head for _, heads in parsed for head in heads], np.int16),
+    )
