@@ -56,7 +56,7 @@ def calibrate(bundle: Path, *, data: Path, parser: str) -> Calibrated:
     gold = gold_labels(examples)
     temperature = fit_temperature(scaled * old.card.temperature, gold)
     after = scaled * old.card.temperature / temperature
-    fields = rescore.card_fields(old.card) | {"temperature": temperature}
+    fields = old.card.fields() | {"temperature": temperature}
     card = write(bundle, fields, old.files)
     errors = (calibration_error(softmax(one), gold) for one in (scaled, after))
     return Calibrated(card, *errors)

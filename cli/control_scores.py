@@ -8,15 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from heedful.export.controls import Control, controlled
+from heedful.export.head import open_head
 from heedful.runtime.answers import cosines, expected_score
 from heedful.runtime.bundle import Bundle
-from heedful.runtime.card import ENCODER, EXPLAIN, HEAD
+from heedful.runtime.card import ENCODER, EXPLAIN
 from heedful.runtime.explain_graph import ExplainGraph
-from heedful.runtime.graphs import encoder_feeds, head_inputs
+from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.session import OrtSession
 from heedful.text.batch import Batch, Sentence, collate, plan
 from heedful.text.parse import ParseJob, Parser
-from heedful.text.trees import first
+from heedful.text.trees import fitting
 from heedful.training.data import labels
 from heedful.training.metrics import dev_metric
 from heedful.training.tasks.base import Example, Task
@@ -37,12 +38,12 @@ class ControlScores:
         self, bundle: Bundle, parser: Parser, task: Task, examples: Sequence[Example]
     ) -> None:
         self._bundle, self._task, self._examples = bundle, task, examples
-        self._head = OrtSession(bundle.files[HEAD], "cpu", 1) if HEAD in bundle.files else None
+        self._head = open_head(bundle)
         texts = list(dict.fromkeys(text for one in examples for text in one.texts))
         card = bundle.card
         parses = parser.parse([ParseJob(text, card.max_tokens, card.tree) for text in texts])
-        fitting = [first(one, bundle.vocab.fitting(one.tokens)) for one in parses]
-        self._sentences = [bundle.vocab.sentence(one.tokens, one.heads) for one in fitting]
+        read = [fitting(one, bundle.vocab) for one in parses]
+        self._sentences = [bundle.vocab.sentence(one.tokens, one.heads) for one in read]
         self._rows = {text: i for i, text in enumerate(texts)}
 
     def every(self) -> Iterator[tuple[str, float]]:
@@ -84,8 +85,7 @@ class ControlScores:
         if self._head is None:
             pairs = zip(*sides, strict=True)
             return np.array([cosines(a, b[None])[0] for a, b in pairs])
-        names = head_inputs(self._bundle.card)
-        logits = self._head.run(dict(zip(names, sides, strict=True)))
+        logits = self._head(sides)
         if self._task.kind == "relatedness":
             return expected_score(logits)
         known = {label: i for i, label in enumerate(self._task.labels)}

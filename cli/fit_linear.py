@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rich.progress import track
 
 from heedful.cli.fit_candidate import Candidate, Kept, Problem
-from heedful.cli.local_model import LocalModel, open_folder
+from heedful.cli.local_model import GROUP, LocalModel, open_folder
 from heedful.export import bag
 from heedful.export.linear_head import Provenance, write_bundle
 from heedful.runtime import bundle
@@ -26,8 +26,6 @@ from heedful.training.bag import terms, word_keys
 from heedful.training.linear import ClassWeight, Linear, Recipe, Texts, recipes
 from heedful.training.table import same
 
-GROUP = 256
-"""Texts embedded at a time."""
 DECIDING = 12
 """Words listed for each class."""
 

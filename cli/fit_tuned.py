@@ -11,7 +11,6 @@ import torch
 from rich.console import Console
 
 from heedful.cli.fit_candidate import Candidate, Kept, Problem, answers
-from heedful.cli.rescore import card_fields
 from heedful.export import run as runs
 from heedful.export.bundle import TrainedModel, export_bundle
 from heedful.runtime.bundle import write
@@ -92,5 +91,5 @@ class _Maker:
             )
             made = Path(folder) / kept.out.name
             card = export_bundle(replace(trained, training=training, scores=kept.scores), made)
-            fields = {**card_fields(card), "abstain": kept.abstain}
+            fields = {**card.fields(), "abstain": kept.abstain}
             return write(kept.out, fields, {name: made / name for name in card.files})

@@ -19,6 +19,8 @@ from heedful.runtime.service import Options, Service
 from heedful.training.evaluate import Server
 from heedful.training.tasks.base import Example, Task
 
+GROUP = 256
+"""Texts embedded at a time."""
 TIMEOUT = 60
 """Seconds to wait for a service's answer."""
 
@@ -59,8 +61,10 @@ class LocalModel:
         """(N, D) vectors of length 1."""
         bound = self.service.bind("embed", self.model)
         # Texts are cut to the model's length, as they were in training.
-        embedding = bound.embed(Inputs.from_texts(texts), truncate=True, normalize=True)
-        return self.run(embedding).value
+        groups = (texts[start : start + GROUP] for start in range(0, len(texts), GROUP))
+        inputs = map(Inputs.from_texts, groups)
+        found = [self.run(bound.embed(one, truncate=True, normalize=True)) for one in inputs]
+        return np.concatenate([one.value for one in found])
 
 
 def _inputs(examples: Sequence[Example]) -> Inputs:

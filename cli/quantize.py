@@ -12,13 +12,13 @@ import typer
 from rich.console import Console
 
 from heedful.cli import rescore
-from heedful.cli.local_model import LocalModel, open_folder
+from heedful.cli.local_model import open_folder
 from heedful.cli.options import DATA, PARSER, Bundles, Data, Parser
 from heedful.export.errors import ExportError
 from heedful.export.int8_bundle import Int8Files, int8_files
 from heedful.runtime.bundle import Bundle, read, write
 from heedful.runtime.card import Card, Int8Card
-from heedful.training.evaluate import BATCH, Score, measure
+from heedful.training.evaluate import Score, measure
 from heedful.training.tasks.base import Task
 
 MAX_LOSS = 0.003
@@ -68,13 +68,13 @@ def quantize(bundle: Path, task: str | None, *, data: Path, parser: str, console
     console.print(f"{bundle.name}: {made.products} products in int8, {made.left} left in float32")
     sentences = compared_sentences(chosen, data)
     with open_folder(bundle, parser) as model:
-        was = Measured(measure(chosen, "dev", data, model), vectors_of(model, sentences))
+        was = Measured(measure(chosen, "dev", data, model), model.embed(sentences))
     with tempfile.TemporaryDirectory() as folder:
         new = Path(folder) / bundle.name
         _write(new, before, made, _about(made, was, was), before.card.scores)  # to measure it
         with open_folder(new, parser) as model:
             found = rescore.scores(before, chosen, data, model)
-            now = Measured(found, vectors_of(model, sentences))
+            now = Measured(found, model.embed(sentences))
     about = _about(made, was, now)
     _check(bundle.name, about)
     return _write(bundle, before, made, about, rescore.merge_scores(before.card, now.scores))
@@ -84,11 +84,6 @@ def compared_sentences(task: Task, data: Path) -> list[str]:
     """Distinct texts, evenly spread over dev."""
     texts = list(dict.fromkeys(text for one in task.dev.read(data) for text in one.texts))
     return texts[:: -(-len(texts) // SENTENCES)]
-
-
-def vectors_of(model: LocalModel, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
-    starts = range(0, len(sentences), BATCH)
-    return np.concatenate([model.embed(sentences[start : start + BATCH]) for start in starts])
 
 
 def _about(made: Int8Files, was: Measured, now: Measured) -> Int8Card:
@@ -121,7 +116,7 @@ def _check(name: str, about: Int8Card) -> None:
 def _write(
     folder: Path, bundle: Bundle, made: Int8Files, about: Int8Card, scores: Sequence[Any]
 ) -> Card:
-    fields = rescore.card_fields(bundle.card)
+    fields = bundle.card.fields()
     fields["parity"]["against"] += "; before the matrices of int8 products were stored as bytes"
     files = {**bundle.model_files, **made.files}
     return write(folder, {**fields, "int8": about, "scores": scores}, files)

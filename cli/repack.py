@@ -30,7 +30,7 @@ def repack(bundle: Path, *, data: Path, parser: str, console: Console) -> Card:
     """
     before = read(bundle)
     files = {**before.model_files, **repacked(before)}
-    fields = rescore.card_fields(before.card)
+    fields = before.card.fields()
     fields["parity"]["against"] += "; before the word table was stored in 4 bits"
     return rescore.replace(
         before,

@@ -11,7 +11,7 @@ from rich.console import Console
 from heedful.cli import rescore
 from heedful.cli.local_model import open_folder
 from heedful.cli.options import DATA, PARSER, Bundles, Data
-from heedful.cli.quantize import Measured, changes, compared_sentences, vectors_of
+from heedful.cli.quantize import Measured, changes, compared_sentences
 from heedful.runtime.bundle import ENCODER_INT8, EXPLAIN_INT8, Bundle, read, write
 from heedful.runtime.card import Card, Int8Card, ParserCard
 from heedful.text.parse import Parser
@@ -42,7 +42,7 @@ def reparse(bundle: Path, parser: str, *, instead_of: str, data: Path, console: 
     before = read(bundle)
     loaded = Parser.load(parser)
     fields = {
-        **rescore.card_fields(before.card),
+        **before.card.fields(),
         "parser": ParserCard(name=loaded.name, fingerprint=loaded.fingerprint),
     }
     if before.card.int8:
@@ -77,5 +77,5 @@ def _int8(
             write(new, {**fields, "int8": said}, files)
             with open_folder(new, parser) as model:
                 scores = measure(task, "dev", data, model)
-                found.append(Measured(scores, vectors_of(model, sentences)))
+                found.append(Measured(scores, model.embed(sentences)))
     return about.model_copy(update=changes(*found))

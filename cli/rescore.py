@@ -39,13 +39,8 @@ def scores(bundle: Bundle, task: Task, data: Path, model: LocalModel) -> list[Sc
 def merge_scores(card: Card, measured: Sequence[Score]) -> list[dict[str, Any]]:
     """The card's scores, with `measured` replacing those of the same split and metric."""
     same = ("dataset", "split", "metric")
-    every = [*card_fields(card)["scores"], *(score.as_dict() for score in measured)]
+    every = [*card.fields()["scores"], *(score.as_dict() for score in measured)]
     return list({tuple(one[key] for key in same): one for one in every}.values())
-
-
-def card_fields(card: Card) -> dict[str, Any]:
-    """The fields that `bundle.write` takes; it makes the others itself."""
-    return card.model_dump(exclude={"format", "name", "version", "files"})
 
 
 def replace(

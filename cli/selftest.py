@@ -9,7 +9,6 @@ from typing import Annotated
 import httpx
 import typer
 
-from heedful.cli import rescore
 from heedful.cli.errors import CommandError
 from heedful.cli.local_model import TIMEOUT
 from heedful.cli.options import PARSER, URL, Parser, Url
@@ -62,7 +61,7 @@ def write_golden(folder: Path, parser: parse.Parser) -> Card:
             f"{folder} was made with the parser {bundle.card.parser.name}: name it with --parser"
         )
     files = {**bundle.files, GOLDEN: golden(bundle, parser.parse).to_bytes()}
-    return write(folder, rescore.card_fields(bundle.card), files)
+    return write(folder, bundle.card.fields(), files)
 
 
 def run(bundles: Sequence[Path], parser: str) -> SelfTest:

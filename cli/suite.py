@@ -6,8 +6,6 @@ from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 
-import numpy as np
-
 from heedful.cli.calibrate import ordered_logits
 from heedful.cli.local_model import LocalModel, open_folder
 from heedful.export.word_means import word_means
@@ -18,10 +16,9 @@ from heedful.text.kinds import NLI_LABELS
 from heedful.training import minilm, tasks
 from heedful.training.calibration import Numbers
 from heedful.training.errors import ConfigError
-from heedful.training.evaluate import BATCH, measure
+from heedful.training.evaluate import measure
 from heedful.training.suite import NLI, WORDS, Figure, Split, embedded, labelled
 from heedful.training.tasks.base import Example
-from heedful.training.transfer import Embed, Floats
 
 PEER = "minilm"
 
@@ -68,7 +65,7 @@ def _figures(
         words = word_means(read(Path(model)))
         below = embedded(words, data, split, rows)
         named = (Figure(WORDS + one.dataset, one.metric, one.value, one.rows) for one in below)
-        return chain(embedded(_embed(local), data, split, rows), named)
+        return chain(embedded(local.embed, data, split, rows), named)
     task = tasks.get(card.task)
     if card.kind == "relatedness":
         found = measure(task, split, data, local)
@@ -81,11 +78,3 @@ def _figures(
         return ordered_logits(local, examples, order)
 
     return labelled(sets, data, logits, temperature=card.temperature, rows=rows)
-
-
-def _embed(local: LocalModel) -> Embed:
-    def embed(texts: Sequence[str]) -> Floats:
-        starts = range(0, len(texts), BATCH)
-        return np.concatenate([local.embed(texts[start : start + BATCH]) for start in starts])
-
-    return embed

@@ -21,7 +21,6 @@ from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.model_registry import Task as ServiceTask
 from heedful.text import parse
-from heedful.training.evaluate import BATCH
 from heedful.training.metrics import dev_metric
 from heedful.training.tasks.base import Example, Task
 
@@ -76,11 +75,9 @@ def measure(
             )
         )
         sample = _spread(texts, TYPICAL_SENTENCES)
-        starts = range(0, len(sample), BATCH)
-        vectors = [model.embed(sample[start : start + BATCH]) for start in starts]
-    index = typical(np.concatenate(vectors))
+        index = typical(model.embed(sample))
     fields = {
-        **rescore.card_fields(bundle.card),
+        **bundle.card.fields(),
         "trust": TrustCard.model_validate(
             {
                 "dataset": task.dev.name,

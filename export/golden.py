@@ -4,14 +4,15 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from heedful.export.head import open_head
 from heedful.runtime.bundle import Bundle
-from heedful.runtime.card import ENCODER, ENCODER_INT8, HEAD, MEASURED
+from heedful.runtime.card import ENCODER, ENCODER_INT8, MEASURED
 from heedful.runtime.golden import Golden, Outputs, Precision, outputs, sides
-from heedful.runtime.graphs import encoder_feeds, head_inputs
+from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.session import OrtSession
 from heedful.text.batch import collate
 from heedful.text.parse import Parse, ParseJob
-from heedful.text.trees import first
+from heedful.text.trees import fitting
 
 SENTENCES = (
     "Two kids at a ballgame wash their hands.",
@@ -54,9 +55,9 @@ def golden(bundle: Bundle, parse: Callable[[Sequence[ParseJob]], Sequence[Parse]
     """What the bundle's graphs give now for what its parser reads."""
     card, vocab = bundle.card, bundle.vocab
     jobs = [ParseJob(text, card.max_tokens, card.tree) for text in SENTENCES]
-    parses = [_fit(bundle, parsed) for parsed in parse(jobs)]
+    parses = [fitting(parsed, vocab) for parsed in parse(jobs)]
     sentences = collate([vocab.sentence(parse.tokens, parse.heads) for parse in parses])
-    head = OrtSession(bundle.files[HEAD], "cpu", 1) if HEAD in bundle.files else None
+    head = open_head(bundle)
     found: dict[Precision, Outputs] = {}
     graphs: dict[Precision, str] = {"float32": ENCODER, "int8": ENCODER_INT8}
     for precision, file in graphs.items():
@@ -64,10 +65,7 @@ def golden(bundle: Bundle, parse: Callable[[Sequence[ParseJob]], Sequence[Parse]
             continue
         session = OrtSession(bundle.files[file], "cpu", 1, files={ENCODER: bundle.files[ENCODER]})
         vectors = session.run(encoder_feeds(card, sentences))
-        logits = None
-        if head is not None:
-            names = head_inputs(card)
-            logits = head.run(dict(zip(names, sides(card, vectors), strict=True)))
+        logits = head(sides(card, vectors)) if head else None
         found[precision] = outputs(card, vectors, logits)
     return Golden(
         SENTENCES,
@@ -76,9 +74,3 @@ def golden(bundle: Bundle, parse: Callable[[Sequence[ParseJob]], Sequence[Parse]
         found,
         {name: sha for name, sha in card.files.items() if name not in MEASURED},
     )
-
-
-def _fit(bundle: Bundle, parse: Parse) -> Parse:
-    """The text, cut to the model's limit of word pieces."""
-    fitting = bundle.vocab.fitting(parse.tokens)
-    return parse if fitting == len(parse) else first(parse, fitting)

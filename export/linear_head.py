@@ -68,7 +68,7 @@ def write_bundle(base: Bundle, head: LinearHead, made: Provenance, out: Path) ->
     graph = head_graph(head)
     error = _check(graph, head, base.card.dimension)
     card = base.card
-    fields = card.model_dump(exclude={"format", "name", "version", "files", "typical", "trust"})
+    fields = card.fields()
     fields |= {
         "task": made.task,
         "kind": "classification",
@@ -92,6 +92,7 @@ def write_bundle(base: Bundle, head: LinearHead, made: Provenance, out: Path) ->
         },
     }
     # What was measured of the base is not true of the new bundle.
+    fields |= {"typical": None, "trust": None}
     kept = {name: content for name, content in base.model_files.items() if name != TYPICAL}
     files: dict[str, Path | bytes] = {**kept, HEAD: graph}
     return write(out, fields, files)

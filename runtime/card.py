@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -181,6 +181,10 @@ class CardContent(_Frozen):
     def pieces(self) -> bool:
         """Whether the graph reads word pieces (text.pieces), not words."""
         return TOKENIZER in self.files
+
+    def fields(self) -> dict[str, Any]:
+        """Those that `bundle.write` takes; it makes the others itself."""
+        return self.model_dump(exclude={"format", "name", "version", "files"})
 
     def identity(self) -> str:
         """First 12 hex digits of SHA-256 over the card's content, including the files' hashes.

@@ -16,7 +16,7 @@ from heedful.runtime.scheduler import Vectors
 from heedful.runtime.session import Device, OrtSession, SessionThreads, takes_cuda
 from heedful.text.batch import Sentence, collate
 from heedful.text.parse import Parse
-from heedful.text.trees import first
+from heedful.text.trees import fitting
 
 REMEDY = (
     "copy the bundle again, or serve it where it was made; if that is what you want, "
@@ -83,8 +83,7 @@ class LoadedModel:
 
     def fit(self, parse: Parse) -> Parse:
         """The text, cut to the model's limit of word pieces."""
-        fitting = self.vocab.fitting(parse.tokens)
-        return parse if fitting == len(parse) else first(parse, fitting)
+        return fitting(parse, self.vocab)
 
     def sentence(self, parse: Parse) -> Sentence:
         return self.vocab.sentence(parse.tokens, parse.heads)

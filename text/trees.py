@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from heedful.text.parse import Parse
+from heedful.text.pieces import Lexicon
 from heedful.text.structure import Heads, check_heads, without
 
 ROOT = "ROOT"
@@ -140,6 +141,12 @@ def drop(parse: Parse, gone: Sequence[int], *, cut: bool = False) -> Parse:
 def first(parse: Parse, count: int) -> Parse:
     """The first `count` tokens, marked as cut."""
     return drop(parse, range(count, len(parse)), cut=True)
+
+
+def fitting(parse: Parse, lexicon: Lexicon) -> Parse:
+    """The text, cut to the model's limit of word pieces."""
+    count = lexicon.fitting(parse.tokens)
+    return parse if count == len(parse) else first(parse, count)
 
 
 def _sentences(heads: Heads) -> list[int]:

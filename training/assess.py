@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_softmax, logsumexp, softmax
 from scipy.stats import binomtest
 from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedGroupKFold
 
 from heedful.training.bag import Ints
+from heedful.training.calibration import best_temperature
 from heedful.training.linear import Floats
 
 Flags = npt.NDArray[np.bool_]
@@ -128,10 +128,7 @@ def held_out(
 
 def temperature(held: HeldOut) -> float:
     """What the logits are divided by so that the held-out labels are most likely, between 0.1 and 10."""
-    found = minimize_scalar(
-        lambda power: _loss(held, 10.0**power), bounds=(-1, 1), method="bounded"
-    )
-    return float(10.0**found.x)
+    return best_temperature(lambda temperature: _loss(held, temperature), (0.1, 10.0))
 
 
 def _loss(held: HeldOut, temperature: float) -> float:

@@ -1,5 +1,6 @@
 """Probabilities that are as often right as they say: temperature scaling (Guo et al. 2017) and its measure."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,15 @@ def fit_temperature(logits: Numbers, labels: Numbers) -> float:
     """The number by which to divide logits (N, C) so that the right classes (N,) are likeliest."""
     rows, classes = np.arange(len(labels)), labels.astype(int)
 
-    def surprise(exponent: float) -> float:
-        return -float(log_softmax(logits / np.exp(exponent), axis=1)[rows, classes].mean())
+    def loss(temperature: float) -> float:
+        return -float(log_softmax(logits / temperature, axis=1)[rows, classes].mean())
 
-    found = minimize_scalar(surprise, bounds=np.log(LIMITS), method="bounded")
-    return round(float(np.exp(found.x)), 4)
+    return round(best_temperature(loss, LIMITS), 4)
+
+
+def best_temperature(loss: Callable[[float], float], limits: tuple[float, float]) -> float:
+    """The temperature between `limits` of the lowest loss."""
+    found = minimize_scalar(
+        lambda power: loss(float(np.exp(power))), bounds=np.log(limits), method="bounded"
+    )
+    return float(np.exp(found.x))

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from heedful.app.settings import Settings
-from heedful.cli.rescore import card_fields
 from heedful.export.golden import SENTENCES, golden
 from heedful.runtime.bundle import read, write
 from heedful.runtime.card import GOLDEN
@@ -34,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         build_bundle(folder, built, name=name)
         bundle = read(folder / name)
         files = {**bundle.files, GOLDEN: golden(bundle, parse).to_bytes()}
-        write(folder / name, card_fields(bundle.card), files)
+        write(folder / name, bundle.card.fields(), files)
     build_bundle(folder, built, name="tiny-bare")
     return folder
 

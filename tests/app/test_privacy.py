@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build_bundle(models, parser, name="tiny-flat", kind="embedding", tree=False)
     card = build_bundle(models, parser, name="tiny-broken", kind="embedding", tree=False)
     files = {name: (models / card.name / name).read_bytes() for name in (ENCODER, VOCAB)}
-    fields = card.model_dump(exclude={"format", "name", "version", "files"})
+    fields = card.fields()
     shutil.rmtree(models / card.name)
     write(models / card.name, fields, {**files, ENCODER: broken(files[ENCODER])})
     return models

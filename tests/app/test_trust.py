@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from heedful.app.settings import Settings
-from heedful.cli.rescore import card_fields
 from heedful.runtime.answers import normalise
 from heedful.runtime.bundle import read, write
 from heedful.runtime.card import ENCODER, TYPICAL
@@ -34,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     typical = Typical(normalise(dog), np.linspace(0, 1, QUANTILES, dtype=np.float32))
     about = {"dataset": "toy", "sentences": 10, "centroids": 1, "threshold": 0.3}
-    fields = {**card_fields(bundle.card), "typical": about}
+    fields = {**bundle.card.fields(), "typical": about}
     write(folder / "tiny-sst2", fields, {**bundle.files, TYPICAL: typical.to_bytes()})
     return folder
 

@@ -11,7 +11,6 @@ from rich.console import Console
 from heedful.cli import reparse
 from heedful.cli.local_model import open_folder
 from heedful.cli.quantize import quantize
-from heedful.cli.rescore import card_fields
 from heedful.export.errors import ExportError
 from heedful.runtime.bundle import read, write
 from heedful.text.parse import fingerprint
@@ -54,7 +53,7 @@ def test_what_its_int8_graphs_change_is_measured_again(
     assert card.int8
     held = read(bundle)
     wrong = card.int8.model_copy(update={"float32": 0.1, "int8": 0.2, "cosine": 0.3})
-    write(bundle, {**card_fields(card), "int8": wrong}, held.files)
+    write(bundle, {**card.fields(), "int8": wrong}, held.files)
     again = reparse.reparse(
         bundle, str(other), instead_of=str(pipeline.folder), data=stsb, console=QUIET
     )

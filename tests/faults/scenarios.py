@@ -260,7 +260,7 @@ async def reload(place: Place, rounds: int) -> Reloads:
 def rewrite(models: Path, served: Path, name: str, alpha: float) -> None:
     """Write the bundle to another folder with another alpha."""
     card, files = bundle.read_files(models / name)
-    fields = card.model_dump(exclude={"format", "name", "version", "files"})
+    fields = card.fields()
     bundle.write(served / name, {**fields, "alpha": alpha}, files)
 
 

@@ -263,7 +263,7 @@ def test_a_bundle_replaces_one_of_its_name_whole(
 
 def test_files_may_be_given_by_path(tmp_path: Path, folder: Path) -> None:
     card = bundle.read(folder).card
-    fields = card.model_dump(exclude={"format", "name", "version", "files"})
+    fields = card.fields()
     copy = bundle.write(tmp_path / "copy", fields, {name: folder / name for name in card.files})
     same = {"exclude": {"name", "version"}}
     assert copy.model_dump(**same) == card.model_dump(**same)  # type: ignore[arg-type]  # keywords

@@ -139,7 +139,7 @@ def test_a_limit_beyond_the_graph_s_is_refused(folder: Path, tmp_path: Path) -> 
     """The graph has places for 40 pieces."""
     card = bundle.read(folder / NAME).card
     files: dict[str, Path | bytes] = {name: folder / NAME / name for name in card.files}
-    fields = card.model_dump(exclude={"format", "name", "version", "files"})
+    fields = card.fields()
     for limit in (3, 40):
         files[TOKENIZER] = build_pieces(limit).text.encode()
         bundle.write(tmp_path / NAME, fields, files)

@@ -1,0 +1,21 @@
+"""The head of a bundle, run on one thread of the CPU."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from heedful.runtime.bundle import HEAD, Bundle
+from heedful.runtime.graphs import head_inputs
+from heedful.runtime.session import OrtSession
+
+Floats = npt.NDArray[np.float32]
+
+
+def open_head(bundle: Bundle) -> Callable[[Sequence[Floats]], Floats] | None:
+    """Vectors (N, D), one array per side -> logits (N, C). None for a bundle without a head."""
+    if HEAD not in bundle.files:
+        return None
+    session = OrtSession(bundle.files[HEAD], "cpu", 1)
+    names = head_inputs(bundle.card)
+    return lambda sides: session.run(dict(zip(names, sides, strict=True)))
