@@ -2,7 +2,6 @@
 
 import http.server
 import sys
-import threading
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -11,6 +10,7 @@ import pytest
 from heedful.app.tracing import ENDPOINTS, Tracing
 from heedful.runtime.errors import StartupError
 from tests.app.conftest import Serve
+from tests.http_server import serving
 
 pytest.importorskip("opentelemetry.sdk", reason="the extra otel is not installed")
 
@@ -107,14 +107,8 @@ def collector() -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}", posted
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as url:
+        yield url, posted
 
 
 async def test_an_endpoint_gets_the_spans(

@@ -1,11 +1,12 @@
 """A small HTTP server in a thread, which keeps what it was sent."""
 
-import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+
+from tests.http_server import serving
 
 
 class Small(ThreadingHTTPServer):
@@ -46,9 +47,6 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def small() -> Iterator[Small]:
-    with Small() as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+    server = Small()
+    with serving(server):
         yield server
-        server.shutdown()
-        thread.join()

@@ -4,11 +4,12 @@ import base64
 import hashlib
 import json
 import re
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.http_server import serving
 
 Repositories = dict[str, dict[str, bytes]]
 
@@ -18,15 +19,8 @@ def hub(token: str) -> Iterator[tuple[str, Repositories]]:
     """Its address and the files of its repositories. Whoever writes must send the token."""
     repositories: Repositories = {}
     answers = type("Answers", (_Answers,), {"repositories": repositories, "token": token})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), answers)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", repositories
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), answers)) as url:
+        yield url, repositories
 
 
 class _Answers(BaseHTTPRequestHandler):
