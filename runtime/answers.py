@@ -85,6 +85,11 @@ def sigmoid(logits: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     return probabilities
 
 
+def probabilities(card: Card, logits: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Probabilities (N, C) of the card's labels; they add up to 1 unless a text may have several."""
+    return sigmoid(logits) if card.multi_label else softmax(logits)
+
+
 def cosines(
     vector: npt.NDArray[np.float32], others: npt.NDArray[np.float32]
 ) -> npt.NDArray[np.float64]:

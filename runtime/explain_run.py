@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from heedful.runtime.answers import expected_score, normalise, softmax
+from heedful.runtime.answers import expected_score, normalise, probabilities
 from heedful.runtime.errors import BadInput
 from heedful.runtime.explain_graph import ExplainGraph, ExplainOutputs, Floats
 from heedful.runtime.graphs import head_inputs
@@ -101,7 +101,9 @@ class ExplainRun:
             return None
         logits, seconds = await self.model.logits(self._threads, *sides)
         self.seconds += seconds
-        return expected_score(logits)[:, None] if card.kind == "relatedness" else softmax(logits)
+        if card.kind == "relatedness":
+            return expected_score(logits)[:, None]
+        return probabilities(card, logits)
 
 
 class Prediction:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,8 +17,7 @@ from heedful.runtime.answers import (
     cosines,
     expected_score,
     normalise,
-    sigmoid,
-    softmax,
+    probabilities,
 )
 from heedful.runtime.card import Card
 from heedful.runtime.errors import BadInput
@@ -116,8 +116,8 @@ class Inference:
 
         With `raw` logits instead.
         """
-        finish = sigmoid if self.card.multi_label else softmax
-        return await self._score(inputs, truncate, np.asarray if raw else finish, trust)
+        finish = np.asarray if raw else partial(probabilities, self.card)
+        return await self._score(inputs, truncate, finish, trust)
 
     async def relatedness(
         self, pairs: Inputs, *, truncate: bool = False, trust: bool = False
@@ -188,9 +188,8 @@ class Inference:
         result = parsed.result(finish(logits), encoded.queue, seconds, encoded.vectors)
         if not trust:
             return result
-        finish_labels = sigmoid if self.card.multi_label else softmax
-        probabilities = finish_labels(logits) if self.card.labels else None
-        return replace(result, trust=parsed.trust(encoded.vectors, probabilities))
+        found = probabilities(self.card, logits) if self.card.labels else None
+        return replace(result, trust=parsed.trust(encoded.vectors, found))
 
     def _admit(self, inputs: Inputs) -> AbstractContextManager[None]:
         """Check the inputs and count them as in flight."""

@@ -193,7 +193,7 @@ def test_wrong_uses_are_named(model: Model, models: Path, monkeypatch: pytest.Mo
 def test_predictions_of_models_that_abstain_or_give_several_labels(models: Path) -> None:
     parser = BuiltParser(models / "parser", "en_tiny", fingerprint(models / "parser"))
     build_bundle(models, parser, name="tiny-unsure", abstain=0.9)
-    build_bundle(models, parser, name="tiny-several", multi_label=True)
+    build_bundle(models, parser, name="tiny-several", multi_label=True, explain=True)
     with heedful.load("tiny-unsure", models=models) as unsure:
         best = unsure.predict_proba(TEXTS).max(axis=1)
         found = unsure.predict(TEXTS)
@@ -201,3 +201,7 @@ def test_predictions_of_models_that_abstain_or_give_several_labels(models: Path)
         assert set(found) - {None} <= set(unsure.labels)
     with heedful.load("tiny-several", models=models) as several:
         np.testing.assert_array_equal(several.predict(TEXTS), several.predict_proba(TEXTS) >= 0.5)
+        explained = several.explain(TEXTS[0]).answer["prediction"]["scores"]
+        probable = dict(zip(several.labels, several.predict_proba(TEXTS[:1])[0], strict=True))
+        assert explained == pytest.approx(probable, abs=1e-6)
+        assert sum(explained.values()) != pytest.approx(1)
