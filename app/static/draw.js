@@ -75,7 +75,8 @@ function tint(value, most) {
   return `rgba(var(${value < 0 ? "--against" : "--for"}), ${(0.08 + (0.5 * Math.abs(value)) / most).toFixed(3)})`;
 }
 
-const largest = (weights) => d3.max(weights, Math.abs) || 1;
+const FAINT = 0.02; // smaller changes stay pale even where they are the largest
+const largest = (weights) => Math.max(FAINT, d3.max(weights, Math.abs) ?? 0);
 
 // The dependency tree as displaCy draws it, from its `manual` structure; words on their evidence, if there is any.
 export function arcs({ words, arcs: edges }, evidence = null) {

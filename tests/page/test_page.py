@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +10,7 @@ from urllib.parse import urljoin, urlsplit
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.builders import build_bundle, build_models
 from tests.page.accessible import accessible
@@ -110,6 +111,26 @@ def test_evidence_is_the_answers(page: Page) -> None:
         expect(picture.locator(".tree rect.evidence")).to_have_count(len(numbers))
         picture.locator("select").select_option(label="attentive pooling")
         expect(picture.locator(".tokens small")).to_have_count(0)
+
+
+def test_evidence_that_rounds_to_nothing_is_pale(page: Page) -> None:
+    """The largest change has full colour, unless it is next to nothing."""
+
+    def small(route: Route) -> None:
+        answered = route.fetch()
+        found = answered.json()
+        for evidence in found["evidence"]["sentences"]:
+            evidence["weights"] = [1e-4 * one for one in evidence["weights"]]
+        route.fulfill(response=answered, json=found)
+
+    tokens = page.locator("#answer-classification .tokens button")
+    colour = "all => all.map(b => Number(getComputedStyle(b).backgroundColor.match(/[\\d.]+/g)[3]))"
+    assert max(tokens.evaluate_all(colour)) > 0.5
+    page.route("**/explain", small)
+    page.locator("#text").press("Enter")
+    nothing = re.compile(r"^[+\u2212]0\.0$")
+    expect(tokens.locator("small")).to_have_text([nothing] * tokens.count())
+    assert max(tokens.evaluate_all(colour)) < 0.1
 
 
 def test_a_link_gives_the_same_answer(page: Page, browser: Browser) -> None:
