@@ -74,7 +74,7 @@ class Acceptor:
         return self._resume_at
 
     def poll(self, now: float) -> None:
-        """Go on after a rest."""
+        """Continue after a pause."""
         if self._resume_at is None or now < self._resume_at:
             return
         self._resume_at = None

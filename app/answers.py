@@ -62,6 +62,6 @@ def ranked(
 
 
 def abstained(ranked: list[dict[str, Any]], least: float) -> list[dict[str, Any]]:
-    """The labels, behind a label null with the same score where the best is less probable than `least`."""
+    """The labels, after a label null with the same score where the best is less probable than `least`."""
     best = ranked[0]["score"]
     return [{"label": None, "score": best}, *ranked] if best < least else ranked

@@ -157,7 +157,7 @@ def _locked(folder: Path) -> Iterator[bool]:
 
 
 def _chunks(lines: Iterator[bytes], skip: int) -> Iterator[list[bytes]]:
-    """The lines that are not blank, behind the first `skip` of them, CHUNK at a time."""
+    """The lines that are not blank, after the first `skip` of them, CHUNK at a time."""
     chunk: list[bytes] = []
     for line in lines:
         if not line.strip():

@@ -1,4 +1,4 @@
-"""The interactive documentation at /docs, from files of our own: it works without the internet."""
+"""The interactive documentation at /docs, from files in the package: it works without the internet."""
 
 from fastapi import APIRouter
 from fastapi.openapi.docs import get_swagger_ui_html

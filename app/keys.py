@@ -20,7 +20,7 @@ log = logging.getLogger("heedful.server")
 DEFAULT = "default"
 """The name of the key that is a setting."""
 BURST_SECONDS = 1.0
-"""A client may send so many seconds' requests at once."""
+"""A client may send this many seconds' requests at once."""
 MAX_KEYS = 4096
 _DOUBLE = 8
 

@@ -32,7 +32,7 @@ async def stream(
 ) -> None:
     """Answer every line. `limit` seconds bound a line, and how long the client may neither send nor read.
 
-    A line of more than `max_bytes` ends the stream with its error; so many bytes are in flight at most.
+    A line of more than `max_bytes` ends the stream with its error; at most that many bytes are in flight.
     Raises MalformedBody for a compressed body.
     """
     if record.header(scope, b"content-encoding").strip().lower() not in ("", "identity"):
@@ -138,7 +138,7 @@ class _Budget:
         self._freed = asyncio.Event()
 
     async def take(self, count: int) -> None:
-        """Wait until so many fit; one alone always does."""
+        """Wait until that many fit; one alone always does."""
         while self._used and self._used + count > self._limit:
             self._freed.clear()
             await self._freed.wait()

@@ -10,7 +10,7 @@ from heedful.runtime.errors import RequestError
 LINGER_SECONDS = 5.0
 """How long a refused client may take to read its answer."""
 MAX_LINGERING = 256
-"""Of more refused clients the first is closed at once."""
+"""When more refused clients linger, the first is closed at once."""
 
 
 class Refusals:

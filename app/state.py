@@ -43,7 +43,7 @@ class AppState:
     created: int
     """Start of the service, in seconds since the epoch."""
     max_connections: int
-    """Of this process."""
+    """This process's limit."""
     keys: Keys
     batch_endpoints: frozenset[str] = frozenset()
     """Routes that take batches."""

@@ -40,7 +40,7 @@ MIN_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 0.1, 10.0
 START_SECONDS = 60.0
 """A new process may be silent for this long: it is not ready either."""
 SILENT_SHARE = 1 / 3
-"""Of the hang timeout: a process that is silent for longer gets no connections."""
+"""Share of the hang timeout: a process that is silent for longer gets no connections."""
 LOOK_SECONDS = 1.0
 """Between two looks at the processes, at most."""
 DIED = Unavailable("the serving process died while answering")

@@ -20,7 +20,7 @@ from heedful.runtime.model_registry import Task
 from heedful.text.kinds import Kind
 
 JSON_SIZE = b"inference-header-content-length"
-"""The header of Triton's binary extension: the body is so many bytes of JSON, then tensors."""
+"""The header of Triton's binary extension: the body is that many bytes of JSON, then tensors."""
 
 
 class InferParameters(Closed):
@@ -123,7 +123,7 @@ def _flat(data: list[Any], path: str) -> list[str]:
 
 
 def read_body(scope: Scope, body: bytes) -> Any:
-    """JSON, whatever its Content-Type; with Triton's header, tensors behind it. Raises MalformedBody."""
+    """JSON, whatever its Content-Type; with Triton's header, tensors follow. Raises MalformedBody."""
     size = record.header(scope, JSON_SIZE)
     if not size:
         return requests.parse(body)
@@ -142,7 +142,7 @@ def read_body(scope: Scope, body: bytes) -> Any:
 
 
 def _strings(packed: bytes) -> list[str]:
-    """Texts, each behind its length in four bytes. Raises MalformedBody."""
+    """Texts, each after its length in four bytes. Raises MalformedBody."""
     found = []
     at = 0
     while at < len(packed):

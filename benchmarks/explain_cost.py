@@ -5,7 +5,7 @@
 One sentence, on one thread, through the service: parse, graphs, head, answer's values. Each ratio is
 the median of pairs of calls, one plain and one explained, so that what else the machine does counts
 for both. Memory is what a process has for itself (private and dirty), with the bundle's sessions
-open, beside sessions that each hold their own weights.
+open, compared with sessions that each hold their own weights.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""`heedful fit` beside ten lines of scikit-learn, on small samples of eight datasets.
+"""`heedful fit` compared with ten lines of scikit-learn, on small samples of eight datasets.
 
     python -m benchmarks.fit                 # every dataset; vectors are kept in ~/.cache/heedful/fit
     python -m benchmarks.fit --tasks trec cr --draws 3

@@ -44,7 +44,7 @@ def read(name: str, data: Path) -> tuple[Texts, Texts]:
 
 
 def draw(pool: Texts, size: str, number: int) -> Texts:
-    """So many rows of each class (all of a rarer one), or so many rows, at random."""
+    """A number of rows of each class (all of a rarer one), or of all, at random."""
     order = np.random.default_rng(number).permutation(len(pool.texts)).tolist()
     if size.endswith("rows"):
         kept = order[: int(size.split()[0])]

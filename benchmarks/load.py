@@ -39,7 +39,9 @@ times, and latency counts from the moment a request was due. Medians of alternat
 
 
 def main(
-    url: Annotated[str | None, typer.Option(help="A running server, in place of its own.")] = None,
+    url: Annotated[
+        str | None, typer.Option(help="A running server; default: one is started.")
+    ] = None,
     model: Annotated[list[str], typer.Option(help="Bundles to ask.")] = list(MODELS),  # noqa: B006
     concurrency: Annotated[list[int], typer.Option()] = list(CONCURRENCY),  # noqa: B006
     batch: Annotated[list[int], typer.Option(help="Sentences in a request.")] = list(BATCHES),  # noqa: B006

@@ -1,4 +1,4 @@
-"""A parser beside another, from text to tree: sentences a second in batches, and one sentence alone.
+"""A parser compared with another, from text to tree: sentences a second in batches, and one sentence alone.
 
     OMP_NUM_THREADS=1 python -m benchmarks.parse PARSER OTHER [--data FOLDER] [--sentences 2048]
 

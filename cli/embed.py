@@ -84,12 +84,12 @@ def command(
     id_field: Annotated[
         str | None,
         typer.Option(
-            "--id-field", "--id-column", help="Field or column that is written beside each vector."
+            "--id-field", "--id-column", help="Field or column that is written with each vector."
         ),
     ] = None,
     model: Annotated[str | None, typer.Option(help="Name of a bundle; default as `serve`.")] = None,
     dimensions: Annotated[
-        int | None, typer.Option(help="Keep only the first so many values of each vector.")
+        int | None, typer.Option(help="Keep only this many leading values of each vector.")
     ] = None,
     normalize: Annotated[bool, typer.Option(help="Scale each vector to length 1.")] = True,
     truncate: Annotated[

@@ -40,10 +40,10 @@ class EmbedProgress:
             self._print(f"{self._rows} rows{skipped}; {self._speed()}")
 
     def resumed(self, rows: int) -> None:
-        """So many rows are there already."""
+        """Say that the first `rows` are there already."""
         self._rows = self._before = rows
         self._started = time.monotonic()
-        self._print(f"goes on behind row {rows}")
+        self._print(f"continues after row {rows}")
 
     def advance(self, rows: int, skipped: int, read: int) -> None:
         """A chunk is on the disk, `skipped` of it without a vector; `read` bytes of the source are read."""

@@ -26,7 +26,7 @@ USER_ERRORS = (
 )
 
 NO_STORAGE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
-"""Of an OSError: the user's disk is full or cannot be written."""
+"""Numbers of an OSError that mean that the user's disk is full or cannot be written."""
 
 TRAIN_EXTRA = frozenset(
     {

@@ -34,7 +34,7 @@ def command(
     ] = False,
     rows: Annotated[
         int | None,
-        typer.Option(min=100, help="With --suite: at most so many rows of a set, not recorded."),
+        typer.Option(min=100, help="With --suite: at most this many rows of a set, not recorded."),
     ] = None,
     results: Results = Path("results"),
     url: Url = URL,

@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.floating[Any]]
 DPI = 100
 COLOURS = "Blues"
 SHADES = 96
-SMALL = 7  # points, of words beside a map
+SMALL = 7  # points, of words next to a map
 BINS = (1, 10, 15, 20, 25, 30, 35, 40)
 """Shortest length of each bar in `accuracy_by_length`; the last bar is open."""
 

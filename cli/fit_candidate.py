@@ -70,7 +70,7 @@ class Candidate:
 
 
 def best(candidates: Sequence[Candidate]) -> Candidate:
-    """Of those at most one standard error below the highest score, the one that gives the labels most probability.
+    """The candidate that gives the labels most probability, at most one standard error below the highest score.
 
     A few held-out rows tell scores apart worse than they tell probabilities apart. A linear model that reads
     words or vectors alone is taken only where none of those that read both is so near: docs/fit.md.

@@ -25,7 +25,7 @@ COMMANDS = {
     "evaluate": "Score a model on a task's split.",
     "selftest": "Run the golden sentences of a service or of bundles, or write them.",
     "trust": "Measure what bundles' attention is worth, and index their training sentences.",
-    "transfer": "Measure frozen embeddings on seven tasks, and their speed beside MiniLM.",
+    "transfer": "Measure frozen embeddings on seven tasks, and their speed compared with MiniLM's.",
     "reproduce": "Train and measure every run of a paper's table that has no record yet.",
     "report": "Write docs/results.md from the cards and the records.",
     "figures": "Draw the papers' figures from the bundles.",

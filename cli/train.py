@@ -22,7 +22,7 @@ def command(
     ] = None,
     data: Data = DATA,
     parser: Parser = PARSER,
-    resume: Annotated[bool, typer.Option(help="Go on from the run's last epoch.")] = False,
+    resume: Annotated[bool, typer.Option(help="Continue from the run's last epoch.")] = False,
     threads: Threads = 1,
     kind: Annotated[
         Literal["arc", "transition"],

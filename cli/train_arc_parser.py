@@ -14,8 +14,8 @@ def write_arc_parser(
 ) -> dict[str, float]:
     """Train, score on the gold sentences of EWT test, and write the pipeline to `out`, whole.
 
-    The teacher, its trees and the weights are kept in `cache`: a run that was broken goes on behind what is
-    there. Returns UAS and LAS, 0..1. Raises DataMissing, ParityError; ParserError where `out` holds something
+    The teacher, its trees and the weights are kept in `cache`: an interrupted run continues after what
+    is there. Returns UAS and LAS, 0..1. Raises DataMissing, ParityError; ParserError where `out` holds something
     that is not a pipeline.
     """
     parser.check_out(out)

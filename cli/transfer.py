@@ -1,4 +1,4 @@
-"""transfer: a model's frozen embeddings, measured beside all-MiniLM-L6-v2."""
+"""transfer: a model's frozen embeddings, compared with all-MiniLM-L6-v2."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -31,7 +31,7 @@ def command(
     data: Data = DATA,
     threads: Threads = 1,
 ) -> None:
-    """Measure frozen embeddings: logistic regression on five tasks, cosines on two, speed beside MiniLM."""
+    """Measure frozen embeddings: logistic regression on five tasks, cosines on two, speed compared with MiniLM."""
     torch.set_num_threads(threads)
     found = record(model, results, url=url, parser=parser, data=data)
     for name, value in (found["accuracy"] | found["similarity"]).items():

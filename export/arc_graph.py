@@ -4,7 +4,7 @@ Products of an int8 graph are those of bytes with bytes. What they read is round
 when the graph is made, so that what a word's row becomes depends on no other row of the batch; sums of
 integers are exact. The bytes are rounded before windows are joined, and padding is zeroed there too.
 
-B texts of at most L words: `words` (B, L, D) bytes, ZERO behind a text's end; `inside` (B, L, 1) bool;
+B texts of at most L words: `words` (B, L, D) bytes, ZERO after a text's end; `inside` (B, L, 1) bool;
 `outside` (B, 1, L) float, 0 for a word and FAR for none; `itself` (L, L) float, FAR on the diagonal;
 `cos` and `sin` (L, 2 turned) float; `first` (B, 1): the number of each text's first place, L b.
 """
@@ -104,7 +104,7 @@ def _words(made: _Graph, step: float) -> tuple[str, str]:
 
 
 def _inside(made: _Graph, x: str, name: str) -> str:
-    """x with what stands for 0 behind a text's end."""
+    """x with what stands for 0 after a text's end."""
     empty = np.float32(0) if made.steps is None else np.uint8(ZERO)
     return made.add("Where", ["inside", x, made.constant(f"{name}_empty", empty)], f"{name}_inside")
 

@@ -1,6 +1,6 @@
 """A linear classifier that reads words (training.linear) -> the graphs of a bundle.
 
-The logits of the words are values of the sentence's vector, behind those of the frozen encoder, and the head
+The logits of the words are values of the sentence's vector, after those of the frozen encoder, and the head
 adds both. So the service needs nothing new, and int8 and explain graphs stay.
 """
 
@@ -46,7 +46,7 @@ NAMES = "bag_"
 
 
 def with_words(base: Bundle, lexicon: Lexicon, linear: Linear) -> Bundle:
-    """The base with the words' logits behind its vector, which is scaled to length 1; not on disk yet.
+    """The base with the words' logits after its vector, which is scaled to length 1; not on disk yet.
 
     `lexicon` begins with the base's words; the encoder reads the others as unknown.
     """

@@ -1,7 +1,7 @@
-"""An encoder's graph with its attention replaced: what remains of the score tells what attention is worth.
+"""An encoder's graph with its attention replaced: what remains of the score says what attention is worth.
 
 Every softmax is replaced, of token attention and of pooling alike, among the tokens that the masks allow.
-Attention in a loop (DiSAN's between tokens) has no softmax of its own in the graph and stays.
+Attention in a loop (DiSAN's between tokens) has no softmax node in the graph and stays.
 """
 
 from typing import Any, Literal

@@ -154,7 +154,7 @@ def cases(
             f"a sentence of length {length}", batch(np.array([length]), trees["forest"]), 0.5
         )
     longest_and_shortest = batch(np.array([max_tokens, 1]), trees["forest"])
-    yield Case("the longest beside the shortest sentence", longest_and_shortest, 1.0)
+    yield Case("the longest and the shortest sentence", longest_and_shortest, 1.0)
     yield Case("unknown words only", batch(mixed(4, 12), trees["forest"], unknown=True), 1.0)
     for alpha in ALPHAS:
         yield Case(f"7 sentences at alpha {alpha}", batch(mixed(7, 30), trees["forest"]), alpha)

@@ -20,7 +20,7 @@ from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8,
 
 IDS = "ids"
 PREFIX = "embedding."
-"""Of the table's tensor names, so that they are those of a graph exported with such a table."""
+"""Prefix of the table's tensor names, so that they are those of a graph exported with such a table."""
 
 
 def repacked(bundle: Bundle) -> dict[str, bytes]:

@@ -11,7 +11,7 @@ from spacy.displacy.render import DependencyRenderer
 CELL = 22
 LETTER = 7.5  # approximate width at FONT
 FONT = 12
-MAX_LETTERS = 14  # of a word beside a heat map; the rest is cut
+MAX_LETTERS = 14  # of a word next to a heat map; the rest is cut
 WEIGHT = "#1d5f8f"
 FAMILY = "system-ui, sans-serif"
 

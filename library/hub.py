@@ -54,7 +54,7 @@ def push(folder: Path, repository: str, *, private: bool = False) -> str:
 
 
 def pull(repository: str, models: Path, *, version: str | None = None) -> Path:
-    """Download a bundle into the folder `models`, under its name, and its parser beside it.
+    """Download a bundle into the folder `models`, under its name, and its parser into the same folder.
 
     Its files are compared with the hashes in its card, and the card with `version` if that is given.
     A parser that is there already is kept if it is the bundle's. Raises BundleError for any difference,

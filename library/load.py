@@ -31,9 +31,9 @@ def load(
 
     `model` is a bundle's name, its folder, or `hf://owner/name` on the model hub. A name is looked up
     in `models`, by default in $HEEDFUL_MODELS, in `bundles` here and in the package heedful-bundles.
-    `parser` is the spaCy pipeline that the bundle was made with, by default the one beside it.
+    `parser` is the spaCy pipeline that the bundle was made with, by default the one in the same folder.
     `threads` batches run at once, by default one a core. With `processes` above 1, long lists are
-    divided among so many processes.
+    divided among that many processes.
 
     Raises StartupError for an unknown name, BundleError, ProviderError, and ParserError.
     """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Processes:
-    """So many workers, which start with the first long list."""
+    """Workers, which start with the first long list."""
 
     def __init__(self, size: int, keywords: Mapping[str, Any]) -> None:
         """`keywords` are those of `heedful.load`."""

@@ -91,7 +91,7 @@ class ArcParser(nn.Module):
         self.relation_out = nn.Linear(relation, relations)
 
     def forward(self, rows: Tensor, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows (T, F); places (B, L), counted from 1, 0 behind a sentence's end.
+        """Rows (T, F); places (B, L), counted from 1, 0 after a sentence's end.
 
         Returns arc scores (B, L, 1 + L), and words as dependents and as governors of relations, (B, L, E) each.
         """

@@ -11,7 +11,7 @@ from heedful.runtime.errors import Overloaded
 SMALL_INPUTS = 8
 """A request of at most as many may use the reserve."""
 RESERVE_SHARE = 1 / 8
-"""Of the queue, on top of it: large requests cannot fill the reserve."""
+"""The reserve as a share of the queue, in addition to it: large requests cannot fill it."""
 DRAIN_SECONDS = 5.0
 """Time constant of the measured drain rate."""
 MIN_RETRY, MAX_RETRY = 1, 30

@@ -144,7 +144,7 @@ class CardContent(_Frozen):
     files: dict[str, Sha256]
     parity: ParityCard
     int8: Int8Card | None = None  # if the bundle holds int8 graphs
-    multi_label: bool = False  # whether each label has a probability of its own, a sigmoid's
+    multi_label: bool = False  # whether a text may have several labels, each a sigmoid's
     abstain: float | None = Field(
         default=None, ge=0, le=1
     )  # probability below which /classify answers no label

@@ -72,7 +72,7 @@ async def curves(
 
 
 def masked(vocab: Lexicon, parse: Parse, gone: Collection[int]) -> Sentence:
-    """The sentence with a zero vector, or with [UNK] of a model of pieces, in the place of the words `gone`."""
+    """The sentence with a zero vector, or with [UNK] of a model of pieces, in place of the words `gone`."""
     if isinstance(vocab, Vocab):
         return vocab.masked(vocab.sentence(parse.tokens, parse.heads), sorted(gone))
     tokens = [UNREADABLE if i in gone else token for i, token in enumerate(parse.tokens)]

@@ -1,4 +1,4 @@
-"""Signed evidence: the change of the answer when each token is left out, and how attention ranks beside it."""
+"""Signed evidence: the change of the answer when each token is left out, and attention's rank correlation with it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

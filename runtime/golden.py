@@ -129,7 +129,7 @@ def outputs(card: Card, vectors: Floats, logits: Floats | None) -> Outputs:
 
 
 def sides(card: Card, vectors: Floats) -> list[Floats]:
-    """Inputs of the head: each vector, or each and the one behind it."""
+    """Inputs of the head: each vector, or each and the next one."""
     return [np.roll(vectors, -side, axis=0) for side in range(len(head_inputs(card)))]
 
 

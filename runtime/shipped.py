@@ -20,7 +20,7 @@ def models_folder() -> Path:
 
 
 def parser_of(models: Path) -> Path:
-    """The pipeline for the bundles in `models`: the folder `parser` there, else beside the other bundles.
+    """The pipeline for the bundles in `models`: the folder `parser` there, else the one among the other bundles.
 
     Where none exists, the first place, so that a message names it.
     """

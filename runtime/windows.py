@@ -18,7 +18,7 @@ from heedful.text.parse import Parse, ParseJob
 MAX_WINDOWS = 128
 """What follows them in a text is cut: with 256 tokens a window, 25,000 words."""
 PARSED_WINDOWS = 4
-"""So many are cut from one parse."""
+"""How many are cut from one parse."""
 _RUN = re.compile(r"\S+")
 _LONG_RUN = re.compile(r"\S{100}(?=\S)")
 """Broken up: the tokenizer takes time quadratic in a run's length."""
@@ -119,6 +119,6 @@ class _Cutter:
 
 
 def _next_start(parse: Parse) -> int:
-    """Where the first character that is no white space stands behind the last token."""
+    """Where the first character after the last token is that is not white space."""
     after = _RUN.search(parse.text, int(parse.stops[-1]))
     return after.start() if after else len(parse.text)

@@ -240,7 +240,7 @@ def encoder_graph(
 ) -> bytes:
     """encoder.onnx: mean over tokens of tanh(table[id] + alpha * table[id of the governor]).
 
-    With `places` an id is a piece: a word is the mean of table[id] + places[position] of its own. With
+    With `places` an id is a piece: a word is the mean of its pieces' table[id] + places[position]. With
     `composed` rows of features, an unlisted word is the sum of those of its features.
     """
     nodes, inputs, constants = _encoder_nodes(table, tree=tree, places=places)
@@ -343,7 +343,7 @@ def _encoder_nodes(
 def _compose(
     nodes: list[Any], inputs: list[Any], constants: dict[str, Any], shape: tuple[int, int]
 ) -> None:
-    """The word table, with the composed words of `features` behind it: the first is the last row, -1."""
+    """The word table, followed by the composed words of `features`: the first is the last row, -1."""
     constants["spelling"] = np.random.default_rng(4).normal(size=shape).astype(np.float32)
     constants["end"] = np.array([-(2**31)])
     inputs.append(_value("features", TensorProto.INT64, "K", composition.FEATURES))

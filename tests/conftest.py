@@ -1,4 +1,4 @@
-"""The service as it is shipped, in a process of its own, for the tests of the whole."""
+"""The service as it is shipped, in a separate process, for the tests of the whole."""
 
 from collections.abc import Iterator
 

@@ -68,7 +68,7 @@ def test_embedding(client: httpx.Client) -> None:
 
 @pytest.mark.parametrize(("kind", "model"), [("classification", "tiny-sst2"), ("nli", "tiny-nli")])
 def test_accuracy(client: httpx.Client, kind: Kind, model: str) -> None:
-    """Of four examples one is labelled otherwise than the service answers."""
+    """One of four examples has another label than the service answers."""
     labels = LABELS[kind]
     texts: list[tuple[str, ...]] = [
         (text,) if kind == "classification" else (text, TEXTS[1]) for text in TEXTS[:4]

@@ -103,7 +103,7 @@ def test_the_dependency_prior_counts(name: str) -> None:
 
 
 def test_disans_directions(client: httpx.Client) -> None:
-    """Forward looks at what stands before a token alone, backward at what stands behind it."""
+    """Forward attends only to tokens before each token, backward only to tokens after it."""
     answer = client.post("/explain", json={"inputs": KIDS, "model": "disan-sst5"})
     (sentence,) = answer.json()["sentences"]
     forward, backward = (np.array(one["weights"]) for one in sentence["maps"][:2])

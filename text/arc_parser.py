@@ -1,6 +1,6 @@
 """A component of a spaCy pipeline that sets heads and relations: a graph of bytes scores, the best tree wins.
 
-It stands in the place of spaCy's transition parser, under the name `parser`. Its folder:
+It replaces spaCy's transition parser, under the name `parser`. Its folder:
 
     graph.onnx   word vectors (B, L, D) in bytes -> heads and relations (B, L), and what they come from
                  (export.arc_graph)
@@ -152,7 +152,7 @@ class ArcParser:
                 doc.from_array([HEAD, DEP], columns)
 
     def _parse(self, docs: Sequence[Doc], lengths: Ints) -> tuple[Ints, list[list[str]]]:
-        """Governors (B, L), a root's is itself, and relations; behind a text's end they mean nothing."""
+        """Governors (B, L), a root's is itself, and relations; after a text's end they mean nothing."""
         feeds = self._feeds(docs, lengths)
         heads, relations, scores, dependents, governors = self._graph.run(None, feeds)
         best = heads * feeds["inside"][..., 0]  # (B, L), 0 is the root
@@ -187,7 +187,7 @@ class ArcParser:
         }
 
     def _relations(self, pairs: Floats) -> Ints:
-        """Of words and their governors, whose parts of the last layer's input are added up: (n, E) -> (n,)."""
+        """Relations of words to their governors, from the sums of both's parts of the last layer: (n, E) -> (n,)."""
         matrix, bias = self._last
         best: Ints = (np.maximum(pairs, 0) @ matrix + bias).argmax(axis=-1)
         return best

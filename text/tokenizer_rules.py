@@ -54,7 +54,7 @@ BOUND = (
     *("pseudo", "psycho", "quasi", "re", "semi", "socio", "sub", "super", "trans"),
     *("ultra", "un"),
 )
-"""A hyphen does not part these from the word behind it."""
+"""A hyphen does not separate these from the next word."""
 
 PARTED = {
     "and/or": ("and", "/", "or"),
@@ -110,7 +110,7 @@ def _infixes(rules: list[str]) -> list[str]:
         raise ValueError("spaCy's rules for what is inside a word are not those of spaCy 3.8")
     either = (
         "|".join(f"[{word[0]}{word[0].upper()}]{word[1:]}" for word in words)
-        for _, words in groupby(sorted(BOUND, key=len), len)  # a look behind has one length
+        for _, words in groupby(sorted(BOUND, key=len), len)  # a look-behind has one length
     )
     hyphens = "".join(rf"(?<!\b(?:{words}))" for words in either) + HYPHENS
     kept = [rule.replace(HYPHENS, hyphens) for rule in rules if rule != NUMBERS]

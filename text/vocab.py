@@ -75,7 +75,7 @@ class Vocab:
         return known
 
     def masked(self, sentence: Sentence, gone: Sequence[int]) -> Sentence:
-        """The sentence with the padding's vector, zero, in the place of the words `gone`."""
+        """The sentence with the padding's vector, zero, in place of the words `gone`."""
         ids = sentence.ids.copy()
         ids[list(gone)] = PAD
         if sentence.features is None or not (left := ids[ids < 0]).size:

@@ -105,7 +105,7 @@ class Batch:
     """B texts of at most L words, T of them different."""
 
     rows: Tensor  # (T, F)
-    places: Tensor  # (B, L), counted from 1; 0 behind a text's end
+    places: Tensor  # (B, L), counted from 1; 0 after a text's end
     heads: Tensor  # (B, L, CANDIDATES)
     head_shares: Tensor  # (B, L, CANDIDATES), 0..1
     names: Tensor

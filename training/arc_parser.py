@@ -122,7 +122,7 @@ def train(
 ) -> None:
     """All stages, with AdamW and a rate that falls along a cosine; a stage's weights are averaged at its end.
 
-    How far it has come is kept in `file`, so that a run that was broken goes on, and a finished one is loaded.
+    How far it has come is kept in `file`, so that an interrupted run continues, and a finished one is loaded.
     """
     torch.manual_seed(seed)
     state: dict[str, Any] = checkpoint.load(file) if file.exists() else {"stage": 0, "step": 0}
@@ -163,7 +163,7 @@ class _Run:
         )
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on behind `state["step"]`."""
+        """Continue after `state["step"]`."""
         self.step = state["step"]
         for name in ("optimiser", "schedule", "mean"):
             if name in state:

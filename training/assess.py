@@ -93,7 +93,7 @@ class HeldOut:
 
     @property
     def deviation(self) -> float | None:
-        """Of the folds' scores; None of one part."""
+        """The standard deviation of the folds' scores; None for one part."""
         scores = [self.scored(self.folds == fold) for fold in np.unique(self.folds)]
         return float(np.std(scores, ddof=1)) if len(scores) > 1 else None
 

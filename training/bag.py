@@ -21,7 +21,7 @@ FACTORS = (2_654_435_761, 40_503_001)
 """A word k has the bucket FACTORS[0] k, a pair (j, k) FACTORS[0] j + FACTORS[1] (k + 1), modulo the buckets."""
 SIGNATURE = composition.SIGNATURES ** np.arange(composition.SIGNATURE, dtype=np.int64)
 COMPOSED = 2**20 - 3
-"""Numbers of composed words, behind those of the listed ones."""
+"""Numbers of composed words, after those of the listed ones."""
 LEAST, MOST = 2**12, 2**18
 """Buckets: eight for each term of the texts, within these bounds."""
 LARGEST = 2**24

@@ -17,7 +17,7 @@ RATE = 1e-2
 MISSPELT = 0.5
 """Share of the words of an epoch that are read with one edit."""
 TEMPERATURE, RANKING = 0.07, 0.3
-"""Of the ranking loss, and its weight beside the cosine and the squared error."""
+"""The ranking loss's, and its weight relative to the cosine and the squared error."""
 SHORTEST_MISSPELT = 4
 
 

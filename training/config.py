@@ -119,7 +119,7 @@ class DistillationConfig(Section):
     temperature: float = Field(default=0.05, gt=0)
     """By which the similarities of a batch are divided before they become probabilities."""
     dimensions: tuple[int, ...] = (64, 128, 256)
-    """Leading parts of the vector that are trained as vectors too, beside the whole."""
+    """Leading parts of the vector that are trained as vectors too, in addition to the whole."""
     neighbourhood: int = Field(default=0, ge=0)
     """Sentences of a group of near ones, after the teacher, that are drawn together; 0 draws each alone."""
 

@@ -99,7 +99,7 @@ class FineTuned(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """The word pieces of N texts or pairs: `ids` and `types` one behind the other, example i at `bounds[i]`."""
+    """The word pieces of N texts or pairs: `ids` and `types` concatenated, example i at `bounds[i]`."""
 
     ids: npt.NDArray[np.int32]
     types: npt.NDArray[np.int8]

@@ -96,7 +96,7 @@ def check_out(out: Path) -> None:
 
 
 def write_pipeline(nlp: Language, out: Path) -> None:
-    """Write `out` whole, in the place of a pipeline that is there."""
+    """Write `out` whole, and replace a pipeline that is there."""
     with replace_folder(out) as folder:
         nlp.to_disk(folder)
 

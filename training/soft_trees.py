@@ -1,9 +1,9 @@
 """What the teacher finds likely: for each word of plain texts a few governors and relations, with probabilities.
 
 A tree says less: where the teacher wavers, its second choice is what the small parser learns most from.
-Kept in a folder, a file for each part of the texts, so that a broken run goes on behind the last of them:
+Kept in a folder, a file for each part of the texts, so that an interrupted run continues after the last of them:
 
-    00.npz  texts, a line each, and for their words one behind the other
+    00.npz  texts, a line each, and for their words, concatenated,
             heads (N, CANDIDATES) counted from 1, 0 the root, and head_shares; names and name_shares: relations
             to the best head. Shares are of 255, best first.
 """

@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def source_commit() -> str:
-    """The commit of the source, with "-dirty" behind it where files are changed and not committed.
+    """The commit of the source, with the suffix "-dirty" where files are changed and not committed.
 
     Records and pages, which runs write themselves, may differ. "" where git is not installed or the
     source is not in a repository.

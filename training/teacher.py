@@ -20,7 +20,7 @@ PART = 16_384
 def vectors(texts: Sequence[str], cache: Path, device: str) -> npt.NDArray[np.float16]:
     """(N, SIZE) float16, each of length 1; distinct texts are encoded once, on all cores.
 
-    Every PART texts have a file in the cache: a broken run goes on after the last of them.
+    Every PART texts have a file in the cache: an interrupted run continues after the last of them.
     """
     index = {text: i for i, text in enumerate(dict.fromkeys(texts))}
     distinct = list(index)

@@ -2,7 +2,7 @@
 
     python -m benchmarks.peers [--only ray] [--quick]
 
-Each peer has an environment of its own, made on the first run. Two servers are up at a time, and take turns:
+Each peer has a separate environment, made on the first run. Two servers are up at a time, and take turns:
 Heedful, the peer, Heedful, the peer; a ratio is the median of those of the rounds.
 """
 

@@ -45,7 +45,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextlib.asynccontextmanager
 async def ask(settings: Settings, *, start: bool = True) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of an application of its own, with its models loaded unless `start` is False."""
+    """A client of a new application, with its models loaded unless `start` is False."""
     app = create_app(settings)
     async with contextlib.AsyncExitStack() as stack:
         if start:
@@ -97,7 +97,7 @@ KEY = "sesame"
 
 @pytest.fixture(scope="session")
 def process(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
-    """A ready service in a process of its own, with an API key, 64 inputs at most, one queue."""
+    """A ready service in a separate process, with an API key, 64 inputs at most, one queue."""
     flags = {
         "port": "0",
         "models": str(models),

@@ -1,4 +1,4 @@
-"""/explain over HTTP, and trees in the place of texts."""
+"""/explain over HTTP, and trees instead of texts."""
 
 from typing import Any
 

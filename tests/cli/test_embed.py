@@ -1,4 +1,4 @@
-"""`heedful embed`, as a process of its own: what it writes, says, and survives."""
+"""`heedful embed`, as a separate process: what it writes, says, and survives."""
 
 import asyncio
 import gzip
@@ -133,7 +133,7 @@ def test_killed_twice_it_gives_the_bytes_of_an_uninterrupted_run(
     status, said = run(environment, "-", "--format", "jsonl", *arguments, stdin=b"".join(content))
     assert status == 0
     assert said.startswith(
-        f"vectors.npy: goes on behind row {2 * CHUNK}\nvectors.npy: {ROWS} rows; "
+        f"vectors.npy: continues after row {2 * CHUNK}\nvectors.npy: {ROWS} rows; "
     )
     assert out.read_bytes() == whole.read_bytes()
     assert [path.name for path in tmp_path.iterdir()] == ["vectors.npy"]

@@ -14,7 +14,7 @@ WORDS = ("two", "kids", "wash")
 
 
 def answer(kind: str, *names: str) -> dict[str, Any]:
-    """With an attention of its own under each name."""
+    """An answer with different attention under each name."""
     maps = [
         {"name": name, "weights": np.roll(np.eye(3) * 0.5, i, axis=1)}
         for i, name in enumerate(names)
@@ -28,7 +28,7 @@ def shown(axes: Any) -> np.ndarray:
 
 
 def heights(axes: Any) -> list[float]:
-    """Of the bars."""
+    """The height of each bar."""
     return [bar.get_height() for bar in axes.patches]
 
 

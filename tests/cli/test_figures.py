@@ -26,7 +26,7 @@ REVIEWS = (
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """Of SNLI and Yelp what the figures read."""
+    """What the figures read of SNLI and Yelp."""
     folder = tmp_path / "data"
     folder.mkdir()
     pairs = [

@@ -90,7 +90,7 @@ def test_a_skipped_text_has_no_line_and_a_row_of_nan(tmp_path: Path) -> None:
 def test_a_broken_run_gives_the_bytes_of_an_unbroken_one(
     tmp_path_factory: pytest.TempPathFactory, suffix: str, breaks: list[tuple[int, bytes]]
 ) -> None:
-    """Each break comes behind some chunks, with some bytes of the next one on the disk."""
+    """Each break comes after some chunks, with some bytes of the next one on the disk."""
     folder = tmp_path_factory.mktemp("broken")
     whole, out = folder / f"whole{suffix}", folder / f"v{suffix}"
     write(whole, 0, 12)

@@ -1,4 +1,4 @@
-"""docs/figures: each is small, drawn by the command, and has words of its own."""
+"""docs/figures: each is small, drawn by the command, and is described in words."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Words in a bundle's graphs: the graphs' logits are numpy's, alone and beside a frozen encoder."""
+"""Words in a bundle's graphs: the graphs' logits are numpy's, alone and together with a frozen encoder's."""
 
 import asyncio
 from pathlib import Path

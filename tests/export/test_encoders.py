@@ -243,7 +243,7 @@ def check_explanations(model: SentenceEncoder, encoder: bytes, explain: bytes) -
 
 
 def sentence(rng: np.random.Generator, length: int, *, pieces: bool) -> Sentence:
-    """Of words, or of two pieces a word."""
+    """A random sentence of words, or of two pieces a word."""
     if not pieces:
         return Sentence(rng.integers(1, WORDS, length), forest(rng, length))
     ids = rng.integers(1, WORDS, 2 * length + 2)

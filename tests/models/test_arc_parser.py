@@ -34,7 +34,7 @@ def weights(model: ArcParser) -> dict[str, npt.NDArray[np.float64]]:
 
 
 def asked(texts: list[list[tuple[int, ...]]]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Every word of the texts is a row of its own."""
+    """Every word of the texts has its own row."""
     places = torch.zeros(len(texts), max(map(len, texts)), dtype=torch.long)
     seen = 0
     for row, text in enumerate(texts):

@@ -11,7 +11,7 @@ PAPERS = {
     "disan": 2_344_203,
     "dsa": 2_078_703,
     "dsa-multiple": 7_003_731,
-    # and these beside the papers' roundings:
+    # and these next to the papers' roundings:
     "disan-no-direction": 2_344_203,
     "word-additive": 451_803,
     "word-s2t": 541_803,

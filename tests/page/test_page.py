@@ -251,7 +251,7 @@ def test_entailment_and_its_priors(page: Page) -> None:
     rows = [before[start : start + words] for start in range(0, words * words, words)]
     for q, row in enumerate(rows):
         assert sum(row) == pytest.approx(1, abs=1e-5)
-        assert all(weight == 0 for weight in row[q + 1 :])  # forward: nothing behind the word
+        assert all(weight == 0 for weight in row[q + 1 :])  # forward: nothing after the word
 
     slider = answer.locator("input[data-prior=alpha]")
     with page.expect_response("**/explain"):

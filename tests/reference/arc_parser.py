@@ -40,7 +40,7 @@ def word_vector(w: Weights, rows: Sequence[int]) -> Array:
 
 
 def read(w: Weights, sentence: Sequence[Sequence[int]]) -> list[Array]:
-    """The words' vectors behind all windows."""
+    """The words' vectors after all windows."""
     x = [word_vector(w, rows) for rows in sentence]
     none = np.zeros(len(x[0]))
     for layer, d in enumerate(DILATIONS):

@@ -15,7 +15,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class GRU:
-    """Eq. (3.1)-(3.4). `b_x` is one bias more than the paper prints, beside W_h x."""
+    """Eq. (3.1)-(3.4). `b_x` is one bias more than the paper prints, added to W_h x."""
 
     w_z: Array
     u_z: Array
@@ -147,7 +147,7 @@ def layer_norm(token: Array, gain: Array, shift: Array) -> Array:
 
 
 def transformer(x: Sequence[Array], weights: Transformer, heads: int) -> Array:
-    """One encoder layer, norms behind the sums; then the mean over the words."""
+    """One encoder layer, norms after the sums; then the mean over the words."""
     matrix, bias = weights.project
     words = [matrix @ word + bias + position(i, len(bias)) for i, word in enumerate(x)]
     size = len(bias) // heads

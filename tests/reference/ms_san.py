@@ -70,7 +70,7 @@ def word_distance(q: int, k: int) -> int:
 def dependency_distances(heads: Sequence[int]) -> list[list[int]]:
     """Edges from each token to each other one: breadth-first over the undirected tree.
 
-    All roots hang under one virtual root, the node behind the last token.
+    All roots hang under one virtual root, the node after the last token.
     """
     length = len(heads)
     neighbours: list[list[int]] = [[] for _ in range(length + 1)]

@@ -53,7 +53,7 @@ def change_card(folder: Path, **fields: Any) -> None:
 
 
 def vouch(folder: Path, **fields: Any) -> None:
-    """Change the card and its version with it: only the checks behind the version are left."""
+    """Change the card and its version with it: only the checks after the version's are left."""
     change_card(folder, **fields)
     content = json.loads((folder / CARD).read_text())
     del content["version"]
@@ -62,7 +62,7 @@ def vouch(folder: Path, **fields: Any) -> None:
 
 
 def replace_file(folder: Path, name: str, content: bytes) -> None:
-    """Another file, and a card that vouches for it: only the checks behind the hashes are left."""
+    """Another file, and a card that vouches for it: only the checks after the hashes' are left."""
     (folder / name).write_bytes(content)
     hashes = json.loads((folder / CARD).read_text())["files"]
     hashes[name] = hashlib.sha256(content).hexdigest()

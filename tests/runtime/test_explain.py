@@ -250,7 +250,7 @@ def test_a_graph_that_does_not_fit_is_refused_with_the_reason(
 
 
 def beyond(content: bytes) -> bytes:
-    """The same graph, whose first weight would begin behind the end of encoder.onnx."""
+    """The same graph, whose first weight would begin after the end of encoder.onnx."""
     metadata = {entry.key: entry.value for entry in onnx.load_from_string(content).metadata_props}
     weights = json.loads(metadata["weights"])
     return changed_explain(content, weights=json.dumps({**weights, min(weights): 10**9}))

@@ -1,4 +1,4 @@
-"""A bundle of a model that reads pieces: loaded, refused, and served beside one of words."""
+"""A bundle of a model that reads pieces: loaded, refused, and served together with one of words."""
 
 import asyncio
 import shutil

@@ -24,7 +24,7 @@ NAME = "tiny-sst2"
 
 @pytest.fixture(scope="module")
 def served(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A service on a folder of its own."""
+    """A service whose folder only these tests use."""
     folder = tmp_path_factory.mktemp("reloaded") / "models"
     shutil.copytree(models, folder)
     with asyncio.Runner() as runner:
@@ -36,7 +36,7 @@ def served(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[R
 
 @pytest.fixture
 def folder(served: Running, models: Path) -> Iterator[Path]:
-    """The folder, put back and read anew behind the test."""
+    """The folder, restored and loaded again after the test."""
     folder = served.service.options.models
     yield folder
     shutil.rmtree(folder)

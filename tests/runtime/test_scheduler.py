@@ -37,7 +37,7 @@ class HeldSession:
         self.batches: list[npt.NDArray[np.int64]] = []  # ids of each batch that was run
         self.go = threading.Event()
         self.go.set()
-        self.one_at_a_time = False  # each batch then waits for a `go` of its own
+        self.one_at_a_time = False  # each batch then waits for a `go`
         self.entered = threading.Semaphore(0)
 
     def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:

@@ -72,7 +72,7 @@ def test_a_cut_parse_is_the_beginning_of_the_whole(
     whole, cut = read(parser, text), read(parser, text, max_tokens, tree=tree)
     assert cut.tokens == whole.tokens[:max_tokens]
     assert cut.starts.tolist() == whole.starts[:max_tokens].tolist()
-    assert cut.cut == (len(whole) > max_tokens)  # white space behind the last token is no loss
+    assert cut.cut == (len(whole) > max_tokens)  # white space after the last token is no loss
     check_heads(cut.heads)
 
 

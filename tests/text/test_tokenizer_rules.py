@@ -86,7 +86,7 @@ def test_the_bytes_of_the_tokenizer_hold_the_rules(
 
 @pytest.mark.parametrize("run", ["!", "(!", "-", "=.", "<br", "a-", "1-", "9k", "n't", "'", "/>"])
 def test_long_runs_are_read(nlp: Language, run: str) -> None:
-    """Of as many characters as heedful.text.tokenize gives to the tokenizer; cubic rules would take minutes."""
+    """Runs are as long as heedful.text.tokenize gives to the tokenizer; cubic rules would take minutes."""
     text = (run * 500)[:500] + "x"
     assert nlp.make_doc(text).text == text
 

@@ -148,7 +148,7 @@ def test_soft_trees_are_what_the_teacher_finds_likely(
     learned = arc_corpus.silver(nlp, parts)
     assert learned.lengths.tolist() == [4, 5, 3]
     assert learned.heads[9:, 0].tolist() == parts[1].heads[:, 0].tolist()
-    assert (learned.heads[9:] <= 3).all()  # no governor behind the text's end
+    assert (learned.heads[9:] <= 3).all()  # no governor after the text's end
     other = [
         soft_trees.SoftTrees(part.texts, part.lengths + 1, *([part.heads] * 4)) for part in parts
     ]

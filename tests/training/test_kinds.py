@@ -1,4 +1,4 @@
-"""Kinds beside classes, trained from files to a record, and handed to export."""
+"""Kinds other than classes, trained from files to a record, and handed to export."""
 
 import io
 import json
