@@ -7,12 +7,12 @@ import numpy.typing as npt
 import orjson
 from starlette.responses import Response
 
-from heedful.app import schemas
+from heedful.app import answer_schemas
 
 Documented = dict[int | str, dict[str, Any]]
 
 ERRORS: Documented = {
-    status: {"model": schemas.ErrorEnvelope, "description": description}
+    status: {"model": answer_schemas.ErrorEnvelope, "description": description}
     for status, description in {
         400: "The body is not JSON.",
         401: "The API key is missing or wrong.",
@@ -27,7 +27,7 @@ ERRORS: Documented = {
 }
 
 CONTROL: Documented = {
-    status: {"model": schemas.ErrorEnvelope, "description": description}
+    status: {"model": answer_schemas.ErrorEnvelope, "description": description}
     for status, description in {
         403: "No API key is set, and this needs one.",
         409: "A bundle was refused: the model served before stays.",

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from heedful.app import answers, errors, schemas
+from heedful.app import answer_schemas, answers, errors
 from heedful.app.settings import environment_name
 from heedful.app.state import state_of
 
@@ -13,7 +13,7 @@ router = APIRouter(tags=["control"])
 
 
 @router.post(
-    "/models/reload", responses=answers.documented(schemas.Reloaded, 401, 403, 409, 500, 503)
+    "/models/reload", responses=answers.documented(answer_schemas.Reloaded, 401, 403, 409, 500, 503)
 )
 async def reload(request: Request) -> Response:
     """Reload the bundles from their folder. Needs an API key; SIGHUP does the same.

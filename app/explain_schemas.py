@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Discriminator, Field, Tag
 
-from heedful.app.schemas import Cutting, Pair, Token, Trust, Trusting
+from heedful.app.answer_schemas import Token, Trust
+from heedful.app.schemas import Cutting, Pair, Trusting
 from heedful.app.trees import Closed, ConlluTree, DisplacyTree, Item, Trees, shape
 
 

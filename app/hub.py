@@ -7,7 +7,7 @@ from pydantic import Discriminator, GetJsonSchemaHandler, Tag
 from pydantic_core import CoreSchema
 from starlette.responses import Response
 
-from heedful.app import answers, compare, routes, schemas
+from heedful.app import answer_schemas, answers, compare, routes, schemas
 from heedful.app.requests import InferenceRoute
 
 router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["models"])
@@ -50,7 +50,10 @@ AnyRequest = Annotated[
 @router.post(
     "/",
     responses=answers.documented(
-        list[list[float]] | list[float] | list[schemas.Label] | list[list[schemas.Label]]
+        list[list[float]]
+        | list[float]
+        | list[answer_schemas.Label]
+        | list[list[answer_schemas.Label]]
     ),
 )
 async def root(body: AnyRequest, request: Request) -> Response:

@@ -7,7 +7,7 @@ from pydantic import Discriminator, FailFast, Field, RootModel, Tag, field_valid
 from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
-from heedful.app import answers, inference, schemas
+from heedful.app import answer_schemas, answers, inference, schemas
 from heedful.app.fields import PASS_OVER
 from heedful.app.hub_schemas import HubFields, finished
 from heedful.app.requests import InferenceRoute
@@ -79,7 +79,8 @@ class PredictRequest(schemas.Request, schemas.Truncation, HubFields):
 
 
 @router.post(
-    "/predict", responses=answers.documented(list[schemas.Label] | list[list[schemas.Label]])
+    "/predict",
+    responses=answers.documented(list[answer_schemas.Label] | list[list[answer_schemas.Label]]),
 )
 async def predict(body: PredictRequest, request: Request) -> Response:
     """The labels of each text or pair with their probabilities, best first."""

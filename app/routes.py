@@ -6,7 +6,7 @@ import numpy.typing as npt
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from heedful.app import answers, inference, schemas, trees
+from heedful.app import answer_schemas, answers, inference, schemas, trees
 from heedful.app.hub_schemas import finished
 from heedful.app.requests import InferenceRoute
 from heedful.runtime.answers import TokenizedText
@@ -30,7 +30,9 @@ async def embed(body: schemas.EmbedRequest, request: Request) -> Response:
     return answers.json(inference.record_result(request, result))
 
 
-@router.post("/nli", responses=answers.documented(schemas.NLIAnswer | schemas.NLIAnswers))
+@router.post(
+    "/nli", responses=answers.documented(answer_schemas.NLIAnswer | answer_schemas.NLIAnswers)
+)
 async def nli(body: schemas.NLIRequest, request: Request) -> Response:
     """Whether the premise entails the hypothesis, contradicts it, or does neither."""
     model = inference.bind(request, "nli", body.model)
@@ -55,7 +57,7 @@ async def nli(body: schemas.NLIRequest, request: Request) -> Response:
     return answers.json({"results": found} if many else found[0])
 
 
-@router.post("/relatedness", responses=answers.documented(schemas.RelatednessAnswer))
+@router.post("/relatedness", responses=answers.documented(answer_schemas.RelatednessAnswer))
 async def relatedness(body: schemas.RelatednessRequest, request: Request) -> Response:
     """How related the two texts of each pair are, from 1 (unrelated) to 5 (equivalent)."""
     model = inference.bind(request, "relatedness", body.model)
@@ -69,10 +71,10 @@ async def relatedness(body: schemas.RelatednessRequest, request: Request) -> Res
 @router.post(
     "/classify",
     responses=answers.documented(
-        list[schemas.Label]
-        | list[list[schemas.Label]]
-        | schemas.TrustedLabels
-        | list[schemas.TrustedLabels]
+        list[answer_schemas.Label]
+        | list[list[answer_schemas.Label]]
+        | answer_schemas.TrustedLabels
+        | list[answer_schemas.TrustedLabels]
     ),
 )
 async def classify(body: schemas.ClassifyRequest, request: Request) -> Response:
@@ -100,7 +102,7 @@ async def classify(body: schemas.ClassifyRequest, request: Request) -> Response:
     return answers.json(ranked if listed else ranked[0])
 
 
-@router.post("/tokenize", responses=answers.documented(list[list[schemas.Token]]))
+@router.post("/tokenize", responses=answers.documented(list[list[answer_schemas.Token]]))
 async def tokenize(body: schemas.TokenizeRequest, request: Request) -> Response:
     """The tokens of each input, with the tree that the models read."""
     model = inference.bind(request, "embed", body.model)
@@ -119,7 +121,7 @@ def _judgement(row: npt.NDArray[Any], labels: tuple[str, ...]) -> dict[str, Any]
 
 
 def tokens(text: TokenizedText) -> list[dict[str, Any]]:
-    """The text's tokens in the shape of `schemas.Token`."""
+    """The text's tokens in the shape of `answer_schemas.Token`."""
     parse = text.parse
     columns = zip(
         text.ids,
@@ -132,4 +134,4 @@ def tokens(text: TokenizedText) -> list[dict[str, Any]]:
         text.composed,
         strict=True,
     )
-    return [dict(zip(schemas.Token.model_fields, row, strict=True)) for row in columns]
+    return [dict(zip(answer_schemas.Token.model_fields, row, strict=True)) for row in columns]

@@ -1,14 +1,13 @@
-"""Bodies of requests and answers. Requests are strict: no type is coerced.
+"""Bodies of requests. They are strict: no type is coerced.
 
 Every field that TEI defines for a route is known here. A field is refused by name if it would change
 the answer and no model here supports it. TEI's routes pass unknown fields over (app.fields), ours refuse them.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
     Discriminator,
     Field,
@@ -21,8 +20,6 @@ from pydantic_core import PydanticCustomError
 from heedful.app.fields import PASS_OVER
 from heedful.app.hub_schemas import HubFields, TopK
 from heedful.app.trees import Closed, ConlluTree, DisplacyTree, Item, shape
-from heedful.runtime.model_registry import Task
-from heedful.text.kinds import NLILabel
 
 
 def unsupported(message: str) -> PydanticCustomError:
@@ -209,118 +206,3 @@ class TokenizeRequest(Cutting):
         description="TEI's. No effect: tokens are words, and none of them is special.",
     )
     prompt_name: PromptName = None
-
-
-# Answers. They are written from arrays; these classes only describe them in the OpenAPI document.
-
-
-class Trust(BaseModel):
-    confidence: float | None = Field(
-        description="The answered label's probability; null without labels."
-    )
-    composed_words: float = Field(
-        description="Share of tokens that the vocabulary does not list, in both texts of a pair."
-    )
-    typical: float | None = Field(
-        description="Share of training sentences that lie as far from the others as this text, or as "
-        "the farther one of a pair. Below `typical.threshold` of the card the input is not typical. "
-        "null where the bundle holds no index."
-    )
-
-
-class NLIAnswer(BaseModel):
-    label: NLILabel
-    scores: dict[NLILabel, float]
-    trust: Trust | None = Field(None, description="If requested.")
-
-
-class NLIAnswers(BaseModel):
-    results: list[NLIAnswer]
-
-
-class RelatednessAnswer(BaseModel):
-    scores: list[float] = Field(description="From 1 to 5, one for each pair.")
-    trust: list[Trust] | None = Field(None, description="If requested, one for each pair.")
-
-
-class Label(BaseModel):
-    label: str | None = Field(description="null where the model abstains.")
-    score: float
-
-
-class TrustedLabels(BaseModel):
-    """If `trust` is requested."""
-
-    labels: list[Label]
-    trust: Trust
-
-
-class Token(BaseModel):
-    id: int = Field(description="The word's id, or its first piece's if the model reads pieces.")
-    text: str
-    start: int = Field(description="Character offset in the input.")
-    stop: int
-    head: int = Field(description="Index of the governor; its own index for a root.")
-    dep: str = Field(description="Universal Dependencies relation.")
-    known: bool = Field(description="Whether the model's vocabulary holds the word.")
-    composed: bool = Field(
-        description="Whether the word, which the vocabulary does not hold, is read by its spelling."
-    )
-
-
-class Cards(BaseModel):
-    models: list[dict[str, Any]]
-    defaults: dict[Task, str] = Field(
-        description="The model that does each task when a request names none."
-    )
-
-
-class Status(BaseModel):
-    status: Literal["ok"]
-
-
-class Readiness(BaseModel):
-    status: Literal["ready"]
-    golden: dict[str, float | None] | None = Field(
-        None,
-        description="With `deep`: how far each model's golden vectors have moved, null without any.",
-    )
-    refused: list[str] = Field(description="Why the last reload left models unchanged, if it did.")
-
-
-class Reloaded(BaseModel):
-    loaded: list[str] = Field(description="Models that are new or have changed.")
-    unchanged: list[str]
-    removed: list[str]
-
-
-class Parser(BaseModel):
-    name: str
-    fingerprint: str
-
-
-class Info(BaseModel):
-    version: str
-    device: str
-    provider: str = Field(description="Execution provider in use, as the session reports it.")
-    limits: dict[str, float]
-    models: list[str]
-    precision: dict[str, Literal["int8", "float32"]] = Field(
-        description="How each model's matrix products are computed here."
-    )
-    parser: Parser
-    golden: dict[str, float | None] = Field(
-        description="Largest change of a value of each model's golden vectors, at the last look; "
-        "null for a bundle without them, which nothing checks on this machine."
-    )
-
-
-class ErrorBody(BaseModel):
-    message: str
-    type: str
-    param: str | None
-    code: str
-
-
-class ErrorEnvelope(BaseModel):
-    error: ErrorBody

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from heedful.app import answers, schemas
+from heedful.app import answer_schemas, answers
 from heedful.app.state import state_of
 from heedful.runtime.errors import Unavailable
 from heedful.runtime.service import Service
@@ -14,7 +14,7 @@ from heedful.runtime.service import Service
 router = APIRouter(tags=["status"])
 
 
-@router.get("/models", responses=answers.documented(schemas.Cards, 401, 503))
+@router.get("/models", responses=answers.documented(answer_schemas.Cards, 401, 503))
 async def models(request: Request) -> Response:
     """The card of each model, and the default model of each task."""
     service = ready_service(request)
@@ -22,7 +22,7 @@ async def models(request: Request) -> Response:
     return answers.json({"models": cards, "defaults": service.defaults})
 
 
-@router.get("/info", responses=answers.documented(schemas.Info, 401, 503))
+@router.get("/info", responses=answers.documented(answer_schemas.Info, 401, 503))
 async def info(request: Request) -> Response:
     """The version, the device, the limits and the parser."""
     service = ready_service(request)
@@ -47,13 +47,13 @@ async def info(request: Request) -> Response:
     )
 
 
-@router.get("/health", responses=answers.documented(schemas.Status))
+@router.get("/health", responses=answers.documented(answer_schemas.Status))
 async def health() -> Response:
     """Whether the process answers; says nothing about the models."""
     return answers.json({"status": "ok"})
 
 
-@router.get("/ready", responses=answers.documented(schemas.Readiness, 422, 503))
+@router.get("/ready", responses=answers.documented(answer_schemas.Readiness, 422, 503))
 async def ready(
     request: Request,
     deep: Annotated[
