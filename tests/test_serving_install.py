@@ -192,15 +192,15 @@ def test_both_wheels_are_all_that_an_empty_folder_needs(with_bundles: Path, tmp_
     flags = {"port": "0", "processes": "1"}
     service = Process(tmp_path / "log", flags, {}, [with_bundles.with_name("heedful")], folder)
     try:
-        client = httpx.Client(base_url=service.ready(), timeout=PATIENCE)
-        shipped = {path.parent.name for path in (ROOT / "bundles").glob("*/card.json")}
-        assert {one["name"] for one in client.get("/models").json()["models"]} == shipped
-        for name in shipped:
-            body = {"inputs": ["Two kids wash their hands."], "model": name}
-            answer = client.post("/embed", json=body)
-            assert answer.status_code == 200, answer.text
-            if name == "ms-san-embed":
-                np.testing.assert_array_equal(np.float32(answer.json()), np.float32(loaded))
+        with httpx.Client(base_url=service.ready(), timeout=PATIENCE) as client:
+            shipped = {path.parent.name for path in (ROOT / "bundles").glob("*/card.json")}
+            assert {one["name"] for one in client.get("/models").json()["models"]} == shipped
+            for name in shipped:
+                body = {"inputs": ["Two kids wash their hands."], "model": name}
+                answer = client.post("/embed", json=body)
+                assert answer.status_code == 200, answer.text
+                if name == "ms-san-embed":
+                    np.testing.assert_array_equal(np.float32(answer.json()), np.float32(loaded))
     finally:
         service.close()
     assert list(folder.iterdir()) == []

@@ -2,6 +2,8 @@
 
 import http.client
 import json
+from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import httpx
@@ -22,8 +24,9 @@ def base(process: Process) -> str:
 
 
 @pytest.fixture(scope="module")
-def client(base: str) -> openai.OpenAI:
-    return openai.OpenAI(base_url=base, api_key=KEY, max_retries=0, timeout=PATIENCE)
+def client(base: str) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=base, api_key=KEY, max_retries=0, timeout=PATIENCE) as client:
+        yield client
 
 
 def embeddings(answer: openai.types.CreateEmbeddingResponse) -> np.ndarray[Any, Any]:
@@ -69,34 +72,36 @@ def test_openai_raises_its_own_errors(process: Process, base: str, client: opena
     assert wrong.value.param == "input[1]"
     with pytest.raises(openai.UnprocessableEntityError, match="token ids"):
         client.embeddings.create(input=[1, 2], model="tiny-flat")
-    stranger = openai.OpenAI(base_url=base, api_key="another", max_retries=0, timeout=PATIENCE)
-    with pytest.raises(openai.AuthenticationError) as shut:
-        stranger.embeddings.create(input="a", model="tiny-flat")
+    with (
+        openai.OpenAI(base_url=base, api_key="another", max_retries=0, timeout=PATIENCE) as other,
+        pytest.raises(openai.AuthenticationError) as shut,
+    ):
+        other.embeddings.create(input="a", model="tiny-flat")
     assert shut.value.type == "authentication_error"
     assert shut.value.request_id == shut.value.response.headers["X-Request-Id"]
 
 
 def test_openai_meets_a_full_queue(process: Process, client: openai.OpenAI) -> None:
     url = process.url()
+    address = url.removeprefix("http://")
     headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
-    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=PATIENCE)
-    with process.held():
-        texts = [f"kid {number}" for number in range(64)]
-        connection.request(
-            "POST", "/embed", json.dumps({"inputs": texts, "model": "tiny-nli"}), headers
-        )
+    with closing(http.client.HTTPConnection(address, timeout=PATIENCE)) as connection:
+        with process.held():
+            texts = [f"kid {number}" for number in range(64)]
+            connection.request(
+                "POST", "/embed", json.dumps({"inputs": texts, "model": "tiny-nli"}), headers
+            )
 
-        # It was sent first and accepted first: a new connection finds the queue full. Its reserve
-        # takes up to eight inputs.
-        body = {"inputs": ["a"] * 9, "model": "tiny-flat"}
-        refused = httpx.post(f"{url}/embed", json=body, headers=headers, timeout=PATIENCE)
-        assert refused.status_code == 429
-        with pytest.raises(openai.RateLimitError) as full:
-            client.embeddings.create(input=["a"] * 9, model="tiny-flat")
-        assert full.value.code == "overloaded"
-        assert int(full.value.response.headers["Retry-After"]) >= 1
-    assert connection.getresponse().status == 200
-    connection.close()
+            # It was sent first and accepted first: a new connection finds the queue full. Its reserve
+            # takes up to eight inputs.
+            body = {"inputs": ["a"] * 9, "model": "tiny-flat"}
+            refused = httpx.post(f"{url}/embed", json=body, headers=headers, timeout=PATIENCE)
+            assert refused.status_code == 429
+            with pytest.raises(openai.RateLimitError) as full:
+                client.embeddings.create(input=["a"] * 9, model="tiny-flat")
+            assert full.value.code == "overloaded"
+            assert int(full.value.response.headers["Retry-After"]) >= 1
+        assert connection.getresponse().status == 200
     # With its own retries, which obey Retry-After, a client gets through.
     again = client.with_options(max_retries=5).embeddings.create(input="a", model="tiny-flat")
     assert len(again.data) == 1
@@ -120,29 +125,33 @@ class TEI:
 
 
 def test_a_client_of_tei(process: Process) -> None:
-    tei = TEI(process.url())
-    common = {"truncate": False, "truncation_direction": "right"}
-    prompt = {"prompt_name": None}
-    [row] = tei.post("/embed", inputs="kids", normalize=True, dimensions=None, **common, **prompt)
-    assert np.linalg.norm(row) == pytest.approx(1, abs=1e-6)
-    rows = tei.post("/embed", inputs=TEXTS, **common)
-    assert len(rows) == 3
-    labels = tei.post("/predict", inputs="kids", raw_scores=False, **common)
-    assert labels[0]["score"] >= labels[1]["score"]
-    assert isinstance(labels[0]["label"], str)
-    [[best, *_], _] = tei.post("/predict", inputs=[["a", "b"], ["c", "d"]], **common)
-    assert set(best) == {"label", "score"}
-    body = {"query": TEXTS[0], "texts": TEXTS, "raw_scores": False, "return_text": True}
-    ranks = tei.post("/rerank", **body, **common)
-    assert ranks[0] == {"index": 0, "text": TEXTS[0], "score": pytest.approx(1)}
-    cosines = tei.post(
-        "/similarity",
-        inputs={"source_sentence": TEXTS[0], "sentences": TEXTS[1:]},
-        parameters={**common, **prompt},
-    )
-    assert cosines == pytest.approx(list(np.array(rows[1:]) @ rows[0]), abs=1e-6)
-    [tokens] = tei.post("/tokenize", inputs="two kids", add_special_tokens=False, **prompt)
-    assert [(t["text"], t["start"], t["stop"]) for t in tokens] == [("two", 0, 3), ("kids", 4, 8)]
-    info = tei.info()
-    assert info["version"]
-    tei.close()
+    with closing(TEI(process.url())) as tei:
+        common = {"truncate": False, "truncation_direction": "right"}
+        prompt = {"prompt_name": None}
+        [row] = tei.post(
+            "/embed", inputs="kids", normalize=True, dimensions=None, **common, **prompt
+        )
+        assert np.linalg.norm(row) == pytest.approx(1, abs=1e-6)
+        rows = tei.post("/embed", inputs=TEXTS, **common)
+        assert len(rows) == 3
+        labels = tei.post("/predict", inputs="kids", raw_scores=False, **common)
+        assert labels[0]["score"] >= labels[1]["score"]
+        assert isinstance(labels[0]["label"], str)
+        [[best, *_], _] = tei.post("/predict", inputs=[["a", "b"], ["c", "d"]], **common)
+        assert set(best) == {"label", "score"}
+        body = {"query": TEXTS[0], "texts": TEXTS, "raw_scores": False, "return_text": True}
+        ranks = tei.post("/rerank", **body, **common)
+        assert ranks[0] == {"index": 0, "text": TEXTS[0], "score": pytest.approx(1)}
+        cosines = tei.post(
+            "/similarity",
+            inputs={"source_sentence": TEXTS[0], "sentences": TEXTS[1:]},
+            parameters={**common, **prompt},
+        )
+        assert cosines == pytest.approx(list(np.array(rows[1:]) @ rows[0]), abs=1e-6)
+        [tokens] = tei.post("/tokenize", inputs="two kids", add_special_tokens=False, **prompt)
+        assert [(t["text"], t["start"], t["stop"]) for t in tokens] == [
+            ("two", 0, 3),
+            ("kids", 4, 8),
+        ]
+        info = tei.info()
+        assert info["version"]
