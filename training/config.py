@@ -151,6 +151,8 @@ class RunConfig(Section):
     optimiser: OptimiserConfig = OptimiserConfig()
     distillation: DistillationConfig = DistillationConfig()
     teacher: TeacherConfig | None = None
+    start: Path | None = None
+    """A finished run of the same encoder, head and words, whose best weights this run begins with."""
     alpha: float = 1.0
     max_tokens: int = Field(default=256, gt=0)
     train_rows: int | None = Field(default=None, gt=0)

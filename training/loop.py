@@ -51,6 +51,8 @@ def train(
     model = make_model(config, task.kind, len(task.labels), inputs.words)
     start_context(model.sentence.encoder, inputs.words, inputs.train.rows.ids)
     composed.start(model.sentence.embedding, inputs.lexicon, seed=config.seed)
+    if config.start:
+        _begin_with(config.start, model, paths.run / lexicon_file)
     model.to(config.device)
     steps = config.epochs * inputs.train.steps(config.optimiser.batch)
     optimisation = Optimisation.of(model, config, steps)
@@ -81,6 +83,19 @@ def train(
     record |= {"commit": commit, "threads": torch.get_num_threads()}
     write_json(paths.run / checkpoint.RECORD, record)
     return record
+
+
+def _begin_with(run: Path, model: TrainingModel, lexicon: Path) -> None:
+    """Load a finished run's best weights. Raises ConfigError unless its model and words are the same."""
+    best = run / checkpoint.BEST
+    if not best.exists():
+        raise ConfigError(f"start: {run} is no finished run: train it first")
+    if (run / lexicon.name).read_bytes() != lexicon.read_bytes():
+        raise ConfigError(f"start: {run} was trained on other words: take the same task and [words]")
+    try:
+        model.load_state_dict(checkpoint.load(best))
+    except RuntimeError as error:
+        raise ConfigError(f"start: {run} holds another model: {error}") from error
 
 
 def _train_epoch(

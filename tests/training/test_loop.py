@@ -70,6 +70,29 @@ def test_learns_in_bfloat16_too(config: RunConfig, paths: Paths) -> None:
     assert {value.dtype for value in best.values() if value.is_floating_point()} == {torch.float32}
 
 
+def test_a_run_begins_with_another_runs_weights(
+    config: RunConfig, paths: Paths, tmp_path: Path
+) -> None:
+    def refused(message: str, **changes: Any) -> None:
+        config_ = config.model_copy(update={"start": paths.run, "epochs": 1, **changes})
+        with pytest.raises(ConfigError, match=message):
+            loop.train(config_, replace(paths, run=tmp_path / "no"), resume=False, console=quiet())
+
+    refused("no finished run")
+    first = loop.train(
+        config.model_copy(update={"epochs": 12, "patience": 12}),
+        paths,
+        resume=False,
+        console=quiet(),
+    )
+    still = config.optimiser.model_copy(update={"rate": 1e-9, "word_lr": 1e-9})
+    again = config.model_copy(update={"start": paths.run, "epochs": 1, "optimiser": still})
+    second = loop.train(again, replace(paths, run=tmp_path / "two"), resume=False, console=quiet())
+    assert second["dev"]["value"] == first["dev"]["value"] == 1.0
+    refused("another model", head=config.head.model_copy(update={"hidden": 7}))
+    refused("other words", words=config.words.model_copy(update={"background_min_count": None}))
+
+
 @pytest.mark.parametrize(("encoder", "parsed"), [("ms-san", 2), ("average", 0)])
 def test_only_an_encoder_of_trees_has_its_texts_parsed(
     config: RunConfig, paths: Paths, tmp_path: Path, encoder: str, parsed: int
