@@ -39,15 +39,20 @@ async def stream(
         raise MalformedBody("NDJSON is read uncompressed only", code="wrong_content_encoding")
     queue: asyncio.Queue[asyncio.Task[bytes] | None] = asyncio.Queue(MAX_LINES)
     budget = _Budget(max_bytes)
+    headers = [(b"content-type", MEDIA_TYPE.encode())]
 
     async def send_on(message: Message) -> None:
         async with asyncio.timeout(limit):
             await send(message)
 
     async def write() -> None:
-        while (task := await queue.get()) is not None:
+        task = await queue.get()
+        # Not before the body is read: a client that expects 100 Continue gets it by the first read.
+        await send_on({"type": "http.response.start", "status": 200, "headers": headers})
+        while task is not None:
             body = await task
             await send_on({"type": "http.response.body", "body": body, "more_body": True})
+            task = await queue.get()
         await send_on({"type": "http.response.body", "body": b""})
 
     async def one(number: int, line: bytes) -> bytes:
@@ -56,8 +61,6 @@ async def stream(
         finally:
             budget.give_back(len(line))
 
-    headers = [(b"content-type", MEDIA_TYPE.encode())]
-    await send_on({"type": "http.response.start", "status": 200, "headers": headers})
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(write())

@@ -106,18 +106,21 @@ async def test_a_client_that_sends_nothing_more(serve: Serve) -> None:
 
 @contextlib.asynccontextmanager
 async def posting(
-    process: Process, path: str
+    process: Process, path: str, header: str = ""
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     """A request whose body is still to be sent, in chunks."""
     host, _, port = process.url().removeprefix("http://").partition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     head = (
         f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\n"
-        "Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n"
+        f"Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n{header}\r\n"
     )
     writer.write(head.encode())
-    yield reader, writer
-    writer.close()
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        await writer.wait_closed()
 
 
 def chunk(*lines: dict[str, Any]) -> bytes:
@@ -143,6 +146,19 @@ async def test_the_first_answer_comes_before_the_last_line_is_sent(process: Proc
             assert found
             assert found["id"] == number
         writer.write(b"0\r\n\r\n")
+        assert await answer(reader) is None
+
+
+async def test_a_client_may_wait_for_100_continue_as_curl_does(process: Process) -> None:
+    async with (
+        asyncio.timeout(PATIENCE),
+        posting(process, "/embed", "Expect: 100-continue\r\n") as (reader, writer),
+    ):
+        assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        writer.write(chunk({"inputs": "kids", "id": 7}) + b"0\r\n\r\n")
+        found = await answer(reader)
+        assert found
+        assert found["id"] == 7
         assert await answer(reader) is None
 
 
