@@ -1,25 +1,22 @@
-"""What the dependency tree is worth: MS-SAN trained on each parser's trees, and on trees that mean nothing.
+"""What the dependency tree is worth: MS-SAN trained on each parser's trees, and on random ones.
 
-`random` attaches the tokens of each text to each other at random, `right-branching` each token to the one before
-it; both read the first parser's tokens. A finished run in WORK is not repeated.
+`random` attaches the first parser's tokens of each text to each other at random. A finished run in WORK is not repeated.
 
     python -m benchmarks.trees WORK bundles/parser path/to/another/parser
 """
 
 import json
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 from unittest import mock
 
 import numpy as np
-import numpy.typing as npt
 import typer
 from rich.console import Console
 
 from benchmarks.records import Row, table, write
-from heedful.cli.control_scores import random_tree, right_branching
+from heedful.cli.control_scores import random_tree
 from heedful.training import checkpoint, prepare
 from heedful.training.config import Paths, RunConfig, load, validate
 from heedful.training.data import Parsed, parse
@@ -30,11 +27,10 @@ FOLDER = Path("results/trees")
 RUNS = {
     "snli": ("ms-san-snli", {"train_rows": 30_000, "epochs": 2}),
     "sst2": ("ms-san-sst2", {"train_rows": 30_000, "epochs": 2}),
-    "stsb": ("ms-san-relatedness", {"task": "stsb"}),
+    "stsb": ("ms-san-relatedness", {"task": "stsb", "epochs": 8}),
 }
 """Task -> its configuration, and what is smaller here than there."""
 SEEDS = (1, 2)
-Trees = Callable[[int], npt.NDArray[np.int64]]
 
 
 def main(
@@ -42,32 +38,25 @@ def main(
     parsers: Annotated[list[Path], typer.Argument(help="spaCy pipelines to compare.")],
     tasks: Annotated[list[str], typer.Option(help="Tasks to train.")] = [*RUNS],  # noqa: B006
 ) -> None:
-    rng = np.random.default_rng(0)
-    meaningless: dict[str, Trees] = {
-        "random": lambda length: random_tree(rng, length),
-        "right-branching": right_branching,
-    }
     for task in tasks:
         rows: list[Row] = []
         for parser in parsers:
             rows.append({"trees": str(parser), **_scores(work, task, parser)})
-        for name, trees in meaningless.items():
-            rows.append({"trees": name, **_scores(work, task, parsers[0], name, trees)})
+        rows.append({"trees": "random", **_scores(work, task, parsers[0], random=True)})
         name, changes = RUNS[task]
         caption = f"100 times the dev score of {task}: {name}.toml with {changes}"
         write("trees", f"What trees are worth: {task}", table(caption, rows), folder=FOLDER / task)
 
 
-def _scores(
-    work: Path, task: str, parser: Path, name: str = "", trees: Trees | None = None
-) -> dict[str, float]:
+def _scores(work: Path, task: str, parser: Path, *, random: bool = False) -> dict[str, float]:
     """`seed N` -> 100 times the dev score; their mean, and the standard error of one score over its rows."""
     found, error = {}, 0.0
     for seed in SEEDS:
-        run = work / f"{task}-{name or parser.as_posix().replace('/', '-').strip('-')}-{seed}"
+        trees = "random" if random else parser.as_posix().strip("/").replace("/", "-")
+        run = work / f"{task}-{trees}-{seed}"
         record = run / checkpoint.RECORD
         if not record.exists():
-            _train(run, task, parser, seed, trees)
+            _train(run, task, parser, seed, random=random)
         dev = json.loads(record.read_text())["dev"]
         score, rows = dev["value"], dev["rows"]
         spread = 1 - score**2 if dev["metric"] == "pearson" else (score * (1 - score)) ** 0.5
@@ -76,16 +65,17 @@ def _scores(
     return {**found, "mean": float(np.mean([*found.values()])), "standard error": error}
 
 
-def _train(run: Path, task: str, parser: Path, seed: int, trees: Trees | None) -> None:
+def _train(run: Path, task: str, parser: Path, seed: int, *, random: bool) -> None:
     file, changes = RUNS[task]
     path = Path("configs") / f"{file}.toml"
+    rng = np.random.default_rng(seed)
     config: RunConfig = validate({**load(path), **changes, "seed": seed}, path)
 
     def replaced(texts: list[str], **options: object) -> Parsed:
         parsed = parse(texts, **options)  # type: ignore[arg-type]  # passed on as they came
-        if trees:
+        if random:
             for start, stop in pairwise(parsed.bounds.tolist()):
-                parsed.heads[start:stop] = trees(stop - start)
+                parsed.heads[start:stop] = random_tree(rng, stop - start)
         return parsed
 
     paths = Paths(run, data_folder(), str(parser), run.parent / "cache", path)

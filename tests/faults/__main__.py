@@ -22,7 +22,7 @@ from rich.console import Console
 
 from heedful.runtime.cores import usable_cores
 from heedful.training.source_commit import source_commit
-from tests.faults import endurance, scenarios
+from tests.faults import abuse, endurance, scenarios
 from tests.process import ROOT
 
 Result = tuple[Any, str, bool]
@@ -32,6 +32,9 @@ READY_SECONDS = 10.0
 GROWTH = 5.0  # percent
 SETTLED = 1 / 6  # of the time: 5 of 30 minutes
 LATENCY = 2.0  # times what it was
+HEALTH_SECONDS = 1.0
+HEADERS_MB = 20.0
+SHUTDOWN_SECONDS = 10.0
 
 
 def main(
@@ -92,6 +95,38 @@ def _runs(
         wanted = "every request is answered by exactly one model; broken bundles are refused"
         return found, wanted, found.refused == 10
 
+    async def flood() -> Result:
+        found = await abuse.flood(place, connections=20_000)
+        wanted = (
+            f"/health answers within {HEALTH_SECONDS:g} s while they are held; the service stays up"
+        )
+        return found, wanted, found.slowest_health_seconds < HEALTH_SECONDS
+
+    async def headers() -> Result:
+        found = await abuse.long_headers(place, megabytes=150)
+        wanted = f"they are refused; memory grows by less than {HEADERS_MB:g} MB"
+        return found, wanted, found.megabytes_grown < HEADERS_MB
+
+    async def stopped() -> Result:
+        found = await abuse.stop(place, seconds=60, rate=20)
+        holds = (
+            found.slowest_sent_10_s_after_the_stop < 5
+            and found.unready_after_seconds < 10
+            and found.ready_again_after_seconds < 20
+        )
+        wanted = "sent 10 s after the stop: answered within 5 s; /ready 503 within 10 s; all back within 20 s"
+        return found, wanted, holds
+
+    async def batches() -> Result:
+        found = await abuse.beside_batches(place, singles=1_000)
+        holds = found.singles.keys() == {"200"} and found.p99_beside_ms < 10 * found.p99_idle_ms
+        return found, "no single input refused; p99 under 10 times the idle p99", holds
+
+    async def ends() -> Result:
+        found = await abuse.terminate_stopped(place, SHUTDOWN_SECONDS)
+        holds = found.exit_after_seconds < SHUTDOWN_SECONDS + 5 and not found.processes_left
+        return found, f"exit within {SHUTDOWN_SECONDS + 5:g} s, no process left", holds
+
     async def storm() -> Result:
         found = await endurance.overload(place, overload, calibration=5)
         holds = (
@@ -124,6 +159,11 @@ def _runs(
         "vanish": vanishing,
         "terminate": terminations,
         "reload": reloads,
+        "flood": flood,
+        "headers": headers,
+        "stop": stopped,
+        "batches": batches,
+        "terminate-stopped": ends,
         "overload": storm,
         "memory": memory,
         "leak": leak,
@@ -135,6 +175,11 @@ TITLES = {
     "vanish": "Clients that disconnect",
     "terminate": "SIGTERM under load",
     "reload": "Reloads under load",
+    "flood": "Idle connections",
+    "headers": "Headers without an end",
+    "stop": "SIGSTOP of a serving process, 20 requests a second",
+    "batches": "Single inputs beside clients that send batches of 512",
+    "terminate-stopped": "SIGTERM under load, one serving process stopped",
     "overload": "Overload",
     "memory": "Memory under mixed traffic",
     "leak": "Negative control of the memory test",

@@ -1,0 +1,209 @@
+"""What many clients, hanging processes and large requests may do to a service with its own defaults."""
+
+import asyncio
+import os
+import signal
+import socket
+import statistics
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from tests.faults.scenarios import CLIENTS, Place, check
+from tests.load import HUNG_SECONDS, Load, load, mixed, texts, until
+
+HEADER = b"X-A: " + b"a" * 25 + b"\r\n"
+LATE = 10.0
+"""Seconds after a process was stopped from which on every request must be answered soon."""
+HOLD = """
+import socket, sys
+held = []
+try:
+    for _ in range(int(sys.argv[2])):
+        held.append(socket.create_connection(("127.0.0.1", int(sys.argv[1]))))
+except OSError as error:
+    print(error, end=" ")
+print(len(held), flush=True)
+sys.stdin.read()
+"""
+"""A process that opens connections, says how many, and holds them until its input ends."""
+
+
+@dataclass(frozen=True)
+class Flood:
+    connections: int
+    slowest_health_seconds: float
+    descriptors: int
+    requests_afterwards: dict[str, int]
+
+
+async def flood(place: Place, connections: int, per_process: int = 5_000) -> Flood:
+    """Connections that send nothing, from several processes, while /health is asked."""
+    slowest = 0.0
+    async with place.service() as (process, url):
+        holders = []
+        try:
+            for start in range(0, connections, per_process):
+                count = min(per_process, connections - start)
+                holder = await asyncio.create_subprocess_exec(
+                    *(sys.executable, "-c", HOLD, url.rpartition(":")[2], str(count)),
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE,
+                )
+                holders.append(holder)
+                assert holder.stdout
+                said = asyncio.create_task(holder.stdout.readline())
+                while not said.done():
+                    slowest = max(slowest, await health(url))
+                opened = (await said).decode().split()
+                assert opened == [str(count)], opened
+            for _ in range(20):
+                slowest = max(slowest, await health(url))
+            descriptors = process.descriptors()
+        finally:
+            for holder in holders:
+                await holder.communicate()
+        async with load(url, mixed(5, place.kinds())) as clients:
+            for _ in range(20):
+                await clients.one()
+        assert not process.ended()
+    check(clients.answers, 200)
+    return Flood(connections, slowest, descriptors, clients.statuses())
+
+
+async def health(url: str) -> float:
+    """Seconds until a new connection has the answer of /health."""
+    started = time.monotonic()
+    async with httpx.AsyncClient(timeout=HUNG_SECONDS) as client:
+        assert (await client.get(url + "/health")).status_code == 200
+    return time.monotonic() - started
+
+
+@dataclass(frozen=True)
+class LongHeaders:
+    megabytes_sent: float
+    megabytes_grown: float
+
+
+async def long_headers(place: Place, megabytes: int) -> LongHeaders:
+    """Header lines without an end, again and again on new connections until so many bytes were sent."""
+    block = HEADER * 24_000
+    async with place.service() as (process, url):
+        await health(url)
+        before = process.memory()
+        sent, most = 0, before
+        while sent < 1e6 * megabytes:
+            connection = socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])))
+            with connection, suppress(OSError):  # it is refused and closed
+                connection.sendall(b"GET /health HTTP/1.1\r\n")
+                while sent < 1e6 * megabytes:
+                    sent += len(block)
+                    connection.sendall(block)
+            most = max(most, process.memory())
+        await health(url)
+    return LongHeaders(sent / 1e6, (most - before) / 1e6)
+
+
+@dataclass(frozen=True)
+class Stopped:
+    seconds: float
+    requests: dict[str, int]
+    slowest_sent_10_s_after_the_stop: float
+    unready_after_seconds: float
+    ready_again_after_seconds: float
+
+
+async def stop(place: Place, seconds: float, rate: float) -> Stopped:
+    """SIGSTOP to a serving process while `rate` requests a second come on new and old connections."""
+    async with (
+        place.service() as (process, url),
+        load(url, mixed(6, place.kinds())) as clients,
+        httpx.AsyncClient(timeout=HUNG_SECONDS) as watcher,
+    ):
+
+        async def ready() -> bool:
+            return (await watcher.get(url + "/ready")).is_success
+
+        async def unready() -> bool:
+            return not await ready()
+
+        traffic = asyncio.create_task(clients.open(rate, seconds))
+        await asyncio.sleep(2)
+        stopped = time.monotonic()
+        os.kill(process.servers()[0], signal.SIGSTOP)
+        told = await until(unready, "/ready to tell it")
+        again = told + await until(ready, "a service that is ready")
+        await traffic
+    check(clients.answers, 200, 503)
+    late = [one.seconds for one in clients.answers if one.sent > stopped + LATE]
+    return Stopped(seconds, clients.statuses(), max(late), told, again)
+
+
+@dataclass(frozen=True)
+class BesideBatches:
+    batch_clients: int
+    batches: dict[str, int]
+    singles: dict[str, int]
+    p99_idle_ms: float
+    p99_beside_ms: float
+
+
+async def beside_batches(
+    place: Place, singles: int, batch_clients: int = 12, size: int = 512
+) -> BesideBatches:
+    """Single inputs one after the other, first alone, then beside clients that send batches."""
+
+    def single(number: int) -> tuple[str, dict[str, object]]:
+        return "/embed", {"inputs": texts(number, 1, 20), "model": place.model}
+
+    def batch(number: int) -> tuple[str, dict[str, object]]:
+        return "/embed", {"inputs": texts(number, size, 20), "model": place.model}
+
+    async def measured(url: str) -> Load:
+        async with load(url, single) as clients:
+            for _ in range(singles):
+                await clients.one()
+        return clients
+
+    async with place.service({"cache-items": 0}) as (_, url):
+        await measured(url)  # warm
+        idle = await measured(url)
+        async with load(url, batch) as large, large.beside(batch_clients):
+            await until(lambda: len(large.answers) >= batch_clients, "the first batches")
+            beside = await measured(url)
+    check(idle.answers, 200)
+    check(large.answers, 200, 429)
+    return BesideBatches(
+        batch_clients, large.statuses(), beside.statuses(), p99_ms(idle), p99_ms(beside)
+    )
+
+
+def p99_ms(clients: Load) -> float:
+    return 1e3 * statistics.quantiles((one.seconds for one in clients.answers), n=100)[98]
+
+
+@dataclass(frozen=True)
+class StoppedEnd:
+    requests: dict[str, int]
+    exit_after_seconds: float
+    processes_left: int
+
+
+async def terminate_stopped(place: Place, shutdown_timeout: float) -> StoppedEnd:
+    """SIGTERM under load while one serving process is stopped."""
+    async with (
+        place.service({"shutdown-timeout": shutdown_timeout}) as (process, url),
+        load(url, mixed(7, place.kinds())) as clients,
+    ):
+        children = process.children()
+        async with clients.beside(CLIENTS):
+            await until(lambda: len(clients.answers) >= CLIENTS, "answers")
+            os.kill(process.servers()[0], signal.SIGSTOP)
+            process.popen.send_signal(signal.SIGTERM)
+            waited = await until(process.ended, "the end")
+        left = sum(Path(f"/proc/{pid}/exe").exists() for pid in children)
+    return StoppedEnd(clients.statuses(), waited, left)
