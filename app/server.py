@@ -17,9 +17,9 @@ from heedful.app.state import state_of
 from heedful.runtime.errors import ServiceFault, Unavailable
 from heedful.runtime.memory import freeze_gc
 
-FLUSH_TIMEOUT = 3
+FLUSH_TIMEOUT = 2
 """Seconds after the shutdown timeout to send answers; then slow clients are dropped."""
-KILL_TIMEOUT = 4
+KILL_TIMEOUT = 3
 """Seconds after the shutdown timeout until a process that hangs is killed."""
 CHECK_TICKS = 3
 """Tenths of a second between two looks at the connections' time limits."""

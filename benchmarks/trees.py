@@ -1,6 +1,7 @@
 """What the dependency tree is worth: MS-SAN trained on each parser's trees, and on random ones.
 
-`random` attaches the first parser's tokens of each text to each other at random. A finished run in WORK is not repeated.
+`random` attaches the first parser's tokens of each text to each other at random. A finished run in WORK is
+not repeated.
 
     python -m benchmarks.trees WORK bundles/parser path/to/another/parser
 """
