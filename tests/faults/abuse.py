@@ -66,7 +66,9 @@ async def flood(place: Place, connections: int, per_process: int = 5_000) -> Flo
             descriptors = process.descriptors()
         finally:
             for holder in holders:
-                await holder.communicate()
+                assert holder.stdin
+                holder.stdin.close()
+                await holder.wait()
         async with load(url, mixed(5, place.kinds())) as clients:
             for _ in range(20):
                 await clients.one()
@@ -78,8 +80,13 @@ async def flood(place: Place, connections: int, per_process: int = 5_000) -> Flo
 async def health(url: str) -> float:
     """Seconds until a new connection has the answer of /health."""
     started = time.monotonic()
-    async with httpx.AsyncClient(timeout=HUNG_SECONDS) as client:
-        assert (await client.get(url + "/health")).status_code == 200
+    async with asyncio.timeout(HUNG_SECONDS):
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+        writer.write(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        answer = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+    assert answer.startswith(b"HTTP/1.1 200 "), answer
     return time.monotonic() - started
 
 
