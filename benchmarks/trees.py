@@ -9,7 +9,7 @@ not repeated.
 import json
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from unittest import mock
 
 import numpy as np
@@ -19,13 +19,13 @@ from rich.console import Console
 from benchmarks.records import Row, table, write
 from heedful.cli.control_scores import random_tree
 from heedful.training import checkpoint, prepare
-from heedful.training.config import Paths, RunConfig, load, validate
-from heedful.training.data import Parsed, parse
+from heedful.training.config import Paths, load, validate
 from heedful.training.data_folder import data_folder
 from heedful.training.loop import train
+from heedful.training.parses import Parsed, parse
 
 FOLDER = Path("results/trees")
-RUNS = {
+RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "snli": ("ms-san-snli", {"train_rows": 30_000, "epochs": 2}),
     "sst2": ("ms-san-sst2", {"train_rows": 30_000, "epochs": 2}),
     "stsb": ("ms-san-relatedness", {"task": "stsb", "epochs": 8}),
@@ -70,10 +70,10 @@ def _train(run: Path, task: str, parser: Path, seed: int, *, random: bool) -> No
     file, changes = RUNS[task]
     path = Path("configs") / f"{file}.toml"
     rng = np.random.default_rng(seed)
-    config: RunConfig = validate({**load(path), **changes, "seed": seed}, path)
+    config = validate({**load(path), **changes, "seed": seed}, path)
 
-    def replaced(texts: list[str], **options: object) -> Parsed:
-        parsed = parse(texts, **options)  # type: ignore[arg-type]  # passed on as they came
+    def replaced(texts: list[str], **options: Any) -> Parsed:
+        parsed = parse(texts, **options)
         if random:
             for start, stop in pairwise(parsed.bounds.tolist()):
                 parsed.heads[start:stop] = random_tree(rng, stop - start)

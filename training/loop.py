@@ -15,6 +15,7 @@ from heedful.training import checkpoint, composed
 from heedful.training.checkpoint import Progress
 from heedful.training.config import Paths, RunConfig, validate
 from heedful.training.data import Examples, subsample
+from heedful.training.errors import ConfigError
 from heedful.training.metrics import dev_metric
 from heedful.training.model import TrainingModel, make_model
 from heedful.training.objectives import Objective, dev_score, make_objective
