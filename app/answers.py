@@ -35,10 +35,10 @@ CONTROL: Documented = {
 }
 
 
-NAMED_MODEL: dict[str, Any] = {
-    "parameters": [{"name": "model", "in": "path", "required": True, "schema": {"type": "string"}}]
-}
-"""A path's parameter in the OpenAPI document. Declared as an argument, it would bring FastAPI's 422."""
+def path_parameter(name: str) -> dict[str, Any]:
+    """A path's parameter in the OpenAPI document. Declared as an argument, it would bring FastAPI's 422."""
+    schema = {"type": "string"}
+    return {"parameters": [{"name": name, "in": "path", "required": True, "schema": schema}]}
 
 
 def documented(model: Any, *errors: int) -> Documented:

@@ -21,12 +21,6 @@ router = APIRouter(tags=["OpenAI"])
 create_router = APIRouter(route_class=InferenceRoute, tags=["OpenAI"])
 
 
-def named(kind: str) -> dict[str, Any]:
-    """A path's parameter in the OpenAPI document."""
-    schema = {"type": "string"}
-    return {"parameters": [{"name": kind, "in": "path", "required": True, "schema": schema}]}
-
-
 UPLOAD = {
     "requestBody": {
         "required": True,
@@ -128,7 +122,7 @@ async def files(request: Request) -> Response:
 @router.get(
     "/v1/files/{file}",
     responses=answers.documented(File, 401, 403, 404),
-    openapi_extra=named("file"),
+    openapi_extra=answers.path_parameter("file"),
 )
 async def file(request: Request) -> Response:
     """A file's description."""
@@ -142,7 +136,7 @@ async def file(request: Request) -> Response:
         **answers.documented(File, 401, 403, 404),
         200: {"content": {"application/octet-stream": {}}},
     },
-    openapi_extra=named("file"),
+    openapi_extra=answers.path_parameter("file"),
 )
 async def content(request: Request) -> Response:
     """A file's content."""
@@ -153,7 +147,7 @@ async def content(request: Request) -> Response:
 @router.delete(
     "/v1/files/{file}",
     responses=answers.documented(Deleted, 401, 403, 404),
-    openapi_extra=named("file"),
+    openapi_extra=answers.path_parameter("file"),
 )
 async def delete(request: Request) -> Response:
     """Delete a file."""
@@ -201,7 +195,7 @@ async def batches(request: Request) -> Response:
 @router.get(
     "/v1/batches/{batch}",
     responses=answers.documented(Batch, 401, 403, 404),
-    openapi_extra=named("batch"),
+    openapi_extra=answers.path_parameter("batch"),
 )
 async def batch(request: Request) -> Response:
     """A batch with its state and counts."""
@@ -211,7 +205,7 @@ async def batch(request: Request) -> Response:
 @router.post(
     "/v1/batches/{batch}/cancel",
     responses=answers.documented(Batch, 401, 403, 404),
-    openapi_extra=named("batch"),
+    openapi_extra=answers.path_parameter("batch"),
 )
 async def cancel(request: Request) -> Response:
     """End a batch after the lines in flight; what was answered is kept."""

@@ -1,4 +1,4 @@
-"""Batches: a file of requests, worked off in the background and resumed after a restart."""
+"""Batches: a file of requests, answered in the background and resumed after a restart."""
 
 import asyncio
 import fcntl
@@ -27,7 +27,7 @@ SAVE_SECONDS = 1.0
 
 
 class Batches:
-    """Works off the batches of the store, one at a time. A batch is locked, so that one process has it.
+    """Answers the batches of the store, one at a time. A batch is locked, so that one process has it.
 
     `answers.jsonl` grows in the order of the input: its whole lines tell where to resume.
     """
@@ -146,7 +146,7 @@ class Batches:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[bool]:
-    """Whether no other process works on the batch. The lock goes with the process, however it ends."""
+    """Whether no other process works on the batch. The lock ends with the process, however it ends."""
     with (folder / "lock").open("wb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

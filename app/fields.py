@@ -1,4 +1,4 @@
-"""Fields that a request's schema does not know, on routes of other services that pass them over."""
+"""Fields that a request's schema does not know, on routes of other services that ignore them."""
 
 from urllib.parse import quote
 
@@ -11,7 +11,7 @@ MAX_NAMES, MAX_LENGTH = 20, 64
 
 
 def ignored(body: object, path: str = "") -> list[str]:
-    """The names of the fields that were passed over; "parameters.x" in an object."""
+    """The names of the fields that were ignored; "parameters.x" in an object."""
     if not isinstance(body, BaseModel):
         return []
     names = [path + name for name in body.model_extra or ()]

@@ -1,4 +1,4 @@
-"""Files and batches in a folder of the operator's: /v1/files keeps them, app.batches works them off."""
+"""Files and batches in a folder of the operator's: /v1/files keeps them, app.batches answers them."""
 
 import contextlib
 import secrets
@@ -83,7 +83,7 @@ class FileStore:
         return about
 
     def create_batch(self, about: dict[str, Any]) -> None:
-        """Add a batch that has to be worked off."""
+        """Add a batch that is to be answered."""
         self.save_batch(about)
         (self.batch_folder(about["id"]) / "unfinished").touch()
 
@@ -95,7 +95,7 @@ class FileStore:
         return self.batch(name)
 
     def unfinished(self) -> list[Path]:
-        """The folders of batches that have to be worked off, the oldest first."""
+        """The folders of batches that are not finished, the oldest first."""
         marks = []
         for mark in (self.folder / "batches").glob("*/unfinished"):
             with contextlib.suppress(FileNotFoundError):  # another process has finished it

@@ -69,7 +69,7 @@ class Rates:
 
 
 class Keys:
-    """The keys by the digest of what is sent, so that comparing takes no time that tells anything."""
+    """The keys by the digest of what is sent, so that the time of a comparison reveals nothing."""
 
     def __init__(self, settings: Settings) -> None:
         """Raises StartupError if the file is wrong."""

@@ -17,7 +17,7 @@ from heedful.app.state import state_of
 from heedful.runtime.errors import Overloaded, RequestError, TimedOut
 
 RETRY_SECONDS = 0.1
-"""Between two tries while the queue is full: a client is told whole seconds, a line is nearer."""
+"""Time between two tries while the queue is full; a refused client is told whole seconds."""
 
 Endpoint = Callable[[Any, Request], Awaitable[Response]]
 
@@ -34,7 +34,7 @@ class Work:
     parse: Callable[[bytes], Any]
 
     def validated(self, value: object, entry: record.Record) -> Any:
-        """The body; notes fields that are passed over. Raises BadInput with pydantic's first error."""
+        """The body; notes fields that are ignored. Raises BadInput with pydantic's first error."""
         try:
             body = self.kind.validate_python(value)
         except ValidationError as error:

@@ -44,7 +44,9 @@ class Protocol(HttpToolsProtocol):
         self.waiting, self._max_connections = state.waiting, state.max_connections
         self._deadline = self.loop.time() + self._settings.head_timeout
         self._limit = "head_timeout"  # the setting that gives the deadline
-        self._unsent: tuple[int, float] | None = None  # bytes of an answer, and since when as many
+        self._unsent: tuple[int, float] | None = (
+            None  # bytes of an answer, and since when that many
+        )
         self._in_head = self._refused = self._upgrading = False
         self._head_bytes = self._fed = 0
 

@@ -30,7 +30,7 @@ class Record:
     answered: float | None = None  # when the result was ready and writing began
     result: Result[Any] | None = None
     refusal: str | None = None  # the error's code
-    ignored: list[str] = field(default_factory=list)  # names of fields that were passed over
+    ignored: list[str] = field(default_factory=list)  # names of unknown fields
 
     def notes(self) -> dict[str, str]:
         """Headers that say what was done to the inputs."""

@@ -1,7 +1,7 @@
 """The metrics of all serving processes, in memory that they share: no folder, no file on a disk.
 
 Each process counts in its anonymous file, in prometheus_client's own format, and every process reads
-all of them. A process that replaces a dead one goes on with its counters.
+all of them. A process that replaces a dead one continues its counters.
 """
 
 import os

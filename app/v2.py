@@ -102,7 +102,7 @@ async def ready(request: Request) -> Response:
 @router.get(
     "/v2/models/{model}",
     responses=answers.documented(ModelMetadata, 401, 404, 503),
-    openapi_extra=answers.NAMED_MODEL,
+    openapi_extra=answers.path_parameter("model"),
 )
 async def model_metadata(request: Request) -> Response:
     """The model's tensors."""
@@ -116,7 +116,7 @@ async def model_metadata(request: Request) -> Response:
 @router.get(
     "/v2/models/{model}/ready",
     responses=answers.documented(ModelReady, 401, 404, 503),
-    openapi_extra=answers.NAMED_MODEL,
+    openapi_extra=answers.path_parameter("model"),
 )
 async def model_ready(request: Request) -> Response:
     """Whether the model answers."""
@@ -126,7 +126,7 @@ async def model_ready(request: Request) -> Response:
 @infer_router.post(
     "/v2/models/{model}/infer",
     responses=answers.documented(InferAnswer),
-    openapi_extra=answers.NAMED_MODEL,
+    openapi_extra=answers.path_parameter("model"),
 )
 async def infer(body: InferRequest, request: Request) -> Response:
     """The model's outputs for texts or pairs of texts."""

@@ -57,7 +57,7 @@ def draw(pool: Texts, size: str, number: int) -> Texts:
 
 
 def draws(pool: Texts, count: int) -> Iterator[tuple[str, int, Texts]]:
-    """So many of each size, but a third of the large ones."""
+    """Samples of each size: `count`, or a third of that where the size is not a number."""
     for size in SIZES:
         for number in range(count if size.isdigit() else max(1, count // 3)):
             yield size, number, draw(pool, size, number)

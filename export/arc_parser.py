@@ -51,7 +51,7 @@ def pipeline(trained: Trained, sample: Corpus, *, agreeing: float = AGREEING) ->
 def files(
     model: ArcParser, labels: Sequence[str], sample: Corpus, *, agreeing: float = AGREEING
 ) -> dict[str, bytes]:
-    """What stands in the component's folder (text.arc_parser). Raises ParityError."""
+    """The files of the component's folder (text.arc_parser). Raises ParityError."""
     model = copy.deepcopy(model).float().eval()
     with torch.no_grad():
         model.relation_out.bias[labels.index(ROOT)] = FAR  # roots are found by arcs alone

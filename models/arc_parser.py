@@ -63,7 +63,7 @@ class Window(nn.Module):
 
 
 class ArcParser(nn.Module):
-    """A batch's different words and which of them stands where -> what trees are made of."""
+    """A batch's distinct words and the place of each -> what trees are made of."""
 
     def __init__(
         self,

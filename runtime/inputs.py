@@ -1,4 +1,4 @@
-"""A request's inputs: texts or trees that know where they stand in the request."""
+"""A request's inputs: texts or trees that know their place in the request."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -45,7 +45,7 @@ class Windows:
     def means(
         self, vectors: npt.NDArray[np.float32], tokens: Sequence[int]
     ) -> npt.NDArray[np.float32]:
-        """Vectors of `inputs`, which have so many `tokens` -> one vector for each row.
+        """Vectors of `inputs`, which have `tokens` tokens -> one vector for each row.
 
         A mean is taken of vectors of length 1, weighted by tokens, as by clients that cut texts.
         """
@@ -108,7 +108,7 @@ class _Cutter:
             tokens = parse.tokens[begin : begin + self._limit]
             end = begin + max(1, self._fitting(tokens))
             if end == len(parse) and begin and not is_end:
-                break  # it goes on in the next candidate
+                break  # it continues in the next candidate
             if end < len(parse) or not is_end:
                 gaps = np.flatnonzero(spaced[begin:end])
                 end = begin + int(gaps[-1]) + 1 if len(gaps) else end

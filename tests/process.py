@@ -113,7 +113,7 @@ class Process:
         return self.popen.poll() is not None
 
     def release(self) -> None:
-        """Let what was `held` go on."""
+        """Release what was `held`."""
         self._held.unlink(missing_ok=True)
 
     @contextlib.contextmanager

@@ -60,7 +60,7 @@ class SeenWords:
         return len(self._places)
 
     def __call__(self, docs: Sequence[Doc]) -> tuple[Bytes, Ints]:
-        """A table, whose first row is none's, and where the words of all `docs`, (N,), stand in it."""
+        """A table, whose first row belongs to no word, and the row (N,) of each word of all `docs`."""
         found = np.concatenate([doc.to_array(_KEY) for doc in docs])  # (N, 2) uint64
         keys = (found[:, 0] ^ found[:, 1] * _MIX).tolist()
         places = [self._places.get(key, 0) for key in keys]

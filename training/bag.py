@@ -53,7 +53,7 @@ class Bag:
 
     @classmethod
     def fit(cls, texts: Sequence[Ints], *, classes: int) -> Self:
-        """From the keys of each text, with few enough buckets for a table of so many classes."""
+        """From the keys of each text, with few enough buckets for a table of that many classes."""
         every = [np.unique(terms(keys)) for keys in texts]
         wanted = 8 * len(np.unique(np.concatenate(every)))
         size = 2 ** int(np.ceil(np.log2(min(MOST, max(LEAST, wanted)))))

@@ -35,7 +35,7 @@ class Rows:
     def sentence(
         self, i: int, drop: Callable[[int], npt.NDArray[np.bool_]] | None = None
     ) -> Sentence:
-        """Text i. `drop` says which of so many words are composed although they are listed."""
+        """Text i. `drop`, given the number of words, says which are composed although they are listed."""
         span = slice(self.bounds[i], self.bounds[i + 1])
         heads = self.heads[span].astype(np.int64)
         if self.spelling:

@@ -151,7 +151,7 @@ def train(
 ) -> TreeTeacher:
     """Fine-tune on gold sentences, a list of them for each epoch.
 
-    AdamW, the transformer at 1e-4, the rest at 1.5e-3, falling in a line to 0. With `file` an epoch that
+    AdamW, the transformer at 1e-4, the rest at 1.5e-3, falling linearly to 0. With `file` an epoch that
     is done is kept there, and an interrupted run continues after it.
     """
     torch.manual_seed(seed)

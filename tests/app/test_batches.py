@@ -1,4 +1,4 @@
-"""OpenAI's files and batches, with OpenAI's client; a batch goes on after its process was killed."""
+"""OpenAI's files and batches, with OpenAI's client; a batch continues after its process was killed."""
 
 import json
 from collections.abc import Iterator

@@ -49,7 +49,7 @@ LONG |= {"10,000 sentences"}
 
 
 def _categories() -> dict[str, str]:
-    """The first three characters of each of Unicode's general categories, but surrogates."""
+    """The first three characters of each of Unicode's general categories except surrogates."""
     found: dict[str, str] = {}
     for code in range(1, sys.maxunicode + 1):
         category = unicodedata.category(chr(code))

@@ -1,4 +1,4 @@
-"""What other services' clients send besides: unknown fields, other names, slashes, codings."""
+"""What clients of other services also send: unknown fields, other names, slashes, codings."""
 
 import gzip
 import json

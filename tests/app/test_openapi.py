@@ -91,7 +91,7 @@ def test_requests_are_closed_and_described(document: dict[str, Any]) -> None:
         "Parameters",
         "RerankRequest",
         "EmbeddingsRequest",
-    ):  # of other services: their unknown fields are passed over
+    ):  # of other services: their unknown fields are ignored
         assert schemas[name]["additionalProperties"] is True
     inputs = schemas["EmbedRequest"]["properties"]["inputs"]
     assert {"type": "string"} in inputs["oneOf"]

@@ -1,4 +1,4 @@
-"""The papers' figures: what stands in them is what was given, and the same input is the same file."""
+"""The papers' figures: they show what was given, and the same input gives the same file."""
 
 from io import BytesIO
 from typing import Any

@@ -95,7 +95,7 @@ def test_the_service_answers_as_numpy(kind: str, tmp_path: Path, parser: BuiltPa
 
 
 def test_a_composed_word_has_its_own_key(tmp_path: Path, parser: BuiltParser) -> None:
-    """Words that are composed from their spelling are told apart, in numpy and in the graph."""
+    """Words that are composed from their spelling are distinguished, in numpy and in the graph."""
     rows = 2**12
     vocab = Vocab(["the", "dog"], composed=rows)
     sentences = [vocab.sentence(text.split(), np.arange(len(text.split()))) for text in TEXTS]

@@ -1,4 +1,4 @@
-"""Attention replaced in a graph: a masked softmax over each axis, done again in numpy."""
+"""Attention replaced in a graph: a masked softmax over each axis, compared with numpy."""
 
 from typing import Any
 

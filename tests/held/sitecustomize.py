@@ -1,5 +1,5 @@
 """A device that stands still: in a process started with this folder on its path, ONNX Runtime runs no model while
-the file $HELD exists. What runs on the main thread, the parser, goes on.
+the file $HELD exists. What runs on the main thread, the parser, continues.
 """
 
 import os

@@ -36,12 +36,12 @@ class Watcher(Observer):
 
 
 class Maker:
-    """Doubles integers, when let go. Counts what it made."""
+    """Doubles integers when released. Counts what it made."""
 
     def __init__(self, *, held: bool = False) -> None:
         self.made: list[int] = []
         self.go = asyncio.Event()
-        self.fails = 0  # so many of the next calls fail
+        self.fails = 0  # how many of the next calls fail
         if not held:
             self.go.set()
 
@@ -212,7 +212,7 @@ async def test_the_service_answers_the_same_with_and_without(models: Path, items
     try:
         first = await embed(service, texts, model="tiny-sst2")
         expected = first.value.copy()
-        first.value[:] = np.nan  # an answer belongs to who asked
+        first.value[:] = np.nan  # an answer belongs to the caller
         again = await embed(service, texts[::-1], model="tiny-sst2")
         np.testing.assert_allclose(again.value[::-1], expected, rtol=0, atol=1e-6)
         other = await embed(service, texts, model="tiny-nli")

@@ -1,4 +1,4 @@
-"""Signed evidence and curves of the built models, done again one sentence at a time in numpy."""
+"""Signed evidence and curves of the built models, against numpy, one sentence at a time."""
 
 from itertools import combinations, permutations
 

@@ -1,4 +1,4 @@
-"""Explanations of the built models, whose graphs are simple enough to be done again in numpy."""
+"""Explanations of the built models, whose graphs are simple enough to be repeated in numpy."""
 
 import json
 from collections.abc import Callable

@@ -10,7 +10,7 @@ SHIPPED = Card.model_validate_json(Path("bundles/ms-san-nli/card.json").read_byt
 
 
 def card(name: str, *values: float, dataset: str = "snli", **fields: Any) -> Card:
-    """With a dev score each of `values`, and a test score that is not looked at."""
+    """A card with `values` as its dev scores, and a test score that must not count."""
     scores = [("dev", value) for value in values] + [("test", 0.99)]
     made = (
         ScoreCard(dataset=dataset, split=split, metric="accuracy", value=value, rows=9)

@@ -30,7 +30,7 @@ POISON, NAN = 666, 13
 
 
 class HeldSession:
-    """Gives (sum of ids, length) for each row. Runs at once, or when let go; POISON makes it fail."""
+    """Gives (sum of ids, length) for each row. Runs at once, or when released; POISON makes it fail."""
 
     def __init__(self, provider: str = CPU) -> None:
         self.provider = provider
@@ -358,7 +358,7 @@ async def test_no_batch_costs_more_than_the_budget(cost: str, provider: str, bud
 async def test_the_event_loop_is_free_while_the_session_runs() -> None:
     session = HeldSession()
     async with started() as scheduler:
-        task = await session.hold(scheduler, encoder(session))  # the loop goes on from here
+        task = await session.hold(scheduler, encoder(session))  # the loop continues from here
         assert not task.done()
         session.go.set()
         await task

@@ -162,7 +162,7 @@ def test_a_text_of_white_space_alone_holds_no_token(parser: Parser) -> None:
 
 
 def test_two_million_characters_with_few_tokens_are_read(parser: Parser) -> None:
-    """White space is not carried along, and the last token stands at the end."""
+    """White space is no token, and the last token is the text's last word."""
     text = "first" + " " * 2_000_000 + "last"
     parse = read(parser, text, 2)
     assert parse.tokens == ("first", "last")

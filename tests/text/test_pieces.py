@@ -1,4 +1,4 @@
-"""Words -> pieces: each belongs to one word, nothing is lost without being told."""
+"""Words -> pieces: each belongs to one word, and a loss is reported."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""spaCy without its command line: not imported when texts are read, and there for who asks later."""
+"""spaCy without its command line: not imported when texts are read, and available to later imports."""
 
 import subprocess
 import sys

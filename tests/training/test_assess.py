@@ -1,4 +1,4 @@
-"""Held-out rows: who stands where, and what is read off the answers."""
+"""Held-out rows: how they are split, and what follows from the answers."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def flags(classes: list[int], count: int = 2) -> np.ndarray:
 @pytest.mark.parametrize(("rows", "parts", "held"), [(100, 5, 100), (600, 1, 60)])
 def test_every_row_once_below_500_and_a_tenth_above(rows: int, parts: int, held: int) -> None:
     classes = [i % 2 for i in range(rows)]
-    texts = [f"text {i // 4} {i % 2}" for i in range(rows)]  # each stands twice
+    texts = [f"text {i // 4} {i % 2}" for i in range(rows)]  # each occurs twice
     found = splits(flags(classes), texts, seed=1)
     assert len(found) == parts
     assert sum(len(part.held) for part in found) == held

@@ -11,7 +11,7 @@ FILE, NONE = Path("my.csv"), Path()
 
 
 def rows(labels: tuple[str, ...], count: int, width: int = 1) -> list[Row]:
-    """`count` rows, labels in turn; each text stands twice, with one label."""
+    """`count` rows, labels in turn; each text occurs twice, with one label."""
     return [
         Row(
             i + 2,

@@ -116,7 +116,7 @@ def test_the_page_of_a_table(results: Path) -> None:
 
 
 def test_the_page_of_the_shipped_models(results: Path) -> None:
-    """A card's score stands beside the figure of its encoder."""
+    """A card's score is printed next to the figure of its encoder."""
     page = report(BUNDLES, results)
     for file in BUNDLES.glob("*/card.json"):
         card: dict[str, Any] = json.loads(file.read_text())

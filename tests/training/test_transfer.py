@@ -15,7 +15,7 @@ FOLDED = ("cr", "mpqa", "subj")
 
 
 def embed(texts: Sequence[str]) -> Floats:
-    """(N, 6) how often each word stands in a text."""
+    """(N, 6) how often each word occurs in a text."""
     return np.array([[text.split().count(word) for word in WORDS] for text in texts], np.float32)
 
 

@@ -20,7 +20,7 @@ FRUIT, TOOLS = ("apple", "pear", "plum"), ("Hammer", "saw", "file")
 
 
 def corpus(seed: int = 0) -> Parsed:
-    """Sentences of five words, all fruit or all tools; "rare" stands in four of them."""
+    """Sentences of five words, all fruit or all tools; "rare" occurs in four of them."""
     rng = np.random.default_rng(seed)
     sentences = [[str(word) for word in rng.choice((FRUIT, TOOLS)[i % 2], 5)] for i in range(1500)]
     for sentence in sentences[:4]:
