@@ -92,7 +92,9 @@ def _begin_with(run: Path, model: TrainingModel, lexicon: Path) -> None:
     if not best.exists():
         raise ConfigError(f"start: {run} is no finished run: train it first")
     if (run / lexicon.name).read_bytes() != lexicon.read_bytes():
-        raise ConfigError(f"start: {run} was trained on other words: take the same task and [words]")
+        raise ConfigError(
+            f"start: {run} was trained on other words: take the same task and [words]"
+        )
     try:
         model.load_state_dict(checkpoint.load(best))
     except RuntimeError as error:
