@@ -125,10 +125,14 @@ class Stopped:
 
 
 async def stop(place: Place, seconds: float, rate: float) -> Stopped:
-    """SIGSTOP to a serving process while `rate` requests a second come on new and old connections."""
+    """SIGSTOP to a serving process while `rate` texts a second come on new and old connections."""
+
+    def ask(number: int) -> tuple[str, dict[str, object]]:
+        return "/embed", {"inputs": texts(number, 1, 20), "model": place.model}
+
     async with (
         place.service() as (process, url),
-        load(url, mixed(6, place.kinds())) as clients,
+        load(url, ask) as clients,
         httpx.AsyncClient(timeout=HUNG_SECONDS) as watcher,
     ):
 
