@@ -1,6 +1,8 @@
 """Inputs and outputs of a bundle's ONNX graphs, and whether they agree with the card."""
 
+import threading
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +20,8 @@ from heedful.text.vocab import Vocab
 
 Feeds = dict[str, npt.NDArray[np.generic]]
 Shape = dict[str, tuple[str, int]]  # name -> (ONNX Runtime's type, rank)
+RUN_SECONDS = 60.0
+"""Until a run that checks a graph is ended: one takes milliseconds, but a graph may hold an endless loop."""
 
 
 def encoder_inputs(card: Card) -> Shape:
@@ -109,6 +113,20 @@ def _open(
     return session
 
 
+def run_bounded(session: onnxruntime.InferenceSession, feeds: Feeds) -> npt.NDArray[np.float32]:
+    """The only output. A run that does not end is ended. Raises GraphError."""
+    options = onnxruntime.RunOptions()
+    limit = threading.Timer(RUN_SECONDS, partial(setattr, options, "terminate", True))
+    limit.start()
+    try:
+        with ort_errors():
+            output: npt.NDArray[np.float32]
+            (output,) = session.run(None, feeds, options)
+    finally:
+        limit.cancel()
+    return output
+
+
 def _check_run(
     session: onnxruntime.InferenceSession,
     card: Card,
@@ -117,8 +135,7 @@ def _check_run(
     expected: tuple[int, int],
 ) -> None:
     try:
-        with ort_errors():
-            (output,) = session.run(None, feeds)
+        output = run_bounded(session, feeds)
     except GraphError as error:
         shapes = ", ".join(f"{name} {value.shape}" for name, value in feeds.items())
         raise BundleError(card.name, file, f"does not run on {shapes}: {error}") from error

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
+from heedful.runtime import graphs
 from heedful.runtime.errors import Unavailable
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Reloaded, Service
@@ -17,6 +19,7 @@ from heedful.text.parse import fingerprint
 from tests.asking import embed
 from tests.builders import BuiltParser, build_bundle
 from tests.runtime.conftest import Running
+from tests.runtime.test_bundle import replace_file
 
 TEXT = "Two kids wash their hands"
 NAME = "tiny-sst2"
@@ -118,6 +121,53 @@ def test_a_bad_bundle_leaves_the_old_model_and_the_others_way_free(
     assert (done.loaded, done.removed) == (("tiny-new",), ())
     np.testing.assert_array_equal(vector(served), before)
     assert served.service.ready() is None
+
+
+def test_row_11_a_graph_that_never_ends_is_refused(
+    served: Running, folder: Path, parser: BuiltParser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Later reloads are not kept by it."""
+    before = vector(served)
+    replace_file(
+        folder / NAME, "encoder.onnx", endless((folder / NAME / "encoder.onnx").read_bytes())
+    )
+    with monkeypatch.context() as patched:
+        patched.setattr(graphs, "RUN_SECONDS", 0.5)
+        (line,) = served.ask(served.service.reload()).refused
+    assert line.startswith(f"bundle {NAME}: encoder.onnx: does not run on ")
+    assert line.endswith("terminate flag being set to true.")
+    build_bundle(folder, parser, name=NAME, alpha=0.25)
+    assert served.ask(served.service.reload()).loaded == (NAME,)
+    assert np.abs(vector(served) - before).max() > 0.01
+
+
+def endless(encoder: bytes) -> bytes:
+    """The graph, with a Loop without an end between its vectors and its output."""
+    model = onnx.load_from_string(encoder)
+    graph = model.graph
+    name = graph.output[0].name
+    for node in graph.node:
+        node.output[:] = ["ended" if one == name else one for one in node.output]
+    boolean, floats = onnx.TensorProto.BOOL, onnx.TensorProto.FLOAT
+    info = onnx.helper.make_tensor_value_info
+    body = onnx.helper.make_graph(
+        [
+            onnx.helper.make_node("Identity", ["going"], ["still_going"]),
+            onnx.helper.make_node("Identity", ["carried"], ["carried_on"]),
+        ],
+        "body",
+        [
+            info("number", onnx.TensorProto.INT64, []),
+            info("going", boolean, []),
+            info("carried", floats, None),
+        ],
+        [info("still_going", boolean, []), info("carried_on", floats, None)],
+    )
+    true = onnx.helper.make_tensor("true", boolean, [], [True])
+    graph.initializer.append(true)
+    graph.node.append(onnx.helper.make_node("Loop", ["", "true", "ended"], [name], body=body))
+    serialised: bytes = model.SerializeToString()
+    return serialised
 
 
 def test_a_new_bundle_that_is_bad_is_not_offered(
