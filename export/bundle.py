@@ -14,6 +14,7 @@ from heedful.export.onnx import encoder_graph, explain_graph, head_graph
 from heedful.export.parity import TOLERANCE, Parity, ParityModel, check
 from heedful.export.weight_sharing import share_weights
 from heedful.export.weight_storage import Storage, round_weights
+from heedful.export.word_scale import scalable
 from heedful.models.registry import ENCODERS
 from heedful.models.sentence import SentenceEncoder
 from heedful.runtime.bundle import ENCODER, EXPLAIN, HEAD, TOKENIZER, VOCAB, write
@@ -69,7 +70,10 @@ def export_bundle(trained: TrainedModel, out: Path, storage: Storage = "normal")
     except ValueError as error:
         raise ExportError(str(error)) from error
 
-    graphs = {"encoder": encoder_graph(rounded.encoder), "explain": explain_graph(rounded.encoder)}
+    graphs = {
+        "encoder": encoder_graph(rounded.encoder),
+        "explain": scalable(explain_graph(rounded.encoder)),
+    }
     if rounded.head is not None:
         graphs["head"] = head_graph(rounded.head, trained.model.dim, inputs)
     vocab = trained.vocab

@@ -31,6 +31,8 @@ MAX_TOKENS = 128
 MAX_WEIGHTS = 2**18
 """Most weights in all maps of one sentence: about 3 MB of JSON."""
 PRIORS = ("direction", "word", "dependency")
+SCALE = "scale"
+"""Optional input (B, L): a factor of each word vector, 1 by default (export.word_scale)."""
 TYPES = {
     f"tensor({name})": np.dtype(numpy)
     for name, numpy in {
@@ -80,6 +82,8 @@ class ExplainGraph:
         self._session = open_session(files[file])
         inputs = {node.name: node for node in self._session.get_inputs()}
         self.priors = tuple(name for name in PRIORS if name in inputs)
+        self.scalable = SCALE in {one.name for one in self._session.get_overridable_initializers()}
+        """Whether the word vectors can be scaled: integrated gradients need it."""
         self._outputs = {node.name: node.shape for node in self._session.get_outputs()}
         try:
             about = _Metadata.model_validate(self._session.get_modelmeta().custom_metadata_map)

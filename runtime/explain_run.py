@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from heedful.runtime.answers import expected_score, normalise, probabilities
 from heedful.runtime.errors import BadInput
-from heedful.runtime.explain_graph import ExplainGraph, ExplainOutputs, Floats
+from heedful.runtime.explain_graph import SCALE, ExplainGraph, ExplainOutputs, Floats
 from heedful.runtime.graphs import head_inputs
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.session import SessionThreads
@@ -32,6 +32,7 @@ class ExplainOptions:
     faithfulness: bool = False
     k: int = 1
     evidence: bool = False
+    gradients: bool = False  # with evidence
     curves: bool = False
     trust: bool = False
 
@@ -57,6 +58,17 @@ class _Vectors:
 
     def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Floats:
         return self.graph.vectors(feeds)
+
+
+@dataclass(slots=True)
+class _Scaled:
+    """The same in float32."""
+
+    model: LoadedModel
+    provider: str = CPU
+
+    def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Floats:
+        return self.model.gradient_graph.vectors(feeds)
 
 
 class ExplainRun:
@@ -90,6 +102,19 @@ class ExplainRun:
             vectors[batch], seconds = await self._threads.run(session, feeds)
             self.seconds += seconds
         return vectors
+
+    async def scaled(self, sentence: Sentence, scales: Floats) -> Floats:
+        """Vectors (N, D) in float32 of a sentence whose word vectors are scaled by each row of `scales` (N, L)."""
+        session, most = _Scaled(self.model), max(1, BUDGET // len(sentence))
+        vectors = []
+        for start in range(0, len(scales), most):
+            rows = scales[start : start + most]
+            collated = collate([sentence] * len(rows))
+            feeds = self.explain_graph.feeds(collated, self.priors, self.alpha) | {SCALE: rows}
+            found, seconds = await self._threads.run(session, feeds)
+            self.seconds += seconds
+            vectors.append(found)
+        return np.concatenate(vectors)
 
     async def scores(self, sides: Sequence[Floats]) -> Scores | None:
         """Probabilities (N, C), or relatedness (N, 1), from vectors (N, D) for each side.
@@ -126,15 +151,19 @@ class Prediction:
 
     async def drops(self, side: int, sentences: Sequence[Sentence]) -> Scores:
         """(N,) how far the score falls when one of `sentences` replaces the sentence `side`."""
-        vectors = await self.run.vectors(sentences)
-        sides = [np.repeat(one.embedding, len(sentences), axis=0) for one in self.found]
+        whole = 1.0 if self._scores is None else self._scores[0, self._label]
+        return whole - await self.of(side, await self.run.vectors(sentences))
+
+    async def of(self, side: int, vectors: Floats) -> Scores:
+        """(N,) the score when one of `vectors` (N, D) is that of the sentence `side`."""
+        sides = [np.repeat(one.embedding, len(vectors), axis=0) for one in self.found]
         sides[side] = vectors
         changed = None if self._scores is None else await self.run.scores(sides)
-        if changed is None or self._scores is None:
+        if changed is None:
             cosines: Scores = cosine_matrix(self.found[side].embedding, vectors)[0].astype(float)
-            return 1.0 - cosines
-        drops: Scores = self._scores[0, self._label] - changed[:, self._label]
-        return drops
+            return cosines
+        scores: Scores = changed[:, self._label]
+        return scores
 
 
 def cosine_matrix(first: Floats, second: Floats) -> Floats:

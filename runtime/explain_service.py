@@ -19,6 +19,7 @@ from heedful.runtime.explain_run import (
     cosine_matrix,
     explain_graph_of,
 )
+from heedful.runtime.gradients import MAX_GRADIENT_TOKENS
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.session import SessionThreads
 from heedful.text.batch import Sentence
@@ -88,6 +89,8 @@ def check_priors(model: LoadedModel, options: ExplainOptions) -> None:
 def max_tokens(model: LoadedModel, options: ExplainOptions) -> int:
     """Longest sentence that is explained with these options, in tokens."""
     limit = explain_graph_of(model).max_tokens
+    if options.gradients:
+        limit = min(limit, MAX_GRADIENT_TOKENS)
     return min(limit, MAX_CURVE_TOKENS) if options.curves else limit
 
 
@@ -97,7 +100,7 @@ def check_length(model: LoadedModel, parse: Parse, path: str, options: ExplainOp
     if len(parse) > limit:
         raise BadInput(
             f"{path} has {len(parse)} tokens: {model.card.name} is explained up to {limit}"
-            f"{' with curves' if options.curves else ''}; "
+            f"{' with curves' if options.curves else ' with gradients' if options.gradients else ''}; "
             "send a shorter text, or set truncate to true",
             param=path,
             code="input_too_long",
@@ -122,8 +125,11 @@ async def explain(
         faithfulness = [await _delete(run, parses, found, scores, i) for i in range(len(parses))]
     prediction = Prediction(run, found, scores)
     signed = curved = None
-    if options.evidence or options.curves:
-        signed = [await evidence(prediction, parses, i) for i in range(len(parses))]
+    if options.evidence or options.gradients or options.curves:
+        signed = [
+            await evidence(prediction, parses, i, integrated=options.gradients)
+            for i in range(len(parses))
+        ]
     if options.curves and signed is not None:
         curved = [
             None if one is None else await curves(prediction, parses, i, one.weights)
@@ -138,7 +144,7 @@ async def explain(
         ablation=ablation,
         faithfulness=faithfulness,
         measured=prediction.measured,
-        evidence=signed if options.evidence else None,
+        evidence=signed if options.evidence or options.gradients else None,
         curves=curved,
         seconds=run.seconds,
         waited=max(time.perf_counter() - started - run.seconds, 0.0),

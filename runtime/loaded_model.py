@@ -1,5 +1,6 @@
 """A bundle with its sessions: loaded, warm and ready to answer."""
 
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -41,12 +42,21 @@ class LoadedModel:
         self.precision: Literal["int8", "float32"] = "int8" if int8 else "float32"
         encoder, explain = (ENCODER_INT8, EXPLAIN_INT8) if int8 else (ENCODER, EXPLAIN)
         self.explain_graph = ExplainGraph(files, bundle.card, explain) if explain in files else None
+        kept = (ENCODER, EXPLAIN)
+        self._explained = {name: files[name] for name in kept} if explain in files else {}
         shared = self.explain_graph.shared if self.explain_graph else {}
         session = OrtSession(files[encoder], device, threads, shared, {ENCODER: files[ENCODER]})
         self.encoder = EncoderSession(bundle.card, session)
         self._head: OrtSession | None = None
         if bundle.card.kind != "embedding":
             self._head = OrtSession(files[HEAD], device, threads)
+
+    @cached_property
+    def gradient_graph(self) -> ExplainGraph:
+        """The explain graph in float32, opened when it is first asked for: rounding would drown a derivative."""
+        if self.precision == "float32" and self.explain_graph:
+            return self.explain_graph
+        return ExplainGraph(self._explained, self.card, EXPLAIN)
 
     async def warm(self, thread: SessionThreads) -> None:
         """Run a ladder of shapes, so that no request pays for the first run of one."""

@@ -22,6 +22,7 @@ from heedful.export.weight_sharing import MIN_BYTES, share_weights
 from heedful.export.weight_storage import round_weights
 from heedful.models.registry import ENCODERS, build
 from heedful.models.sentence import SentenceEncoder, word_table
+from heedful.runtime import gradients
 from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, TOKENIZER, read
 from heedful.runtime.card import Card, ParserCard
 from heedful.runtime.explain_graph import ExplainGraph
@@ -208,6 +209,58 @@ def test_it_is_explained_by_the_service_as_the_plain_route_answers(
 
 
 ALPHA = 0.8
+
+
+GRADIENTS = ("ms-san", "disan", "lama")  # each of its own kind of attention, all of words
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_integrated_gradients_are_torchs(
+    name: str,
+    bundles: Bundles,
+    served: tuple[Service, asyncio.Runner],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By differences of the exported graph what autograd gives of the score at 2,000 places of the path."""
+    monkeypatch.setattr(gradients, "TOLERANCE", 0.002)
+    service, runner = served
+    trained = bundles.export(name)
+    model, head = as_stored(trained.model), as_stored(trained.head or nn.Identity())
+    text = TEXTS[2]
+    asking = explain(service, [text], ExplainOptions(gradients=True), model=f"{name}-toy")
+    (tokens,), found = runner.run(asking).value
+    assert found.evidence is not None
+    assert found.evidence[0] is not None
+    given = found.evidence[0].gradients
+    assert given is not None
+    one = collate([trained.vocab.sentence(tokens.parse.tokens, tokens.parse.heads)])
+    words = model.embedding(torch.from_numpy(one.ids)).detach()
+    size = 2000
+    places = (torch.arange(size) + 0.5) / size
+    path = (places[:, None, None] * words).requires_grad_()
+    structure = {"heads": torch.from_numpy(one.heads), "alpha": torch.tensor(trained.alpha)}
+    read = {key: structure[key] for key in model.encoder.inputs}
+    many = {key: value.expand(size, -1) if value.ndim else value for key, value in read.items()}
+    lengths = torch.from_numpy(one.lengths)
+    with torch.no_grad():
+        ends = [
+            head(model.encoder(at, lengths, **read)).softmax(-1)[0] for at in (words, 0 * words)
+        ]
+    label = int(ends[0].argmax())
+    vectors = model.encoder(path, lengths.expand(size), **many)
+    head(vectors).softmax(-1)[:, label].sum().backward()
+    assert path.grad is not None
+    expected = (path.grad.mean(0) * words[0]).sum(-1)
+    assert (given.score, given.baseline) == pytest.approx(
+        [float(one[label]) for one in ends], abs=1e-5
+    )
+    change = abs(given.score - given.baseline)
+    np.testing.assert_allclose(given.weights, expected, atol=0.01 * change, rtol=0)
+    assert given.error is not None
+    assert abs(given.weights.sum() - given.score + given.baseline) / change == pytest.approx(
+        given.error
+    )
+    assert given.error < 0.005
 
 
 @torch.inference_mode()

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from heedful.runtime.correlation import rank_correlation
 from heedful.runtime.curves import masked
 from heedful.runtime.errors import BadInput
-from heedful.runtime.evidence import rank_correlation
 from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.explain_service import check_length
 from heedful.text.batch import PAD, Sentence

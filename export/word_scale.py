@@ -1,0 +1,79 @@
+"""An explain graph whose word vectors can be scaled, token by token, on their way into the encoder.
+
+The weights of the path that integrated gradients follow are an initializer that a request may replace:
+1 by default, so that every other run computes the same bits.
+"""
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper, shape_inference
+
+from heedful.export.errors import ExportError
+from heedful.export.weight_sharing import serialize
+from heedful.runtime.explain_graph import SCALE
+
+TABLES = "embedding."
+"""Names of the word tables hold it, as the exporter calls the parameters of `SentenceEncoder.embedding`."""
+
+
+def scalable(graph: bytes) -> bytes:
+    """The graph with the optional input `scale` (B, L), by which each word vector is multiplied.
+
+    A graph that has it, or that reads word pieces, stays as it is: a transformer mixes its pieces before
+    they are words. Raises ExportError where the word vectors are not found.
+    """
+    model = onnx.load_from_string(graph)
+    if {SCALE, "pieces"} & {value.name for value in model.graph.input}:
+        return graph
+    words = _word_vectors(model)
+    model.graph.input.append(helper.make_tensor_value_info(SCALE, TensorProto.FLOAT, ["SB", "SL"]))
+    model.graph.initializer.append(numpy_helper.from_array(np.ones((1, 1), np.float32), SCALE))
+    nodes = []
+    for node in model.graph.node:
+        nodes.append(node)
+        if words in node.output:
+            made = f"{words}_unscaled"
+            node.output[list(node.output).index(words)] = made
+            axis, column = f"{SCALE}_axis", f"{SCALE}_column"
+            nodes += [
+                helper.make_node("Constant", [], [axis], value_ints=[-1]),
+                helper.make_node("Unsqueeze", [SCALE, axis], [column]),
+                helper.make_node("Mul", [made, column], [words]),
+            ]
+    kept = [copied(node) for node in nodes]
+    del model.graph.node[:]
+    model.graph.node.extend(kept)
+    onnx.checker.check_model(model, full_check=True)
+    return serialize(model)
+
+
+def copied(node: onnx.NodeProto) -> onnx.NodeProto:
+    """A copy that outlives the graph's list."""
+    made = onnx.NodeProto()
+    made.CopyFrom(node)
+    return made
+
+
+def _word_vectors(model: onnx.ModelProto) -> str:
+    """The first tensor (B, L, D) that everything read from the word tables passes through."""
+    graph = model.graph
+    named = [(one.name, len(one.dims)) for one in graph.initializer]
+    named += [(one.name, len(one.type.tensor_type.shape.dim)) for one in graph.input]
+    derived = {name for name, rank in named if TABLES in name and rank > 1}
+    last = {name: place for place, node in enumerate(graph.node) for name in _read(node)}
+    shapes = shape_inference.infer_shapes(model).graph.value_info
+    ranks = {one.name: len(one.type.tensor_type.shape.dim) for one in shapes}
+    for place, node in enumerate(graph.node):
+        if node.op_type == "Shape" or not derived.intersection(node.input):
+            continue
+        derived.update(node.output)
+        needed = {name for name in derived if last.get(name, -1) > place}
+        if needed == {node.output[0]} and ranks.get(node.output[0]) == 3:
+            return str(node.output[0])
+    raise ExportError("its explain graph has no place where all word vectors pass")
+
+
+def _read(node: onnx.NodeProto) -> set[str]:
+    """Values that the node and the bodies of its loops read."""
+    bodies = (one.g for one in node.attribute if one.type == onnx.AttributeProto.GRAPH)
+    return set(node.input).union(*(_read(inner) for body in bodies for inner in body.node))
