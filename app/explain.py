@@ -42,6 +42,7 @@ async def explain(body: ExplainRequest, request: Request) -> Response:
         faithfulness=body.faithfulness,
         k=body.k,
         evidence=body.evidence,
+        gradients=body.gradients,
         curves=body.curves,
         trust=body.trust,
     )

@@ -57,6 +57,11 @@ class ExplainRequest(Cutting, Trusting):
     faithfulness: bool = Field(False, description="Also answer without the most attended tokens.")
     k: int = Field(1, ge=1, description="Number of tokens that faithfulness deletes.")
     evidence: bool = Field(False, description="Also answer without each token in turn.")
+    gradients: bool = Field(
+        False,
+        description="Evidence by integrated gradients too: the score's, on the way from zero vectors to the "
+        "words'; up to 48 tokens a sentence.",
+    )
     curves: bool = Field(
         False,
         description="Also remove more and more tokens, by attention, by evidence and at random; "
@@ -140,12 +145,29 @@ class Correlation(BaseModel):
     )
 
 
+class Gradients(BaseModel):
+    weights: list[float] = Field(
+        description="One per token, signed; they sum to `score` - `baseline`, but for `error`."
+    )
+    score: float = Field(description="As computed in float32.")
+    baseline: float = Field(
+        description="The score with a zero vector for every word of the sentence, with its tree and positions."
+    )
+    error: float | None = Field(
+        description="Completeness: |sum of weights - (score - baseline)| / |score - baseline|; null if "
+        "these are equal."
+    )
+    intervals: int = Field(description="That the way was cut into.")
+    correlations: list[Correlation] = Field(description="With the size of these weights.")
+
+
 class SentenceEvidence(BaseModel):
     weights: list[float] = Field(
         description="One per token: the score with the token minus the score without it. "
         "Above 0 it speaks for the answer, below 0 against it."
     )
     correlations: list[Correlation]
+    gradients: Gradients | None = Field(None, description="If requested, else null.")
 
 
 class Evidence(BaseModel):

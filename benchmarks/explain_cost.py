@@ -45,6 +45,7 @@ async def compare(bundles: Path, model: str, tokens: int, out: Console) -> None:
         "explain, ablation": lambda: explain.explain(inputs, ExplainOptions(ablation=True)),
         "explain, faithfulness": lambda: explain.explain(inputs, ExplainOptions(faithfulness=True)),
         "explain, evidence": lambda: explain.explain(inputs, ExplainOptions(evidence=True)),
+        "explain, gradients": lambda: explain.explain(inputs, ExplainOptions(gradients=True)),
         "explain, curves": lambda: explain.explain(inputs, ExplainOptions(curves=True)),
     }
     for name, call in calls.items():

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -11,6 +11,7 @@ from rich.progress import track
 
 from heedful.cli import rescore
 from heedful.cli.control_scores import ControlScores
+from heedful.cli.gradient_scores import explain, measure_gradients, spread
 from heedful.cli.local_model import LocalModel, open_folder
 from heedful.cli.options import DATA, PARSER, Bundles, Data, Parser
 from heedful.cli.trust_page import write_page
@@ -18,13 +19,9 @@ from heedful.export.typical import typical
 from heedful.runtime.bundle import read, write
 from heedful.runtime.card import TYPICAL, Card, ControlCard, TrustCard, TypicalCard
 from heedful.runtime.explain_run import ExplainOptions
-from heedful.runtime.inputs import Inputs
-from heedful.runtime.model_registry import Task as ServiceTask
 from heedful.text import parse
 from heedful.training.metrics import dev_metric
 from heedful.training.tasks.base import Example, Task
-
-T = TypeVar("T")
 
 ROWS, CURVES, TYPICAL_SENTENCES = 1000, 100, 4000
 THRESHOLD = 0.01
@@ -39,6 +36,12 @@ def command(
         Path | None,
         typer.Option(help="Only write the table of this page, from the cards as they are."),
     ] = None,
+    only_gradients: Annotated[
+        bool,
+        typer.Option(
+            "--gradients", help="Only measure integrated gradients, of a measured bundle."
+        ),
+    ] = False,
     rows: Annotated[int, typer.Option(min=1, help="Examples of dev for the controls.")] = ROWS,
     curves: Annotated[int, typer.Option(min=1, help="Examples of dev for the curves.")] = CURVES,
 ) -> None:
@@ -47,6 +50,11 @@ def command(
         write_page(page, [read(folder).card for folder in bundles])
         return
     console = Console()
+    if only_gradients:
+        for folder in bundles:
+            card = measure_gradients(folder, parser, data=data)
+            console.print(f"{folder}: version {card.version}")
+        return
     loaded = parse.Parser.load(parser)
     for folder in bundles:
         card = measure(folder, loaded, parser, data=data, rows=rows, curves=curves)
@@ -65,17 +73,18 @@ def measure(
     """
     bundle = read(folder)
     task = rescore.task_of(bundle, None)
-    examples = _spread(task.dev.read(data), rows)
+    examples = spread(task.dev.read(data), rows)
     (_, value), *controls = ControlScores(bundle, loaded, task, examples).every()
     with open_folder(folder, parser) as model:
-        trust = _curves(model, task, _spread(examples, curves))
+        trust = _curves(model, task, spread(examples, curves))
         texts = list(
             dict.fromkeys(
                 text for source in task.train for one in source.read(data) for text in one.texts
             )
         )
-        sample = _spread(texts, TYPICAL_SENTENCES)
+        sample = spread(texts, TYPICAL_SENTENCES)
         index = typical(model.embed(sample))
+    old = bundle.card.trust
     fields = {
         **bundle.card.fields(),
         "trust": TrustCard.model_validate(
@@ -86,6 +95,7 @@ def measure(
                 "value": value,
                 "controls": [ControlCard(name=name, value=score) for name, score in controls],
                 **trust,
+                "gradients": old and old.gradients,
             }
         ),
         "typical": TypicalCard(
@@ -100,15 +110,11 @@ def measure(
 
 def _curves(model: LocalModel, task: Task, examples: Sequence[Example]) -> dict[str, float | None]:
     """Means over the first texts that have curves: TrustCard's fields."""
-    tasks: dict[str, ServiceTask] = {"nli": "nli", "relatedness": "relatedness"}
-    bound = model.service.bind(tasks.get(task.kind, "explain"), model.model)
     options = ExplainOptions(evidence=True, curves=True)
     found: dict[str, list[float]] = {"attention": [], "evidence": [], "random": []}
     correlations = []
     for example in track(examples, "curves", transient=True):
-        texts = example.texts if task.kind != "embedding" else example.texts[:1]
-        inputs = Inputs(texts, [f"text {i}" for i in range(len(texts))], texts_per_row=len(texts))
-        _, explained = model.run(bound.explain(inputs, options, truncate=True)).value
+        explained = explain(model, task, example, options)
         assert explained.curves is not None
         assert explained.evidence is not None
         curves, evidence = explained.curves[0], explained.evidence[0]
@@ -127,8 +133,3 @@ def _curves(model: LocalModel, task: Task, examples: Sequence[Example]) -> dict[
         "wins": float((attention > random).mean()),
         "correlation": float(np.mean(correlations)) if correlations else None,
     }
-
-
-def _spread(items: Sequence[T], most: int) -> Sequence[T]:
-    """At most that many items, spread evenly."""
-    return items[:: -(-len(items) // most)]

@@ -21,10 +21,14 @@ def write_page(page: Path, cards: Sequence[Card]) -> None:
 
 
 def tables(cards: Sequence[Card]) -> str:
-    """Controls, curves, and a sentence for each model."""
+    """Controls, curves, integrated gradients, and a sentence for each model."""
     controls = ["| model | control | dev | metric | score | change |", "|---|---|---|---|---|---|"]
     curves = [
         "| model | attention | evidence | random | attention wins | rank correlation | sentences |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    gradients = [
+        "| model | error, median | 95th percentile | below 5 % | intervals | rank correlation | sentences |",
         "|---|---|---|---|---|---|---|",
     ]
     said = []
@@ -44,8 +48,15 @@ def tables(cards: Sequence[Card]) -> str:
             f"| `{card.name}` | {trust.attention:.2f} | {trust.evidence:.2f} | {trust.random:.2f} "
             f"| {trust.wins:.0%} | {correlation} | {trust.sentences} |"
         )
+        if (found := trust.gradients) is not None:
+            rank = "" if found.correlation is None else f"{found.correlation:.2f}"
+            gradients.append(
+                f"| `{card.name}` | {found.median:.1%} | {found.p95:.1%} | {found.complete:.0%} "
+                f"| {found.intervals:.0f} | {rank} | {found.sentences} |"
+            )
         said.append(f"- `{card.name}`: {verdict(trust)}")
-    return "\n".join([*said, "", *controls, "", *curves, ""])
+    tables = [said, controls, curves, *([gradients] if len(gradients) > 2 else [])]
+    return "\n".join(line for table in tables for line in (*table, ""))
 
 
 def verdict(trust: TrustCard) -> str:

@@ -21,6 +21,7 @@ from heedful.export.weight_sharing import (
     serialize,
     share_weights,
 )
+from heedful.export.word_scale import unscalable
 from heedful.runtime.bundle import (
     ENCODER,
     ENCODER_INT8,
@@ -61,7 +62,7 @@ def with_words(base: Bundle, lexicon: Lexicon, linear: Linear) -> Bundle:
         files[ENCODER_INT8] = externalize_weights(model, encoder, ENCODER)
     for name in (EXPLAIN, EXPLAIN_INT8):
         if name in files:
-            graph = serialize(attach(restore_weights(files[name], old)))
+            graph = serialize(attach(unscalable(restore_weights(files[name], old))))
             files[name] = share_weights(graph, encoder, vectors=name == EXPLAIN)
     files |= _lexicon_file(base, lexicon)
     classes = linear.words.shape[1]

@@ -47,6 +47,14 @@ def scalable(graph: bytes) -> bytes:
     return serialize(model)
 
 
+def unscalable(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The graph without that input, in place: more than the word vectors is about to be read from the words."""
+    kept = [value for value in model.graph.input if value.name != SCALE]
+    del model.graph.input[:]
+    model.graph.input.extend(kept)
+    return model
+
+
 def copied(node: onnx.NodeProto) -> onnx.NodeProto:
     """A copy that outlives the graph's list."""
     made = onnx.NodeProto()
@@ -61,7 +69,8 @@ def _word_vectors(model: onnx.ModelProto) -> str:
     named += [(one.name, len(one.type.tensor_type.shape.dim)) for one in graph.input]
     derived = {name for name, rank in named if TABLES in name and rank > 1}
     last = {name: place for place, node in enumerate(graph.node) for name in _read(node)}
-    shapes = shape_inference.infer_shapes(model).graph.value_info
+    inferred = shape_inference.infer_shapes(model).graph
+    shapes = (*inferred.value_info, *inferred.output)
     ranks = {one.name: len(one.type.tensor_type.shape.dim) for one in shapes}
     for place, node in enumerate(graph.node):
         if node.op_type == "Shape" or not derived.intersection(node.input):

@@ -33,6 +33,7 @@ from heedful.runtime.bundle import (
     write,
 )
 from heedful.runtime.card import Card
+from heedful.runtime.explain_graph import SCALE
 from heedful.text import composition
 from heedful.text.batch import Sentence
 from heedful.text.kinds import Kind
@@ -259,9 +260,17 @@ def explain_graph(
     """explain.onnx, whole: the same of sentences without padding, with one map, two poolings, a gate.
 
     The map is the softmax of the tokens' products, the first pooling that of their sums. The prior
-    `dependency` is alpha.
+    `dependency` is alpha. Word vectors of words can be scaled.
     """
     nodes, inputs, constants = _encoder_nodes(table, tree=tree, places=places)
+    if places is None:
+        constants[SCALE] = np.ones((1, 1), np.float32)
+        inputs.append(_value(SCALE, TensorProto.FLOAT, "SB", "SL"))
+        nodes[0].output[0] = "unscaled"
+        nodes[1:1] = [
+            helper.make_node("Unsqueeze", [SCALE, "last"], ["scale3"]),
+            helper.make_node("Mul", ["unscaled", "scale3"], ["words"]),
+        ]
     if tree:
         inputs.append(_value("dependency", TensorProto.BOOL))
         nodes[:0] = [

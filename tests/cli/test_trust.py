@@ -11,6 +11,7 @@ import pytest
 from heedful.cli import trust
 from heedful.cli.control_scores import random_tree, right_branching
 from heedful.cli.errors import CommandError
+from heedful.cli.gradient_scores import measure_gradients
 from heedful.cli.local_model import open_folder
 from heedful.cli.trust_page import BEGIN, END, verdict, write_page
 from heedful.export.bundle import export_bundle
@@ -70,6 +71,14 @@ def test_a_bundle_is_measured_and_its_card_says_so(
     shares = bundle.typical.share(bundle.typical.centroids)
     assert shares.min() > 0.99  # nothing is nearer than a centroid itself
 
+    card = measure_gradients(folder, name, data=data, sentences=6)
+    assert card.trust is not None
+    gradients = card.trust.gradients
+    assert gradients is not None
+    assert gradients.sentences <= 6
+    assert 0 <= gradients.median <= gradients.p95
+    assert card.files == {**bundle.card.files}  # exported with what gradients need
+
     page = tmp_path / "trust.md"
     page.write_text(f"before\n{BEGIN}\nSTALE\n{END}\nafter\n")
     write_page(page, [card, read(folder).card.model_copy(update={"trust": None, "name": "other"})])
@@ -80,6 +89,7 @@ def test_a_bundle_is_measured_and_its_card_says_so(
     assert "- `other`: not measured." in text
     for control in found.controls:
         assert f"| {control.name} | stsb, 30 rows | pearson | {control.value:.3f} |" in text
+    assert f"| {gradients.median:.1%} | {gradients.p95:.1%} | {gradients.complete:.0%} |" in text
     page.write_text("no marks")
     with pytest.raises(CommandError, match="does not hold the lines"):
         write_page(page, [card])

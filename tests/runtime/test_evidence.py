@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from heedful.runtime.answers import softmax
 from heedful.runtime.correlation import rank_correlation
 from heedful.runtime.curves import masked
 from heedful.runtime.errors import BadInput
@@ -15,7 +16,7 @@ from heedful.text.batch import PAD, Sentence
 from heedful.text.structure import without
 from heedful.text.trees import build
 from heedful.text.vocab import Vocab
-from tests.builders import build_pieces
+from tests.builders import ALPHA, build_pieces, expected_embedding
 from tests.runtime.conftest import Running
 from tests.runtime.test_explain import KIDS, ask, scores
 
@@ -58,6 +59,32 @@ def test_a_model_without_an_answer_is_measured_by_the_cosine(running: Running) -
     assert explained.evidence is not None
     assert explained.evidence[0] is not None
     assert (explained.evidence[0].weights > 0).all()
+
+
+def test_integrated_gradients_lead_from_zero_vectors_to_the_score(running: Running) -> None:
+    texts, explained = ask(running, KIDS, "A dog.", model="tiny-nli", gradients=True)
+    first, second = (Sentence(text.ids, text.parse.heads) for text in texts)
+    before = scores(running, first, second)
+    label = int(before.argmax())
+    assert explained.evidence is not None
+    for side, evidence in enumerate(explained.evidence):
+        assert evidence is not None
+        found = evidence.gradients
+        assert found is not None
+        vectors = [expected_embedding(one, ALPHA)[None] for one in (first, second)]
+        vectors[side] *= 0  # tanh of nothing
+        model = running.service._registry.models["tiny-nli"]
+        logits, _ = running.ask(model.logits(running.service._engine.head_threads, *vectors))
+        assert found.score == pytest.approx(before[label], abs=1e-5)
+        assert found.baseline == pytest.approx(softmax(logits.astype(float))[0, label], abs=1e-5)
+        change = found.score - found.baseline
+        assert found.error is not None
+        assert found.error <= 0.05
+        assert abs(found.weights.sum() - change) / abs(change) == pytest.approx(found.error)
+        assert len(found.correlations) == len(evidence.correlations)
+    (plain,) = ask(running, KIDS, evidence=True)[1].evidence or [None]
+    assert plain is not None
+    assert plain.gradients is None
 
 
 def test_correlations_name_every_map_pooling_and_gate(running: Running) -> None:
@@ -180,6 +207,10 @@ def test_a_long_sentence_has_no_curves(running: Running) -> None:
     model = running.service._registry.models["tiny-sst2"]
     long = build(["dog"] * 25, np.zeros(25, np.int64), ["dep"] * 25, [True] * 25)
     check_length(model, long, "inputs", ExplainOptions(evidence=True))
+    check_length(model, long, "inputs", ExplainOptions(gradients=True))
+    longer = build(["dog"] * 49, np.zeros(49, np.int64), ["dep"] * 49, [True] * 49)
+    with pytest.raises(BadInput, match=r"has 49 tokens: .* explained up to 48 with gradients"):
+        check_length(model, longer, "inputs", ExplainOptions(gradients=True))
     with pytest.raises(BadInput, match=r"has 25 tokens: .* explained up to 24 with curves") as e:
         check_length(model, long, "inputs", ExplainOptions(curves=True))
     assert (e.value.param, e.value.code) == ("inputs", "input_too_long")

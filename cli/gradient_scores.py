@@ -1,0 +1,104 @@
+"""Completeness of a bundle's integrated gradients on sentences of dev, into its card."""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from rich.progress import track
+
+from heedful.cli import rescore
+from heedful.cli.errors import CommandError
+from heedful.cli.local_model import LocalModel, open_folder
+from heedful.export.word_scale import scalable
+from heedful.runtime.bundle import Bundle, read, write
+from heedful.runtime.card import EXPLAIN, EXPLAIN_INT8, GOLDEN, Card, GradientsCard
+from heedful.runtime.explain_run import ExplainOptions
+from heedful.runtime.explain_service import ExplainResult
+from heedful.runtime.gradients import Gradients
+from heedful.runtime.inputs import Inputs
+from heedful.runtime.model_registry import Task as ServiceTask
+from heedful.training.tasks.base import Example, Task
+
+T = TypeVar("T")
+
+SENTENCES = 200
+COMPLETE = 0.05
+
+
+def measure_gradients(folder: Path, parser: str, *, data: Path, sentences: int = SENTENCES) -> Card:
+    """Measure integrated gradients and write the figures into the card, in place.
+
+    Where explain.onnx cannot scale word vectors yet, it can afterwards; every other file stays as it is, and
+    the golden vectors, but for the hashes that they name. Raises BundleError, CommandError, ConfigError,
+    DataMissing, ExportError.
+    """
+    bundle = read(folder)
+    if bundle.card.trust is None:
+        raise CommandError(f"{folder} has no measured controls: run `heedful trust` on it first")
+    task = rescore.task_of(bundle, None)
+    with tempfile.TemporaryDirectory() as temporary:
+        made = Path(temporary) / folder.resolve().name
+        card = write(made, bundle.card.fields(), _scalable(bundle))
+        files = read(made).files
+        with open_folder(made, parser) as model:
+            figures = _figures(model, task, task.dev.read(data), sentences)
+    fields = card.fields()
+    fields["trust"]["gradients"] = figures
+    return write(folder, fields, files)
+
+
+def explain(
+    model: LocalModel, task: Task, example: Example, options: ExplainOptions
+) -> ExplainResult:
+    """Of a pair both sentences, but of a pair of an embedding model the first."""
+    tasks: dict[str, ServiceTask] = {"nli": "nli", "relatedness": "relatedness"}
+    bound = model.service.bind(tasks.get(task.kind, "explain"), model.model)
+    texts = example.texts if task.kind != "embedding" else example.texts[:1]
+    inputs = Inputs(texts, [f"text {i}" for i in range(len(texts))], texts_per_row=len(texts))
+    return model.run(bound.explain(inputs, options, truncate=True)).value[1]
+
+
+def spread(items: Sequence[T], most: int) -> Sequence[T]:
+    """At most that many items, spread evenly."""
+    return items[:: -(-len(items) // most)]
+
+
+def _scalable(bundle: Bundle) -> Mapping[str, bytes]:
+    """The bundle's files, with explain graphs that can scale word vectors."""
+    names = [name for name in (EXPLAIN, EXPLAIN_INT8) if name in bundle.files]
+    graphs = {name: scalable(bundle.files[name]) for name in names}
+    files = {**bundle.files, **graphs}
+    if bundle.golden is not None:
+        hashes = {name: sha256(graphs[name]).hexdigest() for name in names}
+        golden = replace(bundle.golden, files={**bundle.golden.files, **hashes})
+        files[GOLDEN] = golden.to_bytes()
+    return files
+
+
+def _figures(
+    model: LocalModel, task: Task, examples: Sequence[Example], most: int
+) -> dict[str, Any]:
+    """GradientsCard's fields."""
+    found: list[Gradients] = []
+    sides = len(examples[0].texts) if task.kind != "embedding" else 1
+    for example in track(spread(examples, most // sides), "gradients", transient=True):
+        explained = explain(model, task, example, ExplainOptions(gradients=True))
+        assert explained.evidence is not None
+        found += [one.gradients for one in explained.evidence if one and one.gradients]
+    errors = np.array([np.inf if one.error is None else one.error for one in found])
+    pooled = [
+        next(rank.value for rank in one.correlations if rank.kind == "pooling") for one in found
+    ]
+    known = [value for value in pooled if value is not None]
+    return GradientsCard(
+        sentences=len(found),
+        median=float(np.median(errors)),
+        p95=float(np.quantile(errors, 0.95)),
+        complete=float((errors < COMPLETE).mean()),
+        intervals=float(np.mean([one.intervals for one in found])),
+        correlation=float(np.mean(known)) if known else None,
+    ).model_dump()
