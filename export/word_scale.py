@@ -12,8 +12,8 @@ from heedful.export.errors import ExportError
 from heedful.export.weight_sharing import serialize
 from heedful.runtime.explain_graph import SCALE
 
-TABLES = "embedding."
-"""Names of the word tables hold it, as the exporter calls the parameters of `SentenceEncoder.embedding`."""
+TABLES = ("embedding.", "model.embedding.")
+"""Begins the names of the word tables, as the exporter calls the parameters of `SentenceEncoder.embedding`."""
 
 
 def scalable(graph: bytes) -> bytes:
@@ -67,7 +67,7 @@ def _word_vectors(model: onnx.ModelProto) -> str:
     graph = model.graph
     named = [(one.name, len(one.dims)) for one in graph.initializer]
     named += [(one.name, len(one.type.tensor_type.shape.dim)) for one in graph.input]
-    derived = {name for name, rank in named if TABLES in name and rank > 1}
+    derived = {name for name, rank in named if name.startswith(TABLES) and rank > 1}
     last = {name: place for place, node in enumerate(graph.node) for name in _read(node)}
     inferred = shape_inference.infer_shapes(model).graph
     shapes = (*inferred.value_info, *inferred.output)
