@@ -180,6 +180,23 @@ def test_evidence_is_the_change_of_the_plain_routes_answer(client: httpx.Client,
     np.testing.assert_allclose(evidence["sentences"][0]["weights"], before - changed, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_integrated_gradients_add_up_to_the_scores_change(client: httpx.Client, name: str) -> None:
+    pair = ("premise", "hypothesis") if name.endswith("nli") else ("a", "b")
+    paired = name.endswith(("nli", "relatedness"))
+    body = dict(zip(pair, (KIDS, "The kids are outside"), strict=True))
+    asked = {"inputs": body if paired else KIDS, "model": name, "gradients": True}
+    found = client.post("/explain", json=asked).json()
+    given = found["evidence"]["sentences"][0]["gradients"]
+    change = given["score"] - given["baseline"]
+    error = abs(sum(given["weights"]) - change) / abs(change)
+    assert error == pytest.approx(given["error"], abs=1e-9)
+    assert error <= 0.05
+    if "prediction" in found:  # in float32, where the answer may be int8's
+        label = found["prediction"]["label"]
+        assert given["score"] == pytest.approx(found["prediction"]["scores"][label], abs=0.01)
+
+
 def test_it_tells_entailment_from_contradiction(client: httpx.Client) -> None:
     premise = "A man is playing a guitar on the street."
     hypotheses = ("A man is playing music.", "Nobody is playing an instrument; the man is asleep.")
