@@ -85,8 +85,9 @@ def _figures(
     """GradientsCard's fields."""
     found: list[Gradients] = []
     sides = len(examples[0].texts) if task.kind != "embedding" else 1
-    for example in track(spread(examples, most // sides), "gradients", transient=True):
-        explained = explain(model, task, example, ExplainOptions(gradients=True))
+    places = np.linspace(0, len(examples) - 1, min(most // sides, len(examples)), dtype=int)
+    for place in track(places.tolist(), "gradients", transient=True):
+        explained = explain(model, task, examples[place], ExplainOptions(gradients=True))
         assert explained.evidence is not None
         found += [one.gradients for one in explained.evidence if one and one.gradients]
     errors = np.array([np.inf if one.error is None else one.error for one in found])
