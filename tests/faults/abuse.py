@@ -133,11 +133,12 @@ async def stop(place: Place, seconds: float, rate: float) -> Stopped:
     async with (
         place.service() as (process, url),
         load(url, ask) as clients,
-        httpx.AsyncClient(timeout=HUNG_SECONDS) as watcher,
     ):
 
         async def ready() -> bool:
-            return (await watcher.get(url + "/ready")).is_success
+            """Asked on a new connection, as a probe does."""
+            async with httpx.AsyncClient(timeout=HUNG_SECONDS) as watcher:
+                return (await watcher.get(url + "/ready")).is_success
 
         async def unready() -> bool:
             return not await ready()
