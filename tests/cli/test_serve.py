@@ -1,0 +1,36 @@
+"""heedful serve, up to the service itself."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import json, sys, types
+
+def serve(settings):
+    import numpy, threadpoolctl
+    found = threadpoolctl.threadpool_info()
+    print(json.dumps([one["num_threads"] for one in found if one["user_api"] == "blas"]))
+
+serving = types.ModuleType("heedful.app.serving")
+serving.serve = serve
+sys.modules[serving.__name__] = serving
+sys.argv = ["heedful", "serve"]
+from heedful.cli.main import main
+main()
+"""
+
+
+@pytest.mark.parametrize(("setting", "threads"), [("", 1), ("2", 2)])
+def test_blas_has_one_thread_unless_the_environment_says_more(
+    setting: str, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    if setting:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", setting)
+    command = [sys.executable, "-c", PROGRAM]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    assert json.loads(found.stdout) == [threads]
