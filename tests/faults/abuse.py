@@ -135,24 +135,23 @@ async def stop(place: Place, seconds: float, rate: float) -> Stopped:
         load(url, ask) as clients,
     ):
 
-        async def ready() -> bool:
-            """Asked on a new connection, as a probe does."""
-            async with httpx.AsyncClient(timeout=HUNG_SECONDS) as watcher:
-                return (await watcher.get(url + "/ready")).is_success
-
-        async def unready() -> bool:
-            return not await ready()
+        async def told(status: int) -> bool:
+            """Asked as a probe does: a new connection, and another when it has no answer in a second."""
+            async with httpx.AsyncClient(timeout=1) as probe:
+                with suppress(httpx.TimeoutException):
+                    return (await probe.get(url + "/ready")).status_code == status
+            return False
 
         traffic = asyncio.create_task(clients.open(rate, seconds))
         await asyncio.sleep(2)
         stopped = time.monotonic()
         os.kill(process.servers()[0], signal.SIGSTOP)
-        told = await until(unready, "/ready to tell it")
-        again = told + await until(ready, "a service that is ready")
+        unready = await until(lambda: told(503), "/ready to tell it")
+        again = unready + await until(lambda: told(200), "a service that is ready")
         await traffic
     check(clients.answers, 200, 503)
     late = [one.seconds for one in clients.answers if one.sent > stopped + LATE]
-    return Stopped(seconds, clients.statuses(), max(late), told, again)
+    return Stopped(seconds, clients.statuses(), max(late), unready, again)
 
 
 @dataclass(frozen=True)
