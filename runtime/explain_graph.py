@@ -21,7 +21,7 @@ from heedful.runtime.errors import BundleError
 from heedful.runtime.graphs import Feeds, encoder_feeds, encoder_inputs
 from heedful.text.batch import Batch, collate
 from heedful.text.errors import GraphError
-from heedful.text.graph import CPU, open_session, ort_errors
+from heedful.text.graph import CPU, bounded_run, open_session
 from heedful.text.pieces import Lexicon
 
 Floats = npt.NDArray[np.float32]
@@ -148,8 +148,12 @@ class ExplainGraph:
             feeds[name] = np.array(switches.get(name, True))
         return feeds
 
-    def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> ExplainOutputs:
-        found = self._run(list(self._outputs), feeds)
+    def run(
+        self,
+        feeds: Mapping[str, npt.NDArray[Any]],
+        options: onnxruntime.RunOptions | None = None,
+    ) -> ExplainOutputs:
+        found = self._run(list(self._outputs), feeds, options)
 
         def named(kind: str) -> dict[str, Floats]:
             return {name: found[kind][:, i] for i, name in enumerate(self.names[kind])}
@@ -163,12 +167,15 @@ class ExplainGraph:
         return self._run(["embedding"], feeds)["embedding"]
 
     def _run(
-        self, outputs: list[str], feeds: Mapping[str, npt.NDArray[Any]]
+        self,
+        outputs: list[str],
+        feeds: Mapping[str, npt.NDArray[Any]],
+        options: onnxruntime.RunOptions | None = None,
     ) -> dict[str, npt.NDArray[Any]]:
         values = {
             name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in feeds.items()
         }
-        options = onnxruntime.RunOptions()
+        options = options or onnxruntime.RunOptions()
         options.only_execute_path_to_fetches = True
         given = self._session.run_with_ort_values(outputs, {**values, **self._weights}, options)
         return {name: value.numpy() for name, value in zip(outputs, given, strict=True)}
@@ -191,8 +198,8 @@ def check_explain_graph(
     batch = collate([vocab.sentence(["a"], np.arange(1))])
     try:
         explain_graph = ExplainGraph(files, card, file)
-        with ort_errors():
-            found = explain_graph.run(explain_graph.feeds(batch))
+        with bounded_run() as options:
+            found = explain_graph.run(explain_graph.feeds(batch), options)
     except GraphError as error:
         raise BundleError(card.name, file, f"does not open, or does not run: {error}") from error
     if not found.pooling or found.embedding.shape != (1, card.dimension):

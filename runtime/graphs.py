@@ -1,8 +1,6 @@
 """Inputs and outputs of a bundle's ONNX graphs, and whether they agree with the card."""
 
-import threading
 from collections.abc import Mapping
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -13,15 +11,13 @@ from heedful.runtime.errors import BundleError
 from heedful.text import composition
 from heedful.text.batch import Batch, Sentence, collate
 from heedful.text.errors import GraphError
-from heedful.text.graph import open_session, ort_errors
+from heedful.text.graph import bounded_run, open_session
 from heedful.text.kinds import HEAD_INPUTS, RELATEDNESS_LEVELS
 from heedful.text.pieces import Lexicon
 from heedful.text.vocab import Vocab
 
 Feeds = dict[str, npt.NDArray[np.generic]]
 Shape = dict[str, tuple[str, int]]  # name -> (ONNX Runtime's type, rank)
-RUN_SECONDS = 60.0
-"""Until a run that checks a graph is ended: one takes milliseconds, but a graph may hold an endless loop."""
 
 
 def encoder_inputs(card: Card) -> Shape:
@@ -113,20 +109,6 @@ def _open(
     return session
 
 
-def run_bounded(session: onnxruntime.InferenceSession, feeds: Feeds) -> npt.NDArray[np.float32]:
-    """The only output. A run that does not end is ended. Raises GraphError."""
-    options = onnxruntime.RunOptions()
-    limit = threading.Timer(RUN_SECONDS, partial(setattr, options, "terminate", True))
-    limit.start()
-    try:
-        with ort_errors():
-            output: npt.NDArray[np.float32]
-            (output,) = session.run(None, feeds, options)
-    finally:
-        limit.cancel()
-    return output
-
-
 def _check_run(
     session: onnxruntime.InferenceSession,
     card: Card,
@@ -135,7 +117,8 @@ def _check_run(
     expected: tuple[int, int],
 ) -> None:
     try:
-        output = run_bounded(session, feeds)
+        with bounded_run() as options:
+            (output,) = session.run(None, feeds, options)
     except GraphError as error:
         shapes = ", ".join(f"{name} {value.shape}" for name, value in feeds.items())
         raise BundleError(card.name, file, f"does not run on {shapes}: {error}") from error

@@ -149,6 +149,15 @@ def texts(seed: int, number: int, longest: int = 60) -> list[str]:
     return [" ".join(next(new) for _ in range(rng.randint(1, longest))) for _ in range(number)]
 
 
+def embeds(model: str, number: int) -> Ask:
+    """Requests to embed so many texts, each time others."""
+
+    def ask(seed: int) -> tuple[str, Body]:
+        return "/embed", {"inputs": texts(seed, number, 20), "model": model, "truncate": True}
+
+    return ask
+
+
 def mixed(seed: int, models: dict[str, str]) -> Ask:
     """Requests of every kind that the models (name -> kind) answer, each with new words."""
 

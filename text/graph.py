@@ -1,7 +1,9 @@
 """Open a graph in ONNX Runtime: a model's or the parser's."""
 
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,8 @@ ORT_ERRORS: tuple[type[Exception], ...] = (
     UnicodeDecodeError,  # a message that quotes bytes of a broken graph
 )
 """What ONNX Runtime raises: its errors have no common base but Exception."""
+RUN_SECONDS = 60.0
+"""Until a run that checks a graph is ended: one takes milliseconds, but a graph may hold an endless loop."""
 
 
 @contextmanager
@@ -30,6 +34,19 @@ def ort_errors() -> Iterator[None]:
         yield
     except ORT_ERRORS as error:
         raise GraphError(" ".join(str(error).split())) from error
+
+
+@contextmanager
+def bounded_run() -> Iterator[onnxruntime.RunOptions]:
+    """Options of a run that is ended after RUN_SECONDS. Raises GraphError."""
+    options = onnxruntime.RunOptions()
+    limit = threading.Timer(RUN_SECONDS, partial(setattr, options, "terminate", True))
+    limit.start()
+    try:
+        with ort_errors():
+            yield options
+    finally:
+        limit.cancel()
 
 
 def open_session(

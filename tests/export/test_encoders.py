@@ -211,7 +211,7 @@ def test_it_is_explained_by_the_service_as_the_plain_route_answers(
 ALPHA = 0.8
 
 
-GRADIENTS = ("ms-san", "disan", "lama")  # each of its own kind of attention, all of words
+GRADIENTS = ("ms-san", "disan", "lama")  # three kinds of attention, all over words
 
 
 @pytest.mark.parametrize("name", GRADIENTS)

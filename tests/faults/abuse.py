@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 
 from tests.faults.scenarios import CLIENTS, Place, check
-from tests.load import HUNG_SECONDS, Load, load, mixed, texts, until
+from tests.load import HUNG_SECONDS, Load, embeds, load, mixed, until
 
 HEADER = b"X-A: " + b"a" * 25 + b"\r\n"
 LATE = 10.0
@@ -126,13 +126,9 @@ class Stopped:
 
 async def stop(place: Place, seconds: float, rate: float) -> Stopped:
     """SIGSTOP to a serving process while `rate` texts a second come on new and old connections."""
-
-    def ask(number: int) -> tuple[str, dict[str, object]]:
-        return "/embed", {"inputs": texts(number, 1, 20), "model": place.model}
-
     async with (
         place.service() as (process, url),
-        load(url, ask) as clients,
+        load(url, embeds(place.model, 1)) as clients,
     ):
 
         async def told(status: int) -> bool:
@@ -168,14 +164,8 @@ async def beside_batches(
 ) -> BesideBatches:
     """Single inputs one after the other, first alone, then beside clients that send batches."""
 
-    def single(number: int) -> tuple[str, dict[str, object]]:
-        return "/embed", {"inputs": texts(number, 1, 20), "model": place.model}
-
-    def batch(number: int) -> tuple[str, dict[str, object]]:
-        return "/embed", {"inputs": texts(number, size, 20), "model": place.model}
-
     async def measured(url: str) -> Load:
-        async with load(url, single) as clients:
+        async with load(url, embeds(place.model, 1)) as clients:
             for _ in range(singles):
                 await clients.one()
         return clients
@@ -183,7 +173,7 @@ async def beside_batches(
     async with place.service({"cache-items": 0}) as (_, url):
         await measured(url)  # warm
         idle = await measured(url)
-        async with load(url, batch) as large, large.beside(batch_clients):
+        async with load(url, embeds(place.model, size)) as large, large.beside(batch_clients):
             await until(lambda: len(large.answers) >= batch_clients, "the first batches")
             beside = await measured(url)
     check(idle.answers, 200)

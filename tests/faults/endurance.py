@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from heedful.runtime.service import TRIM_INTERVAL
 from tests.faults.scenarios import CLIENTS, Flags, Place, check
-from tests.load import Ask, Load, load, mixed, texts, until
+from tests.load import Ask, Load, embeds, load, mixed, until
 
 TIMES = 10
 TEXTS = 32  # per request of the overload
@@ -36,13 +36,7 @@ class Overload:
 async def overload(place: Place, seconds: float, calibration: float) -> Overload:
     """Send TIMES the requests that the service can answer."""
 
-    def ask(number: int) -> tuple[str, dict[str, object]]:
-        return "/embed", {
-            "inputs": texts(number, TEXTS, 20),
-            "model": place.model,
-            "truncate": True,
-        }
-
+    ask = embeds(place.model, TEXTS)
     flags = {"max-queue": QUEUE, "request-timeout": TIME_LIMIT, "cache-items": 0}
     async with place.service(flags) as (process, url):
         async with load(url, ask) as calm:

@@ -11,10 +11,10 @@ import numpy as np
 import onnx
 import pytest
 
-from heedful.runtime import graphs
 from heedful.runtime.errors import Unavailable
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Reloaded, Service
+from heedful.text import graph
 from heedful.text.parse import fingerprint
 from tests.asking import embed
 from tests.builders import BuiltParser, build_bundle
@@ -123,18 +123,26 @@ def test_a_bad_bundle_leaves_the_old_model_and_the_others_way_free(
     assert served.service.ready() is None
 
 
+@pytest.mark.parametrize(
+    ("file", "reason"),
+    [("encoder.onnx", "does not run on "), ("explain.onnx", "does not open, or does not run: ")],
+)
 def test_row_11_a_graph_that_never_ends_is_refused(
-    served: Running, folder: Path, parser: BuiltParser, monkeypatch: pytest.MonkeyPatch
+    served: Running,
+    folder: Path,
+    parser: BuiltParser,
+    monkeypatch: pytest.MonkeyPatch,
+    file: str,
+    reason: str,
 ) -> None:
     """Later reloads are not kept by it."""
     before = vector(served)
-    replace_file(
-        folder / NAME, "encoder.onnx", endless((folder / NAME / "encoder.onnx").read_bytes())
-    )
+    build_bundle(folder, parser, name=NAME, alpha=0.25, explain=True)
+    replace_file(folder / NAME, file, endless((folder / NAME / file).read_bytes()))
     with monkeypatch.context() as patched:
-        patched.setattr(graphs, "RUN_SECONDS", 0.5)
+        patched.setattr(graph, "RUN_SECONDS", 0.5)
         (line,) = served.ask(served.service.reload()).refused
-    assert line.startswith(f"bundle {NAME}: encoder.onnx: does not run on ")
+    assert line.startswith(f"bundle {NAME}: {file}: {reason}")
     assert line.endswith("terminate flag being set to true.")
     build_bundle(folder, parser, name=NAME, alpha=0.25)
     assert served.ask(served.service.reload()).loaded == (NAME,)
@@ -144,9 +152,9 @@ def test_row_11_a_graph_that_never_ends_is_refused(
 def endless(encoder: bytes) -> bytes:
     """The graph, with a Loop without an end between its vectors and its output."""
     model = onnx.load_from_string(encoder)
-    graph = model.graph
-    name = graph.output[0].name
-    for node in graph.node:
+    made = model.graph
+    name = made.output[0].name
+    for node in made.node:
         node.output[:] = ["ended" if one == name else one for one in node.output]
     boolean, floats = onnx.TensorProto.BOOL, onnx.TensorProto.FLOAT
     info = onnx.helper.make_tensor_value_info
@@ -164,8 +172,8 @@ def endless(encoder: bytes) -> bytes:
         [info("still_going", boolean, []), info("carried_on", floats, None)],
     )
     true = onnx.helper.make_tensor("true", boolean, [], [True])
-    graph.initializer.append(true)
-    graph.node.append(onnx.helper.make_node("Loop", ["", "true", "ended"], [name], body=body))
+    made.initializer.append(true)
+    made.node.append(onnx.helper.make_node("Loop", ["", "true", "ended"], [name], body=body))
     serialised: bytes = model.SerializeToString()
     return serialised
 
