@@ -1,4 +1,5 @@
-# Serving only: the plain install, without torch. Build it where bundles/ is complete.
+# Serving only: the plain install, without torch. Build it where bundles/ is complete. `--target gpu` adds CUDA
+# (docs/gpu.md); the last stage is for CPUs.
 FROM python:3.11-slim AS build
 WORKDIR /src
 COPY pyproject.toml constraints.txt README.md LICENSE ./
@@ -13,9 +14,11 @@ COPY text text
 COPY training training
 RUN python -m venv /opt/heedful && /opt/heedful/bin/pip install --no-cache-dir --constraint constraints.txt .
 
-FROM python:3.11-slim
+FROM build AS build-gpu
+RUN /opt/heedful/bin/pip install --no-cache-dir --constraint constraints.txt '.[gpu]'
+
+FROM python:3.11-slim AS serve
 RUN useradd --system --create-home heedful
-COPY --from=build /opt/heedful /opt/heedful
 COPY bundles /srv/heedful/bundles
 ENV PATH=/opt/heedful/bin:$PATH \
     PYTHONUNBUFFERED=1 \
@@ -28,3 +31,10 @@ EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
     CMD ["python", "-c", "import os, urllib.request as u; u.urlopen(f'http://127.0.0.1:{os.environ[\"HEEDFUL_PORT\"]}/ready', timeout=4)"]
 CMD ["heedful", "serve"]
+
+FROM serve AS gpu
+COPY --from=build-gpu /opt/heedful /opt/heedful
+ENV HEEDFUL_DEVICE=cuda
+
+FROM serve AS cpu
+COPY --from=build /opt/heedful /opt/heedful

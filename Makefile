@@ -8,7 +8,7 @@ ifneq ($(wildcard ../shared/data),)
 export HEEDFUL_DATA ?= ../shared/data
 endif
 
-.PHONY: serve dev test check openapi vendor clients soak bench wheels ms-san-minilm-nli lint types imports tools clean
+.PHONY: serve dev test check openapi vendor clients soak bench gpu-check wheels ms-san-minilm-nli lint types imports tools clean
 
 serve: .serve-venv/installed  ## serve the shipped bundles on HEEDFUL_PORT (8000)
 	.serve-venv/bin/heedful serve
@@ -32,6 +32,11 @@ BENCHMARKS = encode growth overhead startup load peers
 bench: .venv/installed .serve-venv/installed tools  ## measure speed and memory, for about 20 minutes; writes docs/performance.md
 	for program in $(BENCHMARKS); do .venv/bin/python -m benchmarks.$$program || exit 1; done
 	.venv/bin/python -m benchmarks.report
+
+gpu-check: .venv/installed  ## with a GPU: every test that needs one, and the encoders' speed on it
+	.venv/bin/$(PIP_INSTALL) --editable '.[gpu]'
+	.venv/bin/pytest tests/gpu
+	.venv/bin/python -m benchmarks.gpu
 
 wheels:  ## dist/: `heedful`, and `heedful-bundles` with the models and their parser
 	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist . ./packaging/heedful-bundles

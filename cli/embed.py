@@ -14,7 +14,19 @@ from rich.console import Console
 
 from heedful.cli.embed_progress import EmbedProgress
 from heedful.cli.errors import CommandError
-from heedful.cli.options import MODELS, Models, ServedParser
+from heedful.cli.options import (
+    MODELS,
+    ROWS_PER_FILE,
+    Actors,
+    Address,
+    Models,
+    Name,
+    Resume,
+    RowsPerFile,
+    RunsOn,
+    ServedParser,
+    Truncate,
+)
 from heedful.cli.texts import Columns, Format, Row, Texts, format_of, open_texts
 from heedful.cli.vector_formats import Vectors
 from heedful.cli.vectors import STDOUT, StandardOutput, VectorFile, check_free
@@ -68,7 +80,7 @@ def command(
         ),
     ],
     out: Annotated[
-        Path,
+        str,
         typer.Option(
             help="Vectors, a row for each text: .npy, .jsonl, .jsonl.gz or .parquet; - is stdout (jsonl)."
         ),
@@ -87,38 +99,55 @@ def command(
             "--id-field", "--id-column", help="Field or column that is written with each vector."
         ),
     ] = None,
-    model: Annotated[str | None, typer.Option(help="Name of a bundle; default as `serve`.")] = None,
+    model: Name = None,
     dimensions: Annotated[
         int | None, typer.Option(help="Keep only this many leading values of each vector.")
     ] = None,
     normalize: Annotated[bool, typer.Option(help="Scale each vector to length 1.")] = True,
-    truncate: Annotated[
-        bool, typer.Option(help="Cut texts that are longer than the model reads.")
-    ] = False,
+    truncate: Truncate = False,
     on_error: Annotated[
         OnError,
         typer.Option(
             help="A blank or too long text stops the run, or is skipped: no line, a row of NaN in .npy."
         ),
     ] = "stop",
-    resume: Annotated[bool, typer.Option(help="Continue what an interrupted run left.")] = False,
+    resume: Resume = False,
     models: Models = MODELS,
     parser: ServedParser = None,
-    device: Annotated[
-        Device, typer.Option(envvar="HEEDFUL_DEVICE", help="Where models run.")
-    ] = "auto",
+    device: RunsOn = "auto",
+    ray: Address | None = None,
+    actors: Actors = None,
+    rows_per_file: RowsPerFile = ROWS_PER_FILE,
 ) -> None:
-    """Embed a file of texts, without a server. Continue an interrupted run with --resume."""
-    if resume and VectorFile.ended(out):
+    """Embed a file of texts, without a server. Continue an interrupted run with --resume.
+
+    With --ray a Parquet file or folder, on a Ray cluster, into a folder: --id-column is needed, and
+    a row that cannot be embedded is written to outcome=error with its reason.
+    """
+    console = Console(stderr=True, soft_wrap=True)
+    if ray is not None:
+        from heedful.cli.ray_run import Cluster, Job, run  # needs pyarrow
+
+        keywords = {"truncate": truncate, "normalize": normalize, "dimensions": dimensions}
+        job = Job(
+            *("embed", file, out, [field], id_field, model),
+            keywords=keywords,
+            models=models,
+            parser=parser,
+            device=device,
+        )
+        run(job, Cluster(ray, actors, rows_per_file), resume=resume, console=console)
+        return
+    if resume and VectorFile.ended(Path(out)):
         typer.echo(f"{out} is complete already", err=True)
         return
     embed_file(
         Source(file, format, Columns(field, id_field)),
-        out,
+        Path(out),
         Place(models, parser, device),
         Choice(model, dimensions, normalize, truncate, on_error),
         resume=resume,
-        console=Console(stderr=True, soft_wrap=True),
+        console=console,
     )
 
 

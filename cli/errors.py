@@ -35,7 +35,7 @@ TRAIN_EXTRA = frozenset(
     }
 )
 """Import names of what the `train` extra installs."""
-OTHER_EXTRAS = {"pyarrow": "parquet", "huggingface_hub": "hub"}
+OTHER_EXTRAS = {"pyarrow": "parquet", "huggingface_hub": "hub", "ray": "ray"}
 """Import names of what the smaller extras install -> their names."""
 
 

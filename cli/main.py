@@ -11,6 +11,8 @@ COMMANDS = {
     "serve": "Serve the bundles over HTTP.",
     "openapi": "Print the OpenAPI document of the service.",
     "embed": "Embed a file of texts, without a server.",
+    "classify": "Label every row of Parquet files, on a Ray cluster.",
+    "nli": "Label every pair of texts of Parquet files, on a Ray cluster.",
     "explain": "Write what a model attends to as one HTML page or SVG, without a server.",
     "models": "List every encoder with its paper, output size and parameters.",
     "train": "Train an encoder for a task, or a dependency parser.",

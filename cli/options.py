@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from heedful.runtime import shipped
+from heedful.runtime.session import Device
 from heedful.training.data_folder import DEFAULT, PAGE, VARIABLE
 
 DATA = DEFAULT
@@ -27,3 +28,25 @@ FolderParser = Annotated[
     str, typer.Option("--parser", help="For a folder: the spaCy pipeline to load it with.")
 ]
 URL = "http://127.0.0.1:8000"
+
+Table = Annotated[str, typer.Argument(help="Parquet file, or a folder of them.")]
+Out = Annotated[str, typer.Option(help="Folder to write Parquet files into.")]
+Id = Annotated[str, typer.Option(help="Column whose values are distinct; it is written.")]
+Name = Annotated[str | None, typer.Option(help="Name of a bundle; default as `serve`.")]
+Truncate = Annotated[bool, typer.Option(help="Cut texts that are longer than the model reads.")]
+Resume = Annotated[bool, typer.Option(help="Continue what an interrupted run left.")]
+RunsOn = Annotated[Device, typer.Option(envvar="HEEDFUL_DEVICE", help="Where models run.")]
+Address = Annotated[
+    str,
+    typer.Option(
+        "--ray",
+        help="Ray cluster to run on: local (this machine's cores), auto (this machine's cluster) or host:port.",
+    ),
+]
+Actors = Annotated[
+    int | None, typer.Option(min=1, help="Maximum of models, one core each; default all cores.")
+]
+RowsPerFile = Annotated[
+    int, typer.Option(min=1, help="Rows that one model answers and writes at a time.")
+]
+ROWS_PER_FILE = 10_000

@@ -138,14 +138,21 @@ class Model:
         keywords are those of `predict_proba`.
         """
         found = self.predict_proba(texts, **keywords)
+        return found >= 0.5 if self.card.multi_label else np.array(self.chosen(found), object)
+
+    def chosen(self, probabilities: Scores) -> list[Any]:
+        """The most probable label of each row (N, C), None where the model abstains.
+
+        Of a model of several labels a text, a list of those more probable than not.
+        """
         if self.card.multi_label:
-            return found >= 0.5
-        best = found.argmax(axis=1).tolist()
+            return [[self.labels[i] for i in np.flatnonzero(row >= 0.5)] for row in probabilities]
         least = self.card.abstain or 0.0
-        named = [
-            self.labels[i] if row[i] >= least else None for row, i in zip(found, best, strict=True)
+        best = probabilities.argmax(axis=1).tolist()
+        return [
+            self.labels[i] if row[i] >= least else None
+            for row, i in zip(probabilities, best, strict=True)
         ]
-        return np.array(named, object)
 
     def nli(self, pairs: Pairs, *, truncate: bool = True) -> list[dict[str, float]]:
         """The probabilities of entailment, neutral and contradiction for each (premise, hypothesis)."""

@@ -88,6 +88,16 @@ def test_compose_builds_the_service_and_gives_it_time_to_stop(compose: dict[str,
     assert seconds >= Settings.model_fields["shutdown_timeout"].default + FLUSH_TIMEOUT
 
 
+def test_the_gpu_profile_builds_its_target_with_a_device(compose: dict[str, Any]) -> None:
+    stages = [arguments.split()[2] for arguments in rest("FROM")]
+    assert stages[-1] == "cpu"  # what `docker build .` makes
+    service = compose["services"]["heedful-gpu"]
+    assert service["build"]["target"] in stages
+    assert service["profiles"] == ["gpu"]
+    [device] = service["deploy"]["resources"]["reservations"]["devices"]
+    assert device["capabilities"] == ["gpu"]
+
+
 def test_compose_mounts_what_exists(compose: dict[str, Any]) -> None:
     for name, service in compose["services"].items():
         for volume in service.get("volumes", []):

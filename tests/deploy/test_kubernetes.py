@@ -12,13 +12,31 @@ from heedful.app.routes import router as routes
 from heedful.app.server import FLUSH_TIMEOUT
 from heedful.app.settings import Settings, environment_name
 from heedful.app.status import router as status
+from heedful.app.v2 import router as v2
 
 FOLDER = Path(__file__).parents[2] / "deploy/kubernetes"
-MANIFESTS: list[dict[str, Any]] = [
-    manifest
-    for file in sorted(FOLDER.iterdir())
-    for manifest in yaml.safe_load_all(file.read_text())
-]
+
+
+def read(file: str) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all((FOLDER / file).read_text()))
+
+
+def kustomization(folder: str) -> dict[str, Any]:
+    [found] = read(f"{folder}/kustomization.yaml")
+    return found
+
+
+MANIFESTS = [one for file in kustomization("base")["resources"] for one in read(f"base/{file}")]
+
+
+def patched(before: Any, patch: Any) -> Any:
+    """What kustomize makes of a patch: lists of things with names are merged by them."""
+    if isinstance(before, dict) and isinstance(patch, dict):
+        return {key: patched(before.get(key), patch.get(key)) for key in {**before, **patch}}
+    if isinstance(before, list) and patch and "name" in patch[0]:
+        named = {one["name"]: one for one in before}
+        return list(patched(named, {one["name"]: one for one in patch}).values())
+    return before if patch is None else patch
 
 
 def of_kind(kind: str) -> dict[str, Any]:
@@ -35,6 +53,43 @@ def test_it_is_valid(manifest: dict[str, Any]) -> None:
     kubernetes_validate.validate(manifest, "1.33", strict=True)
 
 
+def test_the_gpu_overlay_is_valid_and_asks_for_one_device() -> None:
+    overlay = kustomization("gpu")
+    assert overlay["resources"] == ["../base"]
+    [[patch]] = [read(f"gpu/{one['path']}") for one in overlay["patches"]]
+    made = patched(of_kind("Deployment"), patch)
+    kubernetes_validate.validate(made, "1.33", strict=True)
+    [container] = made["spec"]["template"]["spec"]["containers"]
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
+    env = {one["name"]: one.get("value") for one in container["env"]}
+    assert env["HEEDFUL_DEVICE"] == "cuda"
+    assert env["HEEDFUL_SHUTDOWN_TIMEOUT"]  # of the base
+    assert set(env) <= {environment_name(field) for field in Settings.model_fields}
+
+
+@pytest.mark.parametrize("folder", ["cpu", "gpu"])
+def test_an_overlay_names_the_bases_image(folder: str) -> None:
+    [image] = kustomization(folder)["images"]
+    assert image["name"] == CONTAINER["image"].partition(":")[0]
+
+
+def test_kserves_predictor_is_a_valid_pod_that_speaks_v2() -> None:
+    [service] = read("kserve.yaml")
+    assert (service["apiVersion"], service["kind"]) == (
+        "serving.kserve.io/v1beta1",
+        "InferenceService",
+    )
+    own = {"minReplicas", "maxReplicas", "scaleMetric", "scaleTarget"}
+    spec = {key: value for key, value in service["spec"]["predictor"].items() if key not in own}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": service["metadata"], "spec": spec}
+    kubernetes_validate.validate(pod, "1.33", strict=True)
+    [container] = spec["containers"]
+    paths = {container[f"{probe}Probe"]["httpGet"]["path"] for probe in ("readiness", "liveness")}
+    assert paths == {"/v2/health/ready", "/v2/health/live"} <= {route.path for route in v2.routes}  # type: ignore[attr-defined]  # all are
+    for key in ("resources", "securityContext", "lifecycle", "volumeMounts"):
+        assert container[key] == CONTAINER[key]
+
+
 def test_a_wrong_field_would_be_found() -> None:
     broken = {**of_kind("Service"), "spec": {"prots": []}}
     with pytest.raises(kubernetes_validate.ValidationError):
@@ -46,6 +101,9 @@ def test_the_parts_find_each_other() -> None:
     for kind in ("Deployment", "PodDisruptionBudget"):
         assert of_kind(kind)["spec"]["selector"]["matchLabels"] == labels
     assert of_kind("Service")["spec"]["selector"] == labels
+    assert of_kind("NetworkPolicy")["spec"]["podSelector"]["matchLabels"] == labels
+    for spread in POD["spec"]["topologySpreadConstraints"]:
+        assert spread["labelSelector"]["matchLabels"] == labels
     target = of_kind("HorizontalPodAutoscaler")["spec"]["scaleTargetRef"]
     assert (target["kind"], target["name"]) == (
         "Deployment",

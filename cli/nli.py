@@ -1,0 +1,58 @@
+"""nli: whether the premise of every row of a Parquet file entails its hypothesis."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from heedful.cli.options import (
+    MODELS,
+    ROWS_PER_FILE,
+    Actors,
+    Address,
+    Id,
+    Models,
+    Name,
+    Out,
+    Resume,
+    RowsPerFile,
+    RunsOn,
+    ServedParser,
+    Table,
+    Truncate,
+)
+from heedful.cli.ray_run import Cluster, Job, run
+
+
+def command(
+    file: Table,
+    out: Out,
+    id_column: Id,
+    premise_column: Annotated[str, typer.Option(help="Column of the premise.")] = "premise",
+    hypothesis_column: Annotated[
+        str, typer.Option(help="Column of the hypothesis.")
+    ] = "hypothesis",
+    model: Name = None,
+    truncate: Truncate = False,
+    resume: Resume = False,
+    ray: Address = "local",
+    actors: Actors = None,
+    rows_per_file: RowsPerFile = ROWS_PER_FILE,
+    models: Models = MODELS,
+    parser: ServedParser = None,
+    device: RunsOn = "auto",
+) -> None:
+    """Say for every pair of a Parquet file or folder whether one text entails the other, on a Ray cluster."""
+    job = Job(
+        *("nli", file, out, [premise_column, hypothesis_column], id_column, model),
+        keywords={"truncate": truncate},
+        models=models,
+        parser=parser,
+        device=device,
+    )
+    run(
+        job,
+        Cluster(ray, actors, rows_per_file),
+        resume=resume,
+        console=Console(stderr=True, soft_wrap=True),
+    )

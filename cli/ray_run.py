@@ -1,0 +1,175 @@
+"""Answers for tables of any size, on the machines of a Ray cluster: Parquet in, Parquet out."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+from pyarrow import dataset, fs
+from rich.console import Console
+
+from heedful.cli.errors import CommandError
+from heedful.cli.options import ROWS_PER_FILE
+from heedful.library.load import default_name
+from heedful.library.tables import OUTCOME, TableModel, TableTask
+from heedful.runtime.cores import usable_cores
+from heedful.runtime.session import Device
+
+MADE_FROM, SUCCESS = "_made_from.json", "_SUCCESS"
+"""Files in the output folder; readers of Parquet folders ignore names that begin with "_"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is asked about which columns of which Parquet file or folder."""
+
+    task: TableTask
+    file: str
+    out: str
+    texts: Sequence[str]
+    id: str | None
+    model: str | None = None
+    keywords: Mapping[str, Any] = field(default_factory=dict)
+    models: Path = Path("bundles")
+    parser: str | None = None
+    device: Device = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    address: str = "local"
+    actors: int | None = None
+    rows_per_file: int = ROWS_PER_FILE
+
+
+def run(job: Job, cluster: Cluster, *, resume: bool, console: Console) -> None:
+    """Write the answers to every row of `job.file` into the folder `job.out`, and say how many.
+
+    Raises CommandError, StartupError, BadInput.
+    """
+    _check_columns(job)
+    import ray  # the extra `ray`
+    from ray.data import ActorPoolStrategy, DataContext
+    from ray.data.checkpoint import CheckpointConfig
+
+    constructor = _constructor(job)
+    with TableModel(**constructor).model as model:  # a wrong choice fails here, in one line
+        made_from = {**asdict(job), "out": None, "version": model.card.version}
+    folder = Folder(job.out)
+    if folder.ended(json.loads(json.dumps(made_from, default=str)), resume=resume):
+        console.print(f"{job.out} is complete already", markup=False, highlight=False)
+        return
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    local = {"num_cpus": usable_cores() + 1, "include_dashboard": False}  # 1 reads and writes
+    ray.init(
+        cluster.address, **(local if cluster.address == "local" else {}), logging_level="ERROR"
+    )
+    context = DataContext.get_current()
+    context.enable_progress_bars = console.is_terminal
+    context.checkpoint_config = CheckpointConfig(
+        job.id, folder.checkpoint, delete_checkpoint_on_success=False
+    )
+    actors = cluster.actors or (usable_cores() if cluster.address == "local" else None)
+    rows = ray.data.read_parquet(job.file, columns=[job.id, *job.texts])
+    answers = rows.repartition(target_num_rows_per_block=cluster.rows_per_file).map_batches(
+        TableModel,
+        fn_constructor_kwargs=constructor,
+        batch_size=None,  # a block, which is a file
+        batch_format="pyarrow",
+        compute=ActorPoolStrategy(min_size=1, max_size=actors),
+        num_cpus=1,
+        num_gpus=1 if job.device == "cuda" else None,
+    )
+    # Dictionaries of floats would add a third to the files.
+    answers.write_parquet(job.out, partition_cols=[OUTCOME], use_dictionary=False)
+    ray.shutdown()
+    said = folder.end()
+    console.print(f"{job.out}: {said}", markup=False, highlight=False)
+
+
+def _constructor(job: Job) -> dict[str, Any]:
+    """Keywords of TableModel, the same on every machine."""
+    models = job.models.resolve()
+    return {
+        "task": job.task,
+        "model": job.model or default_name(models, job.task),
+        "texts": job.texts,
+        "id": job.id,
+        "keywords": job.keywords,
+        "models": models,
+        "parser": job.parser,
+        "device": job.device,
+    }
+
+
+def _check_columns(job: Job) -> None:
+    if job.id is None:
+        raise CommandError("--ray needs --id-column: it names a column whose values are distinct")
+    try:
+        schema = dataset.dataset(job.file, format="parquet").schema
+    except (OSError, pyarrow.ArrowInvalid) as error:
+        raise CommandError(f"{job.file} is no Parquet file and no folder of them") from error
+    for name in (job.id, *job.texts):
+        if name not in schema.names:
+            raise CommandError(
+                f"{job.file}: no column {name!r}: it holds {', '.join(schema.names)}; name another"
+            )
+    for name in job.texts:
+        kind = schema.field(name).type
+        if not (pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)):
+            raise CommandError(f"{job.file}: column {name!r} holds {kind}: it must hold strings")
+
+
+class Folder:
+    """The output folder, and the checkpoint that stands next to it until the folder is complete."""
+
+    def __init__(self, out: str) -> None:
+        uri = out if "://" in out else str(Path(out).resolve())
+        self._name = out
+        self.checkpoint = f"{uri.rstrip('/')}.checkpoint"
+        self._files, self._folder = fs.FileSystem.from_uri(uri)
+
+    def ended(self, made_from: dict[str, Any], *, resume: bool) -> bool:
+        """Whether it is complete; else it is made ready.
+
+        Raises CommandError where it holds something else, or without `resume` anything.
+        """
+        found = self._files.get_file_info(fs.FileSelector(self._folder, allow_not_found=True))
+        names = {one.base_name for one in found}
+        if names and not resume:
+            remedy = "continue with --resume, remove it, or name another folder"
+            raise CommandError(f"{self._name} holds files: {remedy}")
+        if not names:
+            self._files.create_dir(self._folder)
+            self._write(MADE_FROM, json.dumps(made_from).encode())
+        elif MADE_FROM not in names:
+            raise CommandError(f"{self._name} holds no run of heedful: name another folder")
+        elif (before := json.loads(self._read(MADE_FROM))) != made_from:
+            changed = ", ".join(name for name in made_from if before.get(name) != made_from[name])
+            raise CommandError(f"{self._name} was made with another {changed}: name another folder")
+        return SUCCESS in names
+
+    def end(self) -> str:
+        """Mark it as complete; how many rows it holds."""
+        schema = pyarrow.schema([(OUTCOME, pyarrow.string())])
+        parts = dataset.partitioning(schema, flavor="hive")
+        rows = dataset.dataset(
+            self._folder, schema, format="parquet", filesystem=self._files, partitioning=parts
+        )
+        count = rows.count_rows()
+        errors = rows.count_rows(filter=dataset.field(OUTCOME) == "error")
+        self._write(SUCCESS, b"")
+        self._files.delete_dir(fs.FileSystem.from_uri(self.checkpoint)[1])
+        return f"{count} rows" + (f", {errors} of them in {OUTCOME}=error" if errors else "")
+
+    def _write(self, name: str, content: bytes) -> None:
+        with self._files.open_output_stream(f"{self._folder}/{name}") as file:
+            file.write(content)
+
+    def _read(self, name: str) -> bytes:
+        with self._files.open_input_stream(f"{self._folder}/{name}") as file:
+            content: bytes = file.read()
+        return content

@@ -1,0 +1,100 @@
+"""Tables of texts in, tables of answers out: what Ray Data, Spark and Daft call with each batch of rows."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from heedful.library.load import load
+from heedful.library.model import CHUNK, Question
+from heedful.runtime.errors import RequestError
+from heedful.runtime.inputs import Inputs
+
+TableTask = Literal["embed", "classify", "nli"]
+OUTCOME = "outcome"
+"""Column that says whether a row was answered: "ok" or "error"."""
+
+
+class TableModel:
+    """A bundle that answers the rows of tables with one core. Each process makes one.
+
+    A row that cannot be answered gets its reason in the column `error`; the others are answered.
+    """
+
+    def __init__(
+        self,
+        task: TableTask,
+        model: str,
+        *,
+        texts: Sequence[str],
+        id: str,
+        keywords: Mapping[str, Any] | None = None,
+        **where: Any,
+    ) -> None:
+        """`texts` names the column of the text, or those of premise and hypothesis; `id` that of ids.
+
+        `keywords` are those of `runtime.inference.Inference`'s method, such as `truncate`; `where`
+        are those of `heedful.load`. Raises what `heedful.load` raises, WrongTask, and BadInput for a
+        wrong keyword.
+        """
+        self._id, self._texts = id, list(texts)
+        self.model = load(model, threads=1, **where)
+        method: Literal["embed", "classify"] = "embed" if task == "embed" else "classify"
+        self._question = Question(task, method, keywords or {})
+        found = self._ask([["A text."] * len(self._texts)])  # warms up, and shows a wrong choice
+        self._width = found.shape[1]
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """A row for each, in order: the id, the answer, `outcome` and `error`.
+
+        The answer is `embedding` (D floats), or `label` (a list of them where a text has several; null
+        where the model abstains) and `probabilities` (a field for each label).
+        """
+        columns = [table[name].to_pylist() for name in self._texts]
+        rows = [[text or "" for text in row] for row in zip(*columns, strict=True)]
+        found = np.zeros((len(rows), self._width))
+        errors: list[str | None] = []
+        for begin in range(0, len(rows), CHUNK):
+            for answer in self._answers(rows[begin : begin + CHUNK]):
+                if not isinstance(answer, str):
+                    found[len(errors)] = answer
+                errors.append(answer if isinstance(answer, str) else None)
+        missing = np.array([error is not None for error in errors], bool)
+        return pa.table(
+            {
+                self._id: table[self._id],
+                **self._columns(found, missing),
+                OUTCOME: np.where(missing, "error", "ok"),
+                "error": pa.array(errors, pa.string()),
+            }
+        )
+
+    def _answers(self, rows: list[list[str]]) -> list[npt.NDArray[Any] | str]:
+        """The answer to each row, or why there is none: the rows are halved until each bad one is alone."""
+        try:
+            return list(self._ask(rows))
+        except RequestError as error:
+            if len(rows) == 1:
+                return [str(error)]
+        half = len(rows) // 2
+        return self._answers(rows[:half]) + self._answers(rows[half:])
+
+    def _ask(self, rows: list[list[str]]) -> npt.NDArray[Any]:
+        items = [text for row in rows for text in row]
+        inputs = Inputs(items, self._texts * len(rows), "rows", len(self._texts))
+        return self.model.answer(self._question, inputs)
+
+    def _columns(self, found: npt.NDArray[Any], missing: npt.NDArray[np.bool_]) -> dict[str, Any]:
+        """Null where an answer is missing."""
+        mask = pa.array(missing)
+        if self._question.task == "embed":
+            values = pa.array(found.astype(np.float32).ravel())
+            vectors = pa.FixedSizeListArray.from_arrays(values, self._width, mask=mask)
+            return {"embedding": vectors}
+        one = pa.list_(pa.string()) if self.model.card.multi_label else pa.string()
+        label = pa.array(self.model.chosen(found), one, mask=missing)
+        names = list(self.model.labels)
+        shares = pa.StructArray.from_arrays([pa.array(each) for each in found.T], names, mask=mask)
+        return {"label": label, "probabilities": shares}
