@@ -97,6 +97,8 @@ class OptimiserConfig(Section):
     """Learning rate of the word vectors, whose own optimiser updates only the rows in a batch."""
     batch: int = Field(default=64, gt=0)
     weight_decay: float = Field(default=0.0, ge=0)
+    """L2 penalty in the loss, half of this times the squares of all weights but the word vectors', as the papers have
+    it. Records of before 2026-11-23 with Adam decayed the weights apart from the gradient (AdamW), which is weaker."""
     warmup: float = Field(default=0.05, ge=0, lt=1)
     """As a share of all steps."""
     clip: float = Field(default=5.0, gt=0)

@@ -77,7 +77,8 @@ def make_optimisers(
 ) -> list[Optimizer]:
     """One for the layers and, unless they are frozen, a sparse Adam for the tables of word vectors.
 
-    A transformer's weights are dense: they belong to the first one, at their own rate.
+    A transformer's weights are dense: they belong to the first one, at their own rate. All three optimisers of torch add
+    `weight_decay` times a weight to its gradient, as the penalty `weight_decay` / 2 times its square in the loss does.
     """
     embedding = model.sentence.embedding
     tables = [one for one in embedding.modules() if isinstance(one, nn.Embedding)]
@@ -92,7 +93,7 @@ def make_optimisers(
     rate, decay = config.rate, config.weight_decay
     optimisers: list[Optimizer] = []
     if config.name == "adam":
-        optimisers.append(torch.optim.AdamW(layers, lr=rate, weight_decay=decay))
+        optimisers.append(torch.optim.Adam(layers, lr=rate, weight_decay=decay))
     elif config.name == "adadelta":
         optimisers.append(torch.optim.Adadelta(layers, lr=rate, weight_decay=decay))
     else:
