@@ -67,6 +67,7 @@ def train(
         torch.manual_seed(config.seed * 1000 + epoch)
         rng = np.random.default_rng([config.seed, epoch])
         loss = _train_epoch(optimisation, objective, inputs.train, rng, config, f"epoch {epoch}")
+        optimisation.estimate_statistics(inputs.train, config)
         score = dev_score(objective, task.kind, optimisation.evaluated, inputs.dev)
         if config.optimiser.schedule == "halve" and loss >= progress.lowest_loss:
             optimisation.halve_rates()

@@ -2,8 +2,10 @@
 
 import math
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Self, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -12,9 +14,11 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from heedful.training.checkpoint import Stateful
 from heedful.training.config import OptimiserConfig, RunConfig
+from heedful.training.data import Examples
 from heedful.training.model import TrainingModel
 
 Tensors = tuple[Tensor, ...] | list[Tensor]
+STATISTICS_BATCHES = 100
 AVERAGE_EVERY = 4
 """Steps between two updates of the moving average, which are expensive for the table of word vectors."""
 
@@ -59,6 +63,25 @@ class Optimisation:
             schedule.step()
         if self.average and number % AVERAGE_EVERY == 0:
             self.average.update_parameters(self.model)
+
+    def estimate_statistics(self, examples: Examples, config: RunConfig) -> None:
+        """Batch norm of averaged weights gets their own statistics: AveragedModel copies the live weights'.
+
+        They are means over STATISTICS_BATCHES of the training data without dropout, as dev and test are read. torch's
+        update_bn leaves dropout on, and it moves the distance of two sentences, which batch norm reads.
+        """
+        norms = [one for one in self.evaluated.modules() if isinstance(one, nn.BatchNorm1d)]
+        if not self.average or not norms:
+            return
+        self.evaluated.eval()
+        for norm in norms:
+            norm.reset_running_stats()
+            norm.momentum = None  # the mean over all batches
+            norm.train()
+        batches = examples.batches(config.optimiser.batch, np.random.default_rng(config.seed))
+        with torch.no_grad():
+            for sides, _ in islice(batches, STATISTICS_BATCHES):
+                self.evaluated(sides)
 
     def halve_rates(self) -> None:
         for schedule in self.schedules:

@@ -3,9 +3,72 @@
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn import functional
 
-from heedful.training.optimise import make_schedule, moving_average
+from heedful.training.config import OptimiserConfig, Paths, RunConfig
+from heedful.training.model import TrainingModel, make_model
+from heedful.training.objectives import make_objective
+from heedful.training.optimise import Optimisation, make_optimisers, make_schedule, moving_average
+from heedful.training.prepare import Prepared, prepare
+from heedful.training.tasks import get
+
+
+def prepared(config: RunConfig, paths: Paths) -> tuple[TrainingModel, Prepared]:
+    """A model of `config` before its first step, and its data."""
+    task = get(config.task)
+    objective = make_objective(
+        task.kind, config, classes=len(task.labels), pipeline=paths.parser, cache=paths.cache
+    )
+    examples = [one for source in task.train for one in source.read(paths.data)]
+    inputs = prepare(config, task, objective, examples, paths)
+    torch.manual_seed(config.seed)
+    return make_model(config, task.kind, len(task.labels), inputs.words), inputs
+
+
+@pytest.mark.parametrize("name", ["adam", "adadelta", "sgd"])
+def test_the_l2_penalty_is_that_of_the_loss(config: RunConfig, paths: Paths, name: str) -> None:
+    def trained(**decay: float) -> list[Tensor]:
+        """The layers after three steps down the same loss."""
+        optimiser = OptimiserConfig.model_validate({"name": name, "rate": 0.1, **decay})
+        model, inputs = prepared(config, paths)
+        model.eval()  # no dropout
+        first, *_ = make_optimisers(model, optimiser, None)
+        layers = [p for group in first.param_groups for p in group["params"]]
+        sides, targets = next(inputs.train.batches(8, np.random.default_rng(0)))
+        for _ in range(3):
+            loss = functional.cross_entropy(model(sides), torch.from_numpy(targets))
+            if not decay:
+                loss = loss + 0.3 / 2 * torch.stack([p.square().sum() for p in layers]).sum()
+            first.zero_grad()
+            loss.backward()
+            first.step()
+        return layers
+
+    for ours, explicit in zip(trained(weight_decay=0.3), trained(), strict=True):
+        torch.testing.assert_close(ours, explicit, atol=2e-5, rtol=1e-3)
+
+
+def test_averaged_weights_have_their_own_statistics(config: RunConfig, paths: Paths) -> None:
+    """What batch norm subtracts from the data is the data's mean under the averaged weights, without dropout."""
+    dsa = {"name": "dsa", "config": {"layers": 1, "size": 6, "dropout": 0.5}}
+    fields = {**config.model_dump(), "encoder": dsa}
+    config = RunConfig.model_validate(fields | {"optimiser": {"batch": 24, "average": 0.9}})
+    model, inputs = prepared(config, paths)
+    optimisation = Optimisation.of(model, config, 1)
+    assert optimisation.average
+    for weight in optimisation.evaluated.parameters():
+        torch.nn.init.normal_(weight)  # far from the live weights
+    optimisation.estimate_statistics(inputs.train, config)
+    (norm,) = (one for one in optimisation.evaluated.modules() if isinstance(one, nn.BatchNorm1d))
+    read: list[Tensor] = []
+    with norm.register_forward_pre_hook(lambda _, inputs: read.append(inputs[0])), torch.no_grad():
+        (sides, _), *others = inputs.train.batches(24, np.random.default_rng(1))
+        assert not others
+        optimisation.evaluated.eval()(sides)
+    assert norm.running_mean is not None
+    torch.testing.assert_close(norm.running_mean, read[0].mean(0))
+    assert (norm.running_mean.abs() > 0.01).any()
 
 
 def test_the_average_soon_forgets_its_start() -> None:
