@@ -16,14 +16,19 @@ from heedful.cli.options import DATA, PARSER, Data, Parser, Results, Threads
 from heedful.export import run as runs
 from heedful.export.bundle import export_bundle
 from heedful.text.atomic import write_json
-from heedful.training import checkpoint, tables, tasks
+from heedful.training import checkpoint, papers, tables, tasks
 from heedful.training.config import Paths, RunConfig
 from heedful.training.evaluate import measure
 from heedful.training.loop import train
 
 
 def command(
-    table: Annotated[str, typer.Argument(help="A table of results/tables, such as lama-r8.")],
+    table: Annotated[
+        str | None, typer.Argument(help="A table of results/tables, such as lama-r8.")
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="List the papers' tables and figures; train nothing.")
+    ] = False,
     results: Results = Path("results"),
     runs: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path("runs/reproduce"),
     data: Data = DATA,
@@ -31,6 +36,13 @@ def command(
     threads: Threads = 1,
 ) -> None:
     """Train and measure every run of a paper's table that has no record yet."""
+    if every == (table is not None):
+        raise typer.BadParameter("give a table of results/tables, or --all to list what there is")
+    if table is None:
+        for one in papers.catalogue(results):
+            missing = f"; not here: {one.missing}" if one.missing else ""
+            typer.echo(f"{one.paper}, {one.item}: {one.here}{missing}")
+        return
     torch.set_num_threads(threads)
     reproduce(table, results, runs, data=data, parser=parser, console=Console())
     typer.echo(f"records are in {results}/runs/{table}: `heedful report` writes them up")

@@ -13,3 +13,10 @@ def table(headings: Sequence[object], rows: Iterable[Iterable[object]]) -> Itera
 
 def _line(cells: Iterable[object]) -> str:
     return f"| {' | '.join(map(str, cells))} |"
+
+
+def figure(value: float | None, metric: str, digits: int = 1) -> str:
+    """Percent for an accuracy, else three digits; nothing for None."""
+    if value is None:
+        return ""
+    return f"{100 * value:.{digits}f}" if metric == "accuracy" else f"{value:.3f}"

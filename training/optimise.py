@@ -100,8 +100,8 @@ def make_optimisers(
 ) -> list[Optimizer]:
     """One for the layers and, unless they are frozen, a sparse Adam for the tables of word vectors.
 
-    A transformer's weights are dense: they belong to the first one, at their own rate. All three optimisers of torch add
-    `weight_decay` times a weight to its gradient, as the penalty `weight_decay` / 2 times its square in the loss does.
+    A transformer's weights are dense: they belong to the first one, at their own rate. All three optimisers add
+    `weight_decay` times a weight to its gradient: the penalty is half of that times its square, in the loss.
     """
     embedding = model.sentence.embedding
     tables = [one for one in embedding.modules() if isinstance(one, nn.Embedding)]

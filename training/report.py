@@ -1,16 +1,16 @@
 """Writes docs/results.md from records: the shipped cards, the reproduced tables, the transfer runs."""
 
 import json
-import statistics
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from heedful.training import tables
+from heedful.training import papers, reproduced, tables
+from heedful.training.markdown import figure
 from heedful.training.markdown import table as markdown_table
+from heedful.training.metrics import standard_error
 from heedful.training.suite import WORDS
-from heedful.training.tables import RowConfig, TableConfig
 
 HEAD = """# Results
 
@@ -25,8 +25,11 @@ def report(bundles: Path, results: Path) -> str:
     """The page. Raises ConfigError for a table that cannot be read."""
     known = tomllib.loads((results / "goals.toml").read_text(encoding="utf-8"))
     parts = [HEAD, *_goals(known["goals"], bundles, results), *_shipped(known["papers"], bundles)]
+    parts.append(reproduced.HEAD)
     for file in sorted((results / "tables").glob("*.toml")):
-        parts += _table(file.stem, tables.read(file), results)
+        parts += reproduced.table_lines(file.stem, tables.read(file), results)
+    parts += papers.lines(results)
+    parts += _caveats(known["asked"], results / "overlaps.json")
     parts += _transfer(results / "transfer")
     parts += suite_tables(results / "suite")
     return "\n".join(parts)
@@ -46,7 +49,7 @@ def _goals(goals: Sequence[dict[str, Any]], bundles: Path, results: Path) -> Ite
         reached = "not run"
         if value is not None:
             reached = next((name for name in ("goal", "floor") if value >= goal[name]), "neither")
-        figures = (_figure(one, metric) for one in (value, goal["goal"], goal["floor"]))
+        figures = (figure(one, metric) for one in (value, goal["goal"], goal["floor"]))
         rows.append((goal["name"], where, *figures, reached))
     yield from markdown_table(("", "measured", "score", "goal", "floor", "reached"), rows)
 
@@ -55,30 +58,38 @@ def _of_bundle(goal: dict[str, Any], bundles: Path) -> tuple[float | None, str, 
     """The score that the card has, its metric, and where it was measured."""
     name, split = goal["bundle"], goal.get("split", "test")
     wanted = (goal["dataset"], split, goal["metric"])
-    scores = _read(bundles / name / "card.json")["scores"]
-    (score,) = (s for s in scores if (s["dataset"], s["split"], s["metric"]) == wanted)
-    return score["value"], goal["metric"], f"`{name}`" if split == "test" else f"`{name}`, {split}"
+    card = _read(bundles / name / "card.json")
+    (score,) = (s for s in card["scores"] if (s["dataset"], s["split"], s["metric"]) == wanted)
+    where = f"`{name}`" if split == "test" else f"`{name}`, {split}"
+    if teacher := _teacher(card):
+        where += f", taught by {teacher}"
+    return score["value"], goal["metric"], where
 
 
 def _of_row(goal: dict[str, Any], results: Path) -> tuple[float | None, str, str]:
     """The same of a table's row: the mean of its runs, None where there are none."""
     table = tables.read(results / "tables" / f"{goal['table']}.toml")
     (row,) = (row for row in table.rows if row.name == goal["row"])
-    values, _, metric = _values(goal["table"], row, table, results)
-    return statistics.mean(values) if values else None, metric, f"{row.name} (`{goal['table']}`)"
+    found = reproduced.measured(goal["table"], row, table, results)
+    where = f"{row.name} (`{goal['table']}`)"
+    return (found.mean, found.metric, where) if found else (None, "accuracy", where)
 
 
 def _shipped(papers: Sequence[dict[str, Any]], bundles: Path) -> Iterator[str]:
     cards = [_read(file) for file in sorted(bundles.glob("*/card.json"))]
     yield "## Shipped models\n"
     yield from markdown_table(
-        ("bundle", "dataset", "split", "metric", "score", "paper", "rows", "seed"),
+        ("bundle", "teacher", "dataset", "split", "metric", "score", "se", "paper", "rows", "seed"),
         (
             (
                 f"`{card['name']}`",
+                _teacher(card),
                 *(score[key] for key in ("dataset", "split", "metric")),
-                _figure(score["value"], score["metric"]),
-                _figure(_paper(papers, card, score), score["metric"]),
+                figure(score["value"], score["metric"]),
+                figure(
+                    standard_error(score["value"], score["metric"], score["rows"]), "accuracy", 2
+                ),
+                figure(_paper(papers, card, score), score["metric"]),
                 f"{score['rows']:,}",
                 card["training"]["seed"],
             )
@@ -86,12 +97,17 @@ def _shipped(papers: Sequence[dict[str, Any]], bundles: Path) -> Iterator[str]:
             for score in card["scores"]
         ),
     )
-    yield "The paper's score is that of the same encoder, trained on all of the data.\n"
+    yield (
+        "The paper's score is that of the same encoder, trained on all of the data. A teacher, where one is named, is\n"
+        "all-MiniLM-L6-v2 or a model over it. all-MiniLM-L6-v2 was itself trained on pairs of SNLI and MultiNLI, among\n"
+        "a billion others, so a figure with a teacher rests on more than the rows that are listed.\n"
+    )
     yield from markdown_table(
-        ("bundle", "trained on", "rows", "licence of the data", ""),
+        ("bundle", "teacher", "trained on", "rows", "licence of the data", ""),
         (
             (
                 f"`{card['name']}`",
+                _teacher(card),
                 data["name"],
                 f"{data['rows']:,}",
                 data["licence"],
@@ -101,6 +117,14 @@ def _shipped(papers: Sequence[dict[str, Any]], bundles: Path) -> Iterator[str]:
             for data in card["training"]["data"]
         ),
     )
+
+
+def _teacher(card: dict[str, Any]) -> str:
+    """Whose answers the model learned from, "" where labels alone taught it."""
+    if card["kind"] == "embedding":
+        return "all-MiniLM-L6-v2"
+    run = card["training"]["teacher"]
+    return f"`{Path(run).name}`" if run else ""
 
 
 def _paper(
@@ -121,71 +145,33 @@ def _paper(
     return None
 
 
-def _table(name: str, table: TableConfig, results: Path) -> Iterator[str]:
-    found = {row.name: _values(name, row, table, results) for row in table.rows}
-    yield f"## {table.title}\n"
-    yield f"`heedful reproduce {name}`: mean and standard deviation over the runs.\n"
-    rows = []
-    for row in table.rows:
-        values, weights, metric = found[row.name]
-        score = "not run" if not values else _figure(statistics.mean(values), metric)
-        if len(values) > 1:
-            score += f" ± {_figure(statistics.stdev(values), metric)}"
-        rows.append((row.name, weights, score, len(values), _figure(row.paper, metric)))
-    yield from markdown_table(("row", "weights", "score", "runs", "paper"), rows)
-    if sources := sorted(_data(name, table, results)):
-        yield from (
-            f"- Trained on {source}, {rows:,} rows: {note}." for source, rows, note in sources
-        )
-        yield ""
-    if table.full and found[table.full][0]:
-        yield from _against_full(table, table.full, found)
-
-
-def _against_full(table: TableConfig, name: str, found: dict[str, Any]) -> Iterator[str]:
-    """Whether the full model beats each other row by more than the deviation of either."""
-    full, _, metric = found[name]
-    for row in table.rows:
-        values = found[row.name][0]
-        if row.name == name or not values:
-            continue
-        gain = statistics.mean(full) - statistics.mean(values)
-        spread = max((statistics.stdev(v) for v in (full, values) if len(v) > 1), default=None)
-        if spread is None:
-            said = "one run each: no deviation is known"
-        elif gain > spread:
-            said = f"more than the deviation, {_figure(spread, metric)}"
-        elif -gain > spread:
-            said = f"the row is better, by more than the deviation, {_figure(spread, metric)}"
-        else:
-            said = f"not more than the deviation, {_figure(spread, metric)}"
-        yield f"- {name} minus {row.name}: {_figure(gain, metric)} ({said})."
-    yield ""
-
-
-def _values(
-    name: str, row: RowConfig, table: TableConfig, results: Path
-) -> tuple[list[float], str, str]:
-    """Scores of the row's runs, the encoder's weights and the metric's name."""
-    records = tables.records(results, name, row, table.seeds)
-    scores = [record["scores"][0] for record in records]
-    weights = f"{records[0]['parameters']:,}" if records else ""
-    metric = scores[0]["metric"] if scores else "accuracy"
-    return [score["value"] for score in scores], weights, metric
-
-
-def _data(name: str, table: TableConfig, results: Path) -> set[tuple[str, int, str]]:
-    """Name, rows and note of every source that the first run of a row has read."""
-    found = [tables.records(results, name, row, table.seeds)[:1] for row in table.rows]
-    sources = [source for records in found for record in records for source in record["data"]]
-    return {(source["name"], source["rows"], source["note"]) for source in sources}
+def _caveats(asked: Sequence[dict[str, Any]], overlaps: Path) -> Iterator[str]:
+    """How often a test split was asked, and which of its rows stand in the training data."""
+    yield "## Test splits asked more than once\n"
+    rows = ((one["split"], one["times"], one["why"]) for one in asked)
+    yield from markdown_table(("test split", "times", ""), rows)
+    yield "## Test rows that training has seen\n"
+    yield (
+        "Counted by `python -m heedful.training.overlaps`: test rows whose text or pair, without case and white\n"
+        "space, stands in the task's train or dev split, and rows of these that stand in test. They are left in.\n"
+    )
+    counts = _read(overlaps).items()
+    yield from markdown_table(
+        ("task", "test rows", "seen", "train and dev rows that stand in test"),
+        (
+            (task, f"{one['rows']:,}", one["test_seen"], one["train_in_test"])
+            for task, one in counts
+        ),
+    )
 
 
 def _transfer(folder: Path) -> Iterator[str]:
     yield "## Frozen embeddings\n"
     yield (
         "`heedful transfer MODEL`: logistic regression on frozen embeddings, accuracy (CR, MPQA and SUBJ in ten\n"
-        "folds); cosine similarity without training; sentences a second and MiniLM's in the same run.\n"
+        "folds); cosine similarity without training; sentences a second and MiniLM's in the same run. `ms-san-embed` is\n"
+        "the bundle before the present one: it followed its teacher on the sentences of CR and SUBJ, test folds too.\n"
+        "SUBJ holds 2,604 train and 701 test sentences of SST, whose labels `disan-sst5` has learned from or was tested on.\n"
     )
     yield from markdown_table(
         ("model", "values", *TASKS, *SIMILARITIES, "sentences/s", "MiniLM, same run"),
@@ -193,8 +179,8 @@ def _transfer(folder: Path) -> Iterator[str]:
             (
                 record["model"],
                 record["dimension"],
-                *(_figure(record["accuracy"].get(task), "accuracy") for task in TASKS),
-                *(_figure(record["similarity"].get(one), "") for one in SIMILARITIES),
+                *(figure(record["accuracy"].get(task), "accuracy") for task in TASKS),
+                *(figure(record["similarity"].get(one), "") for one in SIMILARITIES),
                 f"{record['sentences_per_second']:.0f}",
                 f"{record['minilm_sentences_per_second']:.0f}",
             )
@@ -213,7 +199,7 @@ def suite_tables(folder: Path) -> Iterator[str]:
             ]
             columns = [f"{one['dataset'].removeprefix(WORDS)}, {one['metric']}" for one in own]
             if own:
-                values = [_figure(one["value"], one["metric"]) for one in own]
+                values = [figure(one["value"], one["metric"]) for one in own]
                 rows.setdefault((record["split"], *columns), []).append([name, *values])
     if rows:
         yield "## The suite\n"
@@ -223,13 +209,6 @@ def suite_tables(folder: Path) -> Iterator[str]:
         )
     for (split, *columns), together in rows.items():
         yield from markdown_table((f"on {split}", *columns), together)
-
-
-def _figure(value: float | None, metric: str) -> str:
-    """Percent for an accuracy, else three digits."""
-    if value is None:
-        return ""
-    return f"{100 * value:.1f}" if metric == "accuracy" else f"{value:.3f}"
 
 
 def _read(file: Path) -> Any:

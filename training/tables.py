@@ -28,8 +28,16 @@ class RowConfig(Section):
     name: str
     config: Path
     paper: float | None = None
+    paper_weights: str = ""
+    """The weights that the paper counts, as it prints them."""
+    transformer_weights: int = 0
+    """Weights of the transformer below the encoder."""
     folds: bool = False
     """Ten runs per seed, each tested on another fold."""
+    note: str = ""
+    """What a reader of the score must know."""
+    not_run: str = ""
+    """Why the row has no record."""
     set: dict[str, Any] = Field(default_factory=dict)
 
     def runs(self, seeds: tuple[int, ...]) -> dict[str, RunConfig]:

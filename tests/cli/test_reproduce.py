@@ -5,11 +5,13 @@ import json
 from pathlib import Path
 
 import pytest
+import typer
 from rich.console import Console
 
-from heedful.cli.reproduce import reproduce
+from heedful.cli.reproduce import command, reproduce
 from heedful.training import tables
 from tests.builders import BuiltParser
+from tests.cli.test_main import heedful
 
 CONFIG = """
 task = "trec"
@@ -85,3 +87,14 @@ def test_what_has_no_record_of_its_configuration_is_trained_once(
     again = json.loads((results / "runs" / "others" / "again-seed1.json").read_text())
     assert again == {**record, "row": "Again"}
     assert not (tmp_path / "runs" / "others").exists()
+
+
+def test_all_lists_every_table_and_figure_and_trains_nothing() -> None:
+    listed = heedful("reproduce", "--all")
+    assert listed.returncode == 0
+    assert "DiSAN, Table 1, SNLI: `disan-snli`: " in listed.stdout
+    assert "MS-SAN, Table 2, priors: `ms-san-priors`: 8 of 8 rows\n" in listed.stdout
+    assert "not here: BERT: not to be had here\n" in listed.stdout
+    for table, every in ((None, False), ("lama-r8", True)):
+        with pytest.raises(typer.BadParameter, match="--all"):
+            command(table, every)

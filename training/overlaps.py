@@ -1,0 +1,46 @@
+"""How many test rows of a task stand in its train or dev split: `python -m heedful.training.overlaps` counts them."""
+
+import sys
+from pathlib import Path
+
+from heedful.text.atomic import write_json
+from heedful.training import data_folder, tasks
+from heedful.training.table import same
+from heedful.training.tasks.base import Example, Task
+
+COUNTED = ("imdb", "mnli", "r8", "sick-relatedness", "snli", "sst2", "sst5", "trec")
+RECORD = Path("results/overlaps.json")
+
+
+def overlap(task: Task, data: Path) -> dict[str, int]:
+    """Test rows, those of them whose texts, without case and white space, stand in train or dev, and the rows of these
+    that stand in test.
+
+    A pair counts in its order, whatever the label. Raises DataMissing, DataError.
+    """
+    learned = [_texts(row) for source in (*task.train, task.dev) for row in source.read(data)]
+    test = [_texts(row) for row in task.test.read(data)]
+    seen, asked = set(learned), set(test)
+    return {
+        "rows": len(test),
+        "test_seen": sum(texts in seen for texts in test),
+        "train_in_test": sum(texts in asked for texts in learned),
+    }
+
+
+def _texts(row: Example) -> tuple[str, ...]:
+    return same(text.lower() for text in row.texts)
+
+
+def main() -> None:
+    """Write the record that `heedful report` prints."""
+    data = data_folder.data_folder()
+    found = {}
+    for name in COUNTED:
+        found[name] = overlap(tasks.get(name), data)
+        sys.stdout.write(f"{name}: {found[name]}\n")
+    write_json(RECORD, found)
+
+
+if __name__ == "__main__":
+    main()

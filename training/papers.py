@@ -1,0 +1,81 @@
+"""Every table and figure of the four papers: what is here of it, and why the rest is not (`results/papers.toml`)."""
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from heedful.training import config, tables
+from heedful.training.config import Section
+from heedful.training.markdown import table as markdown_table
+
+
+class Item(Section):
+    """A table or a figure."""
+
+    item: str
+    tables: tuple[str, ...] = ()
+    """Tables of `results/tables` that hold its rows."""
+    bundles: tuple[str, ...] = ()
+    """Shipped models whose scores stand beside it."""
+    figure: str = ""
+    """The file below docs/figures that draws it again."""
+    missing: str = ""
+    """What is not run, and why."""
+
+
+class Paper(Section):
+    paper: str
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What is here of one item."""
+
+    paper: str
+    item: str
+    here: str
+    missing: str
+
+
+def catalogue(results: Path) -> list[Line]:
+    """An entry per table and figure, counted from the records. Raises ConfigError."""
+    file = results / "papers.toml"
+    try:
+        found = TypeAdapter(tuple[Paper, ...]).validate_python(
+            tomllib.loads(file.read_text(encoding="utf-8"))["papers"]
+        )
+    except ValidationError as error:
+        raise config.refused(error, file) from error
+    return [
+        Line(paper.paper, item.item, _here(item, results), item.missing)
+        for paper in found
+        for item in paper.items
+    ]
+
+
+def _here(item: Item, results: Path) -> str:
+    parts = [_of_table(name, results) for name in item.tables]
+    parts += [f"`{name}` ships" for name in item.bundles]
+    if item.figure:
+        parts.append(f"drawn: [{item.figure}](figures/{item.figure})")
+    return "; ".join(parts) or "nothing"
+
+
+def _of_table(name: str, results: Path) -> str:
+    table = tables.read(results / "tables" / f"{name}.toml")
+    run = [row for row in table.rows if tables.records(results, name, row, table.seeds)]
+    return f"`{name}`: {len(run)} of {len(table.rows)} rows"
+
+
+def lines(results: Path) -> Iterator[str]:
+    """The section of docs/results.md."""
+    yield "## Every table and figure of the four papers\n"
+    yield "`heedful reproduce --all` prints this list. Costs are minutes of one core in bfloat16.\n"
+    headings = ("paper", "table or figure", "here", "not here, and why")
+    yield from markdown_table(
+        headings, ((one.paper, one.item, one.here, one.missing) for one in catalogue(results))
+    )
