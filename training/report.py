@@ -98,9 +98,10 @@ def _shipped(papers: Sequence[dict[str, Any]], bundles: Path) -> Iterator[str]:
         ),
     )
     yield (
-        "The paper's score is that of the same encoder, trained on all of the data. A teacher, where one is named, is\n"
-        "all-MiniLM-L6-v2 or a model over it. all-MiniLM-L6-v2 was itself trained on pairs of SNLI and MultiNLI, among\n"
-        "a billion others, so a figure with a teacher rests on more than the rows that are listed.\n"
+        "The paper's score is that of the same encoder, trained on all of the data. A teacher, where one is\n"
+        "named, is all-MiniLM-L6-v2 or a model over it. all-MiniLM-L6-v2 was itself trained on pairs of SNLI and\n"
+        "MultiNLI, among a billion others, so a figure with a teacher rests on more than the rows that are\n"
+        "listed.\n"
     )
     yield from markdown_table(
         ("bundle", "teacher", "trained on", "rows", "licence of the data", ""),
@@ -169,9 +170,10 @@ def _transfer(folder: Path) -> Iterator[str]:
     yield "## Frozen embeddings\n"
     yield (
         "`heedful transfer MODEL`: logistic regression on frozen embeddings, accuracy (CR, MPQA and SUBJ in ten\n"
-        "folds); cosine similarity without training; sentences a second and MiniLM's in the same run. `ms-san-embed` is\n"
-        "the bundle before the present one: it followed its teacher on the sentences of CR and SUBJ, test folds too.\n"
-        "SUBJ holds 2,604 train and 701 test sentences of SST, whose labels `disan-sst5` has learned from or was tested on.\n"
+        "folds); cosine similarity without training; sentences a second and MiniLM's in the same run.\n"
+        "`ms-san-embed` is the bundle before the present one: it followed its teacher on the sentences of CR and\n"
+        "SUBJ, test folds too. SUBJ holds 2,604 train and 701 test sentences of SST, whose labels `disan-sst5`\n"
+        "has learned from or was tested on.\n"
     )
     yield from markdown_table(
         ("model", "values", *TASKS, *SIMILARITIES, "sentences/s", "MiniLM, same run"),
