@@ -19,7 +19,7 @@ from heedful.app.main import create_app
 
 def build() -> FastAPI:
     """The service, made in its replica. It takes requests when its models answer."""
-    app = create_app(settings.load(threads=1))
+    app = create_app(settings.load(threads="1"))
     begin = app.router.lifespan_context
 
     @asynccontextmanager

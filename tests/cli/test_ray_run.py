@@ -19,8 +19,10 @@ from heedful.cli.texts import Columns
 from tests.builders import build_models
 from tests.process import PATIENCE, ROOT, wait_for
 
-ROWS, ROWS_PER_FILE = 3000, 100
-LONG, BLANK, NULL = 7, 1234, 2999
+ROWS = int(os.environ.get("HEEDFUL_RAY_ROWS", "3000"))
+"""More are for a run by hand."""
+ROWS_PER_FILE = ROWS // 30
+LONG, BLANK, NULL = 7, 1234, ROWS - 1
 """Ids of rows that cannot be embedded."""
 ENVIRONMENT = {
     **os.environ,
