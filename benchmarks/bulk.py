@@ -22,8 +22,8 @@ from pyarrow import parquet
 from benchmarks import records
 from benchmarks.texts import sentences
 
-MEASURED = """Rows a second with `ms-san-embed`, parse included, Parquet in and out. Medians of alternating rounds. `share`
-compares with as many times `heedful embed` on one core."""
+MEASURED = """Rows a second with `ms-san-embed`, parse included, Parquet in and out. Medians of alternating rounds.
+`share` compares with as many times `heedful embed` on one core."""
 
 
 def main(
