@@ -14,7 +14,7 @@ from rich.console import Console
 from heedful.cli.errors import CommandError
 from heedful.cli.options import ROWS_PER_FILE
 from heedful.library.load import default_name
-from heedful.library.tables import OUTCOME, TableModel, TableTask
+from heedful.library.tables import ANSWER_COLUMNS, OUTCOME, TableModel, TableTask
 from heedful.runtime.cores import usable_cores
 from heedful.runtime.session import Device
 
@@ -108,6 +108,8 @@ def _constructor(job: Job) -> dict[str, Any]:
 def _check_columns(job: Job) -> None:
     if job.id is None:
         raise CommandError("--ray needs --id-column: it names a column whose values are distinct")
+    if job.id in ANSWER_COLUMNS:
+        raise CommandError(f"--id-column: {job.id!r} is a column of the answers: rename it")
     try:
         schema = dataset.dataset(job.file, format="parquet").schema
     except (OSError, pyarrow.ArrowInvalid) as error:

@@ -15,6 +15,8 @@ from heedful.runtime.inputs import Inputs
 TableTask = Literal["embed", "classify", "nli"]
 OUTCOME = "outcome"
 """Column that says whether a row was answered: "ok" or "error"."""
+ANSWER_COLUMNS = frozenset({"embedding", "label", "probabilities", OUTCOME, "error"})
+"""The column of ids must have another name."""
 
 
 class TableModel:
