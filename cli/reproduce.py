@@ -80,6 +80,7 @@ def _run(config: RunConfig, paths: Paths, console: Console) -> dict[str, Any]:
         "parameters": card.encoder.parameters,
         "epochs": trained["epochs"],
         "dev": trained["dev"],
+        "log": [json.loads(line) for line in (paths.run / checkpoint.LOG).read_text().splitlines()],
         "scores": [score.as_dict() for score in scores],
         "data": trained["data"],
         "commit": trained["commit"],

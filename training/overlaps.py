@@ -1,5 +1,6 @@
 """How many test rows of a task stand in its train or dev split: `python -m heedful.training.overlaps` counts them."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -28,6 +29,23 @@ def overlap(task: Task, data: Path) -> dict[str, int]:
     }
 
 
+def sst_in_subj(data: Path) -> dict[str, int]:
+    """Texts of SST's train trees, and rows of its test split, that stand anywhere in SUBJ.
+
+    Letters and digits are compared: the two are not tokenised alike. Raises DataMissing, DataError.
+    """
+    subj, sst = tasks.get("subj"), tasks.get("sst5")
+    held = {_letters(row) for one in (*subj.train, subj.dev, subj.test) for row in one.read(data)}
+    nodes = {_letters(row) for source in sst.train for row in source.read(data)}
+    test = [_letters(row) for row in sst.test.read(data)]
+    return {"train": len(nodes & held), "test": sum(text in held for text in test)}
+
+
+def _letters(row: Example) -> str:
+    plain = row.texts[0].lower().replace("-lrb-", "").replace("-rrb-", "")
+    return re.sub(r"[^a-z0-9]", "", plain)
+
+
 def _texts(row: Example) -> tuple[str, ...]:
     return same(text.lower() for text in row.texts)
 
@@ -36,10 +54,11 @@ def main() -> None:
     """Write the record that `heedful report` prints."""
     data = data_folder.data_folder()
     found = {}
+    in_subj = sst_in_subj(data)
     for name in COUNTED:
         found[name] = overlap(tasks.get(name), data)
         sys.stdout.write(f"{name}: {found[name]}\n")
-    write_json(RECORD, found)
+    write_json(RECORD, {"tasks": found, "sst_in_subj": in_subj})
 
 
 if __name__ == "__main__":

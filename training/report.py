@@ -30,7 +30,7 @@ def report(bundles: Path, results: Path) -> str:
         parts += reproduced.table_lines(file.stem, tables.read(file), results)
     parts += papers.lines(results)
     parts += _caveats(known["asked"], results / "overlaps.json")
-    parts += _transfer(results / "transfer")
+    parts += _transfer(results / "transfer", _read(results / "overlaps.json")["sst_in_subj"])
     parts += suite_tables(results / "suite")
     return "\n".join(parts)
 
@@ -156,7 +156,7 @@ def _caveats(asked: Sequence[dict[str, Any]], overlaps: Path) -> Iterator[str]:
         "Counted by `python -m heedful.training.overlaps`: test rows whose text or pair, without case and white\n"
         "space, stands in the task's train or dev split, and rows of these that stand in test. They are left in.\n"
     )
-    counts = _read(overlaps).items()
+    counts = _read(overlaps)["tasks"].items()
     yield from markdown_table(
         ("task", "test rows", "seen", "train and dev rows that stand in test"),
         (
@@ -166,14 +166,14 @@ def _caveats(asked: Sequence[dict[str, Any]], overlaps: Path) -> Iterator[str]:
     )
 
 
-def _transfer(folder: Path) -> Iterator[str]:
+def _transfer(folder: Path, in_subj: dict[str, int]) -> Iterator[str]:
     yield "## Frozen embeddings\n"
     yield (
         "`heedful transfer MODEL`: logistic regression on frozen embeddings, accuracy (CR, MPQA and SUBJ in ten\n"
-        "folds); cosine similarity without training; sentences a second and MiniLM's in the same run.\n"
-        "`ms-san-embed` is the bundle before the present one: it followed its teacher on the sentences of CR and\n"
-        "SUBJ, test folds too. SUBJ holds 2,604 train and 701 test sentences of SST, whose labels `disan-sst5`\n"
-        "has learned from or was tested on.\n"
+        "folds); cosine similarity without training; sentences a second and MiniLM's in the same run. `ms-san-embed`\n"
+        "is the bundle before the present one: it followed its teacher on sentences of CR and SUBJ, test folds too.\n"
+        f"SUBJ holds {in_subj['train']:,} texts of SST's train trees, whose labels `disan-sst5` has learned, and\n"
+        f"{in_subj['test']:,} of SST's test sentences, on which it is measured above.\n"
     )
     yield from markdown_table(
         ("model", "values", *TASKS, *SIMILARITIES, "sentences/s", "MiniLM, same run"),

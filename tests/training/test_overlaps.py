@@ -33,5 +33,11 @@ def test_what_stands_in_train_or_dev_is_counted_without_case_and_white_space() -
 @pytest.mark.parametrize("name", ["r8", "sick-relatedness", "sst2", "trec"])
 def test_the_record_counts_the_data(name: str) -> None:
     recorded = json.loads((ROOT / overlaps.RECORD).read_text(encoding="utf-8"))
-    assert set(recorded) == set(overlaps.COUNTED)
-    assert overlaps.overlap(tasks.get(name), DATA) == recorded[name]
+    assert set(recorded["tasks"]) == set(overlaps.COUNTED)
+    assert overlaps.overlap(tasks.get(name), DATA) == recorded["tasks"][name]
+
+
+@needs_data
+def test_the_record_counts_sst_in_subj() -> None:
+    recorded = json.loads((ROOT / overlaps.RECORD).read_text(encoding="utf-8"))
+    assert overlaps.sst_in_subj(DATA) == recorded["sst_in_subj"]
