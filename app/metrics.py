@@ -102,7 +102,7 @@ class Metrics(Observer):
         self._truncated = counter("truncated_inputs_total", "Inputs cut to fit the model.", "model")
         self._composed = counter(
             "composed_tokens_total",
-            "Tokens not in the vocabulary, read by their spelling.",
+            "Tokens outside the word list, read by their spelling.",
             "model",
         )
         self._untypical = counter(

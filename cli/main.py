@@ -18,6 +18,7 @@ COMMANDS = {
     "calibrate": "Fit the temperature of bundles' probabilities on dev.",
     "quantize": "Add int8 graphs to bundles, for the CPU.",
     "repack": "Store the word tables of bundles in 4 bits.",
+    "compose": "Let bundles read unlisted words by their spelling.",
     "reparse": "Let bundles read another parser's trees.",
     "push": "Upload a bundle to the Hugging Face hub, with its parser and a model card.",
     "pull": "Download a bundle from the Hugging Face hub, and check its hashes.",

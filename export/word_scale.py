@@ -25,7 +25,7 @@ def scalable(graph: bytes) -> bytes:
     model = onnx.load_from_string(graph)
     if {SCALE, "pieces"} & {value.name for value in model.graph.input}:
         return graph
-    words = _word_vectors(model)
+    words = word_vectors(model)
     model.graph.input.append(helper.make_tensor_value_info(SCALE, TensorProto.FLOAT, ["SB", "SL"]))
     model.graph.initializer.append(numpy_helper.from_array(np.ones((1, 1), np.float32), SCALE))
     nodes = []
@@ -62,8 +62,8 @@ def copied(node: onnx.NodeProto) -> onnx.NodeProto:
     return made
 
 
-def _word_vectors(model: onnx.ModelProto) -> str:
-    """The first tensor (B, L, D) that everything read from the word tables passes through."""
+def word_vectors(model: onnx.ModelProto) -> str:
+    """The first tensor (B, L, D) that everything read from the word tables passes through. Raises ExportError."""
     graph = model.graph
     named = [(one.name, len(one.dims)) for one in graph.initializer]
     named += [(one.name, len(one.type.tensor_type.shape.dim)) for one in graph.input]
@@ -79,7 +79,7 @@ def _word_vectors(model: onnx.ModelProto) -> str:
         needed = {name for name in derived if last.get(name, -1) > place}
         if needed == {node.output[0]} and ranks.get(node.output[0]) == 3:
             return str(node.output[0])
-    raise ExportError("its explain graph has no place where all word vectors pass")
+    raise ExportError("the graph has no place where all word vectors pass")
 
 
 def _read(node: onnx.NodeProto) -> set[str]:

@@ -28,9 +28,13 @@ class ComposedWords(nn.Module):
         if features is None:
             words: Tensor = self.table(ids)
             return words
+        return self.fill(ids, features, self.table(ids.clamp(min=0)))
+
+    def fill(self, ids: Tensor, features: Tensor, listed: Tensor) -> Tensor:
+        """The vectors of listed words (B, L, D), with composed ones in place of those with a negative id."""
         rows = (-ids - 1).clamp(min=0)
         composed = nn.functional.embedding(rows, self.compose(features))
-        return torch.where((ids < 0)[:, :, None], composed, self.table(ids.clamp(min=0)))
+        return torch.where((ids < 0)[:, :, None], composed, listed)
 
     def compose(self, features: Tensor) -> Tensor:
         """(K, F) -> (K, D): the mean of the features that are there, and a signature that is not trained."""

@@ -173,11 +173,9 @@ def fine_tune(
 
     while progress.epoch < config.epochs:
         epoch = progress.epoch + 1
-        rng = np.random.default_rng([config.seed, epoch])
+        groups = _shuffled(pieces, config, epoch)
         model.train()
         total = 0.0
-        groups = sorted_batches(rng.permutation(len(examples)), pieces.lengths, config.batch)
-        rng.shuffle(groups)
         for step, group in enumerate(track(groups, f"epoch {epoch}", transient=True)):
             with torch.autocast("cpu", torch.bfloat16, enabled=config.precision == "bfloat16"):
                 logits = model(*pieces.collate(group))
@@ -200,14 +198,23 @@ def fine_tune(
         checkpoint.log(folder, {"epoch": epoch, "loss": total / len(examples), **scores})
         console.print(f"epoch {epoch}: loss {total / len(examples):.4f}, dev {scores}")
 
-    record: dict[str, Any] = {"config": config.model_dump(mode="json"), "labels": task.labels}
-    record |= {
+    record = {
+        "config": config.model_dump(mode="json"),
+        "labels": task.labels,
         "commit": commit,
         "dev": progress.best_score,
         "data": [_card(one) for one in task.train],
     }
     write_json(folder / checkpoint.RECORD, record)
     return record
+
+
+def _shuffled(pieces: Pieces, config: FineTuneConfig, epoch: int) -> list[Ints]:
+    """The epoch's batches, each of examples of about one length."""
+    rng = np.random.default_rng([config.seed, epoch])
+    groups = sorted_batches(rng.permutation(len(pieces.lengths)), pieces.lengths, config.batch)
+    rng.shuffle(groups)
+    return groups
 
 
 def load(folder: Path) -> tuple[FineTuned, FineTuneConfig]:

@@ -1,17 +1,27 @@
-"""Natural language inference for a student of a cross-encoder: every NLI set, with changed words and negation."""
+"""Natural language inference for a student of a cross-encoder: every NLI set, with changed words and negation;
+`nli-mined` adds pairs without a label, which the teacher judges."""
 
 from heedful.text.kinds import NLI_LABELS
 from heedful.training.tasks import contrast, negation
-from heedful.training.tasks.base import Task
-from heedful.training.tasks.nli import MORE, SNLI_DEV, SNLI_TEST, SNLI_TRAIN, WIDE
+from heedful.training.tasks.base import Source, Task
+from heedful.training.tasks.mined import MINED
+from heedful.training.tasks.nli import (
+    MORE,
+    SNLI_DEV,
+    SNLI_HYPOTHESES,
+    SNLI_TEST,
+    SNLI_TRAIN,
+    WIDE,
+)
+
+LABELLED = (SNLI_TRAIN, *MORE, *WIDE, contrast.TRAIN, negation.TRAIN)
+
+
+def _task(name: str, train: tuple[Source, ...]) -> Task:
+    return Task(name=name, kind="nli", labels=NLI_LABELS, train=train, dev=SNLI_DEV, test=SNLI_TEST)
+
 
 TASKS = (
-    Task(
-        name="nli-student",
-        kind="nli",
-        labels=NLI_LABELS,
-        train=(SNLI_TRAIN, *MORE, *WIDE, contrast.TRAIN, negation.TRAIN),
-        dev=SNLI_DEV,
-        test=SNLI_TEST,
-    ),
+    _task("nli-student", LABELLED),
+    _task("nli-mined", (*LABELLED, SNLI_HYPOTHESES, *MINED)),
 )
