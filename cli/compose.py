@@ -1,6 +1,7 @@
 """compose: a bundle reads unlisted words by their spelling, unless its score falls too much."""
 
 from pathlib import Path
+from typing import Annotated
 
 import torch
 import typer
@@ -25,14 +26,22 @@ ROWS = 14_336
 SEED = 1
 
 
-def command(bundles: Bundles, data: Data = DATA, parser: Parser = PARSER) -> None:
+def command(
+    bundles: Bundles,
+    scale: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="Multiplies the composed vectors; 1 is as long as listed."),
+    ] = 1,
+    data: Data = DATA,
+    parser: Parser = PARSER,
+) -> None:
     """Let bundles with a closed word list compose unlisted words, unless their scores fall too much."""
     for bundle in bundles:
-        card = compose(bundle, data=data, parser=parser, console=Console())
+        card = compose(bundle, scale, data=data, parser=parser, console=Console())
         typer.echo(f"{bundle}: version {card.version}")
 
 
-def compose(bundle: Path, *, data: Path, parser: str, console: Console) -> Card:
+def compose(bundle: Path, scale: float, *, data: Path, parser: str, console: Console) -> Card:
     """Fit composed vectors to the bundle's word table, add them in place, and measure its scores again.
 
     The encoder is not trained further. Raises ExportError, and leaves the bundle unchanged, if its
@@ -44,6 +53,8 @@ def compose(bundle: Path, *, data: Path, parser: str, console: Console) -> Card:
     table = nn.Embedding.from_pretrained(torch.from_numpy(listed_vectors(before)), padding_idx=0)
     words = ComposedWords(table, rows=ROWS, signature=SIGNATURE)
     composed.start(words, Vocab(before.vocab.words[len(SPECIAL) :], ROWS), seed=SEED)
+    with torch.no_grad():
+        words.features.weight *= scale
     fields = before.card.fields() | {"composed": ROWS}
     fields["parity"]["against"] += "; before unlisted words were composed"
     return rescore.replace(

@@ -3,6 +3,8 @@
 The table of listed words stays as it is: what is added stands behind it.
 """
 
+import copy
+
 import numpy as np
 import numpy.typing as npt
 import onnx
@@ -72,8 +74,8 @@ class _Fill(nn.Module):
 def _composer(words: ComposedWords) -> onnx.GraphProto:
     """The graph of `_Fill`, its feature table in 4 bits."""
     width = words.table.embedding_dim
-    module = _Fill(words)
-    round_weights(module)  # replaces the tables
+    module = _Fill(copy.deepcopy(words))
+    round_weights(module)
     example = {
         IDS: torch.tensor([[1, -1, -2, 1, 1]] * 3),
         FEATURES: torch.ones(2, composition.FEATURES, dtype=torch.long),

@@ -45,7 +45,7 @@ def test_unlisted_words_get_vectors_of_their_own_and_listed_ones_keep_theirs(
     listed, unlisted = (vectors(bundle, parser, texts) for texts in (LISTED, UNLISTED))
     np.testing.assert_array_equal(unlisted, unlisted[:1].repeat(len(UNLISTED), axis=0))
 
-    card = compose.compose(bundle, data=stsb, parser=parser, console=QUIET)
+    card = compose.compose(bundle, 1, data=stsb, parser=parser, console=QUIET)
     after = read(bundle)
     assert after.card == card
     assert card.composed == compose.ROWS
@@ -75,11 +75,11 @@ def test_a_bundle_whose_score_falls_or_whose_words_are_open_is_left_as_it_was(
     before = contents()
     monkeypatch.setattr(compose, "MAX_LOSS", -3)  # no score can rise by as much
     with pytest.raises(ExportError, match="keeps its closed word list: with composed words its"):
-        compose.compose(bundle, data=stsb, parser=parser, console=QUIET)
+        compose.compose(bundle, 1, data=stsb, parser=parser, console=QUIET)
     assert contents() == before
     monkeypatch.setattr(compose, "MAX_LOSS", 3)
-    compose.compose(bundle, data=stsb, parser=parser, console=QUIET)
+    compose.compose(bundle, 1, data=stsb, parser=parser, console=QUIET)
     before = contents()
     with pytest.raises(ExportError, match="its word list is not closed"):
-        compose.compose(bundle, data=stsb, parser=parser, console=QUIET)
+        compose.compose(bundle, 1, data=stsb, parser=parser, console=QUIET)
     assert contents() == before

@@ -120,6 +120,7 @@ def serving_install(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("export", "runs/none", "--out", "none"),
         ("quantize", "bundles/ms-san-sst2"),
         ("repack", "bundles/ms-san-sst2"),
+        ("compose", "bundles/ms-san-sst2"),
         ("reparse", "bundles/ms-san-sst2", "--parser", "bundles/parser"),
         ("fit", "none.csv", "--label-column", "a", "--text-column", "b", "--out", "none"),
         ("evaluate", "ms-san-sst2", "sst2"),

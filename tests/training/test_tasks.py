@@ -10,6 +10,7 @@ from heedful.training.data_folder import OFFICIAL, VARIABLE, data_folder, record
 from heedful.training.errors import ConfigError, DataError, DataMissing
 from heedful.training.tasks.base import UNLABELLED, Example
 from heedful.training.tasks.embed import sentences
+from heedful.training.tasks.mined import mined, nearest
 from heedful.training.tasks.nli import hypotheses
 from heedful.training.tasks.sst import nodes
 
@@ -192,3 +193,22 @@ def test_stsb_as_the_table_and_its_scores_from_1_to_5(tmp_path: Path) -> None:
     table.write_text("A man.\tA dog.\n")
     with pytest.raises(DataError, match="not laid out as STS-B"):
         tasks.get("stsb").test.read(tmp_path)
+
+
+def test_the_nearest_texts_share_the_rarest_words() -> None:
+    texts = ["a red boat", "two dogs bark", "the boat sank", "red wine"]
+    assert nearest(texts, 2) == [[2, 3], [], [0], [0]]
+
+
+def test_a_premise_is_paired_with_the_hypotheses_of_its_nearest() -> None:
+    pairs = [
+        Example(("a boat sails", "it floats"), 0),
+        Example(("a boat sails", "it sank"), 2),
+        Example(("the boat waits", "it floats"), 0),
+        Example(("the boat waits", "someone rows"), 1),
+        Example(("two dogs bark", "noise"), 0),
+    ]
+    assert mined(pairs, 1) == [
+        Example(("a boat sails", "someone rows"), UNLABELLED),
+        Example(("the boat waits", "it sank"), UNLABELLED),
+    ]
