@@ -273,7 +273,13 @@ function sentence(one, evidence, of) {
   const attention = [...one.pooling, ...(one.gate ?? [])].map(({ name, weights }) => ({
     name, draw: () => [tokens(one, weights, name), element("p", { className: "key", textContent: `The darker, the larger its share of ${name}.` })],
   }));
-  const shadings = evidence ? [{ name: "evidence", draw: () => [evidenceTokens(one, evidence.weights, of), key(of, one)] }, ...attention] : attention;
+  const signedShadings = [];
+  if (evidence?.gradients) {
+    const { gradients } = evidence;
+    signedShadings.push({ name: "integrated gradients", draw: () => [evidenceTokens(one, gradients.weights, of), gradientsKey(of, gradients)] });
+  }
+  if (evidence) signedShadings.push({ name: "evidence", draw: () => [evidenceTokens(one, evidence.weights, of), key(of, one)] });
+  const shadings = [...signedShadings, ...attention];
   const shade = (i) => shaded.replaceChildren(...shadings[i].draw());
   if (shadings.length > 1) {
     const select = element("select");
@@ -302,6 +308,13 @@ function key(of, { tokens: words }) {
   const unit = of === "relatedness" ? "hundredths of a point" : "points of a hundred";
   const said = of === "cosine" ? "+ how far the vector turns without the word." : `+ speaks for ${of}, − against it.`;
   return element("p", { className: "key", textContent: `${said} Each number is what leaving out the word changes, in ${unit}.${unknown}` });
+}
+
+// What integrated gradients are, and how much of the answer they leave unexplained.
+function gradientsKey(of, { score, baseline, error }) {
+  const missed = error === null ? "" : ` They miss ${percent(error)} of it.`;
+  const text = `Integrated gradients of ${of}: what each word adds on the way from no words (${baseline.toFixed(2)}) to the sentence (${score.toFixed(2)}).${missed}`;
+  return element("p", { className: "key", textContent: text });
 }
 
 // How each map and weight ranks the words, compared with the evidence.

@@ -183,12 +183,14 @@ async function similarity(signal) {
 function explanation(tab, place, body, top = () => []) {
   let priors = null;
   const able = cards.filter(TABS[tab].fits);
+  const gradients = element("input", { type: "checkbox" });
+  const label = element("label", { className: "prior" }, gradients, "integrated gradients (slower)");
   const redraw = async (signal) => {
-    const asked = { ...body, evidence: true, trust: true, ...(priors && { priors }) };
+    const asked = { ...body, evidence: true, trust: true, ...(priors && { priors }), ...(gradients.checked && { gradients: true }) };
     const { answer, timing } = await ask("explain", asked, signal);
     if (!priors) {
       const box = controls(answer.priors, (changed) => { priors = changed; attempt(redraw, tab); });
-      place.replaceChildren(element("div"), box, element("div"));
+      place.replaceChildren(element("div"), box, label, element("div"));
     }
     const open = place.querySelector("details.why")?.open ?? false;
     place.firstChild.replaceChildren(...top(answer), trusted(answer), ...pictures(answer));
@@ -197,6 +199,7 @@ function explanation(tab, place, body, top = () => []) {
       actions(answer, place, status), whatIf(asked, answer, able.map(({ name }) => name)), took(timing), requests("/explain", asked),
     );
   };
+  gradients.addEventListener("change", () => attempt(redraw, tab));
   return redraw;
 }
 

@@ -113,6 +113,26 @@ def test_evidence_is_the_answers(page: Page) -> None:
         expect(picture.locator(".tokens small")).to_have_count(0)
 
 
+def test_integrated_gradients_are_shown_when_asked_for(page: Page) -> None:
+    tokens = page.locator("#answer-classification .tokens button")
+    tick = page.get_by_role("checkbox", name="integrated gradients")
+    with page.expect_response("**/explain") as answered:
+        tick.check()
+    (found,) = answered.value.json()["evidence"]["sentences"]
+    shading = page.locator("#answer-classification .picture select")
+    expect(shading.locator("option").first).to_have_text("integrated gradients", timeout=20_000)
+    shown = tokens.locator("small").all_inner_texts()
+    numbers = [float(number.replace("\u2212", "-")) for number in shown]
+    assert numbers == pytest.approx([100 * one for one in found["gradients"]["weights"]], abs=0.051)
+    missed = page.get_by_text(re.compile(r"Integrated gradients of .* They miss [\d.]+\s?% of it"))
+    expect(missed).to_be_visible()
+    expect(tick).to_be_checked()
+    keep(page, "gradients")
+    accessible(page)
+    tick.uncheck()
+    expect(shading.locator("option").first).to_have_text("evidence")
+
+
 def test_evidence_that_rounds_to_nothing_is_pale(page: Page) -> None:
     """The largest change has full colour, unless it is next to nothing."""
 
