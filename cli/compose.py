@@ -19,8 +19,9 @@ from heedful.text.composition import SIGNATURE
 from heedful.text.vocab import SPECIAL, Vocab
 from heedful.training import composed
 
-MAX_LOSS = 0.002
-"""The dev score may fall by 0.2 points."""
+MAX_LOSS = 0.005
+"""The dev score may fall by 0.5 points, a third of a standard error on 1,100 rows: what is gained are words that
+dev hardly holds."""
 ROWS = 14_336
 """Rows of the feature table, as the shipped models are trained with."""
 SEED = 1
