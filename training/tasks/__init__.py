@@ -13,6 +13,7 @@ from heedful.training.tasks import (
     nli,
     nli_student,
     r8,
+    sentiment,
     sick,
     sst,
     stsb,
@@ -24,6 +25,7 @@ from heedful.training.tasks.base import Example, Task
 
 FILES = (
     sst,
+    sentiment,
     nli,
     mnli,
     contrast,

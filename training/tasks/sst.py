@@ -66,7 +66,7 @@ def _examples(
     return [Example((text,), label) for text, label in labelled if label is not None]
 
 
-def _phrases(classes: Callable[[int], int | None]) -> Callable[[Path], list[Example]]:
+def phrases(classes: Callable[[int], int | None]) -> Callable[[Path], list[Example]]:
     def read(data: Path) -> list[Example]:
         distinct = {text: label for tree in _trees(data, "train") for text, label in tree}
         return _examples(distinct.items(), classes)
@@ -99,7 +99,7 @@ def _task(name: str, labels: tuple[str, ...], classes: Callable[[int], int | Non
         name=name,
         kind="classification",
         labels=labels,
-        train=(Source("sst", LICENCE, "every node of the train trees", _phrases(classes)),),
+        train=(Source("sst", LICENCE, "every node of the train trees", phrases(classes)),),
         dev=Source("sst", LICENCE, "whole sentences", sentences("dev", classes)),
         test=Source("sst", LICENCE, "whole sentences", sentences("test", classes)),
         background=(REVIEWS,),
