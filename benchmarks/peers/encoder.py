@@ -10,6 +10,8 @@ import onnxruntime
 
 BATCH, TIMEOUT = 32, 0.002
 """Maximum batch size of a peer, and how many seconds it may wait to fill one."""
+NONE_COMPOSED = np.zeros((1, 32), np.int64)
+"""Features of composed words (K, F): here all unlisted words are one."""
 PORT, WORKERS = int(os.environ.get("PORT", 0)), int(os.environ.get("WORKERS", 1))
 
 
@@ -33,6 +35,7 @@ class Encoder:
         ids = np.zeros((len(rows), lengths.max()), np.int64)
         for i, row in enumerate(rows):
             ids[i, : len(row)] = row
-        (vectors,) = self._session.run(None, {"ids": ids, "lengths": lengths})
+        feeds = {"ids": ids, "lengths": lengths, "features": NONE_COMPOSED}
+        (vectors,) = self._session.run(None, feeds)
         unit: npt.NDArray[np.float32] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         return unit
