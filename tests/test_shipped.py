@@ -215,6 +215,30 @@ def test_it_tells_praise_from_blame(client: httpx.Client, text: str, label: str)
     assert ranked[0]["score"] > 0.8
 
 
+UNLISTED = (
+    "zorvex",
+    "zorvax",
+    "18.2317",
+    "18.2318",
+    "iOSS",
+    "IOSS",
+    "COVID-1977",
+    "naïvest",
+    "你好世界啊",
+    "Приветик",
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_two_unlisted_words_share_a_vector(client: httpx.Client, name: str) -> None:
+    asked = {"inputs": [f"it is {word} ." for word in UNLISTED], "model": name}
+    for tokens in client.post("/tokenize", json=asked).json():
+        assert any(token["composed"] for token in tokens), tokens
+    rows = embed(client, asked["inputs"], name)
+    apart = np.abs(rows[:, None] - rows[None]).max(axis=2) + np.eye(len(rows))
+    assert apart.min() > 1e-5
+
+
 @pytest.mark.slow
 @needs_data
 @pytest.mark.parametrize(("model", "task"), FLOORS)
