@@ -231,10 +231,10 @@ UNLISTED = (
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_two_unlisted_words_share_a_vector(client: httpx.Client, name: str) -> None:
-    asked = {"inputs": [f"it is {word} ." for word in UNLISTED], "model": name}
-    for tokens in client.post("/tokenize", json=asked).json():
+    texts = [f"it is {word} ." for word in UNLISTED]
+    for tokens in client.post("/tokenize", json={"inputs": texts, "model": name}).json():
         assert any(token["composed"] for token in tokens), tokens
-    rows = embed(client, asked["inputs"], name)
+    rows = embed(client, texts, name)
     apart = np.abs(rows[:, None] - rows[None]).max(axis=2) + np.eye(len(rows))
     assert apart.min() > 1e-5
 
