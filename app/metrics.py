@@ -100,11 +100,7 @@ class Metrics(Observer):
         self._rejected = counter("rejected_total", "Requests refused, by error code.", "reason")
         self._tokens = counter("tokens_total", "Tokens read.", "model")
         self._truncated = counter("truncated_inputs_total", "Inputs cut to fit the model.", "model")
-        self._composed = counter(
-            "composed_tokens_total",
-            "Tokens outside the word list, read by their spelling.",
-            "model",
-        )
+        self._composed = counter("composed_tokens_total", "Tokens read by their spelling.", "model")
         self._untypical = counter(
             "untypical_inputs_total", "Inputs unlike the training sentences.", "model"
         )

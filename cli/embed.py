@@ -72,45 +72,53 @@ class Place:
     device: Device = "auto"
 
 
+TextsFile = Annotated[
+    str,
+    typer.Argument(
+        help="Texts: .jsonl, .csv, .txt (one a line), each maybe with .gz, or .parquet; - is stdin."
+    ),
+]
+VectorsOut = Annotated[
+    str,
+    typer.Option(
+        help="Vectors, a row for each text: .npy, .jsonl, .jsonl.gz or .parquet; - is stdout (jsonl)."
+    ),
+]
+TextsFormat = Annotated[
+    Format | None, typer.Option(help="Format of the texts; default by the suffix, txt for stdin.")
+]
+Field = Annotated[
+    str, typer.Option("--field", "--text-column", help="JSON field or column with the text.")
+]
+IdField = Annotated[
+    str | None,
+    typer.Option(
+        "--id-field", "--id-column", help="Field or column that is written with each vector."
+    ),
+]
+Dimensions = Annotated[
+    int | None, typer.Option(help="Keep only this many leading values of each vector.")
+]
+Normalize = Annotated[bool, typer.Option(help="Scale each vector to length 1.")]
+Failing = Annotated[
+    OnError,
+    typer.Option(
+        help="A blank or too long text stops the run, or is skipped: no line, a row of NaN in .npy."
+    ),
+]
+
+
 def command(
-    file: Annotated[
-        str,
-        typer.Argument(
-            help="Texts: .jsonl, .csv, .txt (one a line), each maybe with .gz, or .parquet; - is stdin."
-        ),
-    ],
-    out: Annotated[
-        str,
-        typer.Option(
-            help="Vectors, a row for each text: .npy, .jsonl, .jsonl.gz or .parquet; - is stdout (jsonl)."
-        ),
-    ],
-    format: Annotated[
-        Format | None,
-        typer.Option(help="Format of the texts; default by the suffix, txt for stdin."),
-    ] = None,
-    field: Annotated[
-        str,
-        typer.Option("--field", "--text-column", help="JSON field or column with the text."),
-    ] = "text",
-    id_field: Annotated[
-        str | None,
-        typer.Option(
-            "--id-field", "--id-column", help="Field or column that is written with each vector."
-        ),
-    ] = None,
+    file: TextsFile,
+    out: VectorsOut,
+    format: TextsFormat = None,
+    field: Field = "text",
+    id_field: IdField = None,
     model: Name = None,
-    dimensions: Annotated[
-        int | None, typer.Option(help="Keep only this many leading values of each vector.")
-    ] = None,
-    normalize: Annotated[bool, typer.Option(help="Scale each vector to length 1.")] = True,
+    dimensions: Dimensions = None,
+    normalize: Normalize = True,
     truncate: Truncate = False,
-    on_error: Annotated[
-        OnError,
-        typer.Option(
-            help="A blank or too long text stops the run, or is skipped: no line, a row of NaN in .npy."
-        ),
-    ] = "stop",
+    on_error: Failing = "stop",
     resume: Resume = False,
     models: Models = MODELS,
     parser: ServedParser = None,

@@ -13,18 +13,13 @@ import torch
 from onnx import TensorProto, helper
 from torch import Tensor, nn
 
+from heedful.export.graph_edits import copied, edited, renamed
 from heedful.export.onnx import graph
-from heedful.export.weight_sharing import (
-    externalize_weights,
-    inline_weights,
-    restore_weights,
-    serialize,
-    share_weights,
-)
+from heedful.export.weight_sharing import serialize
 from heedful.export.weight_storage import round_weights
-from heedful.export.word_scale import copied, word_vectors
+from heedful.export.word_scale import word_vectors
 from heedful.models.composed_words import ComposedWords
-from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, Bundle
+from heedful.runtime.bundle import ENCODER, Bundle
 from heedful.text import composition
 
 IDS, FEATURES = "ids", "features"
@@ -47,17 +42,8 @@ def listed_vectors(bundle: Bundle) -> npt.NDArray[np.float32]:
 
 def opened(bundle: Bundle, words: ComposedWords) -> dict[str, bytes]:
     """The files of a bundle with a closed word list that change when `words` compose the unlisted ones."""
-    files, old = bundle.files, bundle.files[ENCODER]
     added = _composer(words)
-    made = {ENCODER: serialize(_with_composed(onnx.load_from_string(old), added))}
-    if ENCODER_INT8 in files:
-        model = _with_composed(inline_weights(files[ENCODER_INT8], old), added)
-        made[ENCODER_INT8] = externalize_weights(model, made[ENCODER], ENCODER)
-    for name, vectors in ((EXPLAIN, True), (EXPLAIN_INT8, False)):
-        if name in files:
-            model = _with_composed(restore_weights(files[name], old), added)
-            made[name] = share_weights(serialize(model), made[ENCODER], vectors=vectors)
-    return made
+    return edited(bundle, lambda model: _with_composed(model, added))
 
 
 class _Fill(nn.Module):
@@ -102,7 +88,7 @@ def _with_composed(model: onnx.ModelProto, added: onnx.GraphProto) -> onnx.Model
         nodes.append(node)
         if words in node.output:
             node.output[:] = [LISTED if name == words else name for name in node.output]
-            nodes += [_renamed(one, names) for one in added.node]
+            nodes += [renamed(one, names) for one in added.node]
     made = onnx.ModelProto()
     made.CopyFrom(model)
     for part in (made.graph.node, made.graph.value_info):
@@ -113,11 +99,4 @@ def _with_composed(model: onnx.ModelProto, added: onnx.GraphProto) -> onnx.Model
         helper.make_tensor_value_info(FEATURES, TensorProto.INT64, ["K", composition.FEATURES])
     )
     onnx.checker.check_model(made, full_check=True)
-    return made
-
-
-def _renamed(node: onnx.NodeProto, names: dict[str, str]) -> onnx.NodeProto:
-    made = copied(node)
-    made.input[:] = [names.get(name, name) for name in node.input]
-    made.output[:] = [names.get(name, name) for name in node.output]
     return made

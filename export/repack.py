@@ -1,22 +1,14 @@
 """Store a bundle's int8 word table in 4 bits, in every graph."""
 
-from collections.abc import Mapping
-
 import onnx
 import torch
 from onnx import TensorProto, numpy_helper
 
 from heedful.export.errors import ExportError
+from heedful.export.graph_edits import edited, renamed
 from heedful.export.onnx import graph
-from heedful.export.weight_sharing import (
-    externalize_weights,
-    inline_weights,
-    restore_weights,
-    serialize,
-    share_weights,
-)
 from heedful.export.weight_storage import Int4Table
-from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, Bundle
+from heedful.runtime.bundle import ENCODER, Bundle
 
 IDS = "ids"
 PREFIX = "embedding."
@@ -25,18 +17,8 @@ PREFIX = "embedding."
 
 def repacked(bundle: Bundle) -> dict[str, bytes]:
     """The files of the bundle that change. Raises ExportError if its word table is not int8."""
-    files, old = bundle.files, bundle.files[ENCODER]
-    table = _table(onnx.load_from_string(old), bundle.card.name)
-    encoder = _with_table(onnx.load_from_string(old), table)
-    made = {ENCODER: serialize(encoder)}
-    if ENCODER_INT8 in files:
-        model = _with_table(inline_weights(files[ENCODER_INT8], old), table)
-        made[ENCODER_INT8] = externalize_weights(model, made[ENCODER], ENCODER)
-    for name, vectors in ((EXPLAIN, True), (EXPLAIN_INT8, False)):
-        if name in files:
-            model = _with_table(restore_weights(files[name], old), table)
-            made[name] = share_weights(serialize(model), made[ENCODER], vectors=vectors)
-    return made
+    table = _table(onnx.load_from_string(bundle.files[ENCODER]), bundle.card.name)
+    return edited(bundle, lambda model: _with_table(model, table))
 
 
 def _table(model: onnx.ModelProto, name: str) -> onnx.GraphProto:
@@ -71,7 +53,7 @@ def _with_table(model: onnx.ModelProto, table: onnx.GraphProto) -> onnx.ModelPro
     nodes = []
     for node in model.graph.node:
         if node == product:
-            nodes += [_renamed(one, named) for one in table.node]
+            nodes += [renamed(one, named) for one in table.node]
         elif node not in (rows, scales, cast):
             nodes.append(node)
     gone = {rows.input[0], scales.input[0]}
@@ -83,12 +65,4 @@ def _with_table(model: onnx.ModelProto, table: onnx.GraphProto) -> onnx.ModelPro
     made.graph.node.extend(nodes)
     made.graph.initializer.extend([*tensors, *table.initializer])
     onnx.checker.check_model(made, full_check=True)
-    return made
-
-
-def _renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
-    made = onnx.NodeProto()
-    made.CopyFrom(node)
-    made.input[:] = [names.get(name, name) for name in node.input]
-    made.output[:] = [names.get(name, name) for name in node.output]
     return made

@@ -9,6 +9,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper, shape_inference
 
 from heedful.export.errors import ExportError
+from heedful.export.graph_edits import copied
 from heedful.export.weight_sharing import serialize
 from heedful.runtime.explain_graph import SCALE
 
@@ -53,13 +54,6 @@ def unscalable(model: onnx.ModelProto) -> onnx.ModelProto:
     del model.graph.input[:]
     model.graph.input.extend(kept)
     return model
-
-
-def copied(node: onnx.NodeProto) -> onnx.NodeProto:
-    """A copy that outlives the graph's list."""
-    made = onnx.NodeProto()
-    made.CopyFrom(node)
-    return made
 
 
 def word_vectors(model: onnx.ModelProto) -> str:

@@ -1,4 +1,4 @@
-"""deploy/ray_serve.py on a Ray of its own, for tests: `python -m tests.ray_serving`.
+"""deploy/ray_serve.py on a new local Ray, for tests: `python -m tests.ray_serving`.
 
 It prints its URL, kills a replica for each line that it reads, and ends with its input.
 """

@@ -27,7 +27,7 @@ from heedful.training.optimise import AVERAGE_EVERY, make_schedule, moving_avera
 from heedful.training.restore import read_record
 from heedful.training.source_commit import source_commit
 from heedful.training.tasks import get as get_task
-from heedful.training.tasks.base import Example, Source
+from heedful.training.tasks.base import Example, Source, Task
 
 Floats = npt.NDArray[np.float32]
 
@@ -198,15 +198,19 @@ def fine_tune(
         checkpoint.log(folder, {"epoch": epoch, "loss": total / len(examples), **scores})
         console.print(f"epoch {epoch}: loss {total / len(examples):.4f}, dev {scores}")
 
-    record = {
+    record = _record(config, task, commit, progress.best_score)
+    write_json(folder / checkpoint.RECORD, record)
+    return record
+
+
+def _record(config: FineTuneConfig, task: Task, commit: str, dev: float) -> dict[str, Any]:
+    return {
         "config": config.model_dump(mode="json"),
         "labels": task.labels,
         "commit": commit,
-        "dev": progress.best_score,
+        "dev": dev,
         "data": [_card(one) for one in task.train],
     }
-    write_json(folder / checkpoint.RECORD, record)
-    return record
 
 
 def _shuffled(pieces: Pieces, config: FineTuneConfig, epoch: int) -> list[Ints]:

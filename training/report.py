@@ -29,8 +29,9 @@ def report(bundles: Path, results: Path) -> str:
     for file in sorted((results / "tables").glob("*.toml")):
         parts += reproduced.table_lines(file.stem, tables.read(file), results)
     parts += papers.lines(results)
-    parts += _caveats(known["asked"], results / "overlaps.json")
-    parts += _transfer(results / "transfer", _read(results / "overlaps.json")["sst_in_subj"])
+    overlaps = _read(results / "overlaps.json")
+    parts += _caveats(known["asked"], overlaps)
+    parts += _transfer(results / "transfer", overlaps["sst_in_subj"])
     parts += suite_tables(results / "suite")
     return "\n".join(parts)
 
@@ -146,7 +147,7 @@ def _paper(
     return None
 
 
-def _caveats(asked: Sequence[dict[str, Any]], overlaps: Path) -> Iterator[str]:
+def _caveats(asked: Sequence[dict[str, Any]], overlaps: dict[str, Any]) -> Iterator[str]:
     """How often a test split was asked, and which of its rows stand in the training data."""
     yield "## Test splits asked more than once\n"
     rows = ((one["split"], one["times"], one["why"]) for one in asked)
@@ -156,7 +157,7 @@ def _caveats(asked: Sequence[dict[str, Any]], overlaps: Path) -> Iterator[str]:
         "Counted by `python -m heedful.training.overlaps`: test rows whose text or pair, without case and white\n"
         "space, stands in the task's train or dev split, and rows of these that stand in test. They are left in.\n"
     )
-    counts = _read(overlaps)["tasks"].items()
+    counts = overlaps["tasks"].items()
     yield from markdown_table(
         ("task", "test rows", "seen", "train and dev rows that stand in test"),
         (

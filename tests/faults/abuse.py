@@ -176,7 +176,7 @@ async def beside_batches(
     async with place.service({"cache-items": 0}) as (_, url):
         await measured(url)  # warm
         idle = await measured(url)
-        # In a process of their own: reading their answers would delay the singles' clients.
+        # In another process: reading their answers would delay the singles' clients.
         spawn = multiprocessing.get_context("spawn")
         begun, stop, ends = spawn.Event(), spawn.Event(), spawn.Queue()
         asked = (url, place.model, batch_clients, size, begun, stop, ends)
