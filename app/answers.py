@@ -1,5 +1,7 @@
 """The bytes of an answer, and its description in the OpenAPI document."""
 
+import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,6 +10,9 @@ import orjson
 from starlette.responses import Response
 
 from heedful.app import answer_schemas
+
+ROWS_AT_ONCE = 64
+"""Rows of an answer that are written without a pause: about 1 ms."""
 
 Documented = dict[int | str, dict[str, Any]]
 
@@ -51,6 +56,17 @@ def json(value: object) -> Response:
     """orjson takes 10 µs for 600 floats of a float32 array; json takes 260 µs from a list."""
     body = orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
     return Response(body, media_type="application/json")
+
+
+async def rows(values: Sequence[Any] | npt.NDArray[Any]) -> orjson.Fragment:
+    """A list, for `json`. Others go on between parts of it: 512 vectors take 10 ms or more."""
+    parts = []
+    for begin in range(0, len(values), ROWS_AT_ONCE):
+        if begin:
+            await asyncio.sleep(0)
+        part = values[begin : begin + ROWS_AT_ONCE]
+        parts.append(orjson.dumps(part, option=orjson.OPT_SERIALIZE_NUMPY)[1:-1])
+    return orjson.Fragment(b"[" + b",".join(parts) + b"]")
 
 
 def ranked(

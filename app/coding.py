@@ -7,16 +7,24 @@ import asyncio
 import gzip
 import io
 import zlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import zstandard
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heedful.app import record
 from heedful.app.errors import BodyTooLarge, MalformedBody
+from heedful.runtime.session import be_nice
 
 MIN_BYTES = 16 * 1024
 """Smaller answers are sent as they are: most clients ask for compression always, and it costs more than it saves."""
 _MAX_WINDOW = 8 * 1024 * 1024  # bytes; what a decoder of zstd has to support (RFC 9659)
+
+
+_COMPRESSING = ThreadPoolExecutor(1, "compress", partial(be_nice, 10))
+"""One thread of a low priority: large answers would take the processor from the event loop."""
 
 
 async def decoded(body: bytes, coding: str, limit: int) -> bytes:
@@ -113,10 +121,10 @@ async def _compress(
     start: Message, message: Message, coding: str | None
 ) -> tuple[Message, Message]:
     body: bytes = message["body"]
+    compress: Callable[[bytes], bytes] = _gzip
     if coding == "zstd":
-        body = await asyncio.to_thread(zstandard.ZstdCompressor(level=1).compress, body)
-    else:
-        body = await asyncio.to_thread(gzip.compress, body, 1, mtime=0)
+        compress = zstandard.ZstdCompressor(level=1).compress
+    body = await asyncio.get_running_loop().run_in_executor(_COMPRESSING, compress, body)
     kept = [pair for pair in start["headers"] if pair[0] != b"content-length"]
     headers = [
         *kept,
@@ -125,3 +133,7 @@ async def _compress(
         (b"vary", b"Accept-Encoding"),
     ]
     return {**start, "headers": headers}, {**message, "body": body}
+
+
+def _gzip(body: bytes) -> bytes:
+    return gzip.compress(body, 1, mtime=0)

@@ -54,6 +54,8 @@ AnyRequest = Annotated[
         | list[float]
         | list[answer_schemas.Label]
         | list[list[answer_schemas.Label]]
+        | answer_schemas.TrustedLabels
+        | list[answer_schemas.TrustedLabels]
     ),
 )
 async def root(body: AnyRequest, request: Request) -> Response:

@@ -88,17 +88,18 @@ async def embeddings(body: EmbeddingsRequest, request: Request) -> Response:
         dimensions=body.dimensions,
     )
     rows = inference.record_result(request, result)
+    data = [
+        {
+            "object": "embedding",
+            "index": index,
+            "embedding": _base64(row) if body.encoding_format == "base64" else row,
+        }
+        for index, row in enumerate(rows)
+    ]
     return answers.json(
         {
             "object": "list",
-            "data": [
-                {
-                    "object": "embedding",
-                    "index": index,
-                    "embedding": _base64(row) if body.encoding_format == "base64" else row,
-                }
-                for index, row in enumerate(rows)
-            ],
+            "data": await answers.rows(data),
             "model": model.card.name,
             "usage": {"prompt_tokens": result.tokens, "total_tokens": result.tokens},
         }

@@ -1,7 +1,7 @@
 """Calls of many rows, and the queue that serves them fairly."""
 
 import asyncio
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -10,6 +10,9 @@ from heedful.runtime.errors import RequestError
 
 W = TypeVar("W")  # an item of work
 R = TypeVar("R")  # its result
+
+SMALL_ROWS = 16
+"""A call of at most as many rows is small, unless it is bulk: it may go ahead of larger ones."""
 
 
 class Call(Generic[W, R]):
@@ -30,6 +33,10 @@ class Call(Generic[W, R]):
         self.taken = 0  # rows that have left the queue
         if not items:
             self.done.set_result([])
+
+    @property
+    def small(self) -> bool:
+        return len(self.items) <= SMALL_ROWS and not self.bulk
 
     @property
     def finished(self) -> bool:
@@ -73,10 +80,18 @@ class FairQueue(Generic[W, R]):
         self._normal: OrderedDict[Call[W, R], None] = OrderedDict()
         self._bulk: OrderedDict[Call[W, R], None] = OrderedDict()
         self._rows = 0
+        self._small_turn = False  # whether the last turn was that of small calls
 
     @property
     def only_bulk(self) -> bool:
         return not self._normal
+
+    def small_turn(self) -> bool:
+        """Whether small calls alone should be taken now: never twice in a row while larger ones wait."""
+        small = any(call.small for call in self._normal)
+        larger = any(not call.small for call in self._normal)
+        self._small_turn = small and not (self._small_turn and larger)
+        return self._small_turn
 
     def __len__(self) -> int:
         """Waiting rows."""
@@ -89,13 +104,22 @@ class FairQueue(Generic[W, R]):
             self._rows += len(call.items)
 
     def take(
-        self, budget: float, cost: Callable[[W], float], max_tickets: int | None = None
+        self,
+        budget: float,
+        cost: Callable[[W], float],
+        max_tickets: int | None = None,
+        *,
+        small: bool = False,
     ) -> list[Ticket[W, R]]:
-        """Up to `max_tickets` rows that cost at most `budget` together; always at least one."""
+        """Up to `max_tickets` rows that cost at most `budget` together; at least one if any waits.
+
+        With `small` those of small calls alone.
+        """
         tickets: list[Ticket[W, R]] = []
-        calls = self._normal or self._bulk
+        line = self._normal or self._bulk
+        calls = deque(call for call in line if call.small or not small)
         while calls and len(tickets) != max_tickets:
-            call = next(iter(calls))
+            call = calls.popleft()
             if call.finished:
                 self.discard(call)
                 continue
@@ -107,9 +131,10 @@ class FairQueue(Generic[W, R]):
             call.taken += 1
             self._rows -= 1
             if call.taken == len(call.items):
-                del calls[call]
+                del line[call]
             else:
-                calls.move_to_end(call)
+                line.move_to_end(call)
+                calls.append(call)
         return tickets
 
     def discard(self, call: Call[W, R]) -> None:

@@ -66,6 +66,9 @@ class DirectParses:
         with self._lock:
             return self._parser.parse(jobs)
 
+    async def pause(self) -> None:
+        """Nobody waits."""
+
 
 class DirectScheduler:
     """Plans one call's sentences into batches, at most `max_sentences` in each, and runs them."""

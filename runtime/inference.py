@@ -36,11 +36,15 @@ from heedful.runtime.scheduler import Encoded
 from heedful.runtime.session import SessionThreads
 from heedful.runtime.steps import Parses, Scheduler
 from heedful.runtime.windows import split
+from heedful.text.batch import Sentence
 from heedful.text.parse import Parse, ParseJob
 from heedful.text.trees import first
 
 T = TypeVar("T")
 Floats = npt.NDArray[np.float32]
+
+ROWS_AT_ONCE = 64
+"""Sentences whose words are looked up without a pause: about 2 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +227,11 @@ class Inference:
             for item in inputs.items
         ]
         inputs.check_parses(parses, card, model.vocab.limit, truncate=truncate)
-        sentences = [model.sentence(parse) for parse in parses]
+        sentences: list[Sentence] = []
+        for begin in range(0, len(parses), ROWS_AT_ONCE):
+            if begin:
+                await self.engine.parses.pause()
+            sentences += map(model.sentence, parses[begin : begin + ROWS_AT_ONCE])
         seconds = time.perf_counter() - started
         return Parsed(model, parses, sentences, inputs.texts_per_row, seconds)
 

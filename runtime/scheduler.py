@@ -155,7 +155,8 @@ class Scheduler:
             fair = math.ceil(len(self._queue) / self._free)
             # A sentence that comes now waits for one batch of bulk at most.
             budget = 1 / WINDOW if self._queue.only_bulk else 1.0
-            tickets = self._queue.take(budget, lambda item: item.share, fair)
+            small = self._queue.small_turn()
+            tickets = self._queue.take(budget, lambda item: item.share, fair, small=small)
             if not tickets:
                 break
             self._observer.queue("inference", len(self._queue))
@@ -173,30 +174,37 @@ class Scheduler:
         self._dispatch()
 
     async def _serve_all(self, tickets: list[Ticket[EncodeItem, Vectors]]) -> None:
-        """Encode all batches in one thread call: a hand-over costs as much as a sentence."""
+        """Encode batches of small calls first, in one thread call: a hand-over costs as much as a sentence.
+
+        After each other batch, the small calls that have come meanwhile are encoded.
+        """
         try:
-            planned = [
-                (encoder, [groups[i] for i in batch])
-                for encoder, groups in _by_encoder(tickets).items()
-                for batch in cheapest(
-                    [group[0].item.cost for group in groups], encoder.budget, encoder.overhead
-                )
-            ]
-            loop = asyncio.get_running_loop()
-            self._deliver(await self._threads.call(self._encode, planned, loop))
+            planned = sorted(_plan(tickets), key=lambda batch: not batch.small)
+            at_once = sum(batch.small for batch in planned) or 1
+            await self._encode_now(planned[:at_once])
+            for batch in planned[at_once:]:
+                if come := self._queue.take(1.0, lambda item: item.share, small=True):
+                    tickets += come
+                    await self._encode_now(_plan(come))
+                await self._encode_now([batch])
         except Exception:
             # A bug of ours. Without this every caller would wait for ever.
             log.exception("a dispatch of %d sentences failed", len(tickets))
             _fail(tickets)
 
+    async def _encode_now(self, planned: Sequence["_Planned"]) -> None:
+        loop = asyncio.get_running_loop()
+        self._deliver(await self._threads.call(self._encode, planned, loop))
+
     def _encode(
-        self, planned: list[tuple[EncoderSession, list[Group]]], loop: asyncio.AbstractEventLoop
+        self, planned: Sequence["_Planned"], loop: asyncio.AbstractEventLoop
     ) -> list["_Ran"]:
         """In a thread: run the batches. Deliver results every FLUSH_INTERVAL; return the remaining ones."""
         done: list[_Ran] = []
         due = time.monotonic() + FLUSH_INTERVAL
-        for encoder, taken in planned:
-            wanted = [[ticket for ticket in group if not ticket.call.finished] for group in taken]
+        for one in planned:
+            encoder = one.encoder
+            wanted = [[t for t in group if not t.call.finished] for group in one.groups]
             groups = [group for group in wanted if group]
             if not groups:
                 continue
@@ -254,6 +262,15 @@ class Scheduler:
 
 
 @dataclass(frozen=True, slots=True)
+class _Planned:
+    """A batch to run."""
+
+    encoder: EncoderSession
+    groups: list[Group]
+    small: bool  # whether it is of small calls
+
+
+@dataclass(frozen=True, slots=True)
 class _Ran:
     """A batch that a session has run."""
 
@@ -269,11 +286,24 @@ def _fail(tickets: Iterable[Ticket[EncodeItem, Vectors]]) -> None:
         ticket.call.fail(InferenceFailed("the model failed on this input"))
 
 
-def _by_encoder(tickets: list[Ticket[EncodeItem, Vectors]]) -> dict[EncoderSession, list[Group]]:
-    """Tickets by encoder, grouped by equal sentences."""
-    groups: dict[EncoderSession, dict[bytes, Group]] = {}
+def _plan(tickets: list[Ticket[EncodeItem, Vectors]]) -> list[_Planned]:
+    """The cheapest batches, each of one encoder, and of small calls or of others."""
+    return [
+        _Planned(encoder, [groups[i] for i in batch], small)
+        for (encoder, small), groups in _by_encoder(tickets).items()
+        for batch in cheapest(
+            [group[0].item.cost for group in groups], encoder.budget, encoder.overhead
+        )
+    ]
+
+
+def _by_encoder(
+    tickets: list[Ticket[EncodeItem, Vectors]],
+) -> dict[tuple[EncoderSession, bool], list[Group]]:
+    """Tickets by encoder and by whether their calls are small, grouped by equal sentences."""
+    groups: dict[tuple[EncoderSession, bool], dict[bytes, Group]] = {}
     for ticket in tickets:
-        of_encoder = groups.setdefault(ticket.item.encoder, {})
+        of_encoder = groups.setdefault((ticket.item.encoder, ticket.call.small), {})
         of_encoder.setdefault(ticket.item.sentence.key, []).append(ticket)
     return {encoder: list(equal.values()) for encoder, equal in groups.items()}
 

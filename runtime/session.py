@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -92,7 +93,7 @@ class SessionThreads:
     def __init__(self, size: int = 1, niceness: int = 0) -> None:
         """`niceness` makes the threads yield to others where processors are short."""
         self.size = size
-        self._executor = ThreadPoolExecutor(size, "session", lambda: _be_nice(niceness))
+        self._executor = ThreadPoolExecutor(size, "session", partial(be_nice, niceness))
         self._stopped = False
         self._since: dict[int, float] = {}  # start of each thread's current run
 
@@ -133,7 +134,8 @@ class SessionThreads:
         await asyncio.to_thread(self._executor.shutdown, wait=not self.stuck)
 
 
-def _be_nice(niceness: int) -> None:
+def be_nice(niceness: int) -> None:
+    """Let this thread yield to others where processors are short."""
     if niceness:  # Linux has one per thread
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
 

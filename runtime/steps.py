@@ -13,6 +13,9 @@ class Parses(Protocol):
     async def get(self, jobs: Sequence[ParseJob], *, bulk: bool = False) -> list[Parse]:
         """One parse per job, in order."""
 
+    async def pause(self) -> None:
+        """Let others go on, in the middle of a long step."""
+
 
 class Scheduler(Protocol):
     async def encode(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.runtime.calls import Call, FairQueue
+from heedful.runtime.calls import SMALL_ROWS, Call, FairQueue
 from heedful.runtime.errors import Unavailable
 
 T = TypeVar("T")
@@ -135,5 +135,28 @@ def test_bulk_rows_are_taken_when_no_other_wait() -> None:
         queue.put(other)
         queue.discard(other)
         assert len(queue) == 0
+
+    on_a_loop(scenario)
+
+
+def test_small_calls_have_every_other_turn_while_larger_ones_wait() -> None:
+    def scenario(loop: asyncio.AbstractEventLoop) -> None:
+        queue: FairQueue[int, str] = FairQueue()
+        assert not queue.small_turn()
+        small = [Call[int, str]([1] * SMALL_ROWS, loop) for _ in range(2)]
+        large: Call[int, str] = Call([1] * (SMALL_ROWS + 1), loop)
+        bulk: Call[int, str] = Call([1], loop, bulk=True)
+        for call in (large, bulk, *small):
+            queue.put(call)
+        assert [queue.small_turn() for _ in range(4)] == [True, False, True, False]
+        taken = queue.take(SMALL_ROWS + 2, lambda cost: cost, small=True)
+        assert [ticket.call for ticket in taken[:3]] == [small[0], small[1], small[0]]
+        assert large not in {ticket.call for ticket in taken}
+        queue.discard(large)
+        assert [queue.small_turn() for _ in range(3)] == [True, True, True]
+        assert len(queue.take(99, lambda cost: cost, small=True)) == SMALL_ROWS - 2
+        assert not queue.small_turn()
+        assert not queue.take(99, lambda cost: cost, small=True)
+        assert [ticket.call for ticket in queue.take(99, lambda cost: cost)] == [bulk]
 
     on_a_loop(scenario)

@@ -332,7 +332,28 @@ async def test_a_single_sentence_overtakes_a_request_of_many() -> None:
         assert not large.done()
         await large
     ran = [20 in batch for batch in session.batches]
-    assert ran.index(True) <= WINDOW
+    assert ran.index(True) == 1
+
+
+async def test_a_single_sentence_waits_for_one_batch_of_a_large_request_that_has_begun() -> None:
+    session = HeldSession()
+    session.one_at_a_time = True
+    length = 64
+    many = 2 * WINDOW * BUDGET // length
+    async with started() as scheduler:
+        used = encoder(session)
+        session.go.clear()
+        sentences = [sentence(*[100 + i] * length) for i in range(many)]
+        large = asyncio.create_task(scheduler.encode(used, sentences))
+        assert await asyncio.to_thread(session.entered.acquire, timeout=PATIENCE)
+        small = asyncio.create_task(scheduler.encode(used, [sentence(20)]))
+        await asyncio.sleep(0)
+        while not large.done():
+            session.go.set()
+            await asyncio.sleep(0.001)
+        await small
+        await large
+    assert [20 in batch for batch in session.batches].index(True) == 1
 
 
 @pytest.mark.parametrize("cost", ["linear", "quadratic"])
