@@ -21,6 +21,13 @@ def command(
         Storage,
         typer.Option(help="small: int8 matrices, a large word table in 4 bits; for transformers."),
     ] = "normal",
+    words: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Keep so many of the most frequent words; the others are read by their spelling.",
+        ),
+    ] = None,
     data: Data = DATA,
     parser: Parser = PARSER,
 ) -> None:
@@ -28,7 +35,7 @@ def command(
 
     Its probabilities are calibrated on the dev split, if the data and the parser it was trained with are there.
     """
-    card = export_bundle(read(run), out, storage)
+    card = export_bundle(read(run, words), out, storage)
     typer.echo(
         f"{out}: version {card.version}, at most {card.parity.max_abs_error:.1e} from torch "
         f"over {card.parity.cases} cases"

@@ -4,19 +4,26 @@ import json
 import shlex
 from pathlib import Path
 
+from torch import nn
+
 from heedful.export.bundle import TrainedModel
+from heedful.export.errors import ExportError
+from heedful.models.composed_words import ComposedWords
 from heedful.runtime.card import ParserCard, ScoreCard, TrainingCard
+from heedful.text.vocab import SPECIAL, Vocab
 from heedful.training import checkpoint
 from heedful.training.config import RunConfig
-from heedful.training.restore import restore
+from heedful.training.restore import Run, restore
 
 
-def read(run: Path) -> TrainedModel:
+def read(run: Path, words: int | None = None) -> TrainedModel:
     """The best weights of a finished run, and the scores that `heedful evaluate --run` recorded.
 
-    Raises RunMissing if the run has not finished.
+    With `words` only so many listed words are kept, the most frequent. Raises RunMissing if the run has not
+    finished, and ExportError if it has not learned to compose the others.
     """
     restored = restore(run)
+    lexicon = restored.lexicon if words is None else _shorten(restored, words)
     config, record, model = restored.config, restored.record, restored.model
     kind, labels = record["kind"], tuple(record["labels"])
     recorded = ScoreCard(split="dev", **{"metric": "accuracy", **record["dev"]})
@@ -31,7 +38,7 @@ def read(run: Path) -> TrainedModel:
         config=config.encoder_keywords(),
         model=model.sentence,
         head=None if kind == "embedding" else model.head,
-        vocab=restored.lexicon,
+        vocab=lexicon,
         task=record["task"],
         kind=kind,
         labels=labels,
@@ -51,6 +58,16 @@ def read(run: Path) -> TrainedModel:
         ),
         licence=config.licence,
     )
+
+
+def _shorten(run: Run, words: int) -> Vocab:
+    """Cut the model's word table; the vocabulary of what is left."""
+    listed = run.model.sentence.embedding
+    if not isinstance(run.lexicon, Vocab) or not isinstance(listed, ComposedWords):
+        raise ExportError("--words needs a run that composes unlisted words: `composed` in [words]")
+    kept = Vocab(run.lexicon.words[len(SPECIAL) :][:words], run.lexicon.composed)
+    listed.table = nn.Embedding.from_pretrained(listed.table.weight[: len(kept)])
+    return kept
 
 
 def _vectors(config: RunConfig) -> str:

@@ -60,6 +60,10 @@ class ModelRegistry:
         return self.models[name]
 
 
+EVERYDAY = frozenset({"sentiment"})
+"""Tasks that were trained for texts of many kinds."""
+
+
 def default_of(cards: Sequence[Card], kinds: Sequence[str]) -> Card | None:
     """The default of the first kind that any card is of; None without one."""
     for kind in kinds:
@@ -69,8 +73,12 @@ def default_of(cards: Sequence[Card], kinds: Sequence[str]) -> Card | None:
 
 
 def default(cards: Sequence[Card]) -> Card:
-    """The first card, or one with the same labels and a better score on the same dev split."""
-    first, *_ = cards
+    """The first card, or one with the same labels and a better score on the same dev split.
+
+    A card of a task of EVERYDAY comes first: the others are of one kind of text.
+    """
+    everyday = [card for card in cards if card.task in EVERYDAY]
+    first, *_ = everyday or cards
     best = _dev(first)
     if best is None:
         return first

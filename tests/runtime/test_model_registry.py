@@ -29,3 +29,8 @@ def test_another_set_and_other_labels_do_not_compare() -> None:
     others = card("b", 0.9, dataset="mnli"), card("c", 0.9, labels=labels), card("d")
     assert default([card("a", 0.5), *others]).name == "a"
     assert default([card("a"), *others]).name == "a"
+
+
+def test_a_model_of_everyday_texts_comes_first() -> None:
+    everyday = card("z", 0.5, task="sentiment", labels=("negative", "neutral", "positive"))
+    assert default([card("a", 0.9), everyday]).name == "z"

@@ -3,6 +3,7 @@
 import io
 import random
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +11,8 @@ from rich.console import Console
 from torch import nn
 from torch.nn import functional
 
+from heedful.export.errors import ExportError
+from heedful.export.run import read
 from heedful.models.composed_words import ComposedWords
 from heedful.text import composition
 from heedful.text.composition import SIGNATURE
@@ -31,6 +34,20 @@ def test_a_run_learns_with_composed_words_and_is_restored(config: RunConfig, pat
     assert isinstance(run.lexicon, Vocab)
     assert run.lexicon.composed == ROWS
     assert isinstance(run.model.sentence.embedding, ComposedWords)
+    cut = read(paths.run, words=3)
+    assert cut.vocab.words == run.lexicon.words[:5]
+    features = torch.from_numpy(composition.matrix([run.lexicon.words[5]], ROWS))
+    vectors = cut.model.embedding(torch.tensor([[2, -1]]), features)
+    whole = run.model.sentence.embedding(torch.tensor([[2, -1]]), features)
+    assert torch.equal(vectors, whole)
+    with pytest.raises(IndexError):
+        cut.model.embedding(torch.tensor([[5]]), features)
+
+
+def test_words_that_it_cannot_compose_are_not_left_out(config: RunConfig, paths: Paths) -> None:
+    loop.train(config, paths, resume=False, console=Console(file=io.StringIO()))
+    with pytest.raises(ExportError, match="--words needs a run that composes unlisted words"):
+        read(paths.run, words=3)
 
 
 def test_a_misspelling_is_nearest_to_its_word() -> None:
