@@ -79,7 +79,7 @@ def run(job: Job, cluster: Cluster, *, resume: bool, console: Console) -> None:
         fn_constructor_kwargs=constructor,
         batch_size=None,  # a block, which is a file
         batch_format="pyarrow",
-        compute=ActorPoolStrategy(min_size=1, max_size=actors),
+        compute=ActorPoolStrategy(min_size=actors or 1, max_size=actors),
         num_cpus=1,
         num_gpus=1 if job.device == "cuda" else None,
     )
