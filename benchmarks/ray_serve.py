@@ -104,13 +104,14 @@ def _ray(bundles: Path, flags: Mapping[str, str]) -> Iterator[Server]:
         http = {"host": "127.0.0.1", "port": port}
         applications = [{"name": "heedful", "import_path": "deploy.ray_serve:app"}]
         config.write_text(json.dumps({"http_options": http, "applications": applications}))
-        command = [Path(sys.executable).with_name("serve"), "run", config]
+        command: list[str | Path] = [Path(sys.executable).with_name("serve"), "run", config]
         with serving(command, f"http://127.0.0.1:{port}", "/ready", env=env) as server:
             yield server
 
 
 def _median(loads: list[Load], name: str) -> float:
-    return statistics.median(getattr(load, name) for load in loads)
+    values: list[float] = [getattr(load, name) for load in loads]
+    return statistics.median(values)
 
 
 if __name__ == "__main__":
