@@ -63,23 +63,24 @@ def run(job: Job, cluster: Cluster, *, resume: bool, console: Console) -> None:
         console.print(f"{job.out} is complete already", markup=False, highlight=False)
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    local = {"num_cpus": usable_cores() + 1, "include_dashboard": False}  # 1 reads and writes
-    ray.init(
-        cluster.address, **(local if cluster.address == "local" else {}), logging_level="ERROR"
-    )
+    local = cluster.address == "local"
+    own = {"num_cpus": usable_cores() + 1, "include_dashboard": False}  # 1 reads and writes
+    ray.init(cluster.address, **(own if local else {}), logging_level="ERROR")
     context = DataContext.get_current()
     context.enable_progress_bars = console.is_terminal
     context.checkpoint_config = CheckpointConfig(
         job.id, folder.checkpoint, delete_checkpoint_on_success=False
     )
-    actors = cluster.actors or (usable_cores() if cluster.address == "local" else None)
+    actors = cluster.actors or (usable_cores() if local else None)
+    # A pool that grows adds its second model when half of a short run is over; a cluster may have fewer cores.
+    at_once = min(actors, usable_cores()) if local and actors else 1
     rows = ray.data.read_parquet(job.file, columns=[job.id, *job.texts])
     answers = rows.repartition(target_num_rows_per_block=cluster.rows_per_file).map_batches(
         TableModel,
         fn_constructor_kwargs=constructor,
         batch_size=None,  # a block, which is a file
         batch_format="pyarrow",
-        compute=ActorPoolStrategy(min_size=actors or 1, max_size=actors),
+        compute=ActorPoolStrategy(min_size=at_once, max_size=actors),
         num_cpus=1,
         num_gpus=1 if job.device == "cuda" else None,
     )
