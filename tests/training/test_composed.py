@@ -35,6 +35,7 @@ def test_a_run_learns_with_composed_words_and_is_restored(config: RunConfig, pat
     assert run.lexicon.composed == ROWS
     assert isinstance(run.model.sentence.embedding, ComposedWords)
     cut = read(paths.run, words=3)
+    assert isinstance(cut.vocab, Vocab)
     assert cut.vocab.words == run.lexicon.words[:5]
     features = torch.from_numpy(composition.matrix([run.lexicon.words[5]], ROWS))
     vectors = cut.model.embedding(torch.tensor([[2, -1]]), features)
