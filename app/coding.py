@@ -21,8 +21,6 @@ from heedful.runtime.session import be_nice
 MIN_BYTES = 16 * 1024
 """Smaller answers are sent as they are: most clients ask for compression always, and it costs more than it saves."""
 _MAX_WINDOW = 8 * 1024 * 1024  # bytes; what a decoder of zstd has to support (RFC 9659)
-
-
 _COMPRESSING = ThreadPoolExecutor(1, "compress", partial(be_nice, 10))
 """One thread of a low priority: large answers would take the processor from the event loop."""
 
@@ -121,9 +119,11 @@ async def _compress(
     start: Message, message: Message, coding: str | None
 ) -> tuple[Message, Message]:
     body: bytes = message["body"]
-    compress: Callable[[bytes], bytes] = _gzip
-    if coding == "zstd":
-        compress = zstandard.ZstdCompressor(level=1).compress
+    compress: Callable[[bytes], bytes] = (
+        zstandard.ZstdCompressor(level=1).compress
+        if coding == "zstd"
+        else partial(gzip.compress, compresslevel=1, mtime=0)
+    )
     body = await asyncio.get_running_loop().run_in_executor(_COMPRESSING, compress, body)
     kept = [pair for pair in start["headers"] if pair[0] != b"content-length"]
     headers = [
@@ -133,7 +133,3 @@ async def _compress(
         (b"vary", b"Accept-Encoding"),
     ]
     return {**start, "headers": headers}, {**message, "body": body}
-
-
-def _gzip(body: bytes) -> bytes:
-    return gzip.compress(body, 1, mtime=0)

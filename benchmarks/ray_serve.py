@@ -89,7 +89,7 @@ def _server(name: str, bundles: Path) -> AbstractContextManager[Server]:
 
 @contextmanager
 def _ray(bundles: Path, flags: Mapping[str, str]) -> Iterator[Server]:
-    """`serve run` with a Ray of its own on this machine's cores."""
+    """`serve run` with a new Ray on this machine's cores."""
     port = free_port()
     env = {
         "PYTHONPATH": str(ROOT),

@@ -88,9 +88,9 @@ class FairQueue(Generic[W, R]):
 
     def small_turn(self) -> bool:
         """Whether small calls alone should be taken now: never twice in a row while larger ones wait."""
-        small = any(call.small for call in self._normal)
-        larger = any(not call.small for call in self._normal)
-        self._small_turn = small and not (self._small_turn and larger)
+        # A finished call that is not discarded yet has no rows to take: a turn of it alone would be empty.
+        kinds = {call.small for call in self._normal if not call.finished}
+        self._small_turn = True in kinds and not (self._small_turn and False in kinds)
         return self._small_turn
 
     def __len__(self) -> int:

@@ -160,3 +160,17 @@ def test_small_calls_have_every_other_turn_while_larger_ones_wait() -> None:
         assert [ticket.call for ticket in queue.take(99, lambda cost: cost)] == [bulk]
 
     on_a_loop(scenario)
+
+
+def test_a_small_call_that_is_over_has_no_turn() -> None:
+    def scenario(loop: asyncio.AbstractEventLoop) -> None:
+        queue: FairQueue[int, str] = FairQueue()
+        cancelled: Call[int, str] = Call([1], loop)
+        large: Call[int, str] = Call([1] * (SMALL_ROWS + 1), loop)
+        queue.put(cancelled)
+        queue.put(large)
+        cancelled.done.cancel()
+        assert not queue.small_turn()
+        assert queue.take(1, lambda cost: cost, small=False)[0].call is large
+
+    on_a_loop(scenario)
