@@ -15,6 +15,7 @@ from heedful.runtime.cache import Cache
 from heedful.runtime.calls import Call, FairQueue
 from heedful.runtime.errors import InferenceFailed, StartupError, Unavailable
 from heedful.runtime.observer import Observer
+from heedful.runtime.turns import turns
 from heedful.text.errors import ParserError
 from heedful.text.parse import Parse, ParseJob, Parser
 from heedful.text.tokenize import effort
@@ -27,8 +28,8 @@ EFFORT = 40_000
 """Limit of the work of a slice, as `effort` counts: about 64 trees of 20 words."""
 TEXTS = 64
 """Most texts of a slice: more are parsed no faster together."""
-TEXTS_OF_ALL = 16
-"""The same of a slice that holds texts of large calls: a text that comes now waits 2 ms and not 5."""
+TEXTS_OF_ALL = 8
+"""The same of a slice that holds texts of large calls: a text that comes now waits 1 ms and not 5."""
 SHUTTING_DOWN = "the service is shutting down"
 
 
@@ -74,7 +75,7 @@ class Parses:
 
     async def pause(self) -> None:
         """Let others go on, in the middle of a long step."""
-        await asyncio.sleep(0)
+        await turns().wait()
 
     async def make(self, jobs: Sequence[ParseJob], bulk: bool = False) -> list[Parse]:
         """One parse per job, past the cache."""
@@ -90,11 +91,14 @@ class Parses:
             self._observer.queue("parse", len(self._queue))
 
     def _wake(self) -> None:
-        """Parse after the callers of this tick have queued their texts."""
+        """Parse after the callers of this round have queued their texts; large calls alone wait for a turn."""
         self._observer.queue("parse", len(self._queue))
         if len(self._queue) and not self._waking:
             self._waking = True
-            asyncio.get_running_loop().call_soon(self._slice)
+            if self._queue.has_small:
+                asyncio.get_running_loop().call_soon(self._slice)
+            else:
+                turns().call(self._slice)
 
     def _slice(self) -> None:
         self._waking = False
