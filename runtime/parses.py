@@ -8,6 +8,7 @@ parsed together in the next slice.
 import asyncio
 import logging
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,8 +29,10 @@ EFFORT = 40_000
 """Limit of the work of a slice, as `effort` counts: about 64 trees of 20 words."""
 TEXTS = 64
 """Most texts of a slice: more are parsed no faster together."""
-TEXTS_OF_ALL = 8
-"""The same of a slice that holds texts of large calls: a text that comes now waits 1 ms and not 5."""
+TEXTS_BESIDE_SMALL = 8
+"""The same of a slice that holds texts of large calls, while small calls come too: one waits 1 ms and not 5."""
+SMALL_SECONDS = 1.0
+"""How long after a small call others are expected."""
 SHUTTING_DOWN = "the service is shutting down"
 
 
@@ -42,6 +45,7 @@ class Parses:
         self._queue: FairQueue[ParseJob, Parse] = FairQueue()
         self._parser: Parser
         self._waking = self._stopped = False
+        self._small_at = -SMALL_SECONDS  # when the last small call came
 
     async def start(self, pipeline: str | Path) -> Parser:
         """Load the parser. Raises StartupError."""
@@ -83,6 +87,8 @@ class Parses:
             raise Unavailable(SHUTTING_DOWN)
         call: Call[ParseJob, Parse] = Call(jobs, asyncio.get_running_loop(), bulk=bulk)
         self._queue.put(call)
+        if call.small:
+            self._small_at = time.monotonic()
         self._wake()
         try:
             return await call.done
@@ -103,10 +109,11 @@ class Parses:
     def _slice(self) -> None:
         self._waking = False
         small = self._queue.small_turn()
+        beside = not small and time.monotonic() - self._small_at < SMALL_SECONDS
         tickets = self._queue.take(
             EFFORT,
             lambda job: effort(job.text, job.max_tokens),
-            TEXTS if small else TEXTS_OF_ALL,
+            TEXTS_BESIDE_SMALL if beside else TEXTS,
             small=small,
         )
         self._wake()  # for the next slice; what waits on the event loop comes first
