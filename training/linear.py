@@ -135,7 +135,8 @@ def _logistic(
     `parts` are the features' matrices, with N rows and F columns in all.
     """
     if targets.dtype != bool:
-        return soft_logistic(parts, targets, recipe.strength, multi_label=recipe.multi_label)
+        soft = targets.astype(np.float64)
+        return soft_logistic(parts, soft, recipe.strength, multi_label=recipe.multi_label)
     features = sparse.hstack([sparse.csr_matrix(part) for part in parts]).tocsr()
     classes = targets.shape[1]
     weights, intercepts = np.zeros((classes, features.shape[1])), np.full(classes, ABSENT)
