@@ -15,13 +15,13 @@ from rich.console import Console
 from heedful.cli import fit_options as options
 from heedful.cli import fit_report
 from heedful.cli.fit_candidate import Candidate, Kept, Problem, best
-from heedful.cli.fit_linear import LinearFit
+from heedful.cli.fit_linear import LinearFit, choose_unlabelled
 from heedful.cli.fit_report import Report
 from heedful.cli.fit_tuned import Tuned
 from heedful.cli.options import PARSER, Parser, Threads
 from heedful.models.registry import ENCODERS
 from heedful.runtime.card import CARD, Card, ScoreCard
-from heedful.training import assess, table
+from heedful.training import assess, minilm, table
 from heedful.training.errors import ConfigError
 from heedful.training.linear import ClassWeight
 from heedful.training.source_commit import source_commit
@@ -46,6 +46,7 @@ class Wanted:
     class_weight: ClassWeight = None
     abstain: float | None = None
     test: Path | None = None
+    unlabelled: Path | None = None
     reading: Reading = field(default_factory=Reading)
     command: str = "heedful fit"
 
@@ -58,6 +59,7 @@ def command(
     pair_columns: options.PairColumns = None,
     effort: options.Effort = "normal",
     test: options.Test = None,
+    unlabelled: options.Unlabelled = None,
     multi_label: options.MultiLabel = "",
     class_weight: options.Weighting = "none",
     abstain: options.Abstain = None,
@@ -96,6 +98,7 @@ def command(
         class_weight="balanced" if class_weight == "balanced" else None,
         abstain=abstain,
         test=test,
+        unlabelled=unlabelled,
         reading=Reading(
             encoding, delimiter, not no_header, drop_blank, drop_conflicts, multi_label
         ),
@@ -116,7 +119,8 @@ def fit_file(
 
     Raises DataError, ConfigError, DataMissing, ExportError, BundleError, StartupError.
     """
-    _check(wanted)
+    pairs = len(columns) == 2
+    _check(wanted, pairs)
     rows = table.read(file, columns, label_column, wanted.reading)
     problem = Problem.of(file, rows, wanted.reading.separator)
     if wanted.test:
@@ -126,14 +130,15 @@ def fit_file(
     parts = assess.splits(problem.targets, groups, seed=wanted.seed)
     report = Report(file, problem, parts)
 
-    pairs = len(columns) == 2
-    linear = None if pairs else LinearFit.read(problem, wanted.base, wanted.parser)
+    texts = _unlabelled(problem, columns[0], wanted, report)
+    linear = None if pairs else LinearFit.read(problem, wanted.base, wanted.parser, texts)
     candidates = linear.candidates(parts, wanted.class_weight) if linear else []
     candidates += _tuned(problem, file, parts, wanted, report, console, only=pairs)
     chosen = best(candidates)
     heat = assess.temperature(chosen.held)
     held = chosen.held.divided(heat)
-    report.choose(candidates, chosen, held, heat)
+    references = linear.references(parts, wanted.class_weight) if linear else []
+    report.choose(candidates, references, chosen, held, heat)
     least = report.abstain(held, wanted.abstain) if wanted.abstain else None
     if linear:
         report.explain(linear, wanted.seed, candidates)
@@ -155,7 +160,7 @@ def fit_file(
     return card
 
 
-def _check(wanted: Wanted) -> None:
+def _check(wanted: Wanted, pairs: bool) -> None:
     if not re.fullmatch(r"[a-z0-9-]+", wanted.out.name):
         raise ConfigError(f"--out: {wanted.out.name!r} names no bundle: use a-z, 0-9 and -")
     if wanted.encoder not in ENCODERS:
@@ -167,6 +172,24 @@ def _check(wanted: Wanted) -> None:
         )
     if wanted.abstain and wanted.reading.separator:
         raise ConfigError("--abstain is for one label a row: leave it or --multi-label out")
+    if wanted.unlabelled:
+        minilm.folder()
+        if pairs:
+            raise ConfigError("--unlabelled is for one text a row: leave it or --pair-columns out")
+
+
+def _unlabelled(problem: Problem, column: str, wanted: Wanted, report: Report) -> list[str]:
+    """Texts without labels to learn from. Raises DataError."""
+    if wanted.unlabelled is None:
+        return []
+    read = table.read_texts(wanted.unlabelled, column, wanted.reading)
+    chosen = choose_unlabelled(read, problem, wanted.seed)
+    report.content["unlabelled"] = {
+        "file": wanted.unlabelled.name,
+        "texts": len(read),
+        "learned": len(chosen),
+    }
+    return chosen
 
 
 def _tuned(

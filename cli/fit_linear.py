@@ -5,6 +5,7 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,11 +22,17 @@ from heedful.text.batch import Sentence
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.pieces import Lexicon
 from heedful.text.vocab import SPECIAL, Vocab
-from heedful.training.assess import FOLDS, HeldOut, Split, held_out, splits
-from heedful.training.bag import terms, word_keys
-from heedful.training.linear import ClassWeight, Linear, Recipe, Texts, recipes
+from heedful.training import minilm
+from heedful.training.assess import FOLDS, Flags, HeldOut, Split, held_out, splits
+from heedful.training.bag import Ints, terms, word_keys
+from heedful.training.errors import DataError
+from heedful.training.lesson import Lesson
+from heedful.training.linear import STRENGTHS, ClassWeight, Floats, Linear, Recipe, Texts, recipes
 from heedful.training.table import same
 
+TEACHER = "all-MiniLM-L6-v2"
+MOST_UNLABELLED = 4000
+"""Texts without labels that are learned from; of more, so many are drawn at random."""
 DECIDING = 12
 """Words listed for each class."""
 
@@ -40,16 +47,25 @@ class LinearFit:
     tokens: Sequence[tuple[str, ...]]
     sentences: Sequence[Sentence]
     texts: Texts
+    lesson: Lesson | None = None
+    """Where there are unlabelled texts."""
 
     @classmethod
-    def read(cls, problem: Problem, base: Path, parser: str) -> "LinearFit":
-        """Tokenize and embed the rows. Raises StartupError, BundleError, ParserError."""
-        texts = [row.texts[0] for row in problem.rows]
+    def read(
+        cls, problem: Problem, base: Path, parser: str, unlabelled: Sequence[str] = ()
+    ) -> "LinearFit":
+        """Tokenize and embed the rows, and the texts without labels, these also with MiniLM.
+
+        Raises StartupError, BundleError, ParserError, DataMissing.
+        """
+        texts = [*(row.texts[0] for row in problem.rows), *unlabelled]
         read = bundle.read(base)
         jobs = [ParseJob(text, read.card.max_tokens, False) for text in texts]
         tokens = [parse.tokens for parse in Parser.load(parser).parse(jobs)]
         with open_folder(base, parser) as model:
-            return cls.of(problem, read, tokens, embed(model, texts))
+            vectors = embed(model, texts)
+        teacher = minilm.unit_vectors(minilm.load(), texts) if unlabelled else None
+        return cls.of(problem, read, tokens, vectors, teacher)
 
     @classmethod
     def of(
@@ -58,8 +74,12 @@ class LinearFit:
         base: bundle.Bundle,
         tokens: Sequence[tuple[str, ...]],
         vectors: npt.NDArray[np.float32],
+        teacher: npt.NDArray[np.float32] | None = None,
     ) -> "LinearFit":
-        """From the tokens of each row, and the base's vectors (N, D) of length 1."""
+        """From the tokens and the base's vectors (.., D) of length 1 of each row, then of each unlabelled text.
+
+        `teacher` has the teacher's vectors of all of them.
+        """
         lexicon = base.vocab
         if isinstance(lexicon, Vocab) and not lexicon.composed:
             words = dict.fromkeys(token.lower() for row in tokens for token in row)
@@ -67,7 +87,12 @@ class LinearFit:
             lexicon = Vocab([*lexicon.words[len(SPECIAL) :], *new])
         sentences = _sentences(lexicon, tokens)
         texts = Texts([word_keys(one, len(lexicon)) for one in sentences], vectors)
-        return cls(problem, base, lexicon, tokens, sentences, texts)
+        count = len(problem.rows)
+        rows = texts[np.arange(count)]
+        lesson = None
+        if teacher is not None:
+            lesson = Lesson.of(rows, texts[np.arange(count, len(texts))], teacher)
+        return cls(problem, base, lexicon, tokens[:count], sentences[:count], rows, lesson)
 
     def as_read(self, tokens: Sequence[tuple[str, ...]], vectors: npt.NDArray[np.float32]) -> Texts:
         """Other texts as these linear models read them."""
@@ -77,12 +102,29 @@ class LinearFit:
     def candidates(self, parts: Sequence[Split], class_weight: ClassWeight) -> list[Candidate]:
         problem = self.problem
         found = []
-        for recipe in recipes(class_weight, multi_label=problem.multi_label):
+        taught = self.lesson is not None
+        for recipe in recipes(class_weight, multi_label=problem.multi_label, taught=taught):
             started = time.monotonic()
             held = self._held_out(recipe, parts)
             name = f"{recipe.name}, C {recipe.strength:g}"
             seconds = time.monotonic() - started
             found.append(Candidate(name, held, seconds, self._maker(recipe), recipe))
+        return found
+
+    def references(
+        self, parts: Sequence[Split], class_weight: ClassWeight
+    ) -> list[tuple[str, HeldOut]]:
+        """What logistic regression on the teacher's vectors alone answers, which no bundle holds."""
+        if self.lesson is None:
+            return []
+        texts, targets = self.lesson.rows_to_teacher, self.problem.targets
+        several = self.problem.multi_label
+        found = []
+        for strength in STRENGTHS:
+            recipe = Recipe(False, True, strength, class_weight, several)
+            answer = partial(_answer, recipe, texts, targets)
+            held = held_out(parts, targets, answer, multi_label=several)
+            found.append((f"no candidate: {TEACHER} + LR, C {strength:g}", held))
         return found
 
     def every_row(self, recipe: Recipe, seed: int) -> HeldOut:
@@ -122,10 +164,14 @@ class LinearFit:
         return dict(found)
 
     def on_all_rows(self, recipe: Recipe) -> Linear:
-        return Linear.fit(recipe, self.texts, self.problem.targets)
+        return self._fit(recipe, np.arange(len(self.texts)))
 
-    def _fit(self, recipe: Recipe, rows: "npt.NDArray[np.int64]") -> Linear:
-        return Linear.fit(recipe, self.texts[rows], self.problem.targets[rows])
+    def _fit(self, recipe: Recipe, rows: Ints) -> Linear:
+        texts, targets = self.texts[rows], self.problem.targets[rows]
+        if recipe.taught:
+            assert self.lesson is not None
+            return self.lesson.teach(recipe, rows, texts, targets)
+        return Linear.fit(recipe, texts, targets)
 
     def _maker(self, recipe: Recipe) -> "_Maker":
         return _Maker(self, recipe)
@@ -148,15 +194,36 @@ class _Maker:
             bag.check(base, linear, fit.sentences)
         answers = {"multi_label": fit.problem.multi_label, "abstain": kept.abstain}
         base = replace(base, card=base.card.model_copy(update=answers))
+        data, taught = fit.problem.card, self.recipe.taught and fit.lesson
+        if taught:
+            note = f"{data.note}, and {len(taught.unlabelled)} texts without labels"
+            data = data.model_copy(update={"note": note})
         made = Provenance(
             task=fit.problem.name,
-            data=fit.problem.card,
+            data=data,
             command=kept.command,
             seed=kept.seed,
             scores=kept.scores,
             commit=kept.commit,
+            teacher=TEACHER if taught else "",
         )
         return write_bundle(base, bag.head_of(linear, fit.problem.labels), made, kept.out)
+
+
+def choose_unlabelled(texts: Sequence[str], problem: Problem, seed: int) -> list[str]:
+    """At most MOST_UNLABELLED of the texts, none of which is a row's. Raises DataError if none is left."""
+    labelled = {same(row.texts) for row in problem.rows}
+    left = [text for text in texts if same((text,)) not in labelled]
+    if not left:
+        raise DataError(
+            "--unlabelled: the file holds no text that is not labelled already: give other texts"
+        )
+    drawn = np.random.default_rng(seed).permutation(len(left))[:MOST_UNLABELLED]
+    return [left[i] for i in sorted(drawn.tolist())]
+
+
+def _answer(recipe: Recipe, texts: Texts, targets: Flags, part: Split) -> Floats:
+    return Linear.fit(recipe, texts[part.train], targets[part.train]).logits(texts[part.held])
 
 
 def _sentences(lexicon: Lexicon, tokens: Sequence[tuple[str, ...]]) -> list[Sentence]:

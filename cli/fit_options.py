@@ -21,6 +21,10 @@ Effort = Annotated[
     str, Option(help="quick: linear models; normal, high: encoders are trained too.")
 ]
 Test = Annotated[Path | None, Option(help="Another file, which the bundle is measured on.")]
+Unlabelled = Annotated[
+    Path | None,
+    Option(help="Another file with texts in the same column, whose labels are not known."),
+]
 MultiLabel = Annotated[str, Option(help="What stands between several labels in one cell, as ';'.")]
 Weighting = Annotated[str, Option(help="balanced: rare classes weigh as much as others; or none.")]
 Abstain = Annotated[

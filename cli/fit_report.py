@@ -1,6 +1,5 @@
 """What `fit` prints, and the report that it puts into the bundle's folder: report.json and report.html."""
 
-import html
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from sklearn.metrics import precision_recall_fscore_support
 
 from heedful.cli.fit_candidate import Candidate, Problem, answers
 from heedful.cli.fit_linear import LinearFit
+from heedful.cli.fit_page import COLUMNS, candidate_cells, page, unlabelled_line, with_interval
 from heedful.runtime.card import Card
 from heedful.text.atomic import write_file, write_json
 from heedful.training import assess
@@ -21,12 +21,6 @@ from heedful.training.table import Row
 PAGE, RECORD = "report.html", "report.json"
 MOST_CV_ROWS = 20_000
 """Rows above which only held-out rows are searched for wrong labels."""
-STYLE = (
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;"
-    "color:#222;background:#fff}table{border-collapse:collapse;margin:.5rem 0 1.5rem}"
-    "th,td{border-bottom:1px solid #ccc;padding:.25rem .75rem .25rem 0;text-align:left;vertical-align:top}"
-    "@media(prefers-color-scheme:dark){body{color:#ddd;background:#161616}th,td{border-color:#444}}"
-)
 
 
 class Report:
@@ -55,11 +49,12 @@ class Report:
     def choose(
         self,
         candidates: Sequence[Candidate],
+        references: Sequence[tuple[str, assess.HeldOut]],
         chosen: Candidate,
         held: assess.HeldOut,
         temperature: float,
     ) -> None:
-        """`held` are the chosen one's calibrated answers."""
+        """`held` are the chosen one's calibrated answers; no bundle holds the references."""
         self.content["candidates"] = [
             {
                 "name": one.name,
@@ -69,6 +64,7 @@ class Report:
             }
             for one in candidates
         ]
+        self.content["references"] = [{"name": name, **_score(one)} for name, one in references]
         self.content["temperature"] = temperature
         self.content["risk_coverage"] = assess.risk_coverage(held)
         self.content["classes"] = _classes(self._problem, held)
@@ -127,9 +123,11 @@ class Report:
         """Print the candidates and what was skipped."""
         content = self.content
         grid = Table(*COLUMNS, title=f"Held out: {content['held_out']}")
-        for cells in _candidate_cells(content):
+        for cells in candidate_cells(content):
             grid.add_row(*cells)
         console.print(grid)
+        if said := unlabelled_line(content):
+            console.print(said)
         for one in content["skipped"]:
             console.print(f"not tried: {one['name']}: {one['why']}")
         line = ", ".join(f"{share:.0%}: {right:.1%}" for share, right in content["risk_coverage"])
@@ -147,36 +145,12 @@ class Report:
             test = self.content["test"]
             unknown = ", ".join(test["unknown_labels"])
             console.print(
-                f"{test['file']} ({test['rows']} rows): {self.content['metric']} {_with_interval(test)}"
+                f"{test['file']} ({test['rows']} rows): {self.content['metric']} {with_interval(test)}"
                 + (f"; labels that training has not: {unknown}" if unknown else "")
             )
         self.content |= {"bundle": card.name, "version": card.version}
         write_json(out / RECORD, self.content)
         write_file(out / PAGE, lambda part: part.write_text(page(self.content), encoding="utf-8"))
-
-
-COLUMNS = ("candidate", "score", "95 % interval", "deviation", "macro-F1", "log loss", "seconds")
-
-
-def _candidate_cells(content: dict[str, Any]) -> list[tuple[str, ...]]:
-    """The rows of COLUMNS; the chosen one has a star."""
-    frequent = ("most frequent label", f"{content['most_frequent_label']:.1%}", "", "", "", "", "")
-    rows: list[tuple[str, ...]] = [frequent]
-    for one in content["candidates"]:
-        deviation = "" if one["deviation"] is None else f"{100 * one['deviation']:.1f}"
-        interval = "" if one["low"] is None else f"{one['low']:.1%} to {one['high']:.1%}"
-        rows.append(
-            (
-                one["name"] + (" *" if one["chosen"] else ""),
-                f"{one['score']:.1%}",
-                interval,
-                deviation,
-                f"{one['macro_f1']:.3f}",
-                f"{one['log_loss']:.3f}",
-                f"{one['seconds']:g}",
-            )
-        )
-    return rows
 
 
 def _score(held: assess.HeldOut) -> dict[str, Any]:
@@ -195,12 +169,6 @@ def _score(held: assess.HeldOut) -> dict[str, Any]:
     }
 
 
-def _with_interval(score: dict[str, Any]) -> str:
-    if score["low"] is None:
-        return f"{score['score']:.1%}"
-    return f"{score['score']:.1%} ({score['low']:.1%} to {score['high']:.1%})"
-
-
 def _classes(problem: Problem, held: assess.HeldOut) -> list[dict[str, Any]]:
     """Precision, recall and rows of each class."""
     columns = precision_recall_fscore_support(
@@ -210,90 +178,3 @@ def _classes(problem: Problem, held: assess.HeldOut) -> list[dict[str, Any]]:
         {"label": label, "precision": float(p), "recall": float(r), "f1": float(f), "rows": int(n)}
         for label, p, r, f, n in zip(problem.labels, *columns, strict=True)
     ]
-
-
-def page(content: dict[str, Any]) -> str:
-    """report.html: one page without scripts, readable without this program."""
-    parts = [
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>{_text(content['bundle'])}</title>",
-        f"<style>{STYLE}</style><h1>{_text(content['bundle'])}</h1>",
-        f"<p>A classifier of {len(content['labels'])} labels, trained on all {content['rows']} rows of "
-        f"{_text(content['file'])}. The figures below are of rows that were held out: "
-        f"{_text(content['held_out'])}. Version {content['version']}.</p>",
-        "<h2>Candidates</h2><p>The star marks the one in the bundle: of those at most one standard error "
-        "below the best score, and among them those that read both words and vectors, or train an encoder, if "
-        "there are any, the one of the lowest log loss once calibrated. The interval is Wilson's; the deviation is "
-        "that of the parts, in points.</p>",
-        _grid(COLUMNS, _candidate_cells(content)),
-        *(
-            f"<p>Not tried: {_text(one['name'])}: {_text(one['why'])}.</p>"
-            for one in content["skipped"]
-        ),
-        *_test_part(content),
-        "<h2>Classes</h2>",
-        _grid(CLASS_COLUMNS, _class_cells(content["classes"])),
-        *_sure_part(content),
-    ]
-    if words := content.get("words"):
-        rows = [(label, ", ".join(found)) for label, found in words.items()]
-        parts += ["<h2>Words that decide</h2>", _grid(("label", "words and pairs of words"), rows)]
-    suspects = [
-        (str(one["line"]), one["label"], one["answer"], one["text"]) for one in content["suspects"]
-    ]
-    parts += [
-        "<h2>Rows that may be labelled wrongly</h2><p>The label given is least likely here, by a model "
-        "that was not trained on the row.</p>",
-        _grid(("line", "label given", "answer", "text"), suspects),
-        "</html>",
-    ]
-    return "\n".join(parts)
-
-
-CLASS_COLUMNS = ("label", "precision", "recall", "F1", "rows")
-
-
-def _class_cells(classes: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
-    return [
-        (
-            one["label"],
-            *(f"{one[name]:.3f}" for name in ("precision", "recall", "f1")),
-            str(one["rows"]),
-        )
-        for one in classes
-    ]
-
-
-def _test_part(content: dict[str, Any]) -> list[str]:
-    if "test" not in content:
-        return []
-    test = content["test"]
-    said = f"{content['metric']} {_with_interval(test)}, macro-F1 {test['macro_f1']:.3f}, {test['rows']} rows"
-    return [
-        f"<h2>{_text(test['file'])}</h2><p>The bundle on this file: {said}.</p>",
-        _grid(CLASS_COLUMNS, _class_cells(test["classes"])),
-    ]
-
-
-def _sure_part(content: dict[str, Any]) -> list[str]:
-    rows = [(f"{share:.0%}", f"{right:.1%}") for share, right in content["risk_coverage"]]
-    parts = [
-        f"<h2>Surest answers</h2><p>Probabilities are calibrated on the held-out rows (temperature "
-        f"{content['temperature']:.2f}).</p>",
-        _grid(("rows answered", "accuracy"), rows),
-    ]
-    if said := content.get("abstain"):
-        parts.append(
-            f"<p>The bundle answers null below probability {said['least']:.3f}: so it answers "
-            f"{said['answered']:.0%} of the rows, {said['precision']:.0%} of them rightly.</p>"
-        )
-    return parts
-
-
-def _grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{_text(column)}" for column in columns)
-    body = "".join("<tr>" + "".join(f"<td>{_text(cell)}" for cell in row) for row in rows)
-    return f"<table><tr>{head}{body}</table>"
-
-
-def _text(value: object) -> str:
-    return html.escape(str(value))

@@ -57,6 +57,7 @@ class Provenance:
     seed: int
     scores: tuple[ScoreCard, ...] = ()
     commit: str = ""
+    teacher: str = ""
 
 
 def write_bundle(base: Bundle, head: LinearHead, made: Provenance, out: Path) -> Card:
@@ -89,6 +90,7 @@ def write_bundle(base: Bundle, head: LinearHead, made: Provenance, out: Path) ->
             "config": "a linear head",
             "command": made.command,
             "commit": made.commit,
+            "teacher": made.teacher,
         },
     }
     # What was measured of the base is not true of the new bundle.

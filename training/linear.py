@@ -3,15 +3,17 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from scipy.special import expit, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from heedful.training.bag import Bag, Ints
+from heedful.training.soft_logistic import soft_logistic
 
 Floats = npt.NDArray[np.float64]
 ClassWeight = Literal["balanced"] | None
@@ -36,6 +38,9 @@ class Texts:
     def __getitem__(self, rows: Ints) -> "Texts":
         return Texts([self.keys[i] for i in rows], self.vectors[rows])
 
+    def __add__(self, more: "Texts") -> "Texts":
+        return Texts([*self.keys, *more.keys], np.concatenate([self.vectors, more.vectors]))
+
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
@@ -46,17 +51,21 @@ class Recipe:
     strength: float
     class_weight: ClassWeight = None
     multi_label: bool = False
+    taught: bool = False
+    """Whether it learns from texts without labels too."""
 
     @property
     def name(self) -> str:
-        return " + ".join(["TF-IDF"] * self.words + ["frozen vectors"] * self.vectors + ["LR"])
+        reads = " + ".join(["TF-IDF"] * self.words + ["frozen vectors"] * self.vectors + ["LR"])
+        return f"{reads}, taught" if self.taught else reads
 
 
-def recipes(class_weight: ClassWeight, *, multi_label: bool) -> list[Recipe]:
-    """Both baselines and their combination, with each strength."""
+def recipes(class_weight: ClassWeight, *, multi_label: bool, taught: bool = False) -> list[Recipe]:
+    """Both baselines and their combination, with each strength; if `taught`, the combination with a teacher too."""
+    kinds = [(True, False, False), (False, True, False), (True, True, False)]
     return [
-        Recipe(words, vectors, strength, class_weight, multi_label)
-        for words, vectors in ((True, False), (False, True), (True, True))
+        Recipe(words, vectors, strength, class_weight, multi_label, learns)
+        for words, vectors, learns in kinds + [(True, True, True)] * taught
         for strength in STRENGTHS
     ]
 
@@ -73,22 +82,24 @@ class Linear:
     temperature: float = field(default=1.0)
 
     @classmethod
-    def fit(cls, recipe: Recipe, texts: Texts, targets: npt.NDArray[np.bool_]) -> Self:
-        """From the texts and their classes (N, C)."""
+    def fit(cls, recipe: Recipe, texts: Texts, targets: npt.NDArray[np.bool_] | Floats) -> Self:
+        """From the texts and their classes (N, C), or the classes' probabilities."""
         classes = targets.shape[1]
         bag = Bag.fit(texts.keys, classes=classes) if recipe.words else None
         mean = texts.vectors.mean(axis=0, dtype=np.float64)
         centred = texts.vectors - mean
         scale = VECTOR_SCALE / max(float(np.sqrt((centred**2).sum(axis=1).mean())), 1e-6)
-        parts = []
+        parts: list[Any] = []
         used = np.zeros(0, np.int64)
         if bag:
             features = bag.features(texts.keys)
-            used = np.unique(features.indices)
+            used, texts_with = np.unique(features.indices, return_counts=True)
+            if targets.dtype != bool:
+                used = used[texts_with > 1]
             parts.append(features[:, used])
         if recipe.vectors:
-            parts.append(sparse.csr_matrix(centred * scale))
-        weights, intercepts = _logistic(sparse.hstack(parts).tocsr(), targets, recipe)
+            parts.append(centred * scale)
+        weights, intercepts = _logistic(parts, targets, recipe)
         words = np.zeros((len(bag.idf) if bag else 0, classes))
         if bag:  # rounded as a graph stores them
             idf = bag.idf[used, None]
@@ -105,15 +116,28 @@ class Linear:
             found = found + self.bag.features(texts.keys) @ self.words
         return found / self.temperature
 
+    def probabilities(self, texts: Texts) -> Floats:
+        """(N, C)."""
+        logits = self.logits(texts)
+        found: Floats = expit(logits) if self.recipe.multi_label else softmax(logits, axis=1)
+        return found
+
     def cooled(self, temperature: float) -> "Linear":
         """The same classifier, whose logits are divided by `temperature`."""
         return replace(self, temperature=temperature)
 
 
 def _logistic(
-    features: sparse.csr_matrix, targets: npt.NDArray[np.bool_], recipe: Recipe
+    parts: Sequence[Any], targets: npt.NDArray[np.bool_] | Floats, recipe: Recipe
 ) -> tuple[Floats, Floats]:
-    """Weights (C, F) and intercepts (C,): one softmax, or a sigmoid for each of several labels."""
+    """Weights (C, F) and intercepts (C,): one softmax, or a sigmoid for each of several labels.
+
+    `parts` are the features' matrices, with N rows and F columns in all.
+    """
+    if targets.dtype != bool:
+        soft = targets.astype(np.float64)
+        return soft_logistic(parts, soft, recipe.strength, multi_label=recipe.multi_label)
+    features = sparse.hstack([sparse.csr_matrix(part) for part in parts]).tocsr()
     classes = targets.shape[1]
     weights, intercepts = np.zeros((classes, features.shape[1])), np.full(classes, ABSENT)
     columns = targets.T if recipe.multi_label else [targets.argmax(axis=1)]

@@ -83,6 +83,16 @@ def read_rows(path: Path, columns: Sequence[str], label_column: str, reading: Re
     return _without_conflicts(path, rows, reading)
 
 
+def read_texts(path: Path, column: str, reading: Reading) -> list[str]:
+    """The texts of a file without labels, each once; blank ones are left out. Raises DataError."""
+    try:
+        cells = [cell for _, (cell,) in _lines(path, (column,), reading)]
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+    texts = {same((cell,)): cell for cell in cells if cell.strip() and "\0" not in cell}
+    return list(texts.values())
+
+
 def _labels(cell: str, separator: str) -> str:
     if not separator:
         return cell.strip()

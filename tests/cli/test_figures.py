@@ -9,7 +9,8 @@ import pytest
 import torch
 from rich.console import Console
 
-from heedful.cli.figures import HEADS, attention_parameters, draw, masks
+from heedful.cli.figure_numbers import HEADS, attention_parameters, masks
+from heedful.cli.figures import draw
 from heedful.export.bundle import export_bundle
 from heedful.models.registry import build
 from heedful.runtime.card import ParserCard
@@ -17,6 +18,7 @@ from heedful.runtime.service import Options
 from tests.builders import BuiltParser, build_bundle
 from tests.export.trained import classifier
 from tests.forests import forest
+from tests.process import ROOT
 
 REVIEWS = (
     ("1", "terrible and poor , the worst"),
@@ -48,7 +50,7 @@ def drawn(out: Path, models: Path, pipeline: BuiltParser, data: Path) -> tuple[l
     """Files that were written, and what was said."""
     said = Console(file=io.StringIO(), width=200)
     options = Options(models, str(pipeline.folder), threads=1)
-    files = [file.name for file in draw(out, options, data, said)]
+    files = [file.name for file in draw(out, options, data, ROOT / "results", said)]
     assert sorted(path.name for path in out.iterdir()) == sorted(files)
     return files, said.file.getvalue()  # type: ignore[attr-defined]  # it is StringIO
 
@@ -73,7 +75,7 @@ def test_what_there_is_a_bundle_for_is_drawn_and_the_rest_is_named(
     files, said = drawn(tmp_path / "figures", models, pipeline, data)
     assert files == [
         *("dsa-attention.png", "dsa-dynamic-weights.png"),
-        *("lama-rating.png", "lama-parameters.png"),
+        *("lama-rating.png", "lama-parameters.png", "lama-loss.png"),
     ]
     assert "ms-san-heads.png: left out, " in said
     assert "has no bundle of MS-SAN for NLI" in said

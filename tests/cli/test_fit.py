@@ -139,6 +139,55 @@ def test_few_rows_end_in_a_bundle_and_a_report(tmp_path: Path, wanted: Wanted) -
     assert all(said in page for said in ("Words that decide", "an awful awful film", "Wilson"))
 
 
+PRAISE = (
+    "superb wonderful excellent brilliant delightful marvelous fantastic lovely amazing perfect"
+)
+BLAME = "horrible dreadful terrible dull boring stupid disgusting annoying pathetic worthless"
+
+
+def test_texts_without_labels_teach(tmp_path: Path, wanted: Wanted) -> None:
+    """MiniLM knows which words praise; each is in one labelled row, and the tiny vectors do not tell them apart."""
+    words = [("five", word) for word in PRAISE.split()] + [("one", word) for word in BLAME.split()]
+    labelled = [(label, f"a {word} film") for label, word in words]
+    unlabelled = tmp_path / "more.csv"
+    with unlabelled.open("w", newline="") as out:
+        texts = [
+            f"{before} {word} {i}"
+            for _, word in words
+            for i, before in enumerate(["so", "very"] * 3)
+        ]
+        csv.writer(out).writerows(
+            [["review"], [""], *([text] for _, text in labelled[:1]), *([one] for one in texts)]
+        )
+    test = write(tmp_path / "test.csv", [(label, f"{word}!") for label, word in words])
+    file = write(tmp_path / "stars.csv", labelled)
+    wanted = replace(wanted, unlabelled=unlabelled, test=test)
+    card, report, shown = fit(file, wanted)
+    assert report["unlabelled"] == {"file": "more.csv", "texts": 121, "learned": 120}
+    assert "121 different texts without labels" in shown
+    names = [one["name"] for one in report["candidates"]]
+    assert names[-2:] == [f"TF-IDF + frozen vectors + LR, taught, C {c}" for c in (1, 10)]
+    assert [one["name"] for one in report["references"]] == [
+        f"no candidate: all-MiniLM-L6-v2 + LR, C {c}" for c in (1, 10)
+    ]
+    assert "no candidate: all-MiniLM-L6-v2" in (wanted.out / "report.html").read_text()
+    untaught, (chosen,) = (
+        report["candidates"][:-2],
+        [one for one in report["candidates"] if one["chosen"]],
+    )
+    assert chosen["score"] >= 0.9 > 0.7 >= max(one["score"] for one in untaught)
+    assert report["test"]["score"] >= 0.9
+    assert card.training.teacher == "all-MiniLM-L6-v2"
+    assert card.training.data[-1].note == "all rows, and 120 texts without labels"
+
+    with pytest.raises(
+        DataError, match="--unlabelled: the file holds no text that is not labelled"
+    ):
+        fit(file, replace(wanted, unlabelled=file))
+    with pytest.raises(ConfigError, match="--unlabelled is for one text a row"):
+        fit(file, wanted, "review", "review")
+
+
 def test_many_rows_train_an_encoder_too(tmp_path: Path, wanted: Wanted) -> None:
     """All candidates see the same held-out tenth; an encoder that wins is trained on all rows."""
     file = write(tmp_path / "stars.csv", rows(800))

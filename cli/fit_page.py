@@ -1,0 +1,140 @@
+"""report.html: what `fit` found, as one page without scripts, and the table that it prints."""
+
+import html
+from collections.abc import Sequence
+from typing import Any
+
+STYLE = (
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;"
+    "color:#222;background:#fff}table{border-collapse:collapse;margin:.5rem 0 1.5rem}"
+    "th,td{border-bottom:1px solid #ccc;padding:.25rem .75rem .25rem 0;text-align:left;vertical-align:top}"
+    "@media(prefers-color-scheme:dark){body{color:#ddd;background:#161616}th,td{border-color:#444}}"
+)
+
+COLUMNS = ("candidate", "score", "95 % interval", "deviation", "macro-F1", "log loss", "seconds")
+
+
+def candidate_cells(content: dict[str, Any]) -> list[tuple[str, ...]]:
+    """The rows of COLUMNS; the chosen one has a star."""
+    frequent = ("most frequent label", f"{content['most_frequent_label']:.1%}", "", "", "", "", "")
+    rows: list[tuple[str, ...]] = [frequent]
+    for one in content["candidates"] + content["references"]:
+        deviation = "" if one["deviation"] is None else f"{100 * one['deviation']:.1f}"
+        interval = "" if one["low"] is None else f"{one['low']:.1%} to {one['high']:.1%}"
+        rows.append(
+            (
+                one["name"] + (" *" if one.get("chosen") else ""),
+                f"{one['score']:.1%}",
+                interval,
+                deviation,
+                f"{one['macro_f1']:.3f}",
+                f"{one['log_loss']:.3f}",
+                f"{one['seconds']:g}" if "seconds" in one else "",
+            )
+        )
+    return rows
+
+
+def unlabelled_line(content: dict[str, Any]) -> str:
+    """What was learned from texts without labels; "" if none was given."""
+    said = content.get("unlabelled")
+    if not said:
+        return ""
+    return (
+        f"{said['file']}: {said['texts']} different texts without labels; the candidates called taught learn "
+        f"from {said['learned']} of them, as logistic regression on words and all-MiniLM-L6-v2 labels these"
+    )
+
+
+def with_interval(score: dict[str, Any]) -> str:
+    if score["low"] is None:
+        return f"{score['score']:.1%}"
+    return f"{score['score']:.1%} ({score['low']:.1%} to {score['high']:.1%})"
+
+
+def page(content: dict[str, Any]) -> str:
+    """report.html: one page without scripts, readable without this program."""
+    parts = [
+        f"<!doctype html><html lang=en><meta charset=utf-8><title>{_text(content['bundle'])}</title>",
+        f"<style>{STYLE}</style><h1>{_text(content['bundle'])}</h1>",
+        f"<p>A classifier of {len(content['labels'])} labels, trained on all {content['rows']} rows of "
+        f"{_text(content['file'])}. The figures below are of rows that were held out: "
+        f"{_text(content['held_out'])}. Version {content['version']}.</p>",
+        "<h2>Candidates</h2><p>The star marks the one in the bundle: of those at most one standard error "
+        "below the best score, and among them those that read both words and vectors, or train an encoder, if "
+        "there are any, the one of the lowest log loss once calibrated. The interval is Wilson's; the deviation is "
+        "that of the parts, in points.</p>",
+        _grid(COLUMNS, candidate_cells(content)),
+        *(
+            f"<p>Not tried: {_text(one['name'])}: {_text(one['why'])}.</p>"
+            for one in content["skipped"]
+        ),
+        *([f"<p>{_text(said)}.</p>"] if (said := unlabelled_line(content)) else []),
+        *_test_part(content),
+        "<h2>Classes</h2>",
+        _grid(CLASS_COLUMNS, _class_cells(content["classes"])),
+        *_sure_part(content),
+    ]
+    if words := content.get("words"):
+        rows = [(label, ", ".join(found)) for label, found in words.items()]
+        parts += ["<h2>Words that decide</h2>", _grid(("label", "words and pairs of words"), rows)]
+    suspects = [
+        (str(one["line"]), one["label"], one["answer"], one["text"]) for one in content["suspects"]
+    ]
+    parts += [
+        "<h2>Rows that may be labelled wrongly</h2><p>The label given is least likely here, by a model "
+        "that was not trained on the row.</p>",
+        _grid(("line", "label given", "answer", "text"), suspects),
+        "</html>",
+    ]
+    return "\n".join(parts)
+
+
+CLASS_COLUMNS = ("label", "precision", "recall", "F1", "rows")
+
+
+def _class_cells(classes: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
+    return [
+        (
+            one["label"],
+            *(f"{one[name]:.3f}" for name in ("precision", "recall", "f1")),
+            str(one["rows"]),
+        )
+        for one in classes
+    ]
+
+
+def _test_part(content: dict[str, Any]) -> list[str]:
+    if "test" not in content:
+        return []
+    test = content["test"]
+    said = f"{content['metric']} {with_interval(test)}, macro-F1 {test['macro_f1']:.3f}, {test['rows']} rows"
+    return [
+        f"<h2>{_text(test['file'])}</h2><p>The bundle on this file: {said}.</p>",
+        _grid(CLASS_COLUMNS, _class_cells(test["classes"])),
+    ]
+
+
+def _sure_part(content: dict[str, Any]) -> list[str]:
+    rows = [(f"{share:.0%}", f"{right:.1%}") for share, right in content["risk_coverage"]]
+    parts = [
+        f"<h2>Surest answers</h2><p>Probabilities are calibrated on the held-out rows (temperature "
+        f"{content['temperature']:.2f}).</p>",
+        _grid(("rows answered", "accuracy"), rows),
+    ]
+    if said := content.get("abstain"):
+        parts.append(
+            f"<p>The bundle answers null below probability {said['least']:.3f}: so it answers "
+            f"{said['answered']:.0%} of the rows, {said['precision']:.0%} of them rightly.</p>"
+        )
+    return parts
+
+
+def _grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{_text(column)}" for column in columns)
+    body = "".join("<tr>" + "".join(f"<td>{_text(cell)}" for cell in row) for row in rows)
+    return f"<table><tr>{head}{body}</table>"
+
+
+def _text(value: object) -> str:
+    return html.escape(str(value))

@@ -1,0 +1,46 @@
+"""Logistic regression on probabilities instead of labels, which scikit-learn's does not take."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize
+from scipy.special import expit, softmax, xlogy
+
+Floats = npt.NDArray[np.float64]
+ITERATIONS = 100
+TINY = np.finfo(np.float64).tiny
+
+
+def soft_logistic(
+    parts: Sequence[Any], targets: Floats, strength: float, *, multi_label: bool
+) -> tuple[Floats, Floats]:
+    """Weights (C, F) and intercepts (C,) for targets (N, C): a softmax, or a sigmoid for each label.
+
+    `parts` are matrices, dense or sparse, with N rows and F columns in all. L-BFGS minimises the cross
+    entropy, summed over the rows, and |weights|^2 / (2 strength), as scikit-learn does for labels.
+    """
+    classes = targets.shape[1]
+    sizes = [part.shape[1] for part in parts]
+    ends = np.cumsum(sizes)
+
+    def loss_and_gradient(flat: Floats) -> tuple[float, Floats]:
+        table = flat.reshape(-1, classes)
+        weights, intercepts = table[:-1], table[-1]
+        of = np.split(weights, ends[:-1])
+        logits = intercepts + sum(part @ each for part, each in zip(parts, of, strict=True))
+        found = expit(logits) if multi_label else softmax(logits, axis=1)
+        loss = -xlogy(targets, np.maximum(found, TINY)).sum()
+        if multi_label:
+            loss -= xlogy(1 - targets, np.maximum(1 - found, TINY)).sum()
+        wrong = found - targets
+        gradient = np.concatenate([part.T @ wrong for part in parts]) + weights / strength
+        whole = np.concatenate([gradient, wrong.sum(axis=0, keepdims=True)])
+        return float(loss + (weights**2).sum() / (2 * strength)), whole.ravel()
+
+    start = np.zeros((sum(sizes) + 1) * classes)
+    options = {"maxiter": ITERATIONS, "ftol": 1e-5, "maxcor": 5}
+    found = minimize(loss_and_gradient, start, jac=True, method="L-BFGS-B", options=options)
+    table = found.x.reshape(-1, classes)
+    return table[:-1].T, table[-1]
