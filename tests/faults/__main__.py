@@ -29,7 +29,8 @@ Result = tuple[Any, str, bool]
 """The measurement, the requirement, and whether it holds."""
 
 READY_SECONDS = 10.0
-GROWTH = 5.0  # percent
+GROWTH = 5.0  # percent, under overload
+MIXED_GROWTH = 2.0  # percent
 SETTLED = 1 / 6  # of the time: 5 of 30 minutes
 LATENCY = 2.0  # times what it was
 HEALTH_SECONDS = 1.0
@@ -142,8 +143,11 @@ def _runs(
 
     async def memory() -> Result:
         found = await endurance.mixed_traffic(place, endurance.for_minutes(minutes), SETTLED)
-        wanted = f"grows by less than {GROWTH:g} % after the first {SETTLED:.0%} of the time"
-        return found, wanted, found.grew_percent < GROWTH
+        wanted = (
+            "keys of both classes, every answer 200; memory grows by less than "
+            f"{MIXED_GROWTH:g} % after the first {SETTLED:.0%} of the time"
+        )
+        return found, wanted, found.grew_percent < MIXED_GROWTH
 
     async def leak() -> Result:
         found = await endurance.mixed_traffic(
@@ -152,7 +156,11 @@ def _runs(
             SETTLED,
             module="tests.faults.leaking",
         )
-        return found, "an injected leak is caught by the same test", found.grew_percent >= GROWTH
+        return (
+            found,
+            "an injected leak is caught by the same test",
+            found.grew_percent > MIXED_GROWTH,
+        )
 
     return {
         "kill": kills,

@@ -16,6 +16,15 @@ CONNECTIONS = 1000
 QUEUE = 512  # inputs
 TIME_LIMIT = 20.0
 SAMPLES = 40
+KEYS = """
+[normal]
+key = "one"
+rate = 10000
+
+[import]
+key = "two"
+class = "bulk"
+"""
 REST = TRIM_INTERVAL + 1
 """Seconds before memory is measured: the service has returned freed memory by then."""
 
@@ -75,6 +84,7 @@ async def median(url: str, ask: Ask) -> float:
 class Memory:
     minutes: float
     requests: dict[str, int]
+    bulk_requests: dict[str, int]
     settled_mb: float
     last_mb: float
     largest_mb: float
@@ -110,14 +120,20 @@ async def mixed_traffic(
 ) -> Memory:
     """Memory of the process tree under requests of every kind, with new words and lengths.
 
-    It counts as settled from the share `settled` of the progress on.
+    Half of the clients send them with a key of the class bulk. Memory counts as settled from the share
+    `settled` of the progress on.
     """
+    keys = place.scratch / "keys.toml"
+    keys.write_text(KEYS)
+    flags = {"api-keys": keys, **(flags or {})}
     started = time.monotonic()
     held: list[tuple[float, int]] = []  # progress, bytes
     async with (
         place.service(flags, module=module) as (process, url),
-        load(url, mixed(5, place.kinds())) as clients,
-        clients.beside(CLIENTS // 2),
+        load(url, mixed(5, place.kinds()), key="one") as clients,
+        load(url, mixed(6, place.kinds()), key="two") as bulk,
+        clients.beside(CLIENTS // 4),
+        bulk.beside(CLIENTS // 4),
     ):
         while (now := progress(clients)) < 1:
             held.append((now, await asyncio.to_thread(process.memory)))
@@ -127,12 +143,14 @@ async def mixed_traffic(
 
             await until(further, "progress")
     check(clients.answers, 200)
+    check(bulk.answers, 200)
     tenth = (1 - settled) / 10
     before = statistics.mean(size for at, size in held if settled <= at < settled + tenth)
     after = statistics.mean(size for at, size in held if at >= 1 - tenth)
     return Memory(
         minutes=(time.monotonic() - started) / 60,
         requests=clients.statuses(),
+        bulk_requests=bulk.statuses(),
         settled_mb=before / 1e6,
         last_mb=after / 1e6,
         largest_mb=max(size for _, size in held) / 1e6,
