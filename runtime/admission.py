@@ -6,10 +6,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from heedful.runtime.calls import SMALL_ROWS
 from heedful.runtime.errors import Overloaded
 
-SMALL_INPUTS = 8
-"""A request of at most as many may use the reserve."""
 RESERVE_SHARE = 1 / 8
 """The reserve as a share of the queue, in addition to it: large requests cannot fill it."""
 DRAIN_SECONDS = 5.0
@@ -43,7 +42,7 @@ class Admission:
     @contextmanager
     def admit(self, inputs: int, *, bulk: bool = False) -> Iterator[None]:
         """Count the request's inputs as in flight, or raise Overloaded."""
-        small = inputs <= SMALL_INPUTS and not bulk
+        small = inputs <= SMALL_ROWS and not bulk
         most = self._max_inputs + (self._reserve if small else 0)
         if (excess := self._in_flight + inputs - most) > 0:
             wait = self._retry_after(excess)

@@ -4,7 +4,8 @@ import contextlib
 
 import pytest
 
-from heedful.runtime.admission import MAX_RETRY, RESERVE_SHARE, SMALL_INPUTS, Admission
+from heedful.runtime.admission import MAX_RETRY, RESERVE_SHARE, Admission
+from heedful.runtime.calls import SMALL_ROWS
 from heedful.runtime.errors import Overloaded
 
 
@@ -13,7 +14,7 @@ def test_large_requests_leave_a_reserve_to_small_ones() -> None:
     with contextlib.ExitStack() as stack:
         stack.enter_context(admission.admit(512))
         with pytest.raises(Overloaded):
-            stack.enter_context(admission.admit(SMALL_INPUTS + 1))
+            stack.enter_context(admission.admit(SMALL_ROWS + 1))
         with pytest.raises(Overloaded):
             stack.enter_context(admission.admit(1, bulk=True))
         for _ in range(int(512 * RESERVE_SHARE)):
