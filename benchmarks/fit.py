@@ -22,6 +22,7 @@ import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
+from benchmarks import fit_peers
 from benchmarks.fit_data import SIZES, TASKS, Floats, Kept, Texts, draw, draws, read
 from heedful.cli.fit_candidate import Problem, best
 from heedful.cli.fit_linear import MOST_UNLABELLED, LinearFit, choose_unlabelled, embed
@@ -37,6 +38,7 @@ from heedful.training.table import Row
 RESULTS = Path("results/fit")
 PAGE = Path("docs/fit.md")
 MARKS = ("<!-- benchmarks.fit -->\n", "<!-- end -->\n")
+PEER_MARKS = ("<!-- benchmarks.fit_peers -->\n", MARKS[1])
 CACHE = Path.home() / ".cache/heedful/fit"
 STRENGTHS = (1.0, 10.0)
 OURS = ("fit", "fit --unlabelled")
@@ -57,10 +59,17 @@ def main() -> None:
         write_json(RESULTS / f"{name}.json", record)
     records = {name: RESULTS / f"{name}.json" for name in TASKS}
     content = [json.loads(file.read_text()) for file in records.values() if file.exists()]
-    before, _, rest = PAGE.read_text().partition(MARKS[0])
-    after = rest.partition(MARKS[1])[2]
-    text = before + MARKS[0] + table(content) + MARKS[1] + after
-    write_file(PAGE, lambda part: part.write_text(text))
+    replace_in_page(MARKS, table(content))
+    if fit_peers.RESULT.exists():
+        peers = json.loads(fit_peers.RESULT.read_text())
+        replace_in_page(PEER_MARKS, peer_table(peers, content))
+
+
+def replace_in_page(marks: tuple[str, str], text: str) -> None:
+    before, _, rest = PAGE.read_text().partition(marks[0])
+    after = rest.partition(marks[1])[2]
+    whole = before + marks[0] + text + marks[1] + after
+    write_file(PAGE, lambda part: part.write_text(whole))
 
 
 def measure(name: str, count: int, base: Path, parser: str) -> dict[str, Any]:
@@ -215,6 +224,34 @@ def table(records: list[dict[str, Any]]) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def peer_table(peers: dict[str, Any], records: list[dict[str, Any]]) -> str:
+    """Means over the peers' samples, in percent, with those of `fit` on the same ones."""
+    ours = {
+        (one["task"], row["size"], row["draw"]): row for one in records for row in one["samples"]
+    }
+    methods = fit_peers.METHODS
+    columns = ["dataset", "rows a class", *methods, *(f"`{one}`" for one in OURS)]
+    columns += [f"seconds, {one}" for one in methods] + ["samples"]
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in peers["samples"]:
+        groups[row["task"], row["size"]].append(row)
+    for (task, size), rows in groups.items():
+        numbers = sorted({row["draw"] for row in rows})
+        same = [ours[task, size, number] for number in numbers]
+        cells = [_mean(rows, one, "accuracy", 100) for one in methods]
+        cells += [f"{100 * mean(row[one] for row in same):.1f}" for one in OURS]
+        cells += [_mean(rows, one, "seconds", 1) for one in methods]
+        lines.append(f"| {task} | {size} | {' | '.join(cells)} | {len(numbers)} |")
+    versions = ", ".join(f"{name} {version}" for name, version in peers["versions"].items())
+    return "\n".join([*lines, "", f"{versions}.", ""])
+
+
+def _mean(rows: list[dict[str, Any]], method: str, key: str, scale: float) -> str:
+    found = [row[key] for row in rows if row["method"] == method]
+    return f"{scale * mean(found):.1f}" if found else "not run"
 
 
 if __name__ == "__main__":
