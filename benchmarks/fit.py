@@ -13,7 +13,7 @@ import argparse
 import json
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -55,8 +55,8 @@ def main() -> None:
     chosen = parser.parse_args()
     RESULTS.mkdir(parents=True, exist_ok=True)
     for name in () if chosen.page else chosen.tasks:
-        record = measure(name, chosen.draws, chosen.base, chosen.parser)
-        write_json(RESULTS / f"{name}.json", record)
+        for record in measure(name, chosen.draws, chosen.base, chosen.parser):
+            write_json(RESULTS / f"{name}.json", record)
     records = {name: RESULTS / f"{name}.json" for name in TASKS}
     content = [json.loads(file.read_text()) for file in records.values() if file.exists()]
     replace_in_page(MARKS, table(content))
@@ -72,8 +72,8 @@ def replace_in_page(marks: tuple[str, str], text: str) -> None:
     write_file(PAGE, lambda part: part.write_text(whole))
 
 
-def measure(name: str, count: int, base: Path, parser: str) -> dict[str, Any]:
-    """A row for each sample: accuracies on the test rows, what `fit` chose, and its seconds."""
+def measure(name: str, count: int, base: Path, parser: str) -> Iterator[dict[str, Any]]:
+    """After each sample the record so far: accuracies on the test rows, what `fit` chose, and its seconds."""
     pool, test = read(name, data_folder())
     samples = list(draws(pool, count))
     more = draw(pool, f"{MOST_UNLABELLED} rows", 0).texts
@@ -84,20 +84,9 @@ def measure(name: str, count: int, base: Path, parser: str) -> dict[str, Any]:
     jobs = [ParseJob(text, read_bundle.card.max_tokens, False) for text in texts]
     tokens = dict(zip(texts, (one.tokens for one in Parser.load(parser).parse(jobs)), strict=True))
     vectors = vectors_of(list(texts), name, read_bundle, parser)
-    rows = []
-    for size, number, sample in samples:
-        found = fitted(name, sample, test, more, read_bundle, tokens, vectors)
-        rows.append(
-            {
-                "size": size,
-                "draw": number,
-                "rows": len(sample.texts),
-                **found,
-                **others(sample, test, vectors["minilm"]),
-            }
-        )
     command = f"python -m benchmarks.fit --tasks {name} --draws {count} --base {base}"
-    return {
+    rows: list[dict[str, Any]] = []
+    record = {
         "task": name,
         "test_rows": len(test.texts),
         "base": f"{read_bundle.card.name} {read_bundle.card.version}",
@@ -105,6 +94,11 @@ def measure(name: str, count: int, base: Path, parser: str) -> dict[str, Any]:
         "commit": source_commit() or "unknown",
         "samples": rows,
     }
+    for size, number, sample in samples:
+        found = fitted(name, sample, test, more, read_bundle, tokens, vectors)
+        others = baselines(sample, test, vectors["minilm"])
+        rows.append({"size": size, "draw": number, "rows": len(sample.texts), **found, **others})
+        yield record
 
 
 def fitted(
@@ -169,7 +163,7 @@ def vectors_of(
     return found
 
 
-def others(sample: Texts, test: Texts, vectors: dict[str, Floats]) -> dict[str, float]:
+def baselines(sample: Texts, test: Texts, vectors: dict[str, Floats]) -> dict[str, float]:
     """The accuracies of scikit-learn's own classifiers."""
     tfidf = TfidfVectorizer(ngram_range=(1, 2))
     features = {

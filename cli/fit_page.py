@@ -41,7 +41,7 @@ def unlabelled_line(content: dict[str, Any]) -> str:
     if not said:
         return ""
     return (
-        f"{said['file']}: {said['texts']} different texts without labels; the candidates called taught learn "
+        f"{said['file']}: {said['texts']} different texts without labels; the candidate called taught learns "
         f"from {said['learned']} of them, as logistic regression on words and all-MiniLM-L6-v2 labels these"
     )
 
