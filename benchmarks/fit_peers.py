@@ -60,11 +60,11 @@ def measure(method: str, sample: Texts, test: Texts) -> dict[str, Any]:
 
 def add(row: dict[str, Any]) -> None:
     """Put a row into the record; it replaces the one of the same sample."""
-    record = json.loads(RESULT.read_text()) if RESULT.exists() else {"samples": []}
+    before: list[dict[str, Any]] = (
+        json.loads(RESULT.read_text())["samples"] if RESULT.exists() else []
+    )
     same = ("task", "size", "draw", "method")
-    rows = [
-        one for one in record["samples"] if [one[key] for key in same] != [row[key] for key in same]
-    ]
+    rows = [one for one in before if any(one[key] != row[key] for key in same)]
     versions = {method: environments.version(ENVIRONMENT, method) for method in METHODS}
     commit = source_commit() or "unknown"
     write_json(RESULT, {"versions": versions, "commit": commit, "samples": [*rows, row]})
