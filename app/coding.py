@@ -16,13 +16,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heedful.app import record
 from heedful.app.errors import BodyTooLarge, MalformedBody
-from heedful.runtime.session import be_nice
 
 MIN_BYTES = 16 * 1024
 """Smaller answers are sent as they are: most clients ask for compression always, and it costs more than it saves."""
 _MAX_WINDOW = 8 * 1024 * 1024  # bytes; what a decoder of zstd has to support (RFC 9659)
-_COMPRESSING = ThreadPoolExecutor(1, "compress", partial(be_nice, 10))
-"""One thread of a low priority: large answers would take the processor from the event loop."""
+_COMPRESSING = ThreadPoolExecutor(1, "compress")
+"""One thread: several would take the processor from the event loop. One of a low priority would sometimes keep the
+interpreter's lock while it waits for a processor."""
 
 
 async def decoded(body: bytes, coding: str, limit: int) -> bytes:

@@ -2,32 +2,29 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
 import typer
 from matplotlib.figure import Figure
 from rich.console import Console
-from torch import nn
 
-from heedful.cli import figure_plots
+from heedful.cli import figure_numbers, figure_plots
 from heedful.cli.explain import explained
-from heedful.cli.options import DATA, Data
+from heedful.cli.options import DATA, Data, Results
 from heedful.library.explain_page import Answer
-from heedful.models.registry import build
 from heedful.runtime.card import Card
 from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service, running
 from heedful.text.atomic import write_file
-from heedful.text.structure import tree_distance
 from heedful.training import tasks
 from heedful.training.errors import DataMissing
+from heedful.training.tasks.base import Example
 
 SEED = 1
 CASES = (
@@ -45,18 +42,22 @@ SENTENCES = 1000
 """Number of SNLI sentences in DSA's Figure 2."""
 OPINIONS = ("amazing", "happy", "recommend", "poor", "terrible", "worst")
 REVIEWS = 1000
+LAMAS = ("lama", "lama-ctx")
+CLASSES = ("ship", "money-fx")
+"""Classes of R8 in LAMA's Table 4; SEEN is how many texts hold a word of the TOP ones."""
+SEEN, TOP = 4, 20
 MAX_TOKENS = 128
 """Reviews are cut to the length that the service explains."""
-HEADS = range(1, 41)
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a figure is drawn from: a service, the card of the bundle that was chosen, the datasets."""
+    """What a figure is drawn from: a service, the card of the bundle that was chosen, the datasets, the records."""
 
     service: Service
     card: Card
     data: Path
+    results: Path
 
     async def explain(self, text: str) -> Answer:
         return await explained(self.service, [text], ExplainOptions(), model=self.card.name)
@@ -82,18 +83,21 @@ def command(
         str | None, typer.Option(help="spaCy pipeline; default <bundles>/parser.")
     ] = None,
     data: Data = DATA,
+    results: Results = Path("results"),
 ) -> None:
     """Draw the papers' figures from the bundles: attention, gates, accuracy by length."""
-    draw(out, Options(bundles, parser, "cpu"), data, Console())
+    draw(out, Options(bundles, parser, "cpu"), data, results, Console())
 
 
-def draw(out: Path, options: Options, data: Path, console: Console) -> list[Path]:
-    """Write every figure that the bundles and datasets allow; print which ones are left out, and why."""
+def draw(out: Path, options: Options, data: Path, results: Path, console: Console) -> list[Path]:
+    """Write every figure that the bundles, datasets and records allow; print which ones are left out, and why."""
     out.mkdir(parents=True, exist_ok=True)
-    return asyncio.run(_draw(out, options, data, console))
+    return asyncio.run(_draw(out, options, data, results, console))
 
 
-async def _draw(out: Path, options: Options, data: Path, console: Console) -> list[Path]:
+async def _draw(
+    out: Path, options: Options, data: Path, results: Path, console: Console
+) -> list[Path]:
     written = []
     async with running(options) as service:
         for one in FIGURES:
@@ -102,7 +106,7 @@ async def _draw(out: Path, options: Options, data: Path, console: Console) -> li
                 console.print(f"{one.file}: left out, {options.models} has no {one.wanted}")
                 continue
             try:
-                figure = await one.draw(Context(service, card, data))
+                figure = await one.draw(Context(service, card, data, results))
             except DataMissing as error:
                 console.print(f"{one.file}: left out, {error}")
                 continue
@@ -130,21 +134,7 @@ async def _ms_san_heads(context: Context) -> Figure:
     found = await context.explain(KIDS)
     (sentence,) = found["sentences"]
     heads = np.array([token["head"] for token in sentence["tokens"]])
-    return figure_plots.ms_san_heads(found, masks(heads, found["priors"]["alpha"]))
-
-
-def masks(heads: npt.NDArray[np.integer], alpha: float) -> dict[str, npt.NDArray[np.float64]]:
-    """What eq. (6) gives, (L, L), if all scores are equal, by the name of MS-SAN's head."""
-    position = np.arange(len(heads))
-    word = np.abs(position[:, None] - position[None, :])
-    kinds = {"word": word, "dependency": tree_distance(heads), "no": np.zeros_like(word)}
-    ways = {"forward": np.tril, "backward": np.triu}
-    found = {}
-    for way, allowed in ways.items():
-        for kind, distance in kinds.items():
-            powers = allowed(np.exp(-alpha * distance))
-            found[f"{way}, {kind} distance"] = powers / powers.sum(1, keepdims=True)
-    return found
+    return figure_plots.ms_san_heads(found, figure_numbers.masks(heads, found["priors"]["alpha"]))
 
 
 async def _accuracy_by_length(context: Context) -> Figure:
@@ -170,6 +160,16 @@ async def _accuracy_by_length(context: Context) -> Figure:
 
 async def _dsa_attention(context: Context) -> Figure:
     return figure_plots.attentions(await context.explain_all((KIDS, *CASES)))
+
+
+async def _dsa_multiple(context: Context) -> Figure:
+    """The weights of each attention at its last iteration."""
+    answers = await context.explain_all((KIDS, *CASES))
+    for answer in answers:
+        (sentence,) = answer["sentences"]
+        last = sentence["maps"][-1]["name"].partition(", ")[2]
+        sentence["maps"] = [one for one in sentence["maps"] if one["name"].endswith(last)]
+    return figure_plots.attentions(answers)
 
 
 async def _dynamic_weights(context: Context) -> Figure:
@@ -199,40 +199,55 @@ async def _weights_by_rating(context: Context) -> Figure:
         word: {label: [] for label in task.labels} for word in OPINIONS
     }
     holding = [e for e in examples if any(word in e.texts[0].lower() for word in OPINIONS)]
-    for example in random.Random(SEED).sample(holding, min(REVIEWS, len(holding))):
+    drawn = random.Random(SEED).sample(holding, min(REVIEWS, len(holding)))
+    async for example, word, weight in _word_weights(context, drawn):
+        if word in found:
+            found[word][task.labels[int(example.label)]].append(weight)
+    return figure_plots.weights_by_rating(found)
+
+
+async def _words_by_class(context: Context) -> Figure:
+    """The words with the highest mean weight in the test texts of each class, of those in SEEN texts or more."""
+    task = tasks.get(context.card.task)
+    examples = task.test.read(context.data)
+    found = {}
+    for label in CLASSES:
+        of_class = [e for e in examples if task.labels[int(e.label)] == label]
+        weights: dict[str, dict[int, list[float]]] = {}
+        async for example, word, weight in _word_weights(context, of_class):
+            if word.isalpha():
+                weights.setdefault(word, {}).setdefault(id(example), []).append(weight)
+        means = {
+            word: float(np.mean([one for part in by_text.values() for one in part]))
+            for word, by_text in weights.items()
+            if len(by_text) >= SEEN
+        }
+        found[label] = dict(sorted(means.items(), key=lambda item: -item[1])[:TOP])
+    return figure_plots.words_by_class(found)
+
+
+async def _word_weights(
+    context: Context, examples: Sequence[Example]
+) -> AsyncIterator[tuple[Example, str, float]]:
+    """Each word of each text, in lower case, with the mean weight of the heads relative to uniform weights."""
+    for example in examples:
         result = await context.service.bind("explain", context.card.name).explain(
             Inputs(example.texts, ["the text"]), ExplainOptions(), truncate=True
         )
         (text,), answer = result.value
         (weights,) = next(iter(answer.sentences[0].pooling.values()))
         for token, weight in zip(text.parse.tokens, weights.tolist(), strict=True):
-            if token.lower() in found:
-                by_rating = found[token.lower()]
-                by_rating[task.labels[int(example.label)]].append(weight * len(weights))
-    return figure_plots.weights_by_rating(found)
+            yield example, token.lower(), weight * len(weights)
+
+
+async def _loss_by_epoch(context: Context) -> Figure:
+    return figure_plots.loss_by_epoch(figure_numbers.losses(context.results))
 
 
 async def _parameters_by_heads(_: Context) -> Figure:
-    return figure_plots.parameters_by_heads(HEADS, attention_parameters())
-
-
-def attention_parameters() -> Mapping[str, list[int]]:
-    """Parameters of the attention layers of LAMA, SAN and the transformer at the paper's sizes, by HEADS.
-
-    A head of the transformer has 64 features, like each of the paper's 16 heads of 1024.
-    """
-    found: dict[str, list[int]] = {"LAMA": [], "SAN": [], "transformer": []}
-    for heads in HEADS:
-        found["LAMA"].append(_count(build("lama", {"heads": heads}), "attention"))
-        found["SAN"].append(_count(build("san", {"heads": heads}), "attention"))
-        wide = build("transformer", {"heads": heads, "size": 64 * heads})
-        found["transformer"].append(_count(wide, "query", "key", "value", "output"))
-    return found
-
-
-def _count(encoder: nn.Module, *parts: str) -> int:
-    modules = [encoder.get_submodule(part) for part in parts]
-    return sum(parameter.numel() for module in modules for parameter in module.parameters())
+    return figure_plots.parameters_by_heads(
+        figure_numbers.HEADS, figure_numbers.attention_parameters()
+    )
 
 
 def _encoded_by(encoder: str) -> Callable[[Card], bool]:
@@ -240,7 +255,7 @@ def _encoded_by(encoder: str) -> Callable[[Card], bool]:
 
 
 def _rates(card: Card) -> bool:
-    return card.encoder.name in ("lama", "lama-ctx") and card.task in ("yelp", "imdb")
+    return card.encoder.name in LAMAS and card.task in ("yelp", "imdb")
 
 
 FIGURES = (
@@ -260,7 +275,20 @@ FIGURES = (
         _accuracy_by_length,
     ),
     PaperFigure("dsa-attention.png", "bundle of DSA", _encoded_by("dsa"), _dsa_attention),
+    PaperFigure(
+        "dsa-multiple.png",
+        "bundle of multiple DSA",
+        lambda card: card.encoder.name == "dsa-multiple",
+        _dsa_multiple,
+    ),
     PaperFigure("dsa-dynamic-weights.png", "bundle of DSA", _encoded_by("dsa"), _dynamic_weights),
     PaperFigure("lama-rating.png", "bundle of LAMA for Yelp or IMDB", _rates, _weights_by_rating),
+    PaperFigure(
+        "lama-words.png",
+        "bundle of LAMA for R8",
+        lambda card: card.encoder.name in LAMAS and card.task == "r8",
+        _words_by_class,
+    ),
     PaperFigure("lama-parameters.png", "bundle", None, _parameters_by_heads),
+    PaperFigure("lama-loss.png", "bundle", None, _loss_by_epoch),
 )

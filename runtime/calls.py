@@ -86,6 +86,11 @@ class FairQueue(Generic[W, R]):
     def only_bulk(self) -> bool:
         return not self._normal
 
+    @property
+    def has_small(self) -> bool:
+        """Whether a small call waits."""
+        return any(call.small and not call.finished for call in self._normal)
+
     def small_turn(self) -> bool:
         """Whether small calls alone should be taken now: never twice in a row while larger ones wait."""
         # A finished call that is not discarded yet has no rows to take: a turn of it alone would be empty.

@@ -43,8 +43,8 @@ from heedful.text.trees import first
 T = TypeVar("T")
 Floats = npt.NDArray[np.float32]
 
-ROWS_AT_ONCE = 64
-"""Sentences whose words are looked up without a pause: about 2 ms."""
+ROWS_AT_ONCE = 32
+"""Sentences whose words are looked up without a pause: 1 ms, or 2 where all words are composed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +229,7 @@ class Inference:
         inputs.check_parses(parses, card, model.vocab.limit, truncate=truncate)
         sentences: list[Sentence] = []
         for begin in range(0, len(parses), ROWS_AT_ONCE):
-            if begin:
+            if len(parses) > ROWS_AT_ONCE:
                 await self.engine.parses.pause()
             sentences += map(model.sentence, parses[begin : begin + ROWS_AT_ONCE])
         seconds = time.perf_counter() - started

@@ -8,6 +8,7 @@ parsed together in the next slice.
 import asyncio
 import logging
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from heedful.runtime.cache import Cache
 from heedful.runtime.calls import Call, FairQueue
 from heedful.runtime.errors import InferenceFailed, StartupError, Unavailable
 from heedful.runtime.observer import Observer
+from heedful.runtime.turns import turns
 from heedful.text.errors import ParserError
 from heedful.text.parse import Parse, ParseJob, Parser
 from heedful.text.tokenize import effort
@@ -27,8 +29,10 @@ EFFORT = 40_000
 """Limit of the work of a slice, as `effort` counts: about 64 trees of 20 words."""
 TEXTS = 64
 """Most texts of a slice: more are parsed no faster together."""
-TEXTS_OF_ALL = 16
-"""The same of a slice that holds texts of large calls: a text that comes now waits 2 ms and not 5."""
+TEXTS_BESIDE_SMALL = 8
+"""The same of a slice that holds texts of large calls, while small calls come too: one waits 1 ms and not 5."""
+SMALL_SECONDS = 1.0
+"""How long after a small call others are expected."""
 SHUTTING_DOWN = "the service is shutting down"
 
 
@@ -41,6 +45,7 @@ class Parses:
         self._queue: FairQueue[ParseJob, Parse] = FairQueue()
         self._parser: Parser
         self._waking = self._stopped = False
+        self._small_at = -SMALL_SECONDS  # when the last small call came
 
     async def start(self, pipeline: str | Path) -> Parser:
         """Load the parser. Raises StartupError."""
@@ -74,7 +79,7 @@ class Parses:
 
     async def pause(self) -> None:
         """Let others go on, in the middle of a long step."""
-        await asyncio.sleep(0)
+        await turns().wait()
 
     async def make(self, jobs: Sequence[ParseJob], bulk: bool = False) -> list[Parse]:
         """One parse per job, past the cache."""
@@ -82,6 +87,8 @@ class Parses:
             raise Unavailable(SHUTTING_DOWN)
         call: Call[ParseJob, Parse] = Call(jobs, asyncio.get_running_loop(), bulk=bulk)
         self._queue.put(call)
+        if call.small:
+            self._small_at = time.monotonic()
         self._wake()
         try:
             return await call.done
@@ -90,19 +97,23 @@ class Parses:
             self._observer.queue("parse", len(self._queue))
 
     def _wake(self) -> None:
-        """Parse after the callers of this tick have queued their texts."""
+        """Parse after the callers of this round have queued their texts; large calls alone wait for a turn."""
         self._observer.queue("parse", len(self._queue))
         if len(self._queue) and not self._waking:
             self._waking = True
-            asyncio.get_running_loop().call_soon(self._slice)
+            if self._queue.has_small:
+                asyncio.get_running_loop().call_soon(self._slice)
+            else:
+                turns().call(self._slice)
 
     def _slice(self) -> None:
         self._waking = False
         small = self._queue.small_turn()
+        beside = not small and time.monotonic() - self._small_at < SMALL_SECONDS
         tickets = self._queue.take(
             EFFORT,
             lambda job: effort(job.text, job.max_tokens),
-            TEXTS if small else TEXTS_OF_ALL,
+            TEXTS_BESIDE_SMALL if beside else TEXTS,
             small=small,
         )
         self._wake()  # for the next slice; what waits on the event loop comes first

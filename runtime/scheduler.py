@@ -16,6 +16,7 @@ import time
 from collections.abc import Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,8 @@ class Scheduler:
 
     def __init__(self, threads: SessionThreads, observer: Observer, cache_items: int = 0) -> None:
         self._threads = threads
-        self._free = threads.size
+        self._free, self._spare = threads.size, threads.spare
+        self._large = 0  # dispatches that hold sentences of large calls
         self._observer = observer
         self._cache: Cache[Key, Vectors] = Cache("vector", cache_items, _weigh, observer)
         self._queue: FairQueue[EncodeItem, Vectors] = FairQueue()
@@ -135,6 +137,8 @@ class Scheduler:
         self._queue.put(call)
         self._observer.queue("inference", len(self._queue))
         self._wake()
+        if call.small:
+            self._dispatch_small()  # now: the next round of the event loop may be long
         try:
             return await call.done, call.seconds
         finally:
@@ -160,8 +164,20 @@ class Scheduler:
             if not tickets:
                 break
             self._observer.queue("inference", len(self._queue))
+            large = any(not ticket.call.small for ticket in tickets)
             self._free -= 1
-            self._spawn(self._serve_all(tickets)).add_done_callback(self._served)
+            self._large += large
+            self._spawn(self._serve_all(tickets)).add_done_callback(partial(self._served, large))
+        self._dispatch_small()
+
+    def _dispatch_small(self) -> None:
+        """Give a spare thread what waits of small calls, while all others are at large ones."""
+        if not (self._started and self._spare and self._large == self._threads.size):
+            return
+        if tickets := self._queue.take(1.0, lambda item: item.share, small=True):
+            self._observer.queue("inference", len(self._queue))
+            self._spare -= 1
+            self._spawn(self._serve_all(tickets)).add_done_callback(self._spare_served)
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(coroutine)
@@ -169,23 +185,22 @@ class Scheduler:
         task.add_done_callback(self._serving.discard)
         return task
 
-    def _served(self, _: asyncio.Task[None]) -> None:
+    def _served(self, large: bool, _: asyncio.Task[None]) -> None:
         self._free += 1
+        self._large -= large
+        self._dispatch()
+
+    def _spare_served(self, _: asyncio.Task[None]) -> None:
+        self._spare += 1
         self._dispatch()
 
     async def _serve_all(self, tickets: list[Ticket[EncodeItem, Vectors]]) -> None:
-        """Encode batches of small calls first, in one thread call: a hand-over costs as much as a sentence.
-
-        After each other batch, the small calls that have come meanwhile are encoded.
-        """
+        """Encode batches of small calls first, in one thread call: a hand-over costs as much as a sentence."""
         try:
             planned = sorted(_plan(tickets), key=lambda batch: not batch.small)
             at_once = sum(batch.small for batch in planned) or 1
             await self._encode_now(planned[:at_once])
             for batch in planned[at_once:]:
-                if come := self._queue.take(1.0, lambda item: item.share, small=True):
-                    tickets += come
-                    await self._encode_now(_plan(come))
                 await self._encode_now([batch])
         except Exception:
             # A bug of ours. Without this every caller would wait for ever.

@@ -66,7 +66,7 @@ class Service:
         observer = observer or Observer()
         self.options = options
         parallel_batches, threads = split_threads(options.device, options.threads)
-        self._encoder_threads = SessionThreads(parallel_batches)
+        self._encoder_threads = SessionThreads(parallel_batches, spare=1)
         self._parses = Parses(options.cache_items, observer)
         self._scheduler = Scheduler(self._encoder_threads, observer, options.cache_items)
         self._engine = Engine(

@@ -4,6 +4,8 @@ Node 0 is a virtual root, node i > 0 the word i. An arborescence gives every wor
 every walk upwards ends at the root. Several words may hang under the root: a text has a tree a sentence.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -21,14 +23,12 @@ def best_heads(scores: Floats, lengths: Ints) -> Ints:
     L = scores.shape[1]
     words = np.arange(L) < lengths[:, None]
     heads = np.where(words, scores.argmax(-1), 0)
-    for row in cyclic(heads):
-        n = int(lengths[row]) + 1
-        nodes = np.full((n, n), -np.inf)
-        nodes[1:] = scores[row, : n - 1, :n]
-        own = np.concatenate([[0], heads[row, : n - 1]])
-        if not _opened(nodes, own):
-            own = maximum_arborescence(nodes)
-        heads[row, : n - 1] = own[1:]
+    for row, n in enumerate(lengths.tolist()):
+        own = [0, *heads[row, :n].tolist()]
+        values = scores[row, :n, : n + 1]
+        if not _opened(values, own):
+            own = maximum_arborescence(np.vstack([np.full(n + 1, -np.inf), values])).tolist()
+        heads[row, :n] = own[1:]
     return heads
 
 
@@ -43,22 +43,23 @@ def cyclic(heads: Ints) -> Ints:
     return np.flatnonzero((above.reshape(nodes.shape) != roots).any(axis=1))
 
 
-def _opened(scores: Floats, heads: Ints) -> bool:
-    """Open the cycles of `heads` (n,), in place, where that can be done one by one; else False.
+def _opened(scores: Floats, heads: list[int]) -> bool:
+    """Open the cycles of `heads` (1 + L), in place, where that can be done one by one; else False.
 
     The best arc into a cycle takes the place of one of its arcs. Where the root is above that arc without
     the cycle between, contracting the cycle would have found nothing else, and nearly always that is so.
     """
-    while len(cycle := _cycle(heads)):
-        into = scores[cycle] - scores[cycle, heads[cycle]][:, None]
+    while cycle := _cycle(heads):
+        words = [node - 1 for node in cycle]
+        into = scores[words] - scores[words, [heads[node] for node in cycle]][:, None]
         into[:, cycle] = -np.inf
         entered, node = divmod(int(into.argmax()), len(heads))
         heads[cycle[entered]] = node
-        inside = set(cycle.tolist())
+        inside = set(cycle)
         for _ in range(len(heads)):
             if node in inside:
                 return False
-            node = int(heads[node])
+            node = heads[node]
         if node:  # around in another cycle
             return False
     return True
@@ -73,8 +74,8 @@ def maximum_arborescence(scores: Floats) -> Ints:
     np.fill_diagonal(scores, -np.inf)
     heads: Ints = scores.argmax(axis=1)
     heads[0] = 0
-    cycle = _cycle(heads)
-    if not len(cycle):
+    cycle = _cycle(heads.tolist())
+    if not cycle:
         return heads
     outside = np.ones(len(scores), bool)
     outside[cycle] = False
@@ -89,20 +90,23 @@ def maximum_arborescence(scores: Floats) -> Ints:
     found = maximum_arborescence(contracted)
     from_cycle = found[:-1] == len(rest)
     governors = rest[np.where(from_cycle, 0, found[:-1])]
-    heads[rest] = np.where(from_cycle, cycle[out_of.argmax(axis=1)], governors)
+    heads[rest] = np.where(from_cycle, np.array(cycle)[out_of.argmax(axis=1)], governors)
     heads[cycle[into[:, found[-1]].argmax()]] = rest[found[-1]]
     return heads
 
 
-def _cycle(heads: Ints) -> Ints:
+def _cycle(heads: Sequence[int]) -> list[int]:
     """The nodes of one cycle that does not hold the root; none where there is none."""
-    node = heads
-    for _ in range(len(heads).bit_length()):
-        node = node[node]
-    if not node.any():
-        return np.empty(0, np.int64)
-    start = int(node[node > 0][0])  # after these steps every walk is at the root or in a cycle
-    cycle = [start]
-    while (following := int(heads[cycle[-1]])) != start:
-        cycle.append(following)
-    return np.array(cycle)
+    walks = [0] * len(heads)  # the walk that came through each node, by where it began
+    walks[0] = -1
+    for start in range(1, len(heads)):
+        node = start
+        while not walks[node]:
+            walks[node] = start
+            node = heads[node]
+        if walks[node] == start:
+            cycle = [node]
+            while (node := heads[node]) != cycle[0]:
+                cycle.append(node)
+            return cycle
+    return []

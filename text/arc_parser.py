@@ -63,9 +63,9 @@ class SeenWords:
         """A table, whose first row belongs to no word, and the row (N,) of each word of all `docs`."""
         found = np.concatenate([doc.to_array(_KEY) for doc in docs])  # (N, 2) uint64
         keys = (found[:, 0] ^ found[:, 1] * _MIX).tolist()
-        places = [self._places.get(key, 0) for key in keys]
-        if 0 in places:
-            new = _first_places(keys, (i for i, place in enumerate(places) if not place))
+        places: list[int | None] = list(map(self._places.get, keys))
+        if None in places:
+            new = _first_places(keys, (i for i, place in enumerate(places) if place is None))
             if len(self._places) + len(new) > self._limit:
                 self._places.clear()
                 new = _first_places(keys, range(len(keys)))
@@ -76,7 +76,7 @@ class SeenWords:
             vectors = self._vectors(_attributes(docs, new.values()))
             self._rows[first : first + len(new)] = vectors
             self._places.update(zip(new, range(first, first + len(new)), strict=True))
-            places = [self._places[key] for key in keys]
+            places = list(map(self._places.get, keys))
         return self._rows, np.array(places)
 
 

@@ -90,12 +90,17 @@ class Parser:
             texts = [self._tokenizer.tokenize(job.text, job.max_tokens) for job in jobs]
             wanted = [one.doc for job, one in zip(jobs, texts, strict=True) if job.tree]
             trees = iter(self._trees(wanted)) if wanted else iter(())
+            starts, stops = offsets(texts)
+            spans = list(zip(starts.tolist(), stops.tolist(), strict=True))
             parses = []
-            for job, one, (starts, stops) in zip(jobs, texts, offsets(texts), strict=True):
-                spans = zip(starts.tolist(), stops.tolist(), strict=True)
-                tokens = tuple([job.text[start:stop] for start, stop in spans])
+            end = 0
+            for job, one in zip(jobs, texts, strict=True):
+                begin, end = end, end + len(one.doc)
+                tokens = tuple([job.text[start:stop] for start, stop in spans[begin:end]])
                 heads, deps = next(trees) if job.tree else (_no_heads(len(tokens)), ())
-                parses.append(Parse(job.text, tokens, starts, stops, heads, deps, one.cut))
+                # Copies: otherwise one cached parse would keep the arrays of all in memory.
+                own = starts[begin:end].copy(), stops[begin:end].copy()
+                parses.append(Parse(job.text, tokens, *own, heads, deps, one.cut))
             return parses
 
     def _piped(self, docs: Sequence[Doc]) -> Iterator[Tree]:

@@ -1,7 +1,7 @@
 """Text -> tokens, by spaCy's tokenizer: any Unicode, of any length."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
@@ -111,16 +111,15 @@ def effort(text: str, max_tokens: int) -> int:
     return sum(min(len(run), MAX_RUN) ** 2 for run in runs)
 
 
-def offsets(texts: Sequence[Tokenized]) -> Iterator[tuple[Ints, Ints]]:
-    """Where the tokens of each text start and stop: (L,) and (L,) characters."""
+def offsets(texts: Sequence[Tokenized]) -> tuple[Ints, Ints]:
+    """Where the tokens of all texts, one text after the other, start and stop in their own text: (N,) and (N,)."""
     if not texts:
-        return
+        return np.empty(0, np.int64), np.empty(0, np.int64)
     columns = np.concatenate([one.doc.to_array(_PLACE) for one in texts]).astype(np.int64)
+    starts = columns[:, 0].copy()
     end = 0
     for one in texts:
         begin, end = end, end + len(one.doc)
-        # Copies: otherwise one cached parse would keep the arrays of all in memory.
-        starts, lengths = columns[begin:end, 0].copy(), columns[begin:end, 1]
         if one.runs:
-            starts = one.runs.offsets(starts)
-        yield starts, starts + lengths
+            starts[begin:end] = one.runs.offsets(starts[begin:end])
+    return starts, starts + columns[:, 1]

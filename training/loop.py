@@ -66,7 +66,9 @@ def train(
         # Seeded by epoch: a resumed epoch drops the same units as an uninterrupted one.
         torch.manual_seed(config.seed * 1000 + epoch)
         rng = np.random.default_rng([config.seed, epoch])
+        before = time.process_time()
         loss = _train_epoch(optimisation, objective, inputs.train, rng, config, f"epoch {epoch}")
+        processor = round(time.process_time() - before, 1)
         optimisation.estimate_statistics(inputs.train, config)
         score = dev_score(objective, task.kind, optimisation.evaluated, inputs.dev)
         if config.optimiser.schedule == "halve" and loss >= progress.lowest_loss:
@@ -77,8 +79,8 @@ def train(
         if better:
             checkpoint.save(paths.run / checkpoint.BEST, optimisation.evaluated.state_dict())
         checkpoint.save_last(paths.run, optimisation.parts(), progress, config)
-        seconds = round(time.monotonic() - started)
-        checkpoint.log(paths.run, {"epoch": epoch, "loss": loss, "dev": score, "seconds": seconds})
+        times = {"seconds": round(time.monotonic() - started), "processor_seconds": processor}
+        checkpoint.log(paths.run, {"epoch": epoch, "loss": loss, "dev": score, **times})
         console.print(f"epoch {epoch}: loss {loss:.4f}, dev {score:.4f}{' *' if better else ''}")
 
     record = _record(config, paths.config, task, parts, inputs, progress)

@@ -9,7 +9,7 @@ from heedful.training import data_folder, tasks
 from heedful.training.table import same
 from heedful.training.tasks.base import Example, Task
 
-COUNTED = ("imdb", "mnli", "r8", "sick-relatedness", "snli", "sst2", "sst5", "trec")
+COUNTED = ("imdb", "mnli", "mnli-matched", "r8", "sick-relatedness", "snli", "sst2", "sst5", "trec")
 RECORD = Path("results/overlaps.json")
 
 

@@ -110,9 +110,23 @@ def _notes(name: str, table: TableConfig, results: Path) -> Iterator[str]:
         for row, of_row in zip(table.rows, records, strict=True)
         if row.not_run and not of_row
     ]
-    if lines := [*sorted(sources), *taught, *said, *unrun]:
+    times = [
+        f"{row.name} {statistics.median(found):.0f}"
+        for row, of_row in zip(table.rows, records, strict=True)
+        if of_row and (found := _seconds(of_row[0]))
+    ]
+    costs = [f"Processor seconds of training an epoch, one thread: {', '.join(times)}."] * bool(
+        times
+    )
+    if lines := [*sorted(sources), *taught, *said, *unrun, *costs]:
         yield from (f"- {line}" for line in lines)
         yield ""
+
+
+def _seconds(record: dict[str, Any]) -> list[float]:
+    """Of each epoch, as far as the record has them: since 2026-11-23."""
+    epochs = record.get("log", [])
+    return [one["processor_seconds"] for one in epochs if "processor_seconds" in one]
 
 
 def _against_full(name: str, full: Measured, found: dict[str, Measured | None]) -> Iterator[str]:

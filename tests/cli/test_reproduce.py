@@ -75,7 +75,8 @@ def test_what_has_no_record_of_its_configuration_is_trained_once(
     record = json.loads((kept.parent / "trained-seed1.json").read_text())
     assert record["config"]["epochs"] == 2
     assert record["parameters"] == 0
-    assert [set(epoch) for epoch in record["log"]] == [{"epoch", "loss", "dev", "seconds"}] * 2
+    fields = {"epoch", "loss", "dev", "seconds", "processor_seconds"}
+    assert [set(epoch) for epoch in record["log"]] == [fields] * 2
     (score,) = record["scores"]
     assert (score["dataset"], score["split"], score["rows"]) == ("trec", "test", 80)
     assert 0 <= score["value"] <= 1

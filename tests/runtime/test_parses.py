@@ -8,7 +8,7 @@ import pytest
 
 from heedful.runtime.errors import InferenceFailed, StartupError, Unavailable
 from heedful.runtime.observer import Observer
-from heedful.runtime.parses import EFFORT, TEXTS, TEXTS_OF_ALL, Parses
+from heedful.runtime.parses import EFFORT, TEXTS, TEXTS_BESIDE_SMALL, Parses
 from heedful.text.parse import Parse, ParseJob, Parser
 from heedful.text.tokenize import MAX_RUN, effort
 from tests.builders import BuiltParser
@@ -94,11 +94,19 @@ async def turns(parses: Parses, jobs: Sequence[ParseJob]) -> int:
 
 
 async def test_others_go_on_between_slices(parses: Parses) -> None:
-    one = await turns(parses, [job(f"kid {i}") for i in range(TEXTS_OF_ALL)])
-    assert await turns(parses, [job(f"kid {i}") for i in range(8 * TEXTS_OF_ALL)]) == one + 7
+    one = await turns(parses, [job(f"kid {i}") for i in range(TEXTS)])
+    assert await turns(parses, [job(f"kid {i}") for i in range(4 * TEXTS)]) == one + 3
     dear = [job("(" * 150 + str(i)) for i in range(4)]  # two of them are more than EFFORT
     assert effort(dear[0].text, 512) < EFFORT < 2 * effort(dear[0].text, 512)
     assert await turns(parses, dear) == one + 3
+
+
+async def test_slices_are_short_while_small_calls_come_too(parses: Parses) -> None:
+    many = 4 * TEXTS
+    alone = await turns(parses, [job(f"kid {i}") for i in range(many)])
+    await parses.get([job()])
+    beside = await turns(parses, [job(f"kid {i}") for i in range(many)])
+    assert beside == alone + (many // TEXTS_BESIDE_SMALL - many // TEXTS)
 
 
 async def test_a_short_call_does_not_wait_for_a_long_one(parses: Parses) -> None:
@@ -117,7 +125,7 @@ async def test_a_short_call_does_not_wait_for_a_long_one(parses: Parses) -> None
 async def test_jobs_of_a_cancelled_call_are_dropped(parses: Parses, watcher: Watcher) -> None:
     cancelled = asyncio.create_task(parses.get([job(f"dog {i}") for i in range(4 * TEXTS)]))
     kept = asyncio.create_task(parses.get([job()]))
-    while 4 * TEXTS - TEXTS_OF_ALL not in watcher.waiting:  # its first slice has begun
+    while 4 * TEXTS - TEXTS not in watcher.waiting:  # its first slice has begun
         await asyncio.sleep(0)
     cancelled.cancel()
     await asyncio.wait([cancelled])

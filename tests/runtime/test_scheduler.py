@@ -38,13 +38,14 @@ class HeldSession:
         self.go = threading.Event()
         self.go.set()
         self.one_at_a_time = False  # each batch then waits for a `go`
+        self.held_from = 1  # length of the shortest batches that are held
         self.entered = threading.Semaphore(0)
 
     def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
         ids = feeds["ids"]
         self.batches.append(ids)
         self.entered.release()
-        assert self.go.wait(PATIENCE)
+        assert ids.shape[1] < self.held_from or self.go.wait(PATIENCE)
         if self.one_at_a_time:
             self.go.clear()
         if POISON in ids:
@@ -92,9 +93,9 @@ def encoder(session: HeldSession, cost: str = "linear", name: str = "tiny") -> E
 
 @asynccontextmanager
 async def started(
-    observer: Observer | None = None, *, threads: int = 1
+    observer: Observer | None = None, *, threads: int = 1, spare: int = 0
 ) -> AsyncIterator[Scheduler]:
-    thread = SessionThreads(threads)
+    thread = SessionThreads(threads, spare=spare)
     scheduler = Scheduler(thread, observer or Observer())
     scheduler.start()
     try:
@@ -335,25 +336,36 @@ async def test_a_single_sentence_overtakes_a_request_of_many() -> None:
     assert ran.index(True) == 1
 
 
-async def test_a_single_sentence_waits_for_one_batch_of_a_large_request_that_has_begun() -> None:
+async def test_a_single_sentence_does_not_wait_for_a_large_request_that_has_begun() -> None:
     session = HeldSession()
-    session.one_at_a_time = True
-    length = 64
-    many = 2 * WINDOW * BUDGET // length
-    async with started() as scheduler:
+    session.held_from = 2
+    async with started(spare=1) as scheduler:
         used = encoder(session)
         session.go.clear()
-        sentences = [sentence(*[100 + i] * length) for i in range(many)]
-        large = asyncio.create_task(scheduler.encode(used, sentences))
+        many = [sentence(*[100 + i] * 64) for i in range(2 * WINDOW * BUDGET // 64)]
+        large = asyncio.create_task(scheduler.encode(used, many))
         assert await asyncio.to_thread(session.entered.acquire, timeout=PATIENCE)
-        small = asyncio.create_task(scheduler.encode(used, [sentence(20)]))
-        await asyncio.sleep(0)
-        while not large.done():
-            session.go.set()
-            await asyncio.sleep(0.001)
-        await small
+        for _ in range(3):
+            await scheduler.encode(used, [sentence(20)])
+        assert not large.done()
+        session.go.set()
         await large
-    assert [20 in batch for batch in session.batches].index(True) == 1
+    assert [20 in batch for batch in session.batches[:5]] == [False, True, True, True, False]
+
+
+async def test_the_spare_thread_takes_nothing_while_others_are_at_small_calls() -> None:
+    session = HeldSession()
+    async with started(spare=1) as scheduler:
+        used = encoder(session)
+        first = await session.hold(scheduler, used)
+        waiting = [
+            asyncio.create_task(scheduler.encode(used, [sentence(20 + i)])) for i in range(4)
+        ]
+        await asyncio.sleep(0.05)  # nothing can be waited for: nothing may happen
+        assert len(session.batches) == 1
+        session.go.set()
+        await asyncio.gather(first, *waiting)
+    assert len(session.batches) == 2
 
 
 @pytest.mark.parametrize("cost", ["linear", "quadratic"])

@@ -174,3 +174,15 @@ def test_mnli_of_the_data_folder() -> None:
     mnli = tasks.get("mnli")
     counts = [len(source.read(DATA)) for source in (*mnli.train, mnli.dev, mnli.test)]
     assert counts == [37_847, 9_815, 1_000]
+
+
+@needs_data
+def test_matched_mnli_learns_no_premise_of_its_dev_split() -> None:
+    matched = tasks.get("mnli-matched")
+    train, dev = (
+        [one.texts[0] for one in source.read(DATA)] for source in (*matched.train, matched.dev)
+    )
+    assert len(train) + len(dev) == 37_847
+    assert 1_800 < len(dev) < 2_000
+    assert not set(train) & set(dev)
+    assert matched.test is tasks.get("mnli").dev

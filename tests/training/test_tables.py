@@ -128,6 +128,18 @@ def test_the_page_of_a_table(results: Path) -> None:
     )
 
 
+def test_the_cost_of_an_epoch_is_the_median_of_those_recorded(results: Path) -> None:
+    runs = results / "runs" / "toys"
+    for row in (0, 1):
+        record(runs, row, 1, 0.9)
+    assert "Processor seconds" not in report(BUNDLES, results)
+    file = runs / "whole-seed1.json"
+    log = [{"epoch": 1}, *({"epoch": i, "processor_seconds": 3.0 * i} for i in (2, 3, 30))]
+    file.write_text(json.dumps({**json.loads(file.read_text()), "log": log}))
+    said = "- Processor seconds of training an epoch, one thread: Whole 9.\n"
+    assert said in report(BUNDLES, results)
+
+
 def test_a_row_that_was_taught_names_its_teacher(results: Path) -> None:
     file = results / "tables" / "toys.toml"
     teacher = 'set = { teacher = { run = "runs/wise", weight = 0.7 } }\n\n[[rows]]'

@@ -1,11 +1,15 @@
-"""MultiNLI (Williams et al. 2018). Dev is the matched dev split; the mismatched one is the test split.
+"""MultiNLI (Williams et al. 2018). The official test labels are not public: `mnli` has the matched dev split as dev
+and the mismatched one as test, `mnli-matched` a part of train as dev and the matched dev split as test.
 
-The official test labels are not public. Reads the same layouts as `nli`.
+Reads the same layouts as `nli`.
 """
 
+from pathlib import Path
+
 from heedful.text.kinds import NLI_LABELS
-from heedful.training.tasks.base import Task
-from heedful.training.tasks.nli import MNLI_TRAIN, multinli
+from heedful.training.tasks.base import Example, Reader, Source, Task
+from heedful.training.tasks.nli import MNLI_LICENCE, MNLI_TRAIN, multinli
+from heedful.training.tasks.splits import stratified_split
 
 DEV = multinli(
     "dev_matched", "mnli/dev_matched.jsonl", note="whole; 29 train pairs share a premise with it"
@@ -15,4 +19,25 @@ TEST = multinli(
     "mnli/dev_mismatched_sample1000.jsonl",
     note="the official mismatched dev split of 9,832 pairs, or a tokenized sample of 1,000",
 )
-TASKS = (Task(name="mnli", kind="nli", labels=NLI_LABELS, train=(MNLI_TRAIN,), dev=DEV, test=TEST),)
+
+
+def _part(number: int) -> Reader:
+    """A twentieth of the train pairs (0), or the rest (1); the pairs of one premise stay together."""
+
+    def read(data: Path) -> list[Example]:
+        pairs = MNLI_TRAIN.read(data)
+        premises = [pair.texts[0] for pair in pairs]
+        return stratified_split(pairs, (0.05,), groups=premises)[number]
+
+    return read
+
+
+HELD = Source("mnli", MNLI_LICENCE, "a twentieth of the train pairs", _part(0))
+OTHERS = Source(
+    "mnli", MNLI_LICENCE, f"{MNLI_TRAIN.note}, but for the twentieth that is dev", _part(1)
+)
+
+TASKS = (
+    Task(name="mnli", kind="nli", labels=NLI_LABELS, train=(MNLI_TRAIN,), dev=DEV, test=TEST),
+    Task(name="mnli-matched", kind="nli", labels=NLI_LABELS, train=(OTHERS,), dev=HELD, test=DEV),
+)

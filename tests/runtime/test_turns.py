@@ -1,0 +1,46 @@
+"""One long step in each round of the event loop."""
+
+import asyncio
+
+import pytest
+
+from heedful.runtime.turns import turns
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_steps_run_one_a_round_in_order() -> None:
+    seen: list[str] = []
+
+    async def step(name: str) -> None:
+        await turns().wait()
+        seen.append(name)
+
+    async with asyncio.TaskGroup() as tasks:
+        for name in "abc":
+            tasks.create_task(step(name))
+        turns().call(lambda: seen.append("called"))
+        for _ in range(8):
+            await asyncio.sleep(0)
+            seen.append("|")
+    rounds = [part for part in "".join(f" {one}" for one in seen).split("|") if part.strip()]
+    assert [part.split() for part in rounds] == [["called"], ["a"], ["b"], ["c"]]
+
+
+async def test_a_cancelled_caller_holds_up_nobody() -> None:
+    first, second = (asyncio.create_task(turns().wait()) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.wait_for(second, 10)
+    assert first.cancelled()
+
+
+async def test_a_step_that_fails_holds_up_nobody() -> None:
+    def fail() -> None:
+        raise RuntimeError("a fault of this step's")
+
+    failures: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, about: failures.append(about))
+    turns().call(fail)
+    await asyncio.wait_for(turns().wait(), 10)
+    assert len(failures) == 1
