@@ -8,7 +8,7 @@ ifneq ($(wildcard ../shared/data),)
 export HEEDFUL_DATA ?= ../shared/data
 endif
 
-.PHONY: serve dev test check openapi vendor clients soak bench gpu-check wheels ms-san-minilm-nli lint types imports tools clean
+.PHONY: serve dev test check openapi vendor clients mteb soak bench gpu-check wheels ms-san-minilm-nli lint types imports tools clean
 
 serve: .serve-venv/installed  ## serve the shipped bundles on HEEDFUL_PORT (8000)
 	.serve-venv/bin/heedful serve
@@ -49,6 +49,12 @@ clients: .venv/installed  ## try other services' clients against the shipped bun
 	$(PYTHON) -m venv $(HOME)/.cache/heedful/clients
 	$(HOME)/.cache/heedful/clients/bin/pip install --quiet --requirement tests/clients/requirements.txt
 	.venv/bin/python -m tests.clients
+
+mteb:  ## two of mteb's tasks over local data; writes docs/library.md. Two GB of packages
+	$(PYTHON) -m venv $(HOME)/.cache/heedful/mteb
+	$(HOME)/.cache/heedful/mteb/bin/pip install --quiet torch==2.13.0  # first: of the index's builds pip then takes the CPU's
+	$(HOME)/.cache/heedful/mteb/bin/pip install --quiet mteb==2.26.24 .
+	$(HOME)/.cache/heedful/mteb/bin/python -m tests.mteb_tasks
 
 check: lint types imports test  ## what CI runs
 

@@ -13,7 +13,7 @@ import argparse
 import json
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -22,6 +22,7 @@ import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
+from benchmarks import fit_peers
 from benchmarks.fit_data import SIZES, TASKS, Floats, Kept, Texts, draw, draws, read
 from heedful.cli.fit_candidate import Problem, best
 from heedful.cli.fit_linear import MOST_UNLABELLED, LinearFit, choose_unlabelled, embed
@@ -37,6 +38,7 @@ from heedful.training.table import Row
 RESULTS = Path("results/fit")
 PAGE = Path("docs/fit.md")
 MARKS = ("<!-- benchmarks.fit -->\n", "<!-- end -->\n")
+PEER_MARKS = ("<!-- benchmarks.fit_peers -->\n", MARKS[1])
 CACHE = Path.home() / ".cache/heedful/fit"
 STRENGTHS = (1.0, 10.0)
 OURS = ("fit", "fit --unlabelled")
@@ -53,18 +55,25 @@ def main() -> None:
     chosen = parser.parse_args()
     RESULTS.mkdir(parents=True, exist_ok=True)
     for name in () if chosen.page else chosen.tasks:
-        record = measure(name, chosen.draws, chosen.base, chosen.parser)
-        write_json(RESULTS / f"{name}.json", record)
+        for record in measure(name, chosen.draws, chosen.base, chosen.parser):
+            write_json(RESULTS / f"{name}.json", record)
     records = {name: RESULTS / f"{name}.json" for name in TASKS}
     content = [json.loads(file.read_text()) for file in records.values() if file.exists()]
-    before, _, rest = PAGE.read_text().partition(MARKS[0])
-    after = rest.partition(MARKS[1])[2]
-    text = before + MARKS[0] + table(content) + MARKS[1] + after
-    write_file(PAGE, lambda part: part.write_text(text))
+    replace_in_page(MARKS, table(content))
+    if fit_peers.RESULT.exists():
+        peers = json.loads(fit_peers.RESULT.read_text())
+        replace_in_page(PEER_MARKS, peer_table(peers, content))
 
 
-def measure(name: str, count: int, base: Path, parser: str) -> dict[str, Any]:
-    """A row for each sample: accuracies on the test rows, what `fit` chose, and its seconds."""
+def replace_in_page(marks: tuple[str, str], text: str) -> None:
+    before, _, rest = PAGE.read_text().partition(marks[0])
+    after = rest.partition(marks[1])[2]
+    whole = before + marks[0] + text + marks[1] + after
+    write_file(PAGE, lambda part: part.write_text(whole))
+
+
+def measure(name: str, count: int, base: Path, parser: str) -> Iterator[dict[str, Any]]:
+    """After each sample the record so far: accuracies on the test rows, what `fit` chose, and its seconds."""
     pool, test = read(name, data_folder())
     samples = list(draws(pool, count))
     more = draw(pool, f"{MOST_UNLABELLED} rows", 0).texts
@@ -75,20 +84,9 @@ def measure(name: str, count: int, base: Path, parser: str) -> dict[str, Any]:
     jobs = [ParseJob(text, read_bundle.card.max_tokens, False) for text in texts]
     tokens = dict(zip(texts, (one.tokens for one in Parser.load(parser).parse(jobs)), strict=True))
     vectors = vectors_of(list(texts), name, read_bundle, parser)
-    rows = []
-    for size, number, sample in samples:
-        found = fitted(name, sample, test, more, read_bundle, tokens, vectors)
-        rows.append(
-            {
-                "size": size,
-                "draw": number,
-                "rows": len(sample.texts),
-                **found,
-                **others(sample, test, vectors["minilm"]),
-            }
-        )
     command = f"python -m benchmarks.fit --tasks {name} --draws {count} --base {base}"
-    return {
+    rows: list[dict[str, Any]] = []
+    record = {
         "task": name,
         "test_rows": len(test.texts),
         "base": f"{read_bundle.card.name} {read_bundle.card.version}",
@@ -96,6 +94,11 @@ def measure(name: str, count: int, base: Path, parser: str) -> dict[str, Any]:
         "commit": source_commit() or "unknown",
         "samples": rows,
     }
+    for size, number, sample in samples:
+        found = fitted(name, sample, test, more, read_bundle, tokens, vectors)
+        others = baselines(sample, test, vectors["minilm"])
+        rows.append({"size": size, "draw": number, "rows": len(sample.texts), **found, **others})
+        yield record
 
 
 def fitted(
@@ -160,7 +163,7 @@ def vectors_of(
     return found
 
 
-def others(sample: Texts, test: Texts, vectors: dict[str, Floats]) -> dict[str, float]:
+def baselines(sample: Texts, test: Texts, vectors: dict[str, Floats]) -> dict[str, float]:
     """The accuracies of scikit-learn's own classifiers."""
     tfidf = TfidfVectorizer(ngram_range=(1, 2))
     features = {
@@ -215,6 +218,34 @@ def table(records: list[dict[str, Any]]) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def peer_table(peers: dict[str, Any], records: list[dict[str, Any]]) -> str:
+    """Means over the peers' samples, in percent, with those of `fit` on the same ones."""
+    ours = {
+        (one["task"], row["size"], row["draw"]): row for one in records for row in one["samples"]
+    }
+    methods = fit_peers.METHODS
+    columns = ["dataset", "rows a class", *methods, *(f"`{one}`" for one in OURS)]
+    columns += [f"seconds, {one}" for one in methods] + ["samples"]
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in peers["samples"]:
+        groups[row["task"], row["size"]].append(row)
+    for (task, size), rows in groups.items():
+        numbers = sorted({row["draw"] for row in rows})
+        same = [ours[task, size, number] for number in numbers]
+        cells = [_mean(rows, one, "accuracy", 100) for one in methods]
+        cells += [f"{100 * mean(row[one] for row in same):.1f}" for one in OURS]
+        cells += [_mean(rows, one, "seconds", 1) for one in methods]
+        lines.append(f"| {task} | {size} | {' | '.join(cells)} | {len(numbers)} |")
+    versions = ", ".join(f"{name} {version}" for name, version in peers["versions"].items())
+    return "\n".join([*lines, "", f"{versions}.", ""])
+
+
+def _mean(rows: list[dict[str, Any]], method: str, key: str, scale: float) -> str:
+    found = [row[key] for row in rows if row["method"] == method]
+    return f"{scale * mean(found):.1f}" if found else "not run"
 
 
 if __name__ == "__main__":

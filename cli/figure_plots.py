@@ -199,6 +199,20 @@ def parameters_by_heads(heads: Sequence[int], counts: Mapping[str, Sequence[int]
     return figure
 
 
+def words_by_class(weights: Mapping[str, Mapping[str, float]]) -> Figure:
+    """LAMA, Table 4: by class, the words that weigh most, the heaviest first."""
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    places = figure.subplots(1, len(weights), squeeze=False)[0]
+    for axes, (name, by_word) in zip(places, weights.items(), strict=True):
+        axes.barh(list(by_word), list(by_word.values()))
+        axes.invert_yaxis()
+        axes.axvline(1, color="#8a949e", linewidth=0.8, linestyle=":")
+        axes.set_title(name, fontsize=SMALL + 2)
+        axes.tick_params(labelsize=SMALL)
+    figure.supxlabel("weight, of an even share", fontsize=SMALL + 1)
+    return figure
+
+
 def loss_by_epoch(series: Mapping[str, Sequence[float]]) -> Figure:
     """LAMA, Figure 5: the mean train loss of each epoch, on a logarithmic axis."""
     figure = Figure(figsize=(4.8, 3.4), layout="constrained")

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from heedful.runtime.service import Options, Service, running
 from heedful.text.atomic import write_file
 from heedful.training import tasks
 from heedful.training.errors import DataMissing
+from heedful.training.tasks.base import Example
 
 SEED = 1
 CASES = (
@@ -41,6 +42,10 @@ SENTENCES = 1000
 """Number of SNLI sentences in DSA's Figure 2."""
 OPINIONS = ("amazing", "happy", "recommend", "poor", "terrible", "worst")
 REVIEWS = 1000
+LAMAS = ("lama", "lama-ctx")
+CLASSES = ("ship", "money-fx")
+"""Classes of R8 in LAMA's Table 4; SEEN is how many texts hold a word of the TOP ones."""
+SEEN, TOP = 4, 20
 MAX_TOKENS = 128
 """Reviews are cut to the length that the service explains."""
 
@@ -194,17 +199,45 @@ async def _weights_by_rating(context: Context) -> Figure:
         word: {label: [] for label in task.labels} for word in OPINIONS
     }
     holding = [e for e in examples if any(word in e.texts[0].lower() for word in OPINIONS)]
-    for example in random.Random(SEED).sample(holding, min(REVIEWS, len(holding))):
+    drawn = random.Random(SEED).sample(holding, min(REVIEWS, len(holding)))
+    async for example, word, weight in _word_weights(context, drawn):
+        if word in found:
+            found[word][task.labels[int(example.label)]].append(weight)
+    return figure_plots.weights_by_rating(found)
+
+
+async def _words_by_class(context: Context) -> Figure:
+    """The words with the highest mean weight in the test texts of each class, of those in SEEN texts or more."""
+    task = tasks.get(context.card.task)
+    examples = task.test.read(context.data)
+    found = {}
+    for label in CLASSES:
+        of_class = [e for e in examples if task.labels[int(e.label)] == label]
+        weights: dict[str, dict[int, list[float]]] = {}
+        async for example, word, weight in _word_weights(context, of_class):
+            if word.isalpha():
+                weights.setdefault(word, {}).setdefault(id(example), []).append(weight)
+        means = {
+            word: float(np.mean([one for part in by_text.values() for one in part]))
+            for word, by_text in weights.items()
+            if len(by_text) >= SEEN
+        }
+        found[label] = dict(sorted(means.items(), key=lambda item: -item[1])[:TOP])
+    return figure_plots.words_by_class(found)
+
+
+async def _word_weights(
+    context: Context, examples: Sequence[Example]
+) -> AsyncIterator[tuple[Example, str, float]]:
+    """Each word of each text, in lower case, with the mean weight of the heads relative to uniform weights."""
+    for example in examples:
         result = await context.service.bind("explain", context.card.name).explain(
             Inputs(example.texts, ["the text"]), ExplainOptions(), truncate=True
         )
         (text,), answer = result.value
         (weights,) = next(iter(answer.sentences[0].pooling.values()))
         for token, weight in zip(text.parse.tokens, weights.tolist(), strict=True):
-            if token.lower() in found:
-                by_rating = found[token.lower()]
-                by_rating[task.labels[int(example.label)]].append(weight * len(weights))
-    return figure_plots.weights_by_rating(found)
+            yield example, token.lower(), weight * len(weights)
 
 
 async def _loss_by_epoch(context: Context) -> Figure:
@@ -222,7 +255,7 @@ def _encoded_by(encoder: str) -> Callable[[Card], bool]:
 
 
 def _rates(card: Card) -> bool:
-    return card.encoder.name in ("lama", "lama-ctx") and card.task in ("yelp", "imdb")
+    return card.encoder.name in LAMAS and card.task in ("yelp", "imdb")
 
 
 FIGURES = (
@@ -250,6 +283,12 @@ FIGURES = (
     ),
     PaperFigure("dsa-dynamic-weights.png", "bundle of DSA", _encoded_by("dsa"), _dynamic_weights),
     PaperFigure("lama-rating.png", "bundle of LAMA for Yelp or IMDB", _rates, _weights_by_rating),
+    PaperFigure(
+        "lama-words.png",
+        "bundle of LAMA for R8",
+        lambda card: card.encoder.name in LAMAS and card.task == "r8",
+        _words_by_class,
+    ),
     PaperFigure("lama-parameters.png", "bundle", None, _parameters_by_heads),
     PaperFigure("lama-loss.png", "bundle", None, _loss_by_epoch),
 )

@@ -28,7 +28,7 @@ REVIEWS = (
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """What the figures read of SNLI and Yelp."""
+    """What the figures read of SNLI, Yelp and R8."""
     folder = tmp_path / "data"
     folder.mkdir()
     pairs = [
@@ -40,7 +40,9 @@ def data(tmp_path: Path) -> Path:
         for i in range(8)
     ]
     reviews = [{"label": label, "text": text} for label, text in REVIEWS * 10]
-    for file, rows in (("snli/dev.jsonl", pairs), ("yelp_10k/all.jsonl", reviews)):
+    stories = [{"label": label, "text": f"the {label} news"} for label in ("ship", "money-fx") * 4]
+    files = {"snli/dev.jsonl": pairs, "yelp_10k/all.jsonl": reviews, "r8/test.jsonl": stories}
+    for file, rows in files.items():
         (folder / file).parent.mkdir()
         (folder / file).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     return folder
@@ -62,20 +64,16 @@ def test_what_there_is_a_bundle_for_is_drawn_and_the_rest_is_named(
     """DSA as it is exported, without training; LAMA's card over a tiny graph."""
     parser = ParserCard(name=pipeline.name, fingerprint=pipeline.fingerprint)
     models = tmp_path / "models"
-    export_bundle(classifier("dsa", parser, attentions=2, size=8, layers=1), models / "dsa-toy")
+    dsa = classifier("dsa-multiple", parser, attentions=2, size=8, layers=1)
+    export_bundle(dsa, models / "dsa-toy")
     lama = {"name": "lama", "config": {}, "parameters": 0, "paper": "none"}
-    build_bundle(
-        models,
-        pipeline,
-        name="lama-yelp",
-        labels=("1", "2", "3", "4", "5"),
-        explain=True,
-        encoder=lama,
-    )
+    ratings = ("1", "2", "3", "4", "5")
+    for name, labels in (("lama-yelp", ratings), ("lama-r8", ("money-fx", "ship"))):
+        build_bundle(models, pipeline, name=name, labels=labels, explain=True, encoder=lama)
     files, said = drawn(tmp_path / "figures", models, pipeline, data)
     assert files == [
-        *("dsa-attention.png", "dsa-dynamic-weights.png"),
-        *("lama-rating.png", "lama-parameters.png", "lama-loss.png"),
+        *("dsa-attention.png", "dsa-multiple.png", "dsa-dynamic-weights.png"),
+        *("lama-rating.png", "lama-words.png", "lama-parameters.png", "lama-loss.png"),
     ]
     assert "ms-san-heads.png: left out, " in said
     assert "has no bundle of MS-SAN for NLI" in said
