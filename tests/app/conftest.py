@@ -64,7 +64,11 @@ async def held(client: httpx.AsyncClient) -> AsyncIterator[Service]:
     service = state_of(cast(FastAPI, client._transport.app)).service
     engine, released = service._engine, threading.Event()
     pools = (service._encoder_threads, engine.head_threads, engine.explain_threads)
-    holding = [asyncio.create_task(pool.call(released.wait)) for pool in pools]
+    holding = [
+        asyncio.create_task(pool.call(released.wait))
+        for pool in pools
+        for _ in range(pool.size + pool.spare)
+    ]
     try:
         yield service
     finally:
