@@ -125,6 +125,22 @@ class Acceptor:
 
     def _dispatch(self, connection: socket.socket, until: float) -> None:
         """Pass the connection to the next process, keep it for a while, or refuse it."""
+        passed, full = self._pass(connection)
+        if passed:
+            return
+        if full and time.monotonic() < until:
+            self._held = (connection, until)
+            self._rest(RETRY_SECONDS)
+        else:
+            self._refuse(connection)
+
+    def move(self, connection: socket.socket) -> bool:
+        """Pass a connection of a process that has died to another one; whether one takes it."""
+        passed, _ = self._pass(connection)
+        return passed
+
+    def _pass(self, connection: socket.socket) -> tuple[bool, bool]:
+        """Whether the next process takes the connection, and if not, whether one may soon."""
         number = connection.fileno()
         staying = [each for each in self._processes if not each.leaving and not each.silent]
         full = False
@@ -138,12 +154,8 @@ class Acceptor:
             process.connections[number] = connection
             self._processes.remove(process)
             self._processes.append(process)  # the last in turn for the next connection
-            return
-        if full and time.monotonic() < until:
-            self._held = (connection, until)
-            self._rest(RETRY_SECONDS)
-        else:
-            self._refuse(connection)
+            return True, False
+        return False, full
 
     def _refuse(self, connection: socket.socket) -> None:
         self.released(connection.fileno())

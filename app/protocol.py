@@ -120,6 +120,8 @@ class Protocol(HttpToolsProtocol):
         super().on_message_begin()
         self._fed = self._head_bytes = 0
         self._in_head = True
+        if self._unsent is None:
+            self._tell(BUSY)
         if self._limit == "idle_timeout":
             self._await("head_timeout")
 

@@ -28,7 +28,7 @@ from heedful.app.reload_queue import ReloadQueue
 from heedful.app.server import KILL_TIMEOUT
 from heedful.app.settings import Settings
 from heedful.app.shared_counts import clear_gauges
-from heedful.app.worker_group import BUSY, SENDING, Link, WorkerGroup, WorkerProcess
+from heedful.app.worker_group import BUSY, IDLE, Link, WorkerGroup, WorkerProcess
 from heedful.runtime.errors import ServiceFault, StartupError, Unavailable
 
 log = logging.getLogger("heedful.supervisor")
@@ -63,7 +63,8 @@ class Supervisor:
         self._metrics = Metrics(group)
         self._selector = selectors.DefaultSelector()
         self._processes: deque[WorkerProcess] = deque()
-        self._refusals = Refusals(self._selector, tls=settings.tls_cert is not None)
+        self._tls = settings.tls_cert is not None  # its state dies with a process
+        self._refusals = Refusals(self._selector, tls=self._tls)
         self._acceptor = Acceptor(
             listener,
             self._selector,
@@ -245,10 +246,14 @@ class Supervisor:
         self._processes.remove(process)
         process.link.close()
         for number, connection in process.connections.items():
-            self._acceptor.released(number)
             state = self._group.states[number]
+            # Nothing of an idle client's next request has been read: another process answers that.
+            movable = state == IDLE and not self._tls and not self._ending
+            if movable and self._acceptor.move(connection):
+                continue
+            self._acceptor.released(number)
             # A 503 would be read as the rest of an answer, or as the answer to the next request.
-            if state == BUSY or (state != SENDING and _has_sent(connection)):
+            if state == BUSY or (state == IDLE and _has_sent(connection)):
                 self._refusals.add(connection, DIED)
             else:
                 connection.close()
