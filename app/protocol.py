@@ -85,16 +85,22 @@ class Protocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         self._unsent = (self.transport.get_write_buffer_size(), self.loop.time())
-        self._tell(SENDING)
+        self._tell_state()
 
     def resume_writing(self) -> None:
         super().resume_writing()
         self._unsent = None
-        self._tell(IDLE if self.cycle is None or self.cycle.response_complete else BUSY)
+        self._tell_state()
 
-    def _tell(self, state: int) -> None:
-        if self.set_state:
-            self.set_state(state)
+    def _tell_state(self) -> None:
+        if self.set_state is None:
+            return
+        if self._unsent is not None:
+            self.set_state(SENDING)
+        elif self._in_head or not (self.cycle is None or self.cycle.response_complete):
+            self.set_state(BUSY)
+        else:
+            self.set_state(IDLE)
 
     # What is read
 
@@ -120,8 +126,7 @@ class Protocol(HttpToolsProtocol):
         super().on_message_begin()
         self._fed = self._head_bytes = 0
         self._in_head = True
-        if self._unsent is None:
-            self._tell(BUSY)
+        self._tell_state()
         if self._limit == "idle_timeout":
             self._await("head_timeout")
 
@@ -148,7 +153,6 @@ class Protocol(HttpToolsProtocol):
         self._fed = self._head_bytes = 0
         self._deadline = math.inf
         self.waiting.pop(self, None)
-        self._tell(BUSY)
         super().on_headers_complete()
         if method == b"CONNECT":
             self._refused = True  # no tunnel is opened: what follows is not read
@@ -169,8 +173,7 @@ class Protocol(HttpToolsProtocol):
             self._await("idle_timeout")
             if not self.transport.is_closing():
                 self.waiting[self] = None
-            if self._unsent is None:
-                self._tell(IDLE)
+            self._tell_state()
 
     def _go_on_without_upgrade(self, rest: bytes) -> None:
         """Read the head again without `Upgrade`, which a server may ignore (RFC 9110, 7.8), then the body."""
