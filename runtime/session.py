@@ -94,7 +94,7 @@ class SessionThreads:
         """`niceness` makes the threads yield to others where processors are short. `spare` more are for
         small work, while all others are at large work."""
         self.size, self.spare = size, spare
-        self._executor = ThreadPoolExecutor(size + spare, "session", partial(be_nice, niceness))
+        self._executor = ThreadPoolExecutor(size + spare, "session", partial(_be_nice, niceness))
         self._stopped = False
         self._since: dict[int, float] = {}  # start of each thread's current run
 
@@ -135,7 +135,7 @@ class SessionThreads:
         await asyncio.to_thread(self._executor.shutdown, wait=not self.stuck)
 
 
-def be_nice(niceness: int) -> None:
+def _be_nice(niceness: int) -> None:
     """Let this thread yield to others where processors are short."""
     if niceness:  # Linux has one per thread
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)

@@ -73,5 +73,5 @@ def matrix(words: Sequence[str], rows: int) -> Ints:
 
 @lru_cache(maxsize=REMEMBERED_WORDS)
 def _row(word: str, rows: int) -> bytes:
-    """The features in 4 bytes each: tuples of 65,536 words took 60 MB a process."""
+    """The features in 4 bytes each: tuples of 65,536 words took 78 MB a process."""
     return np.array(features(word, rows), np.int32).tobytes()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, log_softmax, logsumexp, softmax
+from scipy.special import log_softmax, logsumexp
 from scipy.stats import binomtest
 from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedGroupKFold
@@ -14,6 +14,7 @@ from sklearn.model_selection import StratifiedGroupKFold
 from heedful.training.bag import Ints
 from heedful.training.calibration import best_temperature
 from heedful.training.linear import Floats
+from heedful.training.soft_logistic import probabilities
 
 Flags = npt.NDArray[np.bool_]
 FEW = 500
@@ -61,8 +62,7 @@ class HeldOut:
 
     @property
     def probabilities(self) -> Floats:
-        found: Floats = expit(self.logits) if self.multi_label else softmax(self.logits, axis=1)
-        return found
+        return probabilities(self.logits, multi_label=self.multi_label)
 
     @property
     def answers(self) -> Flags:

@@ -8,12 +8,11 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.special import expit, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from heedful.training.bag import Bag, Ints
-from heedful.training.soft_logistic import soft_logistic
+from heedful.training.soft_logistic import probabilities, soft_logistic
 
 Floats = npt.NDArray[np.float64]
 ClassWeight = Literal["balanced"] | None
@@ -122,9 +121,7 @@ class Linear:
 
     def probabilities(self, texts: Texts) -> Floats:
         """(N, C)."""
-        logits = self.logits(texts)
-        found: Floats = expit(logits) if self.recipe.multi_label else softmax(logits, axis=1)
-        return found
+        return probabilities(self.logits(texts), multi_label=self.recipe.multi_label)
 
     def cooled(self, temperature: float) -> "Linear":
         """The same classifier, whose logits are divided by `temperature`."""

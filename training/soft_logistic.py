@@ -13,6 +13,12 @@ ITERATIONS = 100
 TINY = np.finfo(np.float64).tiny
 
 
+def probabilities(logits: Floats, *, multi_label: bool) -> Floats:
+    """Of the classes (N, C): a softmax, or a sigmoid for each label."""
+    found: Floats = expit(logits) if multi_label else softmax(logits, axis=1)
+    return found
+
+
 def soft_logistic(
     parts: Sequence[Any], targets: Floats, strength: float, *, multi_label: bool
 ) -> tuple[Floats, Floats]:
@@ -30,7 +36,7 @@ def soft_logistic(
         weights, intercepts = table[:-1], table[-1]
         of = np.split(weights, ends[:-1])
         logits = intercepts + sum(part @ each for part, each in zip(parts, of, strict=True))
-        found = expit(logits) if multi_label else softmax(logits, axis=1)
+        found = probabilities(logits, multi_label=multi_label)
         loss = -xlogy(targets, np.maximum(found, TINY)).sum()
         if multi_label:
             loss -= xlogy(1 - targets, np.maximum(1 - found, TINY)).sum()
