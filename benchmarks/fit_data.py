@@ -1,7 +1,7 @@
 """Labelled texts drawn from the datasets for `benchmarks.fit`, and vectors of texts kept on disk."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,13 +54,6 @@ def draw(pool: Texts, size: str, number: int) -> Texts:
             places.setdefault(pool.labels[i], []).append(i)
         kept = [i for label in sorted(places) for i in places[label][: int(size)]]
     return Texts([pool.texts[i] for i in kept], [pool.labels[i] for i in kept])
-
-
-def draws(pool: Texts, count: int) -> Iterator[tuple[str, int, Texts]]:
-    """Samples of each size: `count`, or a third of that where the size is not a number."""
-    for size in SIZES:
-        for number in range(count if size.isdigit() else max(1, count // 3)):
-            yield size, number, draw(pool, size, number)
 
 
 class Kept:

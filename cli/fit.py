@@ -15,7 +15,7 @@ from rich.console import Console
 from heedful.cli import fit_options as options
 from heedful.cli import fit_report
 from heedful.cli.fit_candidate import Candidate, Kept, Problem, best
-from heedful.cli.fit_linear import LinearFit, choose_unlabelled
+from heedful.cli.fit_linear import LinearFit, Unlabelled, choose_unlabelled
 from heedful.cli.fit_report import Report
 from heedful.cli.fit_tuned import Tuned
 from heedful.cli.options import PARSER, Parser, Threads
@@ -130,8 +130,8 @@ def fit_file(
     parts = assess.splits(problem.targets, groups, seed=wanted.seed)
     report = Report(file, problem, parts)
 
-    texts = _unlabelled(problem, columns[0], wanted, report)
-    linear = None if pairs else LinearFit.read(problem, wanted.base, wanted.parser, texts)
+    more = _unlabelled(problem, columns[0], wanted, report)
+    linear = None if pairs else LinearFit.read(problem, wanted.base, wanted.parser, more)
     candidates = linear.candidates(parts, wanted.class_weight) if linear else []
     candidates += _tuned(problem, file, parts, wanted, report, console, only=pairs)
     chosen = best(candidates)
@@ -178,10 +178,10 @@ def _check(wanted: Wanted, pairs: bool) -> None:
             raise ConfigError("--unlabelled is for one text a row: leave it or --pair-columns out")
 
 
-def _unlabelled(problem: Problem, column: str, wanted: Wanted, report: Report) -> list[str]:
+def _unlabelled(problem: Problem, column: str, wanted: Wanted, report: Report) -> Unlabelled | None:
     """Texts without labels to learn from. Raises DataError."""
     if wanted.unlabelled is None:
-        return []
+        return None
     read = table.read_texts(wanted.unlabelled, column, wanted.reading)
     chosen = choose_unlabelled(read, problem, wanted.seed)
     report.content["unlabelled"] = {
@@ -189,7 +189,7 @@ def _unlabelled(problem: Problem, column: str, wanted: Wanted, report: Report) -
         "texts": len(read),
         "learned": len(chosen),
     }
-    return chosen
+    return Unlabelled(chosen, None if wanted.effort == "quick" else wanted.seed)
 
 
 def _tuned(

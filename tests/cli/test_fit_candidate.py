@@ -25,10 +25,12 @@ def candidate(name: str, right: int, sure: float, **recipe: Any) -> Candidate:
 def test_kinds_go_before_scores_within_a_standard_error() -> None:
     words = candidate("words", 80, 1, words=True, vectors=False)
     both = candidate("both", 78, 1, words=True, vectors=True)
-    taught = candidate("taught", 77, 1, words=True, vectors=True, taught=True)
-    far = candidate("taught", 75, 1, words=True, vectors=True, taught=True)
+    taught = candidate("taught", 77, 1, words=True, vectors=True, teacher="frozen")
+    better = candidate("taught", 77, 1, words=True, vectors=True, teacher="fine-tuned")
+    far = candidate("taught", 75, 1, words=True, vectors=True, teacher="fine-tuned")
     tuned = candidate("encoder", 80, 1)
     assert best([words, both]) is both
     assert best([words, both, taught]) is taught
+    assert best([words, both, taught, better]) is better
     assert best([words, both, far]) is both
     assert best([words, both, taught, tuned]) is tuned

@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
-from heedful.training.lesson import Lesson
+from heedful.training.lesson import FrozenTeacher, Lesson
 from heedful.training.linear import Linear, Recipe, Texts
 from heedful.training.soft_logistic import soft_logistic
 
@@ -50,8 +50,9 @@ def test_the_student_learns_what_the_teacher_alone_can_read() -> None:
     every = Texts(keys, student)
     rows, unlabelled = every[np.arange(8)], every[np.arange(8, 208)]
     targets = np.eye(2, dtype=bool)[classes[:8]]
-    lesson = Lesson.of(rows, unlabelled, teacher)
-    recipe = Recipe(words=True, vectors=True, strength=1, taught=True)
+    frozen = FrozenTeacher(Texts(keys[:8], teacher[:8]), Texts(keys[8:], teacher[8:]))
+    lesson = Lesson(unlabelled, frozen)
+    recipe = Recipe(words=True, vectors=True, strength=1, teacher="frozen")
 
     taught = lesson.teach(recipe, np.arange(8), rows, targets)
     assert (taught.logits(unlabelled).argmax(axis=1) == classes[8:]).all()
