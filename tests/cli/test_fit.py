@@ -22,6 +22,7 @@ from heedful.cli.fit_candidate import Problem
 from heedful.cli.fit_report import Report
 from heedful.runtime.bundle import read
 from heedful.runtime.card import Card
+from heedful.training import contrastive
 from heedful.training.assess import HeldOut
 from heedful.training.errors import ConfigError, DataError
 from heedful.training.table import Reading, Row
@@ -145,8 +146,11 @@ PRAISE = (
 BLAME = "horrible dreadful terrible dull boring stupid disgusting annoying pathetic worthless"
 
 
-def test_texts_without_labels_teach(tmp_path: Path, wanted: Wanted) -> None:
+def test_texts_without_labels_teach(
+    tmp_path: Path, wanted: Wanted, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """MiniLM knows which words praise; each is in one labelled row, and the tiny vectors do not tell them apart."""
+    monkeypatch.setattr(contrastive, "STEPS", 6)  # six models are fine-tuned: enough for such texts
     words = [("five", word) for word in PRAISE.split()] + [("one", word) for word in BLAME.split()]
     labelled = [(label, f"a {word} film") for label, word in words]
     unlabelled = tmp_path / "more.csv"
@@ -166,22 +170,28 @@ def test_texts_without_labels_teach(tmp_path: Path, wanted: Wanted) -> None:
     assert report["unlabelled"] == {"file": "more.csv", "texts": 121, "learned": 120}
     assert "121 different texts without labels" in shown
     names = [one["name"] for one in report["candidates"]]
-    assert names[-1] == "TF-IDF + frozen vectors + LR, taught, C 1"
+    assert names[-2:] == [
+        "TF-IDF + frozen vectors + LR, taught by frozen MiniLM, C 1",
+        "TF-IDF + frozen vectors + LR, taught by fine-tuned MiniLM, C 3",
+    ]
     assert [one["name"] for one in report["references"]] == [
         f"no candidate: all-MiniLM-L6-v2 + LR, C {c}" for c in (1, 10)
     ]
     assert "no candidate: all-MiniLM-L6-v2" in (wanted.out / "report.html").read_text()
-    *untaught, taught = report["candidates"]
-    assert taught["chosen"]
-    assert taught["score"] >= 0.9 > 0.7 >= max(one["score"] for one in untaught)
+    *untaught, frozen, fine_tuned = report["candidates"]
+    assert fine_tuned["chosen"]
+    for taught in (frozen, fine_tuned):
+        assert taught["score"] >= 0.9 > 0.7 >= max(one["score"] for one in untaught)
     assert report["test"]["score"] >= 0.9
-    assert card.training.teacher == "all-MiniLM-L6-v2"
+    assert card.training.teacher == "all-MiniLM-L6-v2, fine-tuned"
     assert card.training.data[-1].note == "all rows, and 120 texts without labels"
 
     with pytest.raises(
         DataError, match="--unlabelled: the file holds no text that is not labelled"
     ):
         fit(file, replace(wanted, unlabelled=file))
+    _, quick, _ = fit(file, replace(wanted, effort="quick"))
+    assert [one["name"] for one in quick["candidates"]] == names[:-1]
     with pytest.raises(ConfigError, match="--unlabelled is for one text a row"):
         fit(file, wanted, "review", "review")
 
