@@ -27,8 +27,10 @@ from heedful.text.parse import Parser
 
 __all__ = ["Options", "Reloaded", "Service", "running"]
 
-EXPLAIN_NICENESS = 10
-"""The thread that explains yields to the others where processors are short."""
+ENCODE_NICENESS = 10
+"""Threads that encode yield to the event loop, which answers the small requests, where processors are short."""
+EXPLAIN_NICENESS = 15
+"""The thread that explains yields to these too where processors are short."""
 FAILURES = 5
 """A session that fails so often in a row, on any input, needs a new process."""
 SELF_TEST_INTERVAL = 10.0
@@ -66,7 +68,7 @@ class Service:
         observer = observer or Observer()
         self.options = options
         parallel_batches, threads = split_threads(options.device, options.threads)
-        self._encoder_threads = SessionThreads(parallel_batches, spare=1)
+        self._encoder_threads = SessionThreads(parallel_batches, ENCODE_NICENESS, spare=1)
         self._parses = Parses(options.cache_items, observer)
         self._scheduler = Scheduler(self._encoder_threads, observer, options.cache_items)
         self._engine = Engine(
