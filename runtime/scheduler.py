@@ -70,12 +70,19 @@ class Encoded:
 class Scheduler:
     """Batches every model's sentences, one batch at a time per session thread.
 
-    For the event loop's thread only.
+    `small` runs sentences of small calls, one dispatch at a time, while all `threads` are at large ones. For the
+    event loop's thread only.
     """
 
-    def __init__(self, threads: SessionThreads, observer: Observer, cache_items: int = 0) -> None:
-        self._threads = threads
-        self._free, self._spare = threads.size, threads.spare
+    def __init__(
+        self,
+        threads: SessionThreads,
+        small: SessionThreads,
+        observer: Observer,
+        cache_items: int = 0,
+    ) -> None:
+        self._threads, self._small = threads, small
+        self._free, self._small_free = threads.size, True
         self._large = 0  # dispatches that hold sentences of large calls
         self._observer = observer
         self._cache: Cache[Key, Vectors] = Cache("vector", cache_items, _weigh, observer)
@@ -167,17 +174,19 @@ class Scheduler:
             large = any(not ticket.call.small for ticket in tickets)
             self._free -= 1
             self._large += large
-            self._spawn(self._serve_all(tickets)).add_done_callback(partial(self._served, large))
+            serving = self._spawn(self._serve_all(tickets, self._threads))
+            serving.add_done_callback(partial(self._served, large))
         self._dispatch_small()
 
     def _dispatch_small(self) -> None:
-        """Give a spare thread what waits of small calls, while all others are at large ones."""
-        if not (self._started and self._spare and self._large == self._threads.size):
+        """Give the thread for small calls what waits of them, while all others are at large ones."""
+        if not (self._started and self._small_free and self._large == self._threads.size):
             return
         if tickets := self._queue.take(1.0, lambda item: item.share, small=True):
             self._observer.queue("inference", len(self._queue))
-            self._spare -= 1
-            self._spawn(self._serve_all(tickets)).add_done_callback(self._spare_served)
+            self._small_free = False
+            serving = self._spawn(self._serve_all(tickets, self._small))
+            serving.add_done_callback(self._small_served)
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(coroutine)
@@ -190,29 +199,34 @@ class Scheduler:
         self._large -= large
         self._dispatch()
 
-    def _spare_served(self, _: asyncio.Task[None]) -> None:
-        self._spare += 1
+    def _small_served(self, _: asyncio.Task[None]) -> None:
+        self._small_free = True
         self._dispatch()
 
-    async def _serve_all(self, tickets: list[Ticket[EncodeItem, Vectors]]) -> None:
+    async def _serve_all(
+        self, tickets: list[Ticket[EncodeItem, Vectors]], threads: SessionThreads
+    ) -> None:
         """Encode batches of small calls first, in one thread call: a hand-over costs as much as a sentence."""
         try:
             planned = sorted(_plan(tickets), key=lambda batch: not batch.small)
             at_once = sum(batch.small for batch in planned) or 1
-            await self._encode_now(planned[:at_once])
+            await self._encode_now(planned[:at_once], threads)
             for batch in planned[at_once:]:
-                await self._encode_now([batch])
+                await self._encode_now([batch], threads)
         except Exception:
             # A bug of ours. Without this every caller would wait for ever.
             log.exception("a dispatch of %d sentences failed", len(tickets))
             _fail(tickets)
 
-    async def _encode_now(self, planned: Sequence["_Planned"]) -> None:
+    async def _encode_now(self, planned: Sequence["_Planned"], threads: SessionThreads) -> None:
         loop = asyncio.get_running_loop()
-        self._deliver(await self._threads.call(self._encode, planned, loop))
+        self._deliver(await threads.call(self._encode, planned, threads, loop))
 
     def _encode(
-        self, planned: Sequence["_Planned"], loop: asyncio.AbstractEventLoop
+        self,
+        planned: Sequence["_Planned"],
+        threads: SessionThreads,
+        loop: asyncio.AbstractEventLoop,
     ) -> list["_Ran"]:
         """In a thread: run the batches. Deliver results every FLUSH_INTERVAL; return the remaining ones."""
         done: list[_Ran] = []
@@ -230,7 +244,7 @@ class Scheduler:
             vectors, seconds = None, 0.0
             with suppress(InferenceFailed):  # which is logged
                 feeds = encoder_feeds(encoder.card, batch)
-                vectors, seconds = self._threads.timed(encoder.session, feeds)
+                vectors, seconds = threads.timed(encoder.session, feeds)
             done.append(_Ran(encoder, groups, batch, vectors, seconds))
         return done
 

@@ -27,8 +27,8 @@ from heedful.text.parse import Parser
 
 __all__ = ["Options", "Reloaded", "Service", "running"]
 
-EXPLAIN_NICENESS = 10
-"""The thread that explains yields to the others where processors are short."""
+ENCODE_NICENESS, EXPLAIN_NICENESS = 10, 15
+"""Where processors are short, the event loop and small work go first, then what else encodes, then explanations."""
 FAILURES = 5
 """A session that fails so often in a row, on any input, needs a new process."""
 SELF_TEST_INTERVAL = 10.0
@@ -66,13 +66,16 @@ class Service:
         observer = observer or Observer()
         self.options = options
         parallel_batches, threads = split_threads(options.device, options.threads)
-        self._encoder_threads = SessionThreads(parallel_batches, spare=1)
+        self._encoder_threads = SessionThreads(parallel_batches, ENCODE_NICENESS)
+        small_threads = SessionThreads()  # a head or a small request must not wait for a batch
         self._parses = Parses(options.cache_items, observer)
-        self._scheduler = Scheduler(self._encoder_threads, observer, options.cache_items)
+        self._scheduler = Scheduler(
+            self._encoder_threads, small_threads, observer, options.cache_items
+        )
         self._engine = Engine(
             parses=self._parses,
             scheduler=self._scheduler,
-            head_threads=SessionThreads(),  # a head is small and must not wait for a batch
+            head_threads=small_threads,
             explain_threads=SessionThreads(niceness=EXPLAIN_NICENESS),
             admission=Admission(options.max_queue),
             max_batch_inputs=options.max_batch_inputs,

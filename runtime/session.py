@@ -90,11 +90,10 @@ class SessionThreads:
     The event loop stays free, because ONNX Runtime releases the interpreter's lock.
     """
 
-    def __init__(self, size: int = 1, niceness: int = 0, *, spare: int = 0) -> None:
-        """`niceness` makes the threads yield to others where processors are short. `spare` more are for
-        small work, while all others are at large work."""
-        self.size, self.spare = size, spare
-        self._executor = ThreadPoolExecutor(size + spare, "session", partial(_be_nice, niceness))
+    def __init__(self, size: int = 1, niceness: int = 0) -> None:
+        """`niceness` makes the threads yield to others where processors are short."""
+        self.size = size
+        self._executor = ThreadPoolExecutor(size, "session", partial(_be_nice, niceness))
         self._stopped = False
         self._since: dict[int, float] = {}  # start of each thread's current run
 

@@ -65,9 +65,7 @@ async def held(client: httpx.AsyncClient) -> AsyncIterator[Service]:
     engine, released = service._engine, threading.Event()
     pools = (service._encoder_threads, engine.head_threads, engine.explain_threads)
     holding = [
-        asyncio.create_task(pool.call(released.wait))
-        for pool in pools
-        for _ in range(pool.size + pool.spare)
+        asyncio.create_task(pool.call(released.wait)) for pool in pools for _ in range(pool.size)
     ]
     try:
         yield service

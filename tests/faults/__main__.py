@@ -119,7 +119,7 @@ def _runs(
         return found, wanted, holds
 
     async def batches() -> Result:
-        found = await abuse.beside_batches(place, singles=300)
+        found = await abuse.beside_batches(place, singles=1000)
         holds = found.singles.keys() == {"200"} and found.p99_beside_ms < 10 * found.p99_idle_ms
         return found, "no single input refused; p99 under 10 times the idle p99", holds
 

@@ -93,10 +93,10 @@ def encoder(session: HeldSession, cost: str = "linear", name: str = "tiny") -> E
 
 @asynccontextmanager
 async def started(
-    observer: Observer | None = None, *, threads: int = 1, spare: int = 0
+    observer: Observer | None = None, *, threads: int = 1
 ) -> AsyncIterator[Scheduler]:
-    thread = SessionThreads(threads, spare=spare)
-    scheduler = Scheduler(thread, observer or Observer())
+    thread, small = SessionThreads(threads), SessionThreads()
+    scheduler = Scheduler(thread, small, observer or Observer())
     scheduler.start()
     try:
         async with asyncio.timeout(PATIENCE):
@@ -104,6 +104,7 @@ async def started(
     finally:
         await scheduler.stop()
         await thread.stop()
+        await small.stop()
 
 
 @settings(max_examples=30, deadline=None)
@@ -339,7 +340,7 @@ async def test_a_single_sentence_overtakes_a_request_of_many() -> None:
 async def test_a_single_sentence_does_not_wait_for_a_large_request_that_has_begun() -> None:
     session = HeldSession()
     session.held_from = 2
-    async with started(spare=1) as scheduler:
+    async with started() as scheduler:
         used = encoder(session)
         session.go.clear()
         many = [sentence(*[100 + i] * 64) for i in range(2 * WINDOW * BUDGET // 64)]
@@ -353,9 +354,9 @@ async def test_a_single_sentence_does_not_wait_for_a_large_request_that_has_begu
     assert [20 in batch for batch in session.batches[:5]] == [False, True, True, True, False]
 
 
-async def test_the_spare_thread_takes_nothing_while_others_are_at_small_calls() -> None:
+async def test_the_thread_for_small_calls_takes_nothing_while_others_are_at_small_calls() -> None:
     session = HeldSession()
-    async with started(spare=1) as scheduler:
+    async with started() as scheduler:
         used = encoder(session)
         first = await session.hold(scheduler, used)
         waiting = [
