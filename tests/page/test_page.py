@@ -358,8 +358,10 @@ def test_classification_with_the_keyboard_alone(page: Page) -> None:
         "aria-selected", "true"
     )
     page.locator("#text").focus()
-    page.keyboard.press("Enter")
-    expect(page.locator("#answer-classification .picture").first).to_be_visible(timeout=20_000)
+    with page.expect_response("**/explain"):  # before it, the answer of the first paint is there
+        page.keyboard.press("Enter")
+    answer = page.locator("#answer-classification:not([aria-busy])")
+    expect(answer.locator(".picture").first).to_be_visible(timeout=20_000)
     page.locator("#answer-classification details.why > summary").press("Enter")
     token = page.locator("#answer-classification .tokens button").nth(1)
     token.focus()
