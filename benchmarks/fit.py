@@ -110,16 +110,16 @@ def measure(name: str, chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
         "test_rows": len(test.texts),
         "base": f"{base.card.name} {base.card.version}",
     }
-    said = {
-        "command": f"python -m benchmarks.fit --tasks {name} --effort {chosen.effort}",
-        "commit": source_commit() or "unknown",
-    }
+    options = f"--draws {chosen.draws} --effort {chosen.effort} --base {chosen.base}"
+    commit = source_commit() or "unknown"
     for size, number, sample in samples:
         seed = SEED if chosen.effort == "normal" else None
         found = fitted(name, sample, test, more, seed, base, tokens, vectors)
         others = baselines(sample, test, vectors["minilm"])
         key = {"size": size, "draw": number}
         before = [one for one in before if any(one[part] != key[part] for part in key)]
+        command = f"python -m benchmarks.fit --tasks {name} --sizes '{size}' {options}"
+        said = {"command": command, "commit": commit}
         before.append({**key, "rows": len(sample.texts), **found, **others, **said})
         before.sort(key=lambda one: (SIZES.index(one["size"]), one["draw"]))
         yield record | {"samples": before}
@@ -226,19 +226,13 @@ def table(records: list[dict[str, Any]]) -> str:
             rows = [row for row in record["samples"] if row["size"] == size]
             if not rows:
                 continue
-            means = {
-                key: 100 * mean(row[key] for row in rows)
-                if all(key in row for row in rows)
-                else None
-                for key in (*OURS, *OTHERS)
-            }
-            other = max(means[one] or 0 for one in OTHERS)
-            ahead = {one: means[one] for one in OURS}
-            for one, value in ahead.items():
+            ours, others = ([_percent(rows, way) for way in ways] for ways in (OURS, OTHERS))
+            first, other = others[0] or 0, max(one or 0 for one in others)
+            for way, value in zip(OURS, ours, strict=True):
                 if value is not None:
-                    gains[one][size].append(value - (means[OTHERS[0]] or 0))
-            cells = [_cell(value, ".1f") for value in means.values()]
-            cells += [_cell(value, "+.1f", other) for value in ahead.values()]
+                    gains[way][size].append(value - first)
+            cells = [_cell(value, ".1f") for value in (*ours, *others)]
+            cells += [_cell(value, "+.1f", other) for value in ours]
             seconds = mean(row["seconds"] for row in rows)
             lines.append(
                 f"| {record['task']} | {size} | {' | '.join(cells)} | {seconds:.0f} | {len(rows)} |"
@@ -255,6 +249,11 @@ def table(records: list[dict[str, Any]]) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _percent(rows: list[dict[str, Any]], way: str) -> float | None:
+    """The mean accuracy; None unless every sample has one."""
+    return 100 * mean(row[way] for row in rows) if all(way in row for row in rows) else None
 
 
 def _cell(value: float | None, form: str, less: float = 0.0) -> str:
@@ -277,15 +276,11 @@ def peer_table(peers: dict[str, Any], records: list[dict[str, Any]]) -> str:
         numbers = sorted({row["draw"] for row in rows})
         same = [ours[task, size, number] for number in numbers]
         cells = [_mean(rows, one, "accuracy", 100) for one in methods]
-        cells += [_mean_of(same, one) for one in OURS]
+        cells += [_cell(_percent(same, one), ".1f") for one in OURS]
         cells += [_mean(rows, one, "seconds", 1) for one in methods]
         lines.append(f"| {task} | {size} | {' | '.join(cells)} | {len(numbers)} |")
     versions = ", ".join(f"{name} {version}" for name, version in peers["versions"].items())
     return "\n".join([*lines, "", f"{versions}.", ""])
-
-
-def _mean_of(rows: list[dict[str, Any]], way: str) -> str:
-    return f"{100 * mean(row[way] for row in rows):.1f}" if all(way in row for row in rows) else ""
 
 
 def _mean(rows: list[dict[str, Any]], method: str, key: str, scale: float) -> str:
