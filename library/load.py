@@ -38,7 +38,7 @@ def load(
     Raises StartupError for an unknown name, BundleError, ProviderError, and ParserError.
     """
     folder = _folder(model, models)
-    made = bundle.read(folder)
+    made = bundle.read(folder, graphs=False)
     pipeline = parser or shipped.parser_of(folder.parent)
     parallel, each = split_threads(device, threads or usable_cores())
     others = None

@@ -42,7 +42,7 @@ from heedful.runtime.card import (
     CardContent,
 )
 from heedful.runtime.errors import BundleError
-from heedful.runtime.explain_graph import check_explain_graph
+from heedful.runtime.explain_graph import open_checked
 from heedful.runtime.golden import Golden
 from heedful.runtime.graphs import check_graphs
 from heedful.runtime.typical import Typical
@@ -92,11 +92,11 @@ class Bundle:
         return {name: content for name, content in self.files.items() if name != GOLDEN}
 
 
-def read(folder: Path, *, golden: bool = True) -> Bundle:
+def read(folder: Path, *, golden: bool = True, graphs: bool = True) -> Bundle:
     """Read and check a bundle, if `golden` is set with its golden vectors.
 
-    Runs the graphs, but not the golden sentences. Raises BundleError, which names the bundle, the file
-    and the reason.
+    Runs the graphs, but not the golden sentences. Without `graphs` these are not opened: LoadedModel checks
+    those that it serves. Raises BundleError, which names the bundle, the file and the reason.
     """
     card, files = read_files(folder)
     file = TOKENIZER if card.pieces else VOCAB
@@ -106,10 +106,11 @@ def read(folder: Path, *, golden: bool = True) -> Bundle:
         )
     except ValueError as error:
         raise BundleError(card.name, file, str(error)) from error
-    check_graphs(files, card, vocab)
-    for name in (EXPLAIN, EXPLAIN_INT8):
-        if name in files:
-            check_explain_graph(files, card, vocab, name)
+    if graphs:
+        check_graphs(files, card, vocab)
+        for name in (EXPLAIN, EXPLAIN_INT8):
+            if name in files:
+                open_checked(files, card, vocab, name)
     return Bundle(
         folder.resolve(),
         card,

@@ -112,4 +112,4 @@ class BundleLoader:
         return found
 
     def _open(self, folder: Path) -> LoadedModel:
-        return LoadedModel(bundle.read(folder), self._device, self._threads)
+        return LoadedModel(bundle.read(folder, graphs=False), self._device, self._threads)

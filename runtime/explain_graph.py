@@ -191,16 +191,17 @@ def _weights(content: bytes, offset: int, node: onnxruntime.NodeArg) -> npt.NDAr
     return np.frombuffer(content, kind, count, offset).reshape(node.shape)
 
 
-def check_explain_graph(
+def open_checked(
     files: Mapping[str, bytes], card: Card, vocab: Lexicon, file: str = EXPLAIN
-) -> None:
+) -> ExplainGraph:
     """Raise BundleError unless `file` opens, runs, and gives a vector of the card's dimension."""
     batch = collate([vocab.sentence(["a"], np.arange(1))])
     try:
-        explain_graph = ExplainGraph(files, card, file)
+        opened = ExplainGraph(files, card, file)
         with bounded_run() as options:
-            found = explain_graph.run(explain_graph.feeds(batch), options)
+            found = opened.run(opened.feeds(batch), options)
     except GraphError as error:
         raise BundleError(card.name, file, f"does not open, or does not run: {error}") from error
     if not found.pooling or found.embedding.shape != (1, card.dimension):
         raise BundleError(card.name, file, "gives no pooling, or not the card's dimension")
+    return opened

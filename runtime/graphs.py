@@ -55,30 +55,41 @@ def encoder_feeds(card: Card, batch: Batch) -> Feeds:
 
 
 def check_graphs(files: Mapping[str, bytes], card: Card, vocab: Lexicon) -> None:
-    """Raise BundleError unless the graphs have the card's inputs and outputs and run at two shapes.
+    """Open each graph as it is in its file, and check it. Raises BundleError."""
+    for file in (ENCODER, ENCODER_INT8):
+        if file in files:
+            check_encoder(_open(files, card, file), card, file, vocab)
+    if card.kind != "embedding":
+        check_head(_open(files, card, HEAD), card)
 
-    The last id and the longest sentence in pieces are among them, so that a table that is too small
+
+def check_encoder(
+    session: onnxruntime.InferenceSession, card: Card, file: str, vocab: Lexicon
+) -> None:
+    """Raise BundleError unless the encoder of `file` has the card's inputs and output, and runs.
+
+    The last id and the longest sentence in pieces are among what it runs on, so that a table that is too small
     fails here.
     """
-    for file in (ENCODER, ENCODER_INT8):
-        if file not in files:
-            continue
-        encoder = _open(files, card, file, encoder_inputs(card), "embedding")
-        for B, L in ((1, 1), (2, 3)):
-            feeds = encoder_feeds(card, collate([_last_ids(vocab, L)] * B))
-            _check_run(encoder, card, file, feeds, (B, card.dimension))
-        if card.composed:
-            words = np.array([-1, -2])
-            last = np.full((2, composition.FEATURES), card.composed - 1)
-            feeds = encoder_feeds(card, collate([Sentence(words, np.arange(2), features=last)]))
-            _check_run(encoder, card, file, feeds, (1, card.dimension))
-    if card.kind != "embedding":
-        inputs = head_inputs(card)
-        head = _open(files, card, HEAD, dict.fromkeys(inputs, ("tensor(float)", 2)), "logits")
-        width = RELATEDNESS_LEVELS if card.kind == "relatedness" else len(card.labels)
-        for B in (1, 3):
-            feeds = {name: np.zeros((B, card.dimension), np.float32) for name in inputs}
-            _check_run(head, card, HEAD, feeds, (B, width))
+    _check_signature(session, card, file, encoder_inputs(card), "embedding")
+    for B, L in ((1, 1), (2, 3)):
+        feeds = encoder_feeds(card, collate([_last_ids(vocab, L)] * B))
+        _check_run(session, card, file, feeds, (B, card.dimension))
+    if card.composed:
+        words = np.array([-1, -2])
+        last = np.full((2, composition.FEATURES), card.composed - 1)
+        feeds = encoder_feeds(card, collate([Sentence(words, np.arange(2), features=last)]))
+        _check_run(session, card, file, feeds, (1, card.dimension))
+
+
+def check_head(session: onnxruntime.InferenceSession, card: Card) -> None:
+    """Raise BundleError unless head.onnx has the card's inputs and output, and runs."""
+    inputs = head_inputs(card)
+    _check_signature(session, card, HEAD, dict.fromkeys(inputs, ("tensor(float)", 2)), "logits")
+    width = RELATEDNESS_LEVELS if card.kind == "relatedness" else len(card.labels)
+    for B in (1, 3):
+        feeds = {name: np.zeros((B, card.dimension), np.float32) for name in inputs}
+        _check_run(session, card, HEAD, feeds, (B, width))
 
 
 def _last_ids(vocab: Lexicon, words: int) -> Sentence:
@@ -90,13 +101,16 @@ def _last_ids(vocab: Lexicon, words: int) -> Sentence:
     return Sentence(np.full(vocab.limit, len(vocab) - 1), np.arange(len(pieces)), pieces)
 
 
-def _open(
-    files: Mapping[str, bytes], card: Card, file: str, inputs: Shape, output: str
-) -> onnxruntime.InferenceSession:
+def _open(files: Mapping[str, bytes], card: Card, file: str) -> onnxruntime.InferenceSession:
     try:
-        session = open_session(files[file], optimize=False, files={ENCODER: files[ENCODER]})
+        return open_session(files[file], optimize=False, files={ENCODER: files[ENCODER]})
     except GraphError as error:
         raise BundleError(card.name, file, f"ONNX Runtime cannot load it: {error}") from error
+
+
+def _check_signature(
+    session: onnxruntime.InferenceSession, card: Card, file: str, inputs: Shape, output: str
+) -> None:
     found = {node.name: (node.type, len(node.shape)) for node in session.get_inputs()}
     if found != inputs:
         raise BundleError(card.name, file, f"has the inputs {_list(found)}, not {_list(inputs)}")
@@ -106,7 +120,6 @@ def _open(
         raise BundleError(
             card.name, file, f"has the outputs {_list(outputs)}, not {_list(expected)}"
         )
-    return session
 
 
 def _check_run(

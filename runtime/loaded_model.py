@@ -1,21 +1,24 @@
 """A bundle with its sessions: loaded, warm and ready to answer."""
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+from onnxruntime import OrtValue
 
 from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, HEAD, Bundle
 from heedful.runtime.card import GOLDEN
 from heedful.runtime.encoder_session import EncoderSession
-from heedful.runtime.errors import BundleError, InferenceFailed
-from heedful.runtime.explain_graph import ExplainGraph
+from heedful.runtime.errors import BundleError, InferenceFailed, ProviderError
+from heedful.runtime.explain_graph import ExplainGraph, open_checked
 from heedful.runtime.golden import Outputs, outputs, sides
-from heedful.runtime.graphs import encoder_feeds, head_inputs
+from heedful.runtime.graphs import check_encoder, check_head, encoder_feeds, head_inputs
 from heedful.runtime.scheduler import Vectors
 from heedful.runtime.session import Device, OrtSession, SessionThreads, takes_cuda
 from heedful.text.batch import Sentence, collate
+from heedful.text.graph import CUDA
 from heedful.text.parse import Parse
 from heedful.text.trees import fitting
 
@@ -31,7 +34,10 @@ class LoadedModel:
     """A bundle with open sessions, which run in the caller's threads."""
 
     def __init__(self, bundle: Bundle, device: Device, threads: int) -> None:
-        """Open the sessions, which blocks while graphs are optimised. Raises ProviderError."""
+        """Open the sessions and check them, which blocks while graphs are optimised.
+
+        Raises ProviderError, BundleError.
+        """
         self.card = bundle.card
         self.vocab = bundle.vocab
         self.golden, self.typical = bundle.golden, bundle.typical
@@ -41,15 +47,19 @@ class LoadedModel:
         int8 = ENCODER_INT8 in files and not takes_cuda(device)
         self.precision: Literal["int8", "float32"] = "int8" if int8 else "float32"
         encoder, explain = (ENCODER_INT8, EXPLAIN_INT8) if int8 else (ENCODER, EXPLAIN)
-        self.explain_graph = ExplainGraph(files, bundle.card, explain) if explain in files else None
+        self.explain_graph: ExplainGraph | None = None
+        if explain in files:
+            self.explain_graph = open_checked(files, bundle.card, bundle.vocab, explain)
         kept = (ENCODER, EXPLAIN)
         self._explained = {name: files[name] for name in kept} if explain in files else {}
         shared = self.explain_graph.shared if self.explain_graph else {}
-        session = OrtSession(files[encoder], device, threads, shared, {ENCODER: files[ENCODER]})
+        session = _open(bundle, encoder, device, threads, shared)
+        check_encoder(session.graph, bundle.card, encoder, bundle.vocab)
         self.encoder = EncoderSession(bundle.card, session)
         self._head: OrtSession | None = None
         if bundle.card.kind != "embedding":
-            self._head = OrtSession(files[HEAD], device, threads)
+            self._head = _open(bundle, HEAD, device, threads)
+            check_head(self._head.graph, bundle.card)
 
     @cached_property
     def gradient_graph(self) -> ExplainGraph:
@@ -59,7 +69,12 @@ class LoadedModel:
         return ExplainGraph(self._explained, self.card, EXPLAIN)
 
     async def warm(self, thread: SessionThreads) -> None:
-        """Run a ladder of shapes, so that no request pays for the first run of one."""
+        """On a GPU run a ladder of shapes, so that no request pays for the first run of one.
+
+        On the CPU that costs half a millisecond at most, and the checks of `__init__` have run every graph.
+        """
+        if self.encoder.session.provider != CUDA:
+            return
         for length in sorted({min(length, self.card.max_tokens) for length in LADDER}):
             sentence = self.vocab.sentence(["a"] * length, np.arange(length))
             for size in (1, max(1, self.encoder.budget // self.encoder.cost(length))):
@@ -113,3 +128,20 @@ class LoadedModel:
         if not np.isfinite(logits).all():
             raise InferenceFailed("the model gave NaN or infinity")
         return logits / np.float32(self.card.temperature), seconds
+
+
+def _open(
+    bundle: Bundle,
+    file: str,
+    device: Device,
+    threads: int,
+    shared: Mapping[str, OrtValue] = {},
+) -> OrtSession:
+    """A session of one of the bundle's graphs. Raises ProviderError on a GPU, BundleError."""
+    files = bundle.files
+    try:
+        return OrtSession(files[file], device, threads, shared, {ENCODER: files[ENCODER]})
+    except ProviderError as error:
+        if takes_cuda(device):
+            raise
+        raise BundleError(bundle.card.name, file, str(error)) from error

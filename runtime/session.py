@@ -61,7 +61,7 @@ class OrtSession:
             shared = {}  # there the weights are copied to the GPU
         self._shared = shared  # the session only borrows them
         try:
-            self._session = open_session(
+            self.graph = open_session(
                 graph, threads=threads, cuda=cuda, files=files, tensors=shared
             )
         except GraphError as error:
@@ -69,7 +69,7 @@ class OrtSession:
                 f"ONNX Runtime cannot open a graph on device {device}: {error}"
             ) from error
         # What was asked for proves nothing: a CUDA that does not come up leaves the CPU, silently.
-        self.provider: str = self._session.get_providers()[0]
+        self.provider: str = self.graph.get_providers()[0]
         if device == "cuda" and self.provider != CUDA:
             raise ProviderError(
                 f"device is cuda, but ONNX Runtime runs on {self.provider}: CUDA did not come up. "
@@ -80,7 +80,7 @@ class OrtSession:
 
     def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
         output: npt.NDArray[np.float32]
-        (output,) = self._session.run(None, feeds)
+        (output,) = self.graph.run(None, feeds)
         return output
 
 

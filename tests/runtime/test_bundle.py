@@ -17,6 +17,7 @@ from heedful.runtime import bundle
 from heedful.runtime.bundle import CARD, ENCODER, HEAD, VOCAB
 from heedful.runtime.card import Card, CardContent
 from heedful.runtime.errors import BundleError
+from heedful.runtime.loaded_model import LoadedModel
 from heedful.text.vocab import SPECIAL, Vocab
 from tests.builders import (
     DIMENSION,
@@ -239,6 +240,9 @@ def test_a_file_that_does_not_fit_the_others_is_refused(
     error = refusal(folder)
     assert error.file == name
     assert reason in error.reason
+    with pytest.raises(BundleError) as served:  # which leaves the graphs to the sessions that serve
+        LoadedModel(bundle.read(folder, graphs=False), "cpu", 1)
+    assert served.value.file == name
 
 
 def test_a_bundle_that_would_not_load_is_not_written(
