@@ -88,7 +88,7 @@ def check_head(session: onnxruntime.InferenceSession, card: Card) -> None:
     _check_signature(session, card, HEAD, dict.fromkeys(inputs, ("tensor(float)", 2)), "logits")
     width = RELATEDNESS_LEVELS if card.kind == "relatedness" else len(card.labels)
     for B in (1, 3):
-        feeds = {name: np.zeros((B, card.dimension), np.float32) for name in inputs}
+        feeds: Feeds = {name: np.zeros((B, card.dimension), np.float32) for name in inputs}
         _check_run(session, card, HEAD, feeds, (B, width))
 
 

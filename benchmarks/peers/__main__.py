@@ -81,8 +81,12 @@ PEERS = (
     ),
 )
 """The first four run the same graph; the last one all-MiniLM-L6-v2."""
-ENGINES = ("sentence-transformers", "onnxruntime")
+INT8 = "-int8"
+ENGINES = ("sentence-transformers", "onnxruntime", f"onnxruntime{INT8}")
 GOALS = {"single sentences": PLAIN, "single sentences with a parse": PARSED}
+ENGINE_GOALS = {"over torch": ENGINES[0], "over ONNX Runtime": ENGINES[2]}
+ALONE, NAIVE = "alone", "fastapi"
+"""The goal of one connection, and the peer that it is judged beside."""
 WARM_SECONDS = 2
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -139,6 +143,15 @@ def main(
         for goal, model in GOALS.items()
         if any(row["ours"] == model for row in judged)
     }
+    for row in served:
+        if row["c"] == 1 and row["peer"].startswith(f"{NAIVE} "):
+            goals[ALONE] = row["ratio"]
+    goals |= {
+        goal: row["ratio"]
+        for goal, engine in ENGINE_GOALS.items()
+        for row in embedded
+        if row["peer"].startswith(_named(engine))
+    }
     tables = [records.table(SERVED, served), records.table(EMBEDDED, embedded)]
     if absent:
         tables.append(records.table("What could not be measured here:", absent))
@@ -191,6 +204,10 @@ def _row(name: str, ours: str, c: int, pairs: Sequence[tuple[Load, Load]]) -> di
     return {**row, "ratio": statistics.median(mine / other for mine, other in rates)}
 
 
+def _named(engine: str) -> str:
+    return f"all-MiniLM-L6-v2, {engine} "
+
+
 def _in_process(engine: str, models: Path, texts: Sequence[str], rounds: int) -> dict[str, Any]:
     """Sentences a second of the service and of all-MiniLM-L6-v2, without HTTP. Raises NotInstalled, ServerFailed."""
     python, threads = environments.python("minilm"), str(usable_cores())
@@ -207,7 +224,7 @@ def _in_process(engine: str, models: Path, texts: Sequence[str], rounds: int) ->
     pairs = pairs[1:]  # the first round warms up
     mine, other = (statistics.median(side) for side in zip(*pairs, strict=True))
     return {
-        "peer": f"all-MiniLM-L6-v2, {engine} {environments.version('minilm', engine)}",
+        "peer": _named(engine) + environments.version("minilm", engine.removesuffix(INT8)),
         "ours": PARSED,
         "ours sentences/s": mine,
         "peer sentences/s": other,

@@ -1,6 +1,6 @@
 """all-MiniLM-L6-v2 in this process: in sentence-transformers (torch), or its graph in ONNX Runtime.
 
-    python -m benchmarks.peers.minilm sentence-transformers|onnxruntime THREADS
+    python -m benchmarks.peers.minilm sentence-transformers|onnxruntime|onnxruntime-int8 THREADS
 
 Reads lines of JSON, a list of texts each; answers each with the seconds that their vectors took.
 """
@@ -9,12 +9,14 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import onnxruntime
 import torch
+from onnxruntime.quantization import QuantType, quantize_dynamic
 from sentence_transformers import SentenceTransformer
 
 BATCH = 64
@@ -34,12 +36,12 @@ def sentence_transformers(threads: int) -> Callable[[list[str]], object]:
     return lambda texts: model.encode(texts, batch_size=BATCH, normalize_embeddings=True)
 
 
-def onnx_runtime(threads: int) -> Callable[[list[str]], object]:
+def onnx_runtime(threads: int, *, int8: bool = False) -> Callable[[list[str]], object]:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     model = SentenceTransformer(str(folder()), device="cpu")
     session = onnxruntime.InferenceSession(
-        _graph(model), options, providers=["CPUExecutionProvider"]
+        _int8(_graph(model)) if int8 else _graph(model), options, providers=["CPUExecutionProvider"]
     )
 
     def embed(texts: list[str]) -> None:
@@ -86,8 +88,22 @@ def _graph(model: SentenceTransformer) -> Path:
     return path
 
 
+def _int8(graph: Path) -> Path:
+    """The graph with integer products, as ONNX Runtime's own tool makes them."""
+    path = graph.with_suffix(".int8.onnx")
+    if not path.exists():
+        part = path.with_suffix(".part")
+        quantize_dynamic(graph, part, per_channel=True, weight_type=QuantType.QInt8)
+        part.rename(path)
+    return path
+
+
 def main() -> None:
-    engines = {"sentence-transformers": sentence_transformers, "onnxruntime": onnx_runtime}
+    engines: dict[str, Callable[[int], Callable[[list[str]], object]]] = {
+        "sentence-transformers": sentence_transformers,
+        "onnxruntime": onnx_runtime,
+        "onnxruntime-int8": partial(onnx_runtime, int8=True),
+    }
     answers, sys.stdout = sys.stdout, sys.stderr  # the libraries print to stdout too
     embed = engines[sys.argv[1]](int(sys.argv[2]))
     for line in sys.stdin:
