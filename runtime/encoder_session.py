@@ -18,7 +18,7 @@ QUADRATIC_FROM = 16
 """Up to this length a quadratic encoder costs no more than a linear one."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class EncoderSession:
     """A model's encoder graph."""
 

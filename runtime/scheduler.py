@@ -1,9 +1,10 @@
 """Sentences of many requests -> batches -> vectors.
 
 A free session thread takes everything that waits, or its share if several are free, up to WINDOW
-batches' worth, one sentence from each request in turn. No timer adds latency to an idle server. Equal
-sentences are encoded once; the others are grouped by model and length into the cheapest batches under
-a cost budget.
+batches' worth, one sentence from each request in turn. No timer adds latency to an idle server, and a
+short call that comes alone is encoded on the event loop: a hand-over to a thread and back takes 0.2 ms.
+Equal sentences are encoded once; the others are grouped by model and length into the cheapest batches
+under a cost budget (runtime.batch_plan).
 
 When a batch fails, one token is tried: that distinguishes a bad input from a broken session.
 """
@@ -18,10 +19,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
+from heedful.runtime.batch_plan import (
+    WINDOW,
+    EncodeItem,
+    Group,
+    PlannedBatch,
+    Vectors,
+    plan,
+)
 from heedful.runtime.cache import Cache
 from heedful.runtime.calls import Call, FairQueue, Ticket
 from heedful.runtime.encoder_session import EncoderSession
@@ -29,35 +39,17 @@ from heedful.runtime.errors import InferenceFailed, Unavailable
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.observer import Observer
 from heedful.runtime.session import SessionThreads
-from heedful.text.batch import Batch, Sentence, cheapest, collate
+from heedful.text.batch import Batch, Sentence, collate
 from heedful.text.vocab import UNKNOWN
 
 log = logging.getLogger(__name__)
 
-Vectors = npt.NDArray[np.float32]
-Group = list[Ticket["EncodeItem", Vectors]]  # tickets of equal sentences
 Key = tuple[str, float | None, bytes]  # a bundle's version and alpha, and a sentence's key
 
-WINDOW = 4
-"""Batches planned at once: more means less padding, fewer admits new requests sooner."""
+QUICK_SECONDS = 0.002
+"""What a call may take on the event loop: a slice of the parse takes up to 5 ms there."""
 FLUSH_INTERVAL = 0.005
 """Seconds after which finished batches are delivered before the rest of their window."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EncodeItem:
-    encoder: EncoderSession
-    sentence: Sentence
-
-    @property
-    def cost(self) -> int:
-        # Ids may be pieces: the transformer dominates the cost.
-        return self.encoder.cost(len(self.sentence.ids))
-
-    @property
-    def share(self) -> float:
-        """Share of a window filled with sentences of its length."""
-        return 1 / (WINDOW * max(1, self.encoder.budget // self.cost))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +79,8 @@ class Scheduler:
         self._observer = observer
         self._cache: Cache[Key, Vectors] = Cache("vector", cache_items, _weigh, observer)
         self._queue: FairQueue[EncodeItem, Vectors] = FairQueue()
+        # Seconds by the cost of a sentence, of each encoder's latest batch of one.
+        self._pace: WeakKeyDictionary[EncoderSession, float] = WeakKeyDictionary()
         self._open: set[Call[EncodeItem, Vectors]] = set()
         self._started = self._waking = False
         self._serving: set[asyncio.Task[None]] = set()
@@ -171,12 +165,33 @@ class Scheduler:
             if not tickets:
                 break
             self._observer.queue("inference", len(self._queue))
+            if self._is_quick(tickets):
+                self._encode_here(tickets)
+                continue
             large = any(not ticket.call.small for ticket in tickets)
             self._free -= 1
             self._large += large
             serving = self._spawn(self._serve_all(tickets, self._threads))
             serving.add_done_callback(partial(self._served, large))
         self._dispatch_small()
+
+    def _is_quick(self, tickets: Sequence[Ticket[EncodeItem, Vectors]]) -> bool:
+        """Whether it is one short call and nothing else is under way: handing it to a thread would cost more."""
+        call = tickets[0].call
+        if len(self._queue) or self._serving or any(ticket.call is not call for ticket in tickets):
+            return False
+        pace = self._pace.get(tickets[0].item.encoder, math.inf)
+        return pace * sum(ticket.item.cost for ticket in tickets) < QUICK_SECONDS
+
+    def _encode_here(self, tickets: list[Ticket[EncodeItem, Vectors]]) -> None:
+        """On the event loop."""
+        try:
+            loop = asyncio.get_running_loop()
+            self._deliver(self._encode(plan(tickets), self._threads, loop))
+        except Exception:
+            # A bug of ours. Without this the caller would wait for ever.
+            log.exception("a dispatch of %d sentences failed", len(tickets))
+            _fail(tickets)
 
     def _dispatch_small(self) -> None:
         """Give the thread for small calls what waits of them, while all others are at large ones."""
@@ -208,7 +223,7 @@ class Scheduler:
     ) -> None:
         """Encode batches of small calls first, in one thread call: a hand-over costs as much as a sentence."""
         try:
-            planned = sorted(_plan(tickets), key=lambda batch: not batch.small)
+            planned = sorted(plan(tickets), key=lambda batch: not batch.small)
             at_once = sum(batch.small for batch in planned) or 1
             await self._encode_now(planned[:at_once], threads)
             for batch in planned[at_once:]:
@@ -218,13 +233,13 @@ class Scheduler:
             log.exception("a dispatch of %d sentences failed", len(tickets))
             _fail(tickets)
 
-    async def _encode_now(self, planned: Sequence["_Planned"], threads: SessionThreads) -> None:
+    async def _encode_now(self, planned: Sequence[PlannedBatch], threads: SessionThreads) -> None:
         loop = asyncio.get_running_loop()
         self._deliver(await threads.call(self._encode, planned, threads, loop))
 
     def _encode(
         self,
-        planned: Sequence["_Planned"],
+        planned: Sequence[PlannedBatch],
         threads: SessionThreads,
         loop: asyncio.AbstractEventLoop,
     ) -> list["_Ran"]:
@@ -266,6 +281,8 @@ class Scheduler:
             self._spawn(self._probe(ran.encoder))
             return
         self.failures.pop(name, None)
+        if len(ran.groups) == 1:
+            self._pace[ran.encoder] = ran.seconds / ran.groups[0][0].item.cost
         for call in {ticket.call for group in ran.groups for ticket in group}:
             call.seconds += ran.seconds
         finite: npt.NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(ran.vectors), axis=1)
@@ -291,15 +308,6 @@ class Scheduler:
 
 
 @dataclass(frozen=True, slots=True)
-class _Planned:
-    """A batch to run."""
-
-    encoder: EncoderSession
-    groups: list[Group]
-    small: bool  # whether it is of small calls
-
-
-@dataclass(frozen=True, slots=True)
 class _Ran:
     """A batch that a session has run."""
 
@@ -313,28 +321,6 @@ class _Ran:
 def _fail(tickets: Iterable[Ticket[EncodeItem, Vectors]]) -> None:
     for ticket in tickets:
         ticket.call.fail(InferenceFailed("the model failed on this input"))
-
-
-def _plan(tickets: list[Ticket[EncodeItem, Vectors]]) -> list[_Planned]:
-    """The cheapest batches, each of one encoder, and of small calls or of others."""
-    return [
-        _Planned(encoder, [groups[i] for i in batch], small)
-        for (encoder, small), groups in _by_encoder(tickets).items()
-        for batch in cheapest(
-            [group[0].item.cost for group in groups], encoder.budget, encoder.overhead
-        )
-    ]
-
-
-def _by_encoder(
-    tickets: list[Ticket[EncodeItem, Vectors]],
-) -> dict[tuple[EncoderSession, bool], list[Group]]:
-    """Tickets by encoder and by whether their calls are small, grouped by equal sentences."""
-    groups: dict[tuple[EncoderSession, bool], dict[bytes, Group]] = {}
-    for ticket in tickets:
-        of_encoder = groups.setdefault((ticket.item.encoder, ticket.call.small), {})
-        of_encoder.setdefault(ticket.item.sentence.key, []).append(ticket)
-    return {encoder: list(equal.values()) for encoder, equal in groups.items()}
 
 
 def _weigh(key: Key, vector: Vectors) -> int:

@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heedful.runtime.batch_plan import WINDOW
 from heedful.runtime.card import Card
 from heedful.runtime.encoder_session import BUDGET, CUDA_BUDGET, EncoderSession
 from heedful.runtime.errors import InferenceFailed, Unavailable
 from heedful.runtime.observer import Observer
-from heedful.runtime.scheduler import FLUSH_INTERVAL, WINDOW, Scheduler
+from heedful.runtime.scheduler import FLUSH_INTERVAL, QUICK_SECONDS, Scheduler
 from heedful.runtime.session import SessionThreads
 from heedful.text.batch import Sentence
 from heedful.text.graph import CPU, CUDA
@@ -129,6 +130,56 @@ def test_each_call_gets_its_own_vectors_in_order(calls: list[list[list[int]]]) -
             assert answer.inference > 0
 
     asyncio.run(scenario())
+
+
+class Where(HeldSession):
+    """Notes whether each batch runs in the thread that made it, and takes `seconds`."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        super().__init__()
+        self.own, self.seconds = threading.get_ident(), seconds
+        self.here: list[bool] = []
+
+    def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
+        self.here.append(threading.get_ident() == self.own)
+        time.sleep(self.seconds)
+        return super().run(feeds)
+
+
+async def test_a_short_call_that_comes_alone_is_encoded_on_the_event_loop() -> None:
+    quick, slow = Where(), Where(2 * QUICK_SECONDS)
+    async with started() as scheduler:
+        for session in (quick, slow):
+            used = encoder(session)
+            for _ in range(2):  # the first one is measured
+                answer = await scheduler.encode(used, [sentence(20)])
+                assert answer.vectors.tolist() == [[20, 1]]
+        assert quick.here == [False, True]
+        assert slow.here == [False, False]
+
+
+async def test_calls_that_come_together_are_encoded_in_a_thread() -> None:
+    session = Where()
+    async with started() as scheduler:
+        used = encoder(session)
+        await scheduler.encode(used, [sentence(20)])
+        await asyncio.gather(*(scheduler.encode(used, [sentence(20 + i)]) for i in range(2)))
+        assert session.here == [False, False]
+        await scheduler.encode(used, [sentence(20), sentence(21)])  # one call
+        assert session.here == [False, False, True]
+
+
+async def test_a_failure_on_the_event_loop_is_answered_as_one_in_a_thread() -> None:
+    session = Where()
+    async with started() as scheduler:
+        used = encoder(session)
+        await scheduler.encode(used, [sentence(20)])
+        for bad in (POISON, NAN):
+            with pytest.raises(InferenceFailed):
+                await scheduler.encode(used, [sentence(bad)])
+            answer = await scheduler.encode(used, [sentence(20)])
+            assert answer.vectors.tolist() == [[20, 1]]
+        assert True in session.here
 
 
 async def test_what_waits_while_the_session_runs_goes_into_one_batch_and_equal_ones_once() -> None:

@@ -1,0 +1,64 @@
+"""Waiting sentences -> the cheapest batches, each of one encoder."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from heedful.runtime.calls import Ticket
+from heedful.runtime.encoder_session import EncoderSession
+from heedful.text.batch import Sentence, cheapest
+
+Vectors = npt.NDArray[np.float32]
+Group = list[Ticket["EncodeItem", Vectors]]
+"""Tickets of equal sentences."""
+
+WINDOW = 4
+"""Batches planned at once: more means less padding, fewer admits new requests sooner."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodeItem:
+    encoder: EncoderSession
+    sentence: Sentence
+
+    @property
+    def cost(self) -> int:
+        # Ids may be pieces: the transformer dominates the cost.
+        return self.encoder.cost(len(self.sentence.ids))
+
+    @property
+    def share(self) -> float:
+        """Share of a window filled with sentences of its length."""
+        return 1 / (WINDOW * max(1, self.encoder.budget // self.cost))
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBatch:
+    """A batch to run."""
+
+    encoder: EncoderSession
+    groups: list[Group]
+    small: bool  # whether it is of small calls
+
+
+def plan(tickets: list[Ticket[EncodeItem, Vectors]]) -> list[PlannedBatch]:
+    """The cheapest batches, each of one encoder, and of small calls or of others."""
+    return [
+        PlannedBatch(encoder, [groups[i] for i in batch], small)
+        for (encoder, small), groups in _by_encoder(tickets).items()
+        for batch in cheapest(
+            [group[0].item.cost for group in groups], encoder.budget, encoder.overhead
+        )
+    ]
+
+
+def _by_encoder(
+    tickets: list[Ticket[EncodeItem, Vectors]],
+) -> dict[tuple[EncoderSession, bool], list[Group]]:
+    """Tickets by encoder and by whether their calls are small, grouped by equal sentences."""
+    groups: dict[tuple[EncoderSession, bool], dict[bytes, Group]] = {}
+    for ticket in tickets:
+        of_encoder = groups.setdefault((ticket.item.encoder, ticket.call.small), {})
+        of_encoder.setdefault(ticket.item.sentence.key, []).append(ticket)
+    return {encoder: list(equal.values()) for encoder, equal in groups.items()}
