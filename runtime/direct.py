@@ -12,11 +12,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from heedful.runtime.admission import Admission
+from heedful.runtime.batch_plan import Vectors
 from heedful.runtime.encoder_session import EncoderSession
 from heedful.runtime.errors import InferenceFailed, Unavailable
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.inference import Engine
-from heedful.runtime.scheduler import Encoded, Vectors
+from heedful.runtime.scheduler import Encoded
 from heedful.runtime.session import SessionThreads
 from heedful.text.batch import Sentence, cheapest, collate
 from heedful.text.parse import Parse, ParseJob, Parser

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from onnxruntime import OrtValue
 
+from heedful.runtime.batch_plan import Vectors
 from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, HEAD, Bundle
 from heedful.runtime.calls import SMALL_ROWS
 from heedful.runtime.card import GOLDEN
@@ -16,7 +17,6 @@ from heedful.runtime.errors import BundleError, InferenceFailed, ProviderError
 from heedful.runtime.explain_graph import ExplainGraph, open_checked
 from heedful.runtime.golden import Outputs, outputs, sides
 from heedful.runtime.graphs import check_encoder, check_head, encoder_feeds, head_inputs
-from heedful.runtime.scheduler import Vectors
 from heedful.runtime.session import Device, OrtSession, SessionThreads, takes_cuda
 from heedful.text.batch import Sentence, collate
 from heedful.text.graph import CUDA
