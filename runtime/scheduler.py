@@ -79,7 +79,7 @@ class Scheduler:
         self._observer = observer
         self._cache: Cache[Key, Vectors] = Cache("vector", cache_items, _weigh, observer)
         self._queue: FairQueue[EncodeItem, Vectors] = FairQueue()
-        # Seconds by the cost of a sentence, of each encoder's latest batch of one.
+        # Seconds by the cost of a batch, of each encoder's latest batch of one sentence.
         self._pace: WeakKeyDictionary[EncoderSession, float] = WeakKeyDictionary()
         self._open: set[Call[EncodeItem, Vectors]] = set()
         self._started = self._waking = False
@@ -180,8 +180,9 @@ class Scheduler:
         call = tickets[0].call
         if len(self._queue) or self._serving or any(ticket.call is not call for ticket in tickets):
             return False
-        pace = self._pace.get(tickets[0].item.encoder, math.inf)
-        return pace * sum(ticket.item.cost for ticket in tickets) < QUICK_SECONDS
+        encoder = tickets[0].item.encoder
+        cost = encoder.overhead + sum(ticket.item.cost for ticket in tickets)
+        return self._pace.get(encoder, math.inf) * cost < QUICK_SECONDS
 
     def _encode_here(self, tickets: list[Ticket[EncodeItem, Vectors]]) -> None:
         """On the event loop."""
@@ -282,7 +283,8 @@ class Scheduler:
             return
         self.failures.pop(name, None)
         if len(ran.groups) == 1:
-            self._pace[ran.encoder] = ran.seconds / ran.groups[0][0].item.cost
+            cost = ran.encoder.overhead + ran.groups[0][0].item.cost
+            self._pace[ran.encoder] = ran.seconds / cost
         for call in {ticket.call for group in ran.groups for ticket in group}:
             call.seconds += ran.seconds
         finite: npt.NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(ran.vectors), axis=1)
