@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from heedful.runtime.answers import normalise
+from heedful.text.products import product
 
 Floats = npt.NDArray[np.float32]
 
@@ -59,5 +60,5 @@ class Typical:
 
 def distances(vectors: Floats, centroids: Floats) -> Floats:
     """(N,) 1 - cosine of vectors (N, D) to the nearest of centroids (K, D) of length 1."""
-    nearest: Floats = 1.0 - (normalise(vectors) @ centroids.T).max(axis=1)
+    nearest: Floats = 1.0 - product(normalise(vectors), centroids.T).max(axis=1)
     return nearest

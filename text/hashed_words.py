@@ -11,6 +11,8 @@ import numpy.typing as npt
 from spacy.attrs import NORM, PREFIX, SHAPE, SUFFIX
 from thinc.api import NumpyOps
 
+from heedful.text.products import product
+
 Ints = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
 Bytes = npt.NDArray[np.uint8]
@@ -56,7 +58,8 @@ class WordVectors:
         """
         self._tables = [arrays[f"table{i}"] for i in range(len(ATTRIBUTES))]
         self._scales = [arrays[f"table{i}_scales"] for i in range(len(ATTRIBUTES))]
-        self._mix = arrays["mix"] * arrays["mix_scales"].astype(np.float64)
+        mix = arrays["mix"] * arrays["mix_scales"].astype(np.float64)
+        self._mix = np.ascontiguousarray(mix)  # transposed, small products take several threads too
         self._bias, self._gain, self._shift = (
             arrays[name].astype(np.float64) for name in ("bias", "gain", "shift")
         )
@@ -72,7 +75,7 @@ class WordVectors:
         for i, (table, scales) in enumerate(zip(self._tables, self._scales, strict=True)):
             chosen = rows[:, ROWS * i : ROWS * (i + 1)]  # (N, ROWS)
             summed.append((table[chosen] * scales[chosen][..., None].astype(np.float64)).sum(1))
-        mixed = np.concatenate(summed, axis=1) @ self._mix + self._bias
+        mixed = product(np.concatenate(summed, axis=1), self._mix) + self._bias
         best = mixed.reshape(len(rows), PIECES, self.width).max(axis=1)
         best -= best.mean(axis=1, keepdims=True)
         best /= np.sqrt((best**2).mean(axis=1, keepdims=True) + EPSILON)

@@ -98,7 +98,7 @@ SERVED = f"""Single sentences over HTTP (wrk). FastAPI, LitServe, BentoML and Ra
 `{PLAIN}` in fp32, with one worker per core and one thread each, on words split at white space, and answer with
 orjson; they check nothing. Infinity runs all-MiniLM-L6-v2 (torch) and is compared with `{PARSED}` and its parse.
 Heedful is the service as shipped. The ratio is that of requests per second."""
-EMBEDDED = f"""In one process, no HTTP, batches of 64, as many threads as cores: `{PARSED}` through `Service`,
+EMBEDDED = f"""In one process, no HTTP, batches of 64, as many threads as cores: `heedful.load("{PARSED}").encode`,
 parse included, against all-MiniLM-L6-v2."""
 
 
@@ -209,11 +209,11 @@ def _named(engine: str) -> str:
 
 
 def _in_process(engine: str, models: Path, texts: Sequence[str], rounds: int) -> dict[str, Any]:
-    """Sentences a second of the service and of all-MiniLM-L6-v2, without HTTP. Raises NotInstalled, ServerFailed."""
+    """Sentences a second of our library and of all-MiniLM-L6-v2. Raises NotInstalled, ServerFailed."""
     python, threads = environments.python("minilm"), str(usable_cores())
     with (
         bundles([PARSED], models) as folder,
-        worker(sys.executable, "-m", "benchmarks.service", folder, PARSED) as ours,
+        worker(sys.executable, "-m", "benchmarks.in_process", folder, PARSED) as ours,
         worker(python, "-m", "benchmarks.peers.minilm", engine, threads) as theirs,
     ):
         pairs = []

@@ -1,0 +1,24 @@
+"""Products of matrices on one thread.
+
+For a large product OpenBLAS wakes a thread a core, and these then wait for the next one in a loop that takes the cores
+from the encoders. A service sets OPENBLAS_NUM_THREADS to 1 before it imports numpy; a notebook has imported it already.
+"""
+
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+F = TypeVar("F", np.float32, np.float64)
+
+ROWS = 8
+"""Few enough for OpenBLAS to take one thread where a row has some hundred values."""
+
+
+def product(rows: npt.NDArray[F], matrix: npt.NDArray[F]) -> npt.NDArray[F]:
+    """`rows` (N, D) @ `matrix` (D, E) -> (N, E)."""
+    made = np.empty((len(rows), matrix.shape[1]), rows.dtype)
+    for start in range(0, len(rows), ROWS):
+        part = slice(start, start + ROWS)
+        np.matmul(rows[part], matrix, out=made[part])
+    return made
