@@ -8,7 +8,7 @@
 the dataset's other training rows as `--unlabelled`; with `--effort normal` MiniLM fine-tuned on the sample labels
 these texts too, which takes minutes a sample. No encoder is trained. The others are TF-IDF and frozen
 all-MiniLM-L6-v2 under logistic regression, C = 1 and 10, the better of the two on the test rows. A call replaces the
-samples that it measures.
+samples that it measures; with `--missing` it goes on where an earlier one stopped.
 """
 
 import argparse
@@ -57,6 +57,8 @@ OURS: dict[str, tuple[TeacherKind, ...]] = {
     "fit --unlabelled": ("frozen", "fine-tuned"),
 }
 """Which teachers each way has."""
+EFFORTS = {"quick": "fit --unlabelled, quick", "normal": "fit --unlabelled"}
+"""The last of OURS that an effort measures."""
 OTHERS = ("TF-IDF + LR", "MiniLM + LR")
 
 
@@ -65,7 +67,8 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="+", default=TASKS, choices=TASKS)
     parser.add_argument("--sizes", nargs="+", default=SIZES, choices=SIZES)
     parser.add_argument("--draws", type=int, default=5)
-    parser.add_argument("--effort", default="quick", choices=("quick", "normal"))
+    parser.add_argument("--effort", default="quick", choices=tuple(EFFORTS))
+    parser.add_argument("--missing", action="store_true", help="only samples without its figures")
     parser.add_argument("--base", type=Path, default=Path("bundles/ms-san-embed"))
     parser.add_argument("--parser", default="bundles/parser")
     parser.add_argument("--page", action="store_true", help="measure nothing")
@@ -92,7 +95,16 @@ def replace_in_page(marks: tuple[str, str], text: str) -> None:
 def measure(name: str, chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """After each sample the record so far: accuracies on the test rows, what `fit` chose, and its seconds."""
     pool, test = read(name, data_folder())
-    numbered = [(size, number) for size in chosen.sizes for number in range(chosen.draws)]
+    file = RESULTS / f"{name}.json"
+    before = json.loads(file.read_text())["samples"] if file.exists() else []
+    way = EFFORTS[chosen.effort]
+    measured = {(one["size"], one["draw"]) for one in before if chosen.missing and way in one}
+    numbered = [
+        (size, number)
+        for size in chosen.sizes
+        for number in range(chosen.draws)
+        if (size, number) not in measured
+    ]
     samples = [(*one, draw(pool, *one)) for one in numbered]
     more = draw(pool, f"{MOST_UNLABELLED} rows", 0).texts
     texts = dict.fromkeys(
@@ -103,8 +115,6 @@ def measure(name: str, chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
     parser = Parser.load(chosen.parser)
     tokens = dict(zip(texts, (one.tokens for one in parser.parse(jobs)), strict=True))
     vectors = vectors_of(list(texts), name, base, chosen.parser)
-    file = RESULTS / f"{name}.json"
-    before = json.loads(file.read_text())["samples"] if file.exists() else []
     record = {
         "task": name,
         "test_rows": len(test.texts),
