@@ -44,9 +44,9 @@ def test_a_record_becomes_a_section_and_a_goals_figure(tmp_path: Path) -> None:
         {"model": "b", "per s": 0.98765},
     ]
     tables = (records.table("What it says.", rows), records.table("Nothing.", []))
-    records.write("trial", "A trial", *tables, goals={"ready": 4.56789}, folder=tmp_path)
+    records.write("trial", "A trial", *tables, goals={"ready": 2.56789}, folder=tmp_path)
     text = page(tmp_path)
-    assert "| 3 s | 6 s | 4.57 s | floor |" in text
+    assert "| 2 s | 3 s | 2.57 s | floor |" in text
     assert "## A trial\n\n`python -m benchmarks.trial" in text
     assert "What it says.\n\n| model | per s |\n|---|---|\n| a | 1,235 |\n| b | 0.988 |\n" in text
     assert text.endswith("## By hand\n\nA note.\n")
