@@ -271,7 +271,7 @@ def _cell(value: float | None, form: str, less: float = 0.0) -> str:
 
 
 def peer_table(peers: dict[str, Any], records: list[dict[str, Any]]) -> str:
-    """Means over the peers' samples, in percent, with those of `fit` on the same ones."""
+    """Means over each peer's samples, in percent, with their number, and of `fit` over all of these samples."""
     ours = {
         (one["task"], row["size"], row["draw"]): row for one in records for row in one["samples"]
     }
@@ -295,7 +295,7 @@ def peer_table(peers: dict[str, Any], records: list[dict[str, Any]]) -> str:
 
 def _mean(rows: list[dict[str, Any]], method: str, key: str, scale: float) -> str:
     found = [row[key] for row in rows if row["method"] == method]
-    return f"{scale * mean(found):.1f}" if found else "not run"
+    return f"{scale * mean(found):.1f} ({len(found)})" if found else "not run"
 
 
 if __name__ == "__main__":
