@@ -1,6 +1,8 @@
-"""Waiting sentences -> the cheapest batches, each of one encoder."""
+"""Waiting sentences -> the cheapest batches, each of one encoder, and how long one will take."""
 
+import math
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +42,21 @@ class PlannedBatch:
     encoder: EncoderSession
     groups: list[Group]
     small: bool  # whether it is of small calls
+
+
+class Pace:
+    """What a batch costs in seconds, by each encoder's latest batch of one sentence."""
+
+    def __init__(self) -> None:
+        self._by_cost: WeakKeyDictionary[EncoderSession, float] = WeakKeyDictionary()
+
+    def measured(self, encoder: EncoderSession, cost: int, seconds: float) -> None:
+        """A batch of this cost took so long."""
+        self._by_cost[encoder] = seconds / (encoder.overhead + cost)
+
+    def seconds(self, encoder: EncoderSession, cost: int) -> float:
+        """Of a batch of this cost; infinite before one is measured."""
+        return self._by_cost.get(encoder, math.inf) * (encoder.overhead + cost)
 
 
 def plan(tickets: list[Ticket[EncodeItem, Vectors]]) -> list[PlannedBatch]:

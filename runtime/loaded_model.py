@@ -119,14 +119,14 @@ class LoadedModel:
     ) -> tuple[npt.NDArray[np.float32], float]:
         """The head's logits (N, C), divided by the card's temperature, for one (N, D) array per side.
 
-        Also gives the seconds that the head took. Few rows are computed in the caller's thread: that takes
-        less time than a hand-over.
+        Also gives the seconds that the head took. On the CPU, few rows are computed in the caller's thread: that
+        takes less time than a hand-over. A GPU may be at something else.
 
         Raises InferenceFailed.
         """
         assert self._head is not None, "only models with a head are asked for logits"
         feeds = dict(zip(head_inputs(self.card), sides, strict=True))
-        if len(sides[0]) <= SMALL_ROWS:
+        if len(sides[0]) <= SMALL_ROWS and self._head.provider != CUDA:
             logits, seconds = thread.timed(self._head, feeds)
         else:
             logits, seconds = await thread.run(self._head, feeds)

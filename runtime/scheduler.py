@@ -14,12 +14,12 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Coroutine, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from heedful.runtime.batch_plan import (
     WINDOW,
     EncodeItem,
     Group,
+    Pace,
     PlannedBatch,
     Vectors,
     plan,
@@ -79,8 +80,7 @@ class Scheduler:
         self._observer = observer
         self._cache: Cache[Key, Vectors] = Cache("vector", cache_items, _weigh, observer)
         self._queue: FairQueue[EncodeItem, Vectors] = FairQueue()
-        # Seconds by the cost of a batch, of each encoder's latest batch of one sentence.
-        self._pace: WeakKeyDictionary[EncoderSession, float] = WeakKeyDictionary()
+        self._pace = Pace()
         self._open: set[Call[EncodeItem, Vectors]] = set()
         self._started = self._waking = False
         self._serving: set[asyncio.Task[None]] = set()
@@ -180,19 +180,14 @@ class Scheduler:
         call = tickets[0].call
         if len(self._queue) or self._serving or any(ticket.call is not call for ticket in tickets):
             return False
-        encoder = tickets[0].item.encoder
-        cost = encoder.overhead + sum(ticket.item.cost for ticket in tickets)
-        return self._pace.get(encoder, math.inf) * cost < QUICK_SECONDS
+        cost = sum(ticket.item.cost for ticket in tickets)
+        return self._pace.seconds(tickets[0].item.encoder, cost) < QUICK_SECONDS
 
     def _encode_here(self, tickets: list[Ticket[EncodeItem, Vectors]]) -> None:
         """On the event loop."""
-        try:
+        with _answered([tickets]):
             loop = asyncio.get_running_loop()
             self._deliver(self._encode(plan(tickets), self._threads, loop))
-        except Exception:
-            # A bug of ours. Without this the caller would wait for ever.
-            log.exception("a dispatch of %d sentences failed", len(tickets))
-            _fail(tickets)
 
     def _dispatch_small(self) -> None:
         """Give the thread for small calls what waits of them, while all others are at large ones."""
@@ -223,16 +218,12 @@ class Scheduler:
         self, tickets: list[Ticket[EncodeItem, Vectors]], threads: SessionThreads
     ) -> None:
         """Encode batches of small calls first, in one thread call: a hand-over costs as much as a sentence."""
-        try:
+        with _answered([tickets]):
             planned = sorted(plan(tickets), key=lambda batch: not batch.small)
             at_once = sum(batch.small for batch in planned) or 1
             await self._encode_now(planned[:at_once], threads)
             for batch in planned[at_once:]:
                 await self._encode_now([batch], threads)
-        except Exception:
-            # A bug of ours. Without this every caller would wait for ever.
-            log.exception("a dispatch of %d sentences failed", len(tickets))
-            _fail(tickets)
 
     async def _encode_now(self, planned: Sequence[PlannedBatch], threads: SessionThreads) -> None:
         loop = asyncio.get_running_loop()
@@ -267,24 +258,19 @@ class Scheduler:
     def _deliver(self, done: list["_Ran"]) -> None:
         """Answer the sentences of each batch."""
         for ran in done:
-            try:
+            with _answered(ran.groups):
                 self._give(ran)
-            except Exception:
-                # A bug of ours or of the graph. Without this, callers would wait for ever.
-                log.exception("a batch of %d sentences is lost", len(ran.groups))
-                _fail(ticket for group in ran.groups for ticket in group)
 
     def _give(self, ran: "_Ran") -> None:
         """One vector for each group of equal sentences."""
         name = ran.encoder.card.name
         if ran.vectors is None:
-            _fail(ticket for group in ran.groups for ticket in group)
+            _fail(ran.groups)
             self._spawn(self._probe(ran.encoder))
             return
         self.failures.pop(name, None)
         if len(ran.groups) == 1:
-            cost = ran.encoder.overhead + ran.groups[0][0].item.cost
-            self._pace[ran.encoder] = ran.seconds / cost
+            self._pace.measured(ran.encoder, ran.groups[0][0].item.cost, ran.seconds)
         for call in {ticket.call for group in ran.groups for ticket in group}:
             call.seconds += ran.seconds
         finite: npt.NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(ran.vectors), axis=1)
@@ -320,8 +306,18 @@ class _Ran:
     seconds: float
 
 
-def _fail(tickets: Iterable[Ticket[EncodeItem, Vectors]]) -> None:
-    for ticket in tickets:
+@contextmanager
+def _answered(groups: Sequence[Group]) -> Iterator[None]:
+    """Fail the sentences where a bug of ours or of the graph raises: their callers would wait for ever."""
+    try:
+        yield
+    except Exception:
+        log.exception("%d sentences are lost", sum(map(len, groups)))
+        _fail(groups)
+
+
+def _fail(groups: Sequence[Group]) -> None:
+    for ticket in chain.from_iterable(groups):
         ticket.call.fail(InferenceFailed("the model failed on this input"))
 
 

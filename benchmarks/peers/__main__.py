@@ -117,42 +117,42 @@ def main(
     seconds, rounds = (1, 1) if quick else (seconds, rounds)
     texts = sentences(SENTENCES, data)
     graph = (graph or models / PLAIN).resolve()
-    served: list[dict[str, Any]] = []
-    embedded: list[dict[str, Any]] = []
+    beside: dict[str, Sequence[dict[str, Any]]] = {}
+    embedded: dict[str, dict[str, Any]] = {}
     absent = []
     for peer in PEERS:
         if not only or peer.name in only:
             try:
-                for row in _beside(peer, models, graph, texts, rounds, seconds):
+                beside[peer.name] = _beside(peer, models, graph, texts, rounds, seconds)
+                for row in beside[peer.name]:
                     typer.echo(row)
-                    served.append(row)
             except (NotInstalled, ServerFailed, LoadFailed) as error:
                 absent.append({"peer": peer.name, "not measured because": str(error)[-300:]})
                 typer.echo(absent[-1])
     for engine in ENGINES:
         if not only or engine in only:
             try:
-                embedded.append(_in_process(engine, models, texts, rounds))
-                typer.echo(embedded[-1])
+                embedded[engine] = _in_process(engine, models, texts, rounds)
+                typer.echo(embedded[engine])
             except (NotInstalled, ServerFailed, LoadFailed) as error:
                 absent.append({"peer": engine, "not measured because": str(error)[-300:]})
                 typer.echo(absent[-1])
+    served = [row for rows in beside.values() for row in rows]
     judged = [row for row in served if row["c"] == JUDGED]
     goals = {
         goal: min(row["ratio"] for row in judged if row["ours"] == model)
         for goal, model in GOALS.items()
         if any(row["ours"] == model for row in judged)
     }
-    for row in served:
-        if row["c"] == 1 and row["peer"].startswith(f"{NAIVE} "):
+    for row in beside.get(NAIVE, ()):
+        if row["c"] == 1:
             goals[ALONE] = row["ratio"]
     goals |= {
-        goal: row["ratio"]
+        goal: embedded[engine]["ratio"]
         for goal, engine in ENGINE_GOALS.items()
-        for row in embedded
-        if row["peer"].startswith(_named(engine))
+        if engine in embedded
     }
-    tables = [records.table(SERVED, served), records.table(EMBEDDED, embedded)]
+    tables = [records.table(SERVED, served), records.table(EMBEDDED, list(embedded.values()))]
     if absent:
         tables.append(records.table("What could not be measured here:", absent))
     records.write("peers", "Beside others", *tables, goals=goals)
@@ -204,10 +204,6 @@ def _row(name: str, ours: str, c: int, pairs: Sequence[tuple[Load, Load]]) -> di
     return {**row, "ratio": statistics.median(mine / other for mine, other in rates)}
 
 
-def _named(engine: str) -> str:
-    return f"all-MiniLM-L6-v2, {engine} "
-
-
 def _in_process(engine: str, models: Path, texts: Sequence[str], rounds: int) -> dict[str, Any]:
     """Sentences a second of our library and of all-MiniLM-L6-v2. Raises NotInstalled, ServerFailed."""
     python, threads = environments.python("minilm"), str(usable_cores())
@@ -223,8 +219,9 @@ def _in_process(engine: str, models: Path, texts: Sequence[str], rounds: int) ->
             pairs.append((rate([ours], group), rate([theirs], group)))
     pairs = pairs[1:]  # the first round warms up
     mine, other = (statistics.median(side) for side in zip(*pairs, strict=True))
+    version = environments.version("minilm", engine.removesuffix(INT8))
     return {
-        "peer": _named(engine) + environments.version("minilm", engine.removesuffix(INT8)),
+        "peer": f"all-MiniLM-L6-v2, {engine} {version}",
         "ours": PARSED,
         "ours sentences/s": mine,
         "peer sentences/s": other,
