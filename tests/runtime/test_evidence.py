@@ -23,9 +23,16 @@ from tests.runtime.test_explain import KIDS, ask, scores
 SHORT = "Two kids wash hands"
 
 
-def test_evidence_is_the_change_without_each_token(running: Running) -> None:
-    (text,), explained = ask(running, KIDS, evidence=True)
-    before = scores(running, Sentence(text.ids, text.parse.heads))
+@pytest.mark.parametrize(
+    ("asked", "alpha"),
+    [({}, ALPHA), ({"priors": {"dependency": False}}, 0.0), ({"alpha": 0.25}, 0.25)],
+    ids=["as served", "without a prior", "another alpha"],
+)
+def test_evidence_is_the_change_without_each_token(
+    running: Running, asked: dict[str, object], alpha: float
+) -> None:
+    (text,), explained = ask(running, KIDS, evidence=True, **asked)  # type: ignore[arg-type]  # of tests
+    before = scores(running, Sentence(text.ids, text.parse.heads), alpha=alpha)
     label = int(before.argmax())
     assert explained.measured == ("negative", "positive")[label]
     assert explained.evidence is not None
@@ -34,7 +41,8 @@ def test_evidence_is_the_change_without_each_token(running: Running) -> None:
     for i, weight in enumerate(evidence.weights):
         gone = np.array([i])
         rest = Sentence(np.delete(text.ids, gone), without(text.parse.heads, gone))
-        assert weight == pytest.approx(before[label] - scores(running, rest)[label], abs=1e-5)
+        change = before[label] - scores(running, rest, alpha=alpha)[label]
+        assert weight == pytest.approx(change, abs=1e-5)
     assert evidence.weights.min() < 0 < evidence.weights.max()
 
 
