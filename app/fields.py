@@ -15,8 +15,9 @@ def ignored(body: object, path: str = "") -> list[str]:
     if not isinstance(body, BaseModel):
         return []
     names = [path + name for name in body.model_extra or ()]
-    for name in type(body).model_fields:
-        names += ignored(getattr(body, name), f"{path}{name}.")
+    for name, value in vars(body).items():
+        if isinstance(value, BaseModel):
+            names += ignored(value, f"{path}{name}.")
     return names
 
 

@@ -141,6 +141,10 @@ class Metrics(Observer):
         self._batch_tokens[model].observe(tokens)
         self._padding[model].observe(padding)
 
+    def untypical(self, model: str, inputs: int) -> None:
+        """So many more inputs were unlike the training sentences."""
+        self._untypical[model].inc(inputs)
+
     def queue(self, stage: str, inputs: int) -> None:
         """Inputs waiting for `stage` now."""
         self._queue[stage].set(inputs)
@@ -187,7 +191,7 @@ class Metrics(Observer):
         self._tokens[model].inc(result.tokens)
         self._truncated[model].inc(result.truncated)
         self._composed[model].inc(result.composed)
-        self._untypical[model].inc(result.untypical)
+        self._untypical[model].inc(0)  # starts at 0, so that the first increase is visible
         self._stages["parse", model].observe(timing.parse)
         self._stages["queue", model].observe(timing.queue)
         self._stages["inference", model].observe(timing.inference)

@@ -50,7 +50,8 @@ def value_class(file: int, *, serves: bool) -> type:
                 self._value: float = table.read_value(self._key)[0]
 
         def inc(self, amount: float) -> None:
-            self.set(self._value + amount)
+            if amount:
+                self.set(self._value + amount)
 
         def set(self, value: float) -> None:
             with lock:

@@ -24,6 +24,7 @@ class LoadFailed(Exception):
 class Load:
     """The result of a closed loop; latencies in ms."""
 
+    requests: int
     requests_per_second: float
     p50: float
     p90: float
@@ -53,7 +54,7 @@ class Closed:
                 )
             if found["requests"] >= 2 * connections:
                 rate = found["requests"] / found["seconds"]
-                return Load(rate, found["p50"], found["p90"], found["p99"])
+                return Load(int(found["requests"]), rate, found["p50"], found["p90"], found["p99"])
             seconds *= 2
         raise LoadFailed(f"{self._url} does not answer {connections} connections")
 

@@ -189,7 +189,7 @@ def vectors_of(
             return embed(model, missing)
 
     def peer(missing: Sequence[str]) -> Floats:
-        return minilm.mean_vectors(minilm.load(), missing, batch=32)
+        return minilm.mean_vectors(minilm.load(), missing)
 
     version = f"{base.card.name}-{base.card.version}-{name}"
     found = {}

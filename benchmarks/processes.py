@@ -41,13 +41,24 @@ class Server:
 
     def memory(self) -> float:
         """MB of the process tree, shared pages counted once (PSS)."""
-        lines = [line for pid in self.tree() for line in _read(pid, "smaps_rollup").splitlines()]
+        lines = [line for pid in self.tree() for line in _read(f"{pid}/smaps_rollup").splitlines()]
         return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
 
-    def processor_seconds(self) -> float:
-        """Processor time of the process tree, user and system."""
-        fields = [_read(pid, "stat").rpartition(")")[2].split() for pid in self.tree()]
-        ticks = sum(int(each[11]) + int(each[12]) for each in fields if each)
+    def processor_seconds(self, niceness: int | None = None) -> float:
+        """Processor time of the process tree, user and system; only of the threads of a niceness, if one is given."""
+        places = [f"{pid}/stat" for pid in self.tree()]
+        if niceness is not None:
+            places = [
+                f"{pid}/task/{thread.name}/stat"
+                for pid in self.tree()
+                for thread in Path(f"/proc/{pid}/task").iterdir()
+            ]
+        fields = [_read(place).rpartition(")")[2].split() for place in places]
+        ticks = sum(
+            int(each[11]) + int(each[12])
+            for each in fields
+            if each and niceness in (None, int(each[16]))
+        )
         return ticks / os.sysconf("SC_CLK_TCK")
 
 
@@ -144,12 +155,12 @@ def _end(process: "subprocess.Popen[bytes]", tree: Sequence[int]) -> None:
 
 
 def _parent(process: Path) -> int:
-    fields = _read(int(process.name), "stat").rpartition(")")[2].split()
+    fields = _read(f"{process.name}/stat").rpartition(")")[2].split()
     return int(fields[1]) if fields else 0
 
 
-def _read(pid: int, name: str) -> str:
+def _read(place: str) -> str:
     """A file of /proc; empty when the process has ended."""
     with suppress(OSError):
-        return Path(f"/proc/{pid}/{name}").read_text()
+        return Path("/proc", place).read_text()
     return ""

@@ -45,7 +45,6 @@ class Result(Generic[T]):
     composed: int  # tokens missing from the vocabulary
     averaged: int = 0  # inputs that were too long and have the mean of their windows
     unfamiliar: int = 0  # inputs of another script, or mostly of words missing from the vocabulary
-    untypical: int = 0  # inputs that lie farther out than nearly all training sentences
     trust: Sequence[Trust] = ()  # one per input, if asked for
 
     def with_value(self, value: U) -> "Result[U]":

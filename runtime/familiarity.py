@@ -2,18 +2,15 @@
 
 import re
 
-import numpy as np
-import numpy.typing as npt
-
 _LETTER = re.compile(r"[^\W\d_]")
 _LATIN = re.compile(r"[A-Za-z\u00AA-\u024F\u1E00-\u1EFF]")
 MAX_CHARACTERS = 1000
 """How much of a text is looked at."""
 
 
-def unfamiliar(text: str, known: npt.NDArray[np.bool_]) -> bool:
-    """Whether most of the words are not `known`, or most of the letters not Latin: the models read English."""
-    return 2 * int(np.count_nonzero(known)) < len(known) or not _latin(text)
+def unfamiliar(text: str, tokens: int, known: int) -> bool:
+    """Whether most of the tokens are not `known`, or most of the letters not Latin: the models read English."""
+    return 2 * known < tokens or not _latin(text)
 
 
 def _latin(text: str) -> bool:

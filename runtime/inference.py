@@ -35,6 +35,7 @@ from heedful.runtime.parsed import Parsed
 from heedful.runtime.scheduler import Encoded
 from heedful.runtime.session import SessionThreads
 from heedful.runtime.steps import Parses, Scheduler
+from heedful.runtime.untypical import UntypicalInputs
 from heedful.runtime.windows import split
 from heedful.text.batch import Sentence
 from heedful.text.parse import Parse, ParseJob
@@ -57,6 +58,8 @@ class Engine:
     explain_threads: SessionThreads
     admission: Admission
     max_batch_inputs: int  # of one request
+    untypical: UntypicalInputs | None = None
+    """None where nobody counts them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +153,8 @@ class Inference:
                 check_length(self.model, parse, path, options)
             found = await explain(self.model, self.engine.explain_threads, parsed.parses, options)
         vectors = np.concatenate([one.embedding for one in found.sentences])
-        result = parsed.result((parsed.tokenized(), found), found.waited, found.seconds, vectors)
+        self._count_untypical(parsed, vectors)
+        result = parsed.result((parsed.tokenized(), found), found.waited, found.seconds)
         if not options.trust:
             return result
         return replace(result, trust=parsed.trust(vectors, found.probabilities(self.card)))
@@ -163,7 +167,8 @@ class Inference:
             strange = parsed.result(None).unfamiliar
             return replace(await self._mean(inputs, long), unfamiliar=strange)
         encoded = await self._encode(parsed)
-        return parsed.result(encoded.vectors, encoded.queue, encoded.inference, encoded.vectors)
+        self._count_untypical(parsed, encoded.vectors)
+        return parsed.result(encoded.vectors, encoded.queue, encoded.inference)
 
     async def _mean(self, inputs: Inputs, long: Sequence[int]) -> Result[Floats]:
         """Vectors (N, D); those of the `long` inputs are means over windows."""
@@ -189,11 +194,16 @@ class Inference:
             sides = [encoded.vectors[side::step] for side in range(step)]
             logits, seconds = await self.model.logits(self.engine.head_threads, *sides)
         seconds += encoded.inference
-        result = parsed.result(finish(logits), encoded.queue, seconds, encoded.vectors)
+        self._count_untypical(parsed, encoded.vectors)
+        result = parsed.result(finish(logits), encoded.queue, seconds)
         if not trust:
             return result
         found = probabilities(self.card, logits) if self.card.labels else None
         return replace(result, trust=parsed.trust(encoded.vectors, found))
+
+    def _count_untypical(self, parsed: Parsed, vectors: Floats) -> None:
+        if self.engine.untypical is not None:
+            self.engine.untypical.add(self.model, vectors, parsed.texts_per_row)
 
     def _admit(self, inputs: Inputs) -> AbstractContextManager[None]:
         """Check the inputs and count them as in flight."""

@@ -13,5 +13,8 @@ class Observer:
     def queue(self, stage: str, inputs: int) -> None:
         """The number of inputs waiting now. `stage` is "parse" or "inference"."""
 
+    def untypical(self, model: str, inputs: int) -> None:
+        """Of the inputs answered lately, so many lie farther out than nearly all training sentences."""
+
     def cache(self, name: str, hits: int, misses: int) -> None:
         """A request's distinct keys in a cache ("parse", "vector"), found and computed."""

@@ -69,26 +69,25 @@ class Parsed:
         value: T,
         queue: float = 0.0,
         inference: float = 0.0,
-        vectors: Floats | None = None,
     ) -> Result[T]:
-        """The value with its counts and times, both in seconds. `vectors` (M, D) are its texts'."""
-        shares = None if vectors is None else self._shares(vectors)
-        threshold = self.model.card.typical.threshold if self.model.card.typical else 0.0
+        """The value with its counts and times, both in seconds."""
         cut = [parse.cut for parse in self.parses]
         step = self.texts_per_row
-        known = [self.model.vocab.known(sentence) for sentence in self.sentences]
-        strange = [
-            unfamiliar(parse.text, one) for parse, one in zip(self.parses, known, strict=True)
+        tokens = [len(sentence) for sentence in self.sentences]
+        known = [
+            int(np.count_nonzero(self.model.vocab.known(sentence))) for sentence in self.sentences
         ]
-        tokens = sum(map(len, self.sentences))
+        strange = [
+            unfamiliar(parse.text, *counts)
+            for parse, *counts in zip(self.parses, tokens, known, strict=True)
+        ]
         return Result(
             value=value,
             card=self.model.card,
             timing=Timing(self.seconds, queue, inference),
             inputs=len(cut) // step,
             truncated=sum(any(cut[i : i + step]) for i in range(0, len(cut), step)),
-            tokens=tokens,
-            composed=tokens - sum(int(np.count_nonzero(one)) for one in known),
+            tokens=sum(tokens),
+            composed=sum(tokens) - sum(known),
             unfamiliar=sum(any(strange[i : i + step]) for i in range(0, len(strange), step)),
-            untypical=0 if shares is None else int((shares < threshold).sum()),
         )

@@ -23,6 +23,7 @@ from heedful.runtime.scheduler import Scheduler
 from heedful.runtime.self_test import SelfTest, self_test
 from heedful.runtime.session import STUCK_SECONDS, Device, SessionThreads, split_threads
 from heedful.runtime.shipped import parser_of
+from heedful.runtime.untypical import UntypicalInputs
 from heedful.text.parse import Parser
 
 __all__ = ["Options", "Reloaded", "Service", "running"]
@@ -79,6 +80,7 @@ class Service:
             explain_threads=SessionThreads(niceness=EXPLAIN_NICENESS),
             admission=Admission(options.max_queue),
             max_batch_inputs=options.max_batch_inputs,
+            untypical=UntypicalInputs(observer),
         )
         self._loader = BundleLoader(options.models, options.device, threads, self._encoder_threads)
         self._registry = ModelRegistry({})

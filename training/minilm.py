@@ -46,7 +46,7 @@ def load(device: str = "cpu") -> MiniLM:
 
 
 def mean_vectors(
-    minilm: MiniLM, texts: Sequence[str], *, batch: int = 256
+    minilm: MiniLM, texts: Sequence[str], *, batch: int = 32
 ) -> npt.NDArray[np.float32]:
     """(N, 384): the mean of each text's last hidden states, as all-MiniLM-L6-v2 pools them; not normalised."""
     vectors = np.empty((len(texts), minilm.model.config.hidden_size), np.float32)

@@ -1,5 +1,6 @@
 """`trust` with an answer: its confidence, its composed words, and how typical its input is."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,8 +13,11 @@ from heedful.runtime.answers import normalise
 from heedful.runtime.bundle import read, write
 from heedful.runtime.card import ENCODER, TYPICAL
 from heedful.runtime.graphs import encoder_feeds
+from heedful.runtime.loaded_model import LoadedModel
+from heedful.runtime.observer import Observer
 from heedful.runtime.session import OrtSession
 from heedful.runtime.typical import QUANTILES, Typical
+from heedful.runtime.untypical import ROWS, SECONDS, UntypicalInputs
 from heedful.text.batch import collate
 from tests.app.conftest import ask
 from tests.builders import build_bundle, build_models
@@ -89,6 +93,36 @@ async def test_untypical_inputs_are_counted(client: httpx.AsyncClient) -> None:
     untypical = int((vectors @ vectors[2] < 0.3).sum())
     assert 0 < untypical < len(texts)
     await client.post("/classify", json={"inputs": texts})
-    page = (await client.get("/metrics")).text
     line = f'heedful_untypical_inputs_total{{model="tiny-sst2"}} {2 * untypical}.0'
-    assert line in page.splitlines()
+    async with asyncio.timeout(10):
+        while line not in (await client.get("/metrics")).text.splitlines():
+            await asyncio.sleep(0.01)
+
+
+class Counts(Observer):
+    def __init__(self) -> None:
+        self.found: list[int] = []
+
+    def untypical(self, model: str, inputs: int) -> None:
+        assert model == "tiny-sst2"
+        self.found.append(inputs)
+
+
+async def test_untypical_inputs_are_counted_some_at_a_time(folder: Path) -> None:
+    model = LoadedModel(read(folder / "tiny-sst2"), "cpu", 1)
+    assert model.typical is not None
+    near = 5 * model.typical.centroids
+    far = -near
+    counts = Counts()
+    inputs = UntypicalInputs(counts)
+    for vectors in (near, far, np.concatenate([far, far, near])):
+        inputs.add(model, vectors, 1)
+    inputs.add(model, np.concatenate([near, near, far, near, near, far]), 2)  # three pairs
+    inputs.add(LoadedModel(read(folder / "tiny-nli"), "cpu", 1), far, 1)  # nobody knows
+    assert counts.found == []
+    await asyncio.sleep(2 * SECONDS)
+    assert counts.found == [5]
+    inputs.add(model, np.repeat(far, ROWS, axis=0), 1)  # enough to count at once
+    assert counts.found == [5, ROWS]
+    inputs.flush()
+    assert counts.found == [5, ROWS]

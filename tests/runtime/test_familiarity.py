@@ -1,13 +1,10 @@
 """Texts that the models were not trained to read are counted."""
 
-import numpy as np
 import pytest
 
 from heedful.runtime.familiarity import unfamiliar
 from tests.asking import embed
 from tests.runtime.conftest import Running
-
-KNOWN = np.ones(4, bool)
 
 
 @pytest.mark.parametrize(
@@ -15,19 +12,19 @@ KNOWN = np.ones(4, bool)
     ["Привет мир", "你好世界", "שלום עולם", "مرحبا", "Γειά σου", "こんにちは, dog", "नमस्ते"],
 )
 def test_other_scripts(text: str) -> None:
-    assert unfamiliar(text, KNOWN)
+    assert unfamiliar(text, 4, 4)
 
 
 @pytest.mark.parametrize(
     "text", ["two kids", "¿Qué?", "Łódź, Ångström", "😀 dog", "ﬁne – “x” 3½", "42"]
 )
 def test_latin_script(text: str) -> None:
-    assert not unfamiliar(text, KNOWN)
+    assert not unfamiliar(text, 4, 4)
 
 
 def test_most_words_are_unknown() -> None:
-    assert not unfamiliar("a b c d", np.array([True, True, False, False]))
-    assert unfamiliar("a b c", np.array([True, False, False]))
+    assert not unfamiliar("a b c d", 4, 2)
+    assert unfamiliar("a b c", 3, 1)
 
 
 def test_they_are_counted_by_input(running: Running) -> None:

@@ -1,0 +1,58 @@
+"""Counts the inputs that lie farther out than nearly all training sentences: drift, for Prometheus.
+
+The distances of one vector from the centroids cost as much as those of thirty. So vectors are collected, of a
+quarter of a second at most, and answers do not wait for them.
+"""
+
+import asyncio
+from collections import defaultdict
+
+import numpy as np
+
+from heedful.runtime.batch_plan import Vectors
+from heedful.runtime.loaded_model import LoadedModel
+from heedful.runtime.observer import Observer
+
+ROWS, SECONDS = 64, 0.25
+"""Vectors that are collected, and how long."""
+
+
+class UntypicalInputs:
+    """For the event loop's thread only."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self._waiting: defaultdict[LoadedModel, list[tuple[Vectors, int]]] = defaultdict(list)
+        self._rows = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, model: LoadedModel, vectors: Vectors, texts_per_row: int) -> None:
+        """Vectors (M, D) of M / `texts_per_row` inputs that were answered. Nobody may change them any more."""
+        if model.typical is None:
+            return
+        self._waiting[model].append((vectors, texts_per_row))
+        self._rows += len(vectors)
+        if self._rows >= ROWS:
+            self.flush()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(SECONDS, self.flush)
+
+    def flush(self) -> None:
+        """Count what was collected."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        waiting, self._rows = dict(self._waiting), 0
+        self._waiting.clear()
+        for model, added in waiting.items():
+            assert model.typical is not None
+            assert model.card.typical is not None
+            far = model.typical.share(np.concatenate([vectors for vectors, _ in added])) < (
+                model.card.typical.threshold
+            )
+            ends = np.cumsum([len(vectors) for vectors, _ in added])[:-1]
+            found = sum(
+                int(one.reshape(-1, step).any(axis=1).sum())
+                for one, (_, step) in zip(np.split(far, ends), added, strict=True)
+            )
+            self._observer.untypical(model.card.name, found)
