@@ -10,10 +10,10 @@ import numpy.typing as npt
 from heedful.runtime.answers import expected_score, normalise, probabilities
 from heedful.runtime.errors import BadInput
 from heedful.runtime.explain_graph import SCALE, ExplainGraph, ExplainOutputs, Floats
-from heedful.runtime.graphs import Feeds, encoder_feeds, head_inputs
+from heedful.runtime.graphs import head_inputs
 from heedful.runtime.loaded_model import LoadedModel
-from heedful.runtime.session import Session, SessionThreads
-from heedful.text.batch import Batch, Sentence, cheapest, collate
+from heedful.runtime.session import SessionThreads
+from heedful.text.batch import Sentence, cheapest, collate
 from heedful.text.graph import CPU
 
 Scores = npt.NDArray[np.float64]
@@ -95,25 +95,13 @@ class ExplainRun:
     async def vectors(self, sentences: Sequence[Sentence]) -> Floats:
         """Vectors (N, D) of sentences of any lengths, in batches of at most BUDGET tokens."""
         vectors = np.empty((len(sentences), self.model.card.dimension), np.float32)
+        session = _Vectors(self.explain_graph)
         for batch in cheapest([len(one.ids) for one in sentences], BUDGET, OVERHEAD):
-            session, feeds = self._of_vectors(collate([sentences[i] for i in batch]))
+            collated = collate([sentences[i] for i in batch])
+            feeds = self.explain_graph.feeds(collated, self.priors, self.alpha)
             vectors[batch], seconds = await self._threads.run(session, feeds)
             self.seconds += seconds
         return vectors
-
-    def _of_vectors(self, batch: Batch) -> tuple[Session[Floats], Feeds]:
-        """Who computes the vectors of a batch, and from what.
-
-        With every prior on the encoder gives the same vectors as the explain graph, and sooner. Not on a GPU:
-        there the last bits differ, and evidence is a small difference of scores.
-        """
-        encoder = self.model.encoder.session
-        as_served = all(self.priors.values()) and self.alpha == self.model.card.alpha
-        if as_served and encoder.provider == CPU:
-            return encoder, encoder_feeds(self.model.card, batch)
-        return _Vectors(self.explain_graph), self.explain_graph.feeds(
-            batch, self.priors, self.alpha
-        )
 
     async def scaled(self, sentence: Sentence, scales: Floats) -> Floats:
         """Vectors (N, D) in float32 of a sentence whose word vectors are scaled by each row of `scales` (N, L)."""
