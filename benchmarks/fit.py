@@ -154,9 +154,10 @@ def fitted(
     def sides(texts: list[str], by: str = "fit") -> tuple[list[tuple[str, ...]], Floats]:
         return [tokens[text] for text in texts], np.stack([vectors[by][text] for text in texts])
 
-    unlabelled = Unlabelled(choose_unlabelled(more, problem, seed=SEED), fine_tune)
-    every = [*sample.texts, *unlabelled.texts]
-    fit = LinearFit.of(problem, base, *sides(every), unlabelled, sides(every, "minilm")[1])
+    chosen = choose_unlabelled(more, problem, seed=SEED)
+    every = [*sample.texts, *chosen]
+    unlabelled = Unlabelled(chosen, sides(every, "minilm")[1], fine_tune)
+    fit = LinearFit.of(problem, base, *sides(every), unlabelled)
     assert fit.lesson is not None
     candidates = fit.candidates(assess.splits(problem.targets, sample.texts, seed=SEED), None)
     read = fit.as_read(*sides(test.texts))

@@ -15,7 +15,7 @@ from rich.console import Console
 from heedful.cli import fit_options as options
 from heedful.cli import fit_report
 from heedful.cli.fit_candidate import Candidate, Kept, Problem, best
-from heedful.cli.fit_linear import LinearFit, Unlabelled, choose_unlabelled
+from heedful.cli.fit_linear import LinearFit, choose_unlabelled
 from heedful.cli.fit_report import Report
 from heedful.cli.fit_tuned import Tuned
 from heedful.cli.options import PARSER, Parser, Threads
@@ -130,8 +130,11 @@ def fit_file(
     parts = assess.splits(problem.targets, groups, seed=wanted.seed)
     report = Report(file, problem, parts)
 
-    more = _unlabelled(problem, columns[0], wanted, report)
-    linear = None if pairs else LinearFit.read(problem, wanted.base, wanted.parser, more)
+    unlabelled = _unlabelled(problem, columns[0], wanted, report)
+    fine_tune = None if wanted.effort == "quick" else wanted.seed
+    linear = None
+    if not pairs:
+        linear = LinearFit.read(problem, wanted.base, wanted.parser, unlabelled, fine_tune)
     candidates = linear.candidates(parts, wanted.class_weight) if linear else []
     candidates += _tuned(problem, file, parts, wanted, report, console, only=pairs)
     chosen = best(candidates)
@@ -178,10 +181,10 @@ def _check(wanted: Wanted, pairs: bool) -> None:
             raise ConfigError("--unlabelled is for one text a row: leave it or --pair-columns out")
 
 
-def _unlabelled(problem: Problem, column: str, wanted: Wanted, report: Report) -> Unlabelled | None:
+def _unlabelled(problem: Problem, column: str, wanted: Wanted, report: Report) -> list[str]:
     """Texts without labels to learn from. Raises DataError."""
     if wanted.unlabelled is None:
-        return None
+        return []
     read = table.read_texts(wanted.unlabelled, column, wanted.reading)
     chosen = choose_unlabelled(read, problem, wanted.seed)
     report.content["unlabelled"] = {
@@ -189,7 +192,7 @@ def _unlabelled(problem: Problem, column: str, wanted: Wanted, report: Report) -
         "texts": len(read),
         "learned": len(chosen),
     }
-    return Unlabelled(chosen, None if wanted.effort == "quick" else wanted.seed)
+    return chosen
 
 
 def _tuned(

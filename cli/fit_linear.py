@@ -5,7 +5,6 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,11 +22,11 @@ from heedful.text.parse import ParseJob, Parser
 from heedful.text.pieces import Lexicon
 from heedful.text.vocab import SPECIAL, Vocab
 from heedful.training import minilm
-from heedful.training.assess import FOLDS, Flags, HeldOut, Split, held_out, splits
+from heedful.training.assess import FOLDS, HeldOut, Split, held_out, splits
 from heedful.training.bag import Ints, terms, word_keys
 from heedful.training.errors import DataError
 from heedful.training.lesson import FineTunedTeacher, FrozenTeacher, Lesson
-from heedful.training.linear import STRENGTHS, ClassWeight, Floats, Linear, Recipe, Texts, recipes
+from heedful.training.linear import STRENGTHS, ClassWeight, Linear, Recipe, Texts, recipes
 from heedful.training.table import same
 
 TEACHER = "all-MiniLM-L6-v2"
@@ -39,10 +38,13 @@ DECIDING = 12
 
 @dataclass(frozen=True, slots=True)
 class Unlabelled:
-    """Texts without labels, none of which is a row's, and the seed to fine-tune MiniLM with, if it shall label them."""
+    """U texts without labels, none of which is a row's, and who labels them beside the frozen MiniLM."""
 
     texts: Sequence[str]
-    fine_tune: int | None = None
+    frozen: npt.NDArray[
+        np.float32
+    ]  # (N + U, E) MiniLM's vectors of length 1, of the rows and of these texts
+    fine_tune: int | None  # the seed to fine-tune MiniLM with, if that shall label them too
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +62,28 @@ class LinearFit:
 
     @classmethod
     def read(
-        cls, problem: Problem, base: Path, parser: str, more: Unlabelled | None = None
+        cls,
+        problem: Problem,
+        base: Path,
+        parser: str,
+        unlabelled: Sequence[str] = (),
+        fine_tune: int | None = None,
     ) -> "LinearFit":
         """Tokenize and embed the rows, and the texts without labels, these also with MiniLM.
 
-        Raises StartupError, BundleError, ParserError, DataMissing.
+        `fine_tune` as in `Unlabelled`. Raises StartupError, BundleError, ParserError, DataMissing.
         """
-        unlabelled = more.texts if more else []
         texts = [*(row.texts[0] for row in problem.rows), *unlabelled]
         read = bundle.read(base)
         jobs = [ParseJob(text, read.card.max_tokens, False) for text in texts]
         tokens = [parse.tokens for parse in Parser.load(parser).parse(jobs)]
         with open_folder(base, parser) as model:
             vectors = embed(model, texts)
-        frozen = minilm.unit_vectors(minilm.load(), texts) if more else None
-        return cls.of(problem, read, tokens, vectors, more, frozen)
+        more = None
+        if unlabelled:
+            frozen = minilm.unit_vectors(minilm.load(), texts)
+            more = Unlabelled(unlabelled, frozen, fine_tune)
+        return cls.of(problem, read, tokens, vectors, more)
 
     @classmethod
     def of(
@@ -84,12 +93,8 @@ class LinearFit:
         tokens: Sequence[tuple[str, ...]],
         vectors: npt.NDArray[np.float32],
         more: Unlabelled | None = None,
-        frozen: npt.NDArray[np.float32] | None = None,
     ) -> "LinearFit":
-        """From the tokens and the base's vectors (.., D) of length 1 of each row, then of each unlabelled text.
-
-        `frozen` has MiniLM's vectors of all of them.
-        """
+        """From the tokens and the base's vectors (N + U, D) of length 1 of the rows, then of the unlabelled texts."""
         lexicon = base.vocab
         if isinstance(lexicon, Vocab) and not lexicon.composed:
             words = dict.fromkeys(token.lower() for row in tokens for token in row)
@@ -100,10 +105,10 @@ class LinearFit:
         count = len(problem.rows)
         rows = texts[np.arange(count)]
         lesson = None
-        if more and frozen is not None:
+        if more:
             unlabelled = texts[np.arange(count, len(texts))]
-            of_rows = Texts(rows.keys, frozen[:count])
-            teacher = FrozenTeacher(of_rows, Texts(unlabelled.keys, frozen[count:]))
+            of_rows = Texts(rows.keys, more.frozen[:count])
+            teacher = FrozenTeacher(of_rows, Texts(unlabelled.keys, more.frozen[count:]))
             tuned = None
             if more.fine_tune is not None:
                 own = [row.texts[0] for row in problem.rows]
@@ -134,13 +139,11 @@ class LinearFit:
         """What logistic regression on the teacher's vectors alone answers, which no bundle holds."""
         if self.lesson is None:
             return []
-        texts, targets = self.lesson.frozen.rows, self.problem.targets
-        several = self.problem.multi_label
+        as_minilm_reads = replace(self, texts=self.lesson.frozen.rows)
         found = []
         for strength in STRENGTHS:
-            recipe = Recipe(False, True, strength, class_weight, several)
-            answer = partial(_answer, recipe, texts, targets)
-            held = held_out(parts, targets, answer, multi_label=several)
+            recipe = Recipe(False, True, strength, class_weight, self.problem.multi_label)
+            held = as_minilm_reads._held_out(recipe, parts)
             found.append((f"no candidate: {TEACHER} + LR, C {strength:g}", held))
         return found
 
@@ -237,10 +240,6 @@ def choose_unlabelled(texts: Sequence[str], problem: Problem, seed: int) -> list
         )
     drawn = np.random.default_rng(seed).permutation(len(left))[:MOST_UNLABELLED]
     return [left[i] for i in sorted(drawn.tolist())]
-
-
-def _answer(recipe: Recipe, texts: Texts, targets: Flags, part: Split) -> Floats:
-    return Linear.fit(recipe, texts[part.train], targets[part.train]).logits(texts[part.held])
 
 
 def _sentences(lexicon: Lexicon, tokens: Sequence[tuple[str, ...]]) -> list[Sentence]:
