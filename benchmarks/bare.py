@@ -1,17 +1,16 @@
-"""The upper limit of a process: parser and session in a bare loop. Speaks the protocol of benchmarks.workers.
+"""The upper limit of a process: parser and session in a bare loop.
 
     python -m benchmarks.bare BUNDLES MODEL COST
 
 A batch costs at most COST tokens once padded; sentences of like lengths go together.
 """
 
-import json
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.answering import answer
 from heedful.runtime.bundle import read
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.loaded_model import LoadedModel
@@ -24,16 +23,15 @@ def run(bundles: Path, model: str, cost: int) -> None:
     card, vocab = bundle.card, bundle.vocab
     parser = Parser.load(bundles / "parser")
     session = LoadedModel(bundle, "cpu", 1).encoder.session  # the graph that the service runs
-    for line in sys.stdin:
-        texts = json.loads(line)
-        started = time.perf_counter()
+
+    def compute(texts: list[str]) -> None:
         parses = parser.parse([ParseJob(text, card.max_tokens, card.tree) for text in texts])
         sentences = [vocab.sentence(parse.tokens, parse.heads) for parse in parses]
         for batch in plan([len(one) for one in sentences], cost):
             vectors = session.run(encoder_feeds(card, collate([sentences[i] for i in batch])))
             vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-        sys.stdout.write(f"{time.perf_counter() - started}\n")
-        sys.stdout.flush()
+
+    answer(compute)
 
 
 if __name__ == "__main__":

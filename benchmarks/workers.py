@@ -1,4 +1,4 @@
-"""Processes that compute vectors without HTTP: they read a list of texts per line, and write the seconds taken."""
+"""Processes that compute vectors without HTTP (benchmarks.answering): a list of texts in a line goes in, seconds come out."""
 
 import json
 import subprocess

@@ -1,13 +1,9 @@
 """all-MiniLM-L6-v2 in this process: in sentence-transformers (torch), or its graph in ONNX Runtime.
 
-    python -m benchmarks.peers.minilm sentence-transformers|onnxruntime|onnxruntime-int8 THREADS
-
-Reads lines of JSON, a list of texts each; answers each with the seconds that their vectors took.
+python -m benchmarks.peers.minilm sentence-transformers|onnxruntime|onnxruntime-int8 THREADS
 """
 
-import json
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
@@ -18,6 +14,8 @@ import onnxruntime
 import torch
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from sentence_transformers import SentenceTransformer
+
+from benchmarks.answering import answer
 
 BATCH = 64
 
@@ -106,12 +104,7 @@ def main() -> None:
     }
     answers, sys.stdout = sys.stdout, sys.stderr  # the libraries print to stdout too
     embed = engines[sys.argv[1]](int(sys.argv[2]))
-    for line in sys.stdin:
-        texts = json.loads(line)
-        started = time.perf_counter()
-        embed(texts)
-        answers.write(f"{time.perf_counter() - started}\n")
-        answers.flush()
+    answer(embed, answers)
 
 
 if __name__ == "__main__":
