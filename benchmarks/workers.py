@@ -1,4 +1,4 @@
-"""Processes that compute vectors without HTTP (benchmarks.answering): a list of texts in a line goes in, seconds come out."""
+"""Processes that compute vectors without HTTP (benchmarks.answering): texts go in, the seconds taken come out."""
 
 import json
 import subprocess

@@ -21,6 +21,7 @@ from heedful.cli.fit_tuned import Tuned
 from heedful.cli.options import PARSER, Parser, Threads
 from heedful.models.registry import ENCODERS
 from heedful.runtime.card import CARD, Card, ScoreCard
+from heedful.runtime.cores import usable_cores
 from heedful.training import assess, minilm, table
 from heedful.training.errors import ConfigError
 from heedful.training.linear import ClassWeight
@@ -135,7 +136,8 @@ def fit_file(
     linear = None
     if not pairs:
         linear = LinearFit.read(problem, wanted.base, wanted.parser, unlabelled, fine_tune)
-    candidates = linear.candidates(parts, wanted.class_weight) if linear else []
+    processes = max(1, usable_cores() // torch.get_num_threads())
+    candidates = linear.candidates(parts, wanted.class_weight, processes) if linear else []
     candidates += _tuned(problem, file, parts, wanted, report, console, only=pairs)
     chosen = best(candidates)
     heat = assess.temperature(chosen.held)

@@ -121,12 +121,18 @@ class LinearFit:
         sentences = _sentences(self.lexicon, tokens)
         return Texts([word_keys(one, len(self.lexicon)) for one in sentences], vectors)
 
-    def candidates(self, parts: Sequence[Split], class_weight: ClassWeight) -> list[Candidate]:
+    def candidates(
+        self, parts: Sequence[Split], class_weight: ClassWeight, processes: int = 1
+    ) -> list[Candidate]:
+        """Each held out on all `parts`; fine-tuned teachers learn in `processes` processes."""
         problem = self.problem
         found = []
         teachers = self.lesson.teachers if self.lesson else {}
         for recipe in recipes(class_weight, multi_label=problem.multi_label, teachers=teachers):
             started = time.monotonic()
+            if self.lesson and self.lesson.fine_tuned and recipe.teacher == "fine-tuned":
+                rows = [*(part.train for part in parts), np.arange(len(problem.rows))]
+                self.lesson.fine_tuned.prepare(recipe, rows, problem.targets, processes)
             held = self._held_out(recipe, parts)
             name = f"{recipe.name}, C {recipe.strength:g}"
             seconds = time.monotonic() - started

@@ -4,8 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+import joblib
 import numpy as np
 import numpy.typing as npt
+import rich
+import torch
+from rich.progress import track
 
 from heedful.training import minilm
 from heedful.training.bag import Ints
@@ -50,17 +54,51 @@ class FineTunedTeacher:
     _kept: dict[bytes, Floats] = field(default_factory=dict)
 
     def answers(self, recipe: Recipe, rows: Ints, targets: Flags) -> Floats:
-        key = rows.tobytes() + targets.tobytes()
+        key = _key(rows, targets)
         if key not in self._kept:
-            texts = [self.rows[row] for row in rows]
-            model = fine_tune(texts, targets, seed=self.seed)
-            vectors = minilm.unit_vectors(model, [*texts, *self.unlabelled])
-            every = Texts([np.empty(0, np.int64)] * len(vectors), vectors)
-            labelled = np.arange(len(texts))
-            read = replace(recipe, words=False, strength=FINE_TUNED_STRENGTH)
-            fitted = Linear.fit(read, every[labelled], targets)
-            self._kept[key] = fitted.probabilities(every[np.arange(len(texts), len(every))])
+            self._kept[key] = self._learn(recipe, rows, targets)
         return self._kept[key]
+
+    def prepare(
+        self, recipe: Recipe, parts: Sequence[Ints], targets: Flags, processes: int
+    ) -> None:
+        """Fine-tune on each of these parts of the rows, `processes` at a time. `targets` (N, C) are of all rows."""
+        missing = [part for part in parts if _key(part, targets[part]) not in self._kept]
+        at_once = min(processes, len(missing))
+        if at_once < 2:
+            return
+        threads = torch.get_num_threads()
+        jobs = [joblib.delayed(_alone)(self, threads, recipe, one, targets[one]) for one in missing]
+        found = joblib.Parallel(at_once, return_as="generator")(jobs)
+        for part, answers in zip(
+            missing,
+            track(found, "fine-tuning MiniLM", total=len(missing), transient=True),
+            strict=True,
+        ):
+            self._kept[_key(part, targets[part])] = answers
+
+    def _learn(self, recipe: Recipe, rows: Ints, targets: Flags) -> Floats:
+        texts = [self.rows[row] for row in rows]
+        model = fine_tune(texts, targets, seed=self.seed)
+        vectors = minilm.unit_vectors(model, [*texts, *self.unlabelled])
+        every = Texts([np.empty(0, np.int64)] * len(vectors), vectors)
+        labelled = np.arange(len(texts))
+        read = replace(recipe, words=False, strength=FINE_TUNED_STRENGTH)
+        fitted = Linear.fit(read, every[labelled], targets)
+        return fitted.probabilities(every[np.arange(len(texts), len(every))])
+
+
+def _key(rows: Ints, targets: Flags) -> bytes:
+    return rows.tobytes() + targets.tobytes()
+
+
+def _alone(
+    teacher: FineTunedTeacher, threads: int, recipe: Recipe, rows: Ints, targets: Flags
+) -> Floats:
+    """In a process of its own, which shows no progress."""
+    rich.reconfigure(quiet=True)
+    torch.set_num_threads(threads)
+    return teacher.answers(recipe, rows, targets)
 
 
 @dataclass(frozen=True, slots=True)

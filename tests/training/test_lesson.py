@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
-from heedful.training.lesson import FrozenTeacher, Lesson
+from heedful.training.lesson import FineTunedTeacher, FrozenTeacher, Lesson
 from heedful.training.linear import Linear, Recipe, Texts
 from heedful.training.soft_logistic import soft_logistic
 
@@ -62,3 +62,17 @@ def test_the_student_learns_what_the_teacher_alone_can_read() -> None:
     swapped = targets[:4, ::-1]  # a fold's teacher sees the labels of its rows alone
     other = lesson.teach(recipe, np.arange(4), rows[np.arange(4)], swapped)
     assert (other.logits(unlabelled).argmax(axis=1) != classes[8:]).all()
+
+
+def test_a_teacher_fine_tuned_in_another_process_answers_the_same() -> None:
+    rows = [f"{word} is a {kind}" for kind in ("fruit", "colour") for word in ("plum", "lime")]
+    targets = np.eye(2, dtype=bool)[[0, 1, 0, 1]]
+    recipe = Recipe(words=True, vectors=True, strength=1, teacher="fine-tuned")
+    parts = [np.arange(4), np.array([3, 0, 1])]
+    here, there = (FineTunedTeacher(rows, ["peach", "a lime"], seed=1) for _ in range(2))
+    there.prepare(recipe, parts, targets, processes=2)
+    assert len(there._kept) == 2
+    expected = here.answers(recipe, parts[1], targets[parts[1]])
+    assert not here._kept.keys() - there._kept.keys()
+    found = there.answers(recipe, parts[1], targets[parts[1]])
+    np.testing.assert_allclose(found, expected, atol=1e-6)
