@@ -18,6 +18,7 @@ from rich.console import Console
 
 from benchmarks.records import Row, table, write
 from heedful.cli.control_scores import random_tree
+from heedful.text.parse import Parser
 from heedful.training import checkpoint, prepare
 from heedful.training.config import Paths, load, validate
 from heedful.training.data_folder import data_folder
@@ -42,7 +43,7 @@ def main(
     for task in tasks:
         rows: list[Row] = []
         for parser in parsers:
-            rows.append({"trees": str(parser), **_scores(work, task, parser)})
+            rows.append({"trees": Parser.load(parser).name, **_scores(work, task, parser)})
         rows.append({"trees": "random", **_scores(work, task, parsers[0], random=True)})
         name, changes = RUNS[task]
         caption = f"100 times the dev score of {task}: {name}.toml with {changes}"
