@@ -1,16 +1,20 @@
 """transfer: a model's frozen embeddings, compared with all-MiniLM-L6-v2."""
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
+import httpx
 import numpy as np
 import torch
 import typer
 
-from heedful.cli.local_model import LocalModel, open_model
+import heedful
+from heedful.cli.local_model import TIMEOUT
 from heedful.cli.options import DATA, PARSER, URL, Data, FolderParser, Results, Threads, Url
+from heedful.runtime.card import CARD
 from heedful.text.atomic import write_json
 from heedful.training import minilm, transfer
 from heedful.training.evaluate import Server
@@ -33,7 +37,7 @@ def command(
 ) -> None:
     """Measure frozen embeddings: logistic regression on five tasks, cosines on two, speed compared with MiniLM."""
     torch.set_num_threads(threads)
-    found = record(model, results, url=url, parser=parser, data=data)
+    found = record(model, results, url=url, parser=parser, data=data, threads=threads)
     for name, value in (found["accuracy"] | found["similarity"]).items():
         typer.echo(f"{name}: {value:.4f}")
     typer.echo(
@@ -42,18 +46,26 @@ def command(
     )
 
 
-def record(model: str, results: Path, *, url: str, parser: str, data: Path) -> dict[str, Any]:
+def record(
+    model: str, results: Path, *, url: str, parser: str, data: Path, threads: int
+) -> dict[str, Any]:
     """Measure `model`, a served bundle, a bundle's folder or `minilm`, and write `results/transfer/<model>.json`.
 
-    Raises DataMissing, TrainingError, and ModuleNotFoundError if MiniLM is not installed.
+    Raises DataMissing, TrainingError, StartupError, BundleError, and ModuleNotFoundError if MiniLM is not installed.
     """
     peer = _minilm()
-    with nullcontext() if model == PEER else open_model(model, url=url, parser=parser) as served:
-        embed = peer if served is None else _served(served)
+    with ExitStack() as stack:
+        name, embed = model, peer
+        if (Path(model) / CARD).is_file():
+            loaded = stack.enter_context(heedful.load(model, parser=parser, threads=threads))
+            name, embed = loaded.card.name, partial(loaded.encode, batch_size=BATCH)
+        elif model != PEER:
+            client = stack.enter_context(httpx.Client(timeout=TIMEOUT))
+            embed = _in_groups(Server(url, model, client).embed)
         texts = [one.texts[0] for one in subj.read(data)]
         speed, beside = transfer.speeds((embed, peer), texts)
         found = {
-            "model": PEER if served is None else served.model,
+            "model": name,
             "dimension": embed(texts[:1]).shape[1],
             "accuracy": transfer.accuracies(embed, data),
             "similarity": transfer.similarities(embed, data),
@@ -71,11 +83,10 @@ def _minilm() -> Embed:
     return lambda texts: minilm.mean_vectors(loaded, texts)
 
 
-def _served(served: Server | LocalModel) -> Embed:
-    def embed(texts: Sequence[str]) -> Floats:
-        groups = [
-            served.embed(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)
-        ]
-        return np.concatenate(groups)
+def _in_groups(embed: Embed) -> Embed:
+    def of_groups(texts: Sequence[str]) -> Floats:
+        return np.concatenate(
+            [embed(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
+        )
 
-    return embed
+    return of_groups

@@ -74,8 +74,11 @@ def test_models_take_turns() -> None:
 
         return embed
 
-    texts = [str(i) for i in range(2000)]
+    counted = transfer.ROUNDS * transfer.ROUND_SIZE
+    texts = [str(i) for i in range(counted + transfer.WARM_UP)]
     rates = transfer.speeds((recorded("a"), recorded("b")), texts)
+    warm, seen = seen[:2], seen[2:]
+    assert warm == [(name, tuple(texts[counted:])) for name in "ab"]
     assert [name for name, _ in seen] == ["a", "b"] * transfer.ROUNDS
     assert all(first[1] == second[1] for first, second in zip(seen[::2], seen[1::2], strict=True))
     assert len({group for _, group in seen}) == transfer.ROUNDS
