@@ -49,9 +49,7 @@ class Server:
         places = [f"{pid}/stat" for pid in self.tree()]
         if niceness is not None:
             places = [
-                f"{pid}/task/{thread.name}/stat"
-                for pid in self.tree()
-                for thread in Path(f"/proc/{pid}/task").iterdir()
+                f"{pid}/task/{thread}/stat" for pid in self.tree() for thread in _threads(pid)
             ]
         fields = [_read(place).rpartition(")")[2].split() for place in places]
         ticks = sum(
@@ -157,6 +155,13 @@ def _end(process: "subprocess.Popen[bytes]", tree: Sequence[int]) -> None:
 def _parent(process: Path) -> int:
     fields = _read(f"{process.name}/stat").rpartition(")")[2].split()
     return int(fields[1]) if fields else 0
+
+
+def _threads(pid: int) -> list[str]:
+    """The numbers of its threads; none when the process has ended."""
+    with suppress(OSError):
+        return [thread.name for thread in Path(f"/proc/{pid}/task").iterdir()]
+    return []
 
 
 def _read(place: str) -> str:

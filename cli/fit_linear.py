@@ -41,10 +41,10 @@ class Unlabelled:
     """U texts without labels, none of which is a row's, and who labels them beside the frozen MiniLM."""
 
     texts: Sequence[str]
-    frozen: npt.NDArray[
-        np.float32
-    ]  # (N + U, E) MiniLM's vectors of length 1, of the rows and of these texts
-    fine_tune: int | None  # the seed to fine-tune MiniLM with, if that shall label them too
+    frozen: npt.NDArray[np.float32]
+    """(N + U, E) MiniLM's vectors of length 1, of the N rows and of these texts."""
+    fine_tune: int | None
+    """The seed to fine-tune MiniLM with, if that shall label them too."""
 
 
 @dataclass(frozen=True, slots=True)
