@@ -32,10 +32,11 @@ class UntypicalInputs:
             return
         self._waiting[model].append((vectors, texts_per_row))
         self._rows += len(vectors)
-        if self._rows >= ROWS:
-            self.flush()
-        elif self._timer is None:
+        if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(SECONDS, self.flush)
+        if self._rows >= ROWS:  # soon, but the answer goes first
+            self._timer.cancel()
+            self._timer = asyncio.get_running_loop().call_later(0, self.flush)
 
     def flush(self) -> None:
         """Count what was collected."""

@@ -122,7 +122,9 @@ async def test_untypical_inputs_are_counted_some_at_a_time(folder: Path) -> None
     assert counts.found == []
     await asyncio.sleep(2 * SECONDS)
     assert counts.found == [5]
-    inputs.add(model, np.repeat(far, ROWS, axis=0), 1)  # enough to count at once
+    inputs.add(model, np.repeat(far, ROWS, axis=0), 1)  # enough to count soon
+    assert counts.found == [5]
+    await asyncio.sleep(SECONDS / 10)
     assert counts.found == [5, ROWS]
     inputs.flush()
     assert counts.found == [5, ROWS]
