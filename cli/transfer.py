@@ -6,18 +6,16 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import httpx
 import numpy as np
 import torch
 import typer
 
 import heedful
-from heedful.cli.local_model import TIMEOUT
+from heedful.cli.local_model import open_model
 from heedful.cli.options import DATA, PARSER, URL, Data, FolderParser, Results, Threads, Url
 from heedful.runtime.card import CARD
 from heedful.text.atomic import write_json
 from heedful.training import minilm, transfer
-from heedful.training.evaluate import Server
 from heedful.training.tasks import subj
 from heedful.training.transfer import Embed, Floats
 
@@ -60,8 +58,8 @@ def record(
             loaded = stack.enter_context(heedful.load(model, parser=parser, threads=threads))
             name, embed = loaded.card.name, partial(loaded.encode, batch_size=BATCH)
         elif model != PEER:
-            client = stack.enter_context(httpx.Client(timeout=TIMEOUT))
-            embed = _in_groups(Server(url, model, client).embed)
+            served = stack.enter_context(open_model(model, url=url, parser=parser))
+            embed = _in_groups(served.embed)
         texts = [one.texts[0] for one in subj.read(data)]
         speed, beside = transfer.speeds((embed, peer), texts)
         found = {

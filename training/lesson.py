@@ -95,7 +95,7 @@ def _key(rows: Ints, targets: Flags) -> bytes:
 def _alone(
     teacher: FineTunedTeacher, threads: int, recipe: Recipe, rows: Ints, targets: Flags
 ) -> Floats:
-    """In a process of its own, which shows no progress."""
+    """Answers in a worker process, which shows no progress."""
     rich.reconfigure(quiet=True)
     torch.set_num_threads(threads)
     return teacher.answers(recipe, rows, targets)
