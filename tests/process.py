@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -77,8 +76,15 @@ class Process:
     def ready(self) -> str:
         """Waits until its models answer; returns its URL."""
         url = self.url()
-        ask = partial(httpx.get, url + "/ready", timeout=PATIENCE)
-        wait_for(lambda: ask().is_success or None, "a ready service")
+
+        def answering() -> bool | None:
+            try:
+                return httpx.get(url + "/ready", timeout=PATIENCE).is_success or None
+            except httpx.TransportError as error:
+                said = f"it does not answer; exit status {self.popen.poll()}; its log:\n{self.log}"
+                raise AssertionError(said) from error
+
+        wait_for(answering, "a ready service")
         return url
 
     def exit_status(self) -> int:
