@@ -1,7 +1,7 @@
-"""Numbers that some of the papers' figures draw: MS-SAN's masks, LAMA's parameters and losses."""
+"""Numbers that some of the papers' figures draw: MS-SAN's masks, LAMA's parameters, losses and dev scores."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,9 @@ from heedful.training.errors import DataMissing
 
 HEADS = range(1, 41)
 LOSSES = ("lama", "lama-ctx", "san", "transformer-encoder")
-"""Records of LAMA's Figure 5, by their names."""
+"""Records of LAMA's Figure 5, by their names, in the tables LOSS_TABLES."""
+LOSS_TABLES = {"R8": "lama-r8", "News": "lama-news"}
+HEADS_TABLE = "lama-heads"
 
 
 def masks(heads: npt.NDArray[np.integer], alpha: float) -> dict[str, npt.NDArray[np.float64]]:
@@ -50,16 +52,36 @@ def _count(encoder: nn.Module, *parts: str) -> int:
     return sum(parameter.numel() for module in modules for parameter in module.parameters())
 
 
-def losses(results: Path) -> dict[str, list[float]]:
-    """The train loss of each epoch by the row of LAMA's Figure 5, as far as the records have it. Raises DataMissing."""
-    folder = results / "runs" / "lama-r8"
-    files = [folder / f"{name}-seed1.json" for name in LOSSES]
+def losses(results: Path) -> dict[str, dict[str, list[float]]]:
+    """The train loss of each epoch by dataset and row of LAMA's Figure 5, as far as the records have it.
+
+    Raises DataMissing.
+    """
+    found = {}
+    for dataset, table in LOSS_TABLES.items():
+        files = [results / "runs" / table / f"{name}-seed1.json" for name in LOSSES]
+        if series := _by_epoch(files, "loss"):
+            found[dataset] = series
+    if not found:
+        tables = ", ".join(LOSS_TABLES.values())
+        raise DataMissing(f"{results} holds no record with losses: heedful reproduce {tables}")
+    return found
+
+
+def dev_by_heads(results: Path) -> dict[str, list[float]]:
+    """The dev accuracy of each epoch by LAMA's number of heads, its Figure 3. Raises DataMissing."""
+    files = (results / "runs" / HEADS_TABLE).glob("*-seed1.json")
+    found = _by_epoch(sorted(files, key=lambda file: int(file.name.partition("-")[0])), "dev")
+    if not found:
+        raise DataMissing(f"{results} holds no such record: heedful reproduce {HEADS_TABLE}")
+    return found
+
+
+def _by_epoch(files: Iterable[Path], value: str) -> dict[str, list[float]]:
+    """What the logs of the records have of each epoch, by row; records older than logs are left out."""
     records = [json.loads(file.read_text("utf-8")) for file in files if file.exists()]
-    found = {
-        record["row"]: [epoch["loss"] for epoch in record["log"]]
+    return {
+        record["row"]: [epoch[value] for epoch in record["log"]]
         for record in records
         if "log" in record
     }
-    if not found:
-        raise DataMissing(f"{folder} holds no record with losses: heedful reproduce lama-r8")
-    return found

@@ -213,17 +213,31 @@ def words_by_class(weights: Mapping[str, Mapping[str, float]]) -> Figure:
     return figure
 
 
-def loss_by_epoch(series: Mapping[str, Sequence[float]]) -> Figure:
-    """LAMA, Figure 5: the mean train loss of each epoch, on a logarithmic axis."""
-    figure = Figure(figsize=(4.8, 3.4), layout="constrained")
-    axes = figure.subplots()
-    for name, losses in series.items():
-        axes.plot(range(1, len(losses) + 1), losses, label=name, marker="o", markersize=3)
-    axes.set_yscale("log")
-    axes.set_xlabel("epoch", fontsize=SMALL + 1)
-    axes.set_ylabel("train loss", fontsize=SMALL + 1)
-    axes.legend(fontsize=SMALL + 1)
+def loss_by_epoch(datasets: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
+    """LAMA, Figure 5: the mean train loss of each epoch, on a logarithmic axis, a panel for each dataset."""
+    figure = Figure(figsize=(1.2 + 3.6 * len(datasets), 3.4), layout="constrained")
+    panels = figure.subplots(1, len(datasets), squeeze=False)[0]
+    for axes, (dataset, series) in zip(panels, datasets.items(), strict=True):
+        _lines(axes, series, "train loss")
+        axes.set_yscale("log")
+        axes.set_title(dataset, fontsize=SMALL + 1)
     return figure
+
+
+def dev_by_epoch(series: Mapping[str, Sequence[float]]) -> Figure:
+    """LAMA, Figure 3: dev accuracy after each epoch."""
+    figure = Figure(figsize=(4.8, 3.4), layout="constrained")
+    _lines(figure.subplots(), series, "dev accuracy")
+    return figure
+
+
+def _lines(axes: Axes, series: Mapping[str, Sequence[float]], what: str) -> None:
+    """A line for each series, over epochs."""
+    for name, values in series.items():
+        axes.plot(range(1, len(values) + 1), values, label=name, marker="o", markersize=3)
+    axes.set_xlabel("epoch", fontsize=SMALL + 1)
+    axes.set_ylabel(what, fontsize=SMALL + 1)
+    axes.legend(fontsize=SMALL + 1)
 
 
 def _map(axes: Axes, weights: Any, rows: Sequence[str], columns: Sequence[str], title: str) -> None:

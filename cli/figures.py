@@ -244,6 +244,10 @@ async def _loss_by_epoch(context: Context) -> Figure:
     return figure_plots.loss_by_epoch(figure_numbers.losses(context.results))
 
 
+async def _dev_by_heads(context: Context) -> Figure:
+    return figure_plots.dev_by_epoch(figure_numbers.dev_by_heads(context.results))
+
+
 async def _parameters_by_heads(_: Context) -> Figure:
     return figure_plots.parameters_by_heads(
         figure_numbers.HEADS, figure_numbers.attention_parameters()
@@ -291,4 +295,5 @@ FIGURES = (
     ),
     PaperFigure("lama-parameters.png", "bundle", None, _parameters_by_heads),
     PaperFigure("lama-loss.png", "bundle", None, _loss_by_epoch),
+    PaperFigure("lama-heads.png", "bundle", None, _dev_by_heads),
 )

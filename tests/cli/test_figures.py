@@ -9,12 +9,19 @@ import pytest
 import torch
 from rich.console import Console
 
-from heedful.cli.figure_numbers import HEADS, attention_parameters, masks
+from heedful.cli.figure_numbers import (
+    HEADS,
+    attention_parameters,
+    dev_by_heads,
+    losses,
+    masks,
+)
 from heedful.cli.figures import draw
 from heedful.export.bundle import export_bundle
 from heedful.models.registry import build
 from heedful.runtime.card import ParserCard
 from heedful.runtime.service import Options
+from heedful.training.errors import DataMissing
 from tests.builders import BuiltParser, build_bundle
 from tests.export.trained import classifier
 from tests.forests import forest
@@ -116,3 +123,26 @@ def test_parameters_are_the_papers_formulas() -> None:
         assert counts["LAMA"][i] == 2 * 100 * heads + 100 * 100 + 100
         assert counts["SAN"][i] == 100 * 512 + 512 * heads
         assert counts["transformer"][i] == 4 * (64 * heads) ** 2
+
+
+def test_losses_and_dev_scores_are_those_of_the_records(tmp_path: Path) -> None:
+    with pytest.raises(DataMissing, match="heedful reproduce lama-r8, lama-news"):
+        losses(tmp_path)
+    with pytest.raises(DataMissing, match="heedful reproduce lama-heads"):
+        dev_by_heads(tmp_path)
+    log = [{"epoch": 1, "loss": 0.9, "dev": 0.5}, {"epoch": 2, "loss": 0.7, "dev": 0.6}]
+    records = {
+        "lama-r8/lama-seed1": {"row": "LAMA", "log": log},
+        "lama-r8/san-seed1": {"row": "SAN"},  # older than logs
+        "lama-news/san-seed1": {"row": "SAN", "log": log[:1]},
+        "lama-heads/10-heads-seed1": {"row": "10 heads", "log": log},
+        "lama-heads/5-heads-seed1": {"row": "5 heads", "log": log[1:]},
+    }
+    for name, record in records.items():
+        file = tmp_path / "runs" / f"{name}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(record))
+    assert losses(tmp_path) == {"R8": {"LAMA": [0.9, 0.7]}, "News": {"SAN": [0.9]}}
+    found = dev_by_heads(tmp_path)
+    assert found == {"5 heads": [0.6], "10 heads": [0.5, 0.6]}
+    assert list(found) == ["5 heads", "10 heads"]
