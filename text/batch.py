@@ -6,8 +6,9 @@ pieces, [CLS] and [SEP] included. The id -k is row k - 1 of `features`: a compos
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +50,19 @@ class Batch:
     padding: float  # share of `ids` that is padding, 0..1
     pieces: Ints | None = None  # (B, L), 0 on padding
     features: Ints | None = None  # (K, F) of all composed words; None without any
+
+    def rows(self, chosen: Ints) -> Self:
+        """These sentences, padded to the longest of them; ids of pieces keep their width."""
+        L = int(self.lengths[chosen].max())
+        ids = self.ids[chosen] if self.pieces is not None else self.ids[chosen, :L]
+        return replace(
+            self,
+            ids=ids,
+            heads=self.heads[chosen, :L],
+            lengths=self.lengths[chosen],
+            padding=float((ids == PAD).mean()),
+            pieces=None if self.pieces is None else self.pieces[chosen, :L],
+        )
 
 
 def collate(sentences: Sequence[Sentence]) -> Batch:

@@ -173,13 +173,18 @@ class Examples:
         return -(-len(self) // size) - alone
 
     def batches(
-        self, size: int, rng: np.random.Generator | None, composed_share: float = 0.0
+        self,
+        size: int,
+        rng: np.random.Generator | None,
+        composed_share: float = 0.0,
+        *,
+        mixed: bool = False,
     ) -> Iterator[tuple[list[Batch], npt.NDArray[Any]]]:
         """One `Batch` per side, and targets (B, ..). Shuffled with `rng`, else in order of length.
 
-        Shuffling keeps similar lengths together: examples are sorted within runs of 64 batches. A last
-        batch of one example joins the one before it, because batch norm cannot train on one row.
-        With composed words, a `composed_share` of the listed words is composed too.
+        Shuffling keeps similar lengths together, unless lengths are `mixed`: examples are sorted within runs
+        of 64 batches. A last batch of one example joins the one before it, because batch norm cannot train
+        on one row. With composed words, a `composed_share` of the listed words is composed too.
         """
 
         def drop(length: int) -> npt.NDArray[np.bool_]:
@@ -190,7 +195,8 @@ class Examples:
         if rng is None:
             groups = np.array_split(np.argsort(lengths, kind="stable"), -(-len(self) // size))
         else:
-            groups = sorted_batches(self._order(rng), lengths, size)
+            alike = np.zeros_like(lengths) if mixed else lengths
+            groups = sorted_batches(self._order(rng), alike, size)
             if len(groups) > 1 and len(groups[-1]) == 1 < size:
                 groups[-2:] = [np.concatenate(groups[-2:])]
             rng.shuffle(groups)

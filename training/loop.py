@@ -117,7 +117,7 @@ def _train_epoch(
     model.train()
     total = 0.0
     size, half = config.optimiser.batch, config.optimiser.precision == "bfloat16"
-    batches = examples.batches(size, rng, config.words.composed_share)
+    batches = examples.batches(size, rng, config.words.composed_share, mixed=model.mixed)
     shown = track(batches, title, examples.steps(size), transient=True)
     for step, (sides, targets) in enumerate(shown):
         with torch.autocast(config.device, torch.bfloat16, enabled=half):

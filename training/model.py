@@ -1,5 +1,6 @@
 """The model of a configuration: word vectors, encoder and head."""
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -15,15 +16,23 @@ from heedful.training import teacher
 from heedful.training.config import RunConfig
 from heedful.training.errors import ConfigError
 
+PARTS = 4
+"""A batch of mixed lengths is encoded in so many parts, each of similar lengths: less padding."""
+
 
 class TrainingModel(nn.Module):
-    """An encoder and its head: one `Batch` per side -> vectors -> logits."""
+    """An encoder and its head: one `Batch` per side -> vectors -> logits.
+
+    A head with batch norm learns from batches of `mixed` lengths: from batches of one length it would learn what
+    is left when their length is taken away, and dev is read without that.
+    """
 
     alpha: Tensor
 
     def __init__(self, sentence: SentenceEncoder, head: nn.Module, alpha: float) -> None:
         super().__init__()
         self.sentence, self.head = sentence, head
+        self.mixed = any(isinstance(one, nn.BatchNorm1d) for one in head.modules())
         self.register_buffer("alpha", torch.tensor(alpha), persistent=False)
 
     def forward(self, sides: list[Batch]) -> Tensor:
@@ -33,6 +42,14 @@ class TrainingModel(nn.Module):
 
     def encode(self, side: Batch) -> Tensor:
         """A batch of B sentences -> (B, D)."""
+        if not self.mixed or not self.training:
+            return self._encode(side)
+        order = np.argsort(side.lengths, kind="stable")
+        parts = [part for part in np.array_split(order, PARTS) if len(part)]
+        vectors = torch.cat([self._encode(side.rows(part)) for part in parts])
+        return vectors[torch.from_numpy(np.argsort(order)).to(vectors.device)]
+
+    def _encode(self, side: Batch) -> Tensor:
         device = self.alpha.device
         arrays = (torch.from_numpy(a).to(device) for a in (side.ids, side.lengths, side.heads))
         pieces, features = (

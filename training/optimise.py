@@ -78,7 +78,8 @@ class Optimisation:
             norm.reset_running_stats()
             norm.momentum = None  # the mean over all batches
             norm.train()
-        batches = examples.batches(config.optimiser.batch, np.random.default_rng(config.seed))
+        rng = np.random.default_rng(config.seed)
+        batches = examples.batches(config.optimiser.batch, rng, mixed=True)
         with torch.no_grad():
             for sides, _ in islice(batches, STATISTICS_BATCHES):
                 self.evaluated(sides)

@@ -33,6 +33,17 @@ def test_a_batch_holds_each_sentence_and_padding(sizes: list[int], seed: int) ->
     assert batch.padding == pytest.approx(empty / (len(sizes) * longest))
 
 
+@given(lengths, st.integers(0, 2**32))
+def test_rows_of_a_batch_are_a_batch_of_these_sentences(sizes: list[int], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sentences = [sentence(rng, size) for size in sizes]
+    chosen = rng.permutation(len(sizes))[: rng.integers(1, len(sizes), endpoint=True)]
+    found, made = collate(sentences).rows(chosen), collate([sentences[i] for i in chosen])
+    for name in ("ids", "heads", "lengths"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(made, name))
+    assert found.padding == pytest.approx(made.padding)
+
+
 @pytest.mark.parametrize("sizes", [[], [0], [3, 0]])
 def test_nothing_to_encode_is_refused(sizes: list[int]) -> None:
     with pytest.raises(ValueError, match="a batch needs at least one sentence"):
@@ -120,6 +131,10 @@ def test_sentences_of_pieces_are_padded_by_words_and_by_pieces() -> None:
     assert batch.pieces is not None
     assert batch.pieces.tolist() == [[1, 2, 0], [1, 1, 1], [1, 0, 0]]
     assert batch.padding == pytest.approx(2 / 15)
+    last = batch.rows(np.array([2]))
+    assert (last.ids.tolist(), last.heads.tolist()) == ([[2, 9, 3, PAD, PAD]], [[0]])
+    assert last.pieces is not None
+    assert last.pieces.tolist() == [[1]]
 
 
 def test_the_key_tells_apart_which_pieces_are_a_word() -> None:

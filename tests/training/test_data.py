@@ -117,6 +117,19 @@ def test_batches_hold_every_example_once(pipeline: BuiltParser, cache: Path) -> 
     assert sum(seen(None).values()) == len(pairs)
 
 
+def test_a_batch_holds_one_length_or_mixed_lengths(pipeline: BuiltParser, cache: Path) -> None:
+    texts = ("A dog", "A dog eats ham")
+    rows = parsed(pipeline, cache, texts).rows(Vocab(["a"]))
+    examples = Examples.of([Example((texts[i % 2],), i) for i in range(64)], rows)
+
+    def of_one_length(*, mixed: bool) -> list[bool]:
+        batches = examples.batches(8, np.random.default_rng(0), mixed=mixed)
+        return [len(set(side.lengths.tolist())) == 1 for (side,), _ in batches]
+
+    assert all(of_one_length(mixed=False))
+    assert not any(of_one_length(mixed=True))
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 8, 9])
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_a_last_row_alone_joins_the_batch_before_it(

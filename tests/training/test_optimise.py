@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from heedful.training.config import OptimiserConfig, Paths, RunConfig
-from heedful.training.model import TrainingModel, make_model
+from heedful.training.model import PARTS, TrainingModel, make_model
 from heedful.training.objectives import make_objective
 from heedful.training.optimise import Optimisation, make_optimisers, make_schedule, moving_average
 from heedful.training.prepare import Prepared, prepare
@@ -47,6 +47,28 @@ def test_the_l2_penalty_is_that_of_the_loss(config: RunConfig, paths: Paths, nam
 
     for ours, explicit in zip(trained(weight_decay=0.3), trained(), strict=True):
         torch.testing.assert_close(ours, explicit, atol=2e-5, rtol=1e-3)
+
+
+def test_a_head_with_batch_norm_learns_from_mixed_lengths(config: RunConfig, paths: Paths) -> None:
+    """Encoded in parts of similar lengths, a batch has the same vectors in the same order."""
+    dsa = {"name": "dsa", "config": {"layers": 1, "size": 6, "dropout": 0.0, "word_dropout": 0.0}}
+    plain, _ = prepared(config, paths)
+    assert not plain.mixed
+    model, inputs = prepared(
+        RunConfig.model_validate({**config.model_dump(), "encoder": dsa}), paths
+    )
+    assert model.mixed
+    ((side, *_), _), *_ = inputs.train.batches(24, np.random.default_rng(1), mixed=True)
+    assert len(set(side.lengths.tolist())) > 1
+    widths: list[int] = []
+    with model.sentence.encoder.register_forward_pre_hook(
+        lambda _, inputs: widths.append(inputs[0].shape[1])
+    ):
+        whole, parts = model.eval().encode(side), model.train().encode(side)
+    torch.testing.assert_close(parts, whole, atol=1e-5, rtol=0)
+    assert widths[0] == max(widths)
+    assert min(widths) < widths[0]
+    assert len(widths) == 1 + PARTS
 
 
 def test_averaged_weights_have_their_own_statistics(config: RunConfig, paths: Paths) -> None:
