@@ -157,6 +157,10 @@ class Gradients(BaseModel):
         description="Completeness: |sum of weights - (score - baseline)| / |score - baseline|; null if "
         "these are equal."
     )
+    spread: float = Field(
+        description="How sure the weights are: the distance of the two orders in which the words were moved from "
+        "their mean, summed over tokens, relative to the sum of |weights|."
+    )
     intervals: int = Field(description="That the way was cut into.")
     correlations: list[Correlation] = Field(description="With the size of these weights.")
 

@@ -1,4 +1,4 @@
-"""Completeness of a bundle's integrated gradients on sentences of dev, into its card."""
+"""Completeness and spread of a bundle's integrated gradients on sentences of dev, into its card."""
 
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -100,6 +100,7 @@ def _figures(
         median=float(np.median(errors)),
         p95=float(np.quantile(errors, 0.95)),
         complete=float((errors < COMPLETE).mean()),
+        spread=float(np.quantile([one.spread for one in found], 0.95)),
         intervals=float(np.mean([one.intervals for one in found])),
         correlation=float(np.mean(known)) if known else None,
     ).model_dump()

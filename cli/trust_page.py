@@ -28,8 +28,9 @@ def tables(cards: Sequence[Card]) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     gradients = [
-        "| model | error, median | 95th percentile | below 5 % | intervals | rank correlation | sentences |",
-        "|---|---|---|---|---|---|---|",
+        "| model | error, median | 95th percentile | below 5 % | spread, 95th percentile | intervals "
+        "| rank correlation | sentences |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     said = []
     for card in cards:
@@ -52,7 +53,7 @@ def tables(cards: Sequence[Card]) -> str:
             rank = "" if found.correlation is None else f"{found.correlation:.2f}"
             gradients.append(
                 f"| `{card.name}` | {found.median:.1%} | {found.p95:.1%} | {found.complete:.0%} "
-                f"| {found.intervals:.0f} | {rank} | {found.sentences} |"
+                f"| {found.spread:.1%} | {found.intervals:.0f} | {rank} | {found.sentences} |"
             )
         said.append(f"- `{card.name}`: {verdict(trust)}")
     tables = [said, controls, curves, *([gradients] if len(gradients) > 2 else [])]

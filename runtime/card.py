@@ -40,7 +40,7 @@ class ParserCard(_Frozen):
 class ParityCard(_Frozen):
     """Exported graphs compared with the original model."""
 
-    max_abs_error: float
+    max_abs_error: float  # of logits above 1 relative to the largest (export.parity)
     tolerance: float
     cases: int
     against: str
@@ -87,12 +87,13 @@ class ControlCard(_Frozen):
 
 
 class GradientsCard(_Frozen):
-    """Completeness of integrated gradients on sentences of dev: `heedful trust --gradients` measured it."""
+    """Integrated gradients on sentences of dev: `heedful trust --gradients` measured them."""
 
     sentences: int = Field(ge=1)  # of two tokens or more, both of a pair
-    median: float  # of the error, relative to the change of the score
+    median: float  # of the completeness error, relative to the change of the score
     p95: float
     complete: float  # share of sentences with an error below 5 %
+    spread: float  # of the weights, 95th percentile
     intervals: float  # the mean
     correlation: float | None  # of the first pooling with their size, the mean
 

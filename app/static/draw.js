@@ -310,10 +310,10 @@ function key(of, { tokens: words }) {
   return element("p", { className: "key", textContent: `${said} Each number is what leaving out the word changes, in ${unit}.${unknown}` });
 }
 
-// What integrated gradients are, and how much of the answer they leave unexplained.
-function gradientsKey(of, { score, baseline, error }) {
-  const missed = error === null ? "" : ` They miss ${percent(error)} of it.`;
-  const text = `Integrated gradients of ${of}: what each word adds on the way from no words (${baseline.toFixed(2)}) to the sentence (${score.toFixed(2)}).${missed}`;
+// What integrated gradients are, and how sure they are.
+function gradientsKey(of, { score, baseline, spread }) {
+  const sure = ` Give or take ${percent(spread)}.`;
+  const text = `Integrated gradients of ${of}: what each word adds on the way from no words (${baseline.toFixed(2)}) to the sentence (${score.toFixed(2)}).${sure}`;
   return element("p", { className: "key", textContent: text });
 }
 

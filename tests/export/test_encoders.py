@@ -222,7 +222,7 @@ def test_integrated_gradients_are_torchs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """By differences of the exported graph what autograd gives of the score at 2,000 places of the path."""
-    monkeypatch.setattr(gradients, "TOLERANCE", 0.002)
+    monkeypatch.setattr(gradients, "TOLERANCE", 0.02)
     service, runner = served
     trained = bundles.export(name)
     model, head = as_stored(trained.model), as_stored(trained.head or nn.Identity())
@@ -260,7 +260,8 @@ def test_integrated_gradients_are_torchs(
     assert abs(given.weights.sum() - given.score + given.baseline) / change == pytest.approx(
         given.error
     )
-    assert given.error < 0.005
+    assert given.error < 1e-3
+    assert 0 < given.spread < 0.02
 
 
 @torch.inference_mode()
