@@ -45,7 +45,7 @@ class TrainingModel(nn.Module):
         if not self.mixed or not self.training:
             return self._encode(side)
         order = np.argsort(side.lengths, kind="stable")
-        parts = [part for part in np.array_split(order, PARTS) if len(part)]
+        parts = np.array_split(order, min(PARTS, len(order)))
         vectors = torch.cat([self._encode(side.rows(part)) for part in parts])
         return vectors[torch.from_numpy(np.argsort(order)).to(vectors.device)]
 
