@@ -1,10 +1,10 @@
-"""The cost of an explanation compared with the plain call, and the memory of its session.
+"""What each part of an explanation costs, beside an embedding and the bare explanation, and its session's memory.
 
-    python -m benchmarks.explain_cost [--bundles bundles] [--model ms-san-nli] [--tokens 20]
+    python -m benchmarks.explain_cost [--model ms-san-nli] [--tokens 20] [--threads 2] [--parts evidence ..]
 
-One sentence, on one thread, through the service: parse, graphs, head, answer's values. Each ratio is
-the median of pairs of calls, one plain and one explained, so that what else the machine does counts
-for both. Memory is what a process has for itself (private and dirty), with the bundle's sessions
+One sentence through the service: parse, graphs, head, answer's values. Each ratio is the median over rounds
+of an embedding, an explanation and an explanation with one more part, so that what else the machine does
+counts for all three. Memory is what a process has for itself (private and dirty), with the bundle's sessions
 open, compared with sessions that each hold their own weights.
 """
 
@@ -13,15 +13,16 @@ import asyncio
 import ctypes
 import gc
 import multiprocessing
-import statistics
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 
 from heedful.runtime.bundle import ENCODER, read
+from heedful.runtime.cores import usable_cores
 from heedful.runtime.explain_graph import ExplainGraph
 from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.graphs import encoder_feeds
@@ -30,36 +31,43 @@ from heedful.runtime.service import Options, Service
 from heedful.runtime.session import OrtSession
 from heedful.text.batch import Sentence, collate
 
-PAIRS = 50
+ROUNDS = 50
+PARTS = {
+    "ablation": ExplainOptions(ablation=True),
+    "faithfulness": ExplainOptions(faithfulness=True),
+    "evidence": ExplainOptions(evidence=True),
+    "gradients": ExplainOptions(gradients=True),
+    "curves": ExplainOptions(curves=True),
+}
 WORDS = ("a", "man", "in", "the", "park", "reads", "his", "old", "book")
 
 
-async def compare(bundles: Path, model: str, tokens: int, out: Console) -> None:
-    service = Service(Options(models=bundles, threads=1))
+async def compare(
+    bundles: Path, model: str, tokens: int, threads: int, parts: Sequence[str], out: Console
+) -> None:
+    service = Service(Options(models=bundles, threads=threads))
     await service.start()
     text = " ".join(WORDS[i % len(WORDS)] for i in range(tokens))
     inputs = Inputs.from_texts([text])
     embed, explain = (service.bind(task, model) for task in ("embed", "explain"))
-    calls: dict[str, Callable[[], Awaitable[object]]] = {
-        "explain": lambda: explain.explain(inputs, ExplainOptions()),
-        "explain, ablation": lambda: explain.explain(inputs, ExplainOptions(ablation=True)),
-        "explain, faithfulness": lambda: explain.explain(inputs, ExplainOptions(faithfulness=True)),
-        "explain, evidence": lambda: explain.explain(inputs, ExplainOptions(evidence=True)),
-        "explain, gradients": lambda: explain.explain(inputs, ExplainOptions(gradients=True)),
-        "explain, curves": lambda: explain.explain(inputs, ExplainOptions(curves=True)),
-    }
-    for name, call in calls.items():
-        times = []
-        for _ in range(PAIRS):
-            pair = []
-            for each in (lambda: embed.embed(inputs), call):
+    for part in parts:
+        calls: list[Callable[[], Awaitable[object]]] = [
+            lambda: embed.embed(inputs),
+            lambda: explain.explain(inputs, ExplainOptions()),
+            partial(explain.explain, inputs, PARTS[part]),
+        ]
+        rounds = np.empty((ROUNDS, len(calls)))
+        for one in rounds:
+            for i, call in enumerate(calls):
                 start = time.perf_counter()
-                await each()
-                pair.append(time.perf_counter() - start)
-            times.append(pair)
-        plain, explained = (statistics.median(column) * 1000 for column in zip(*times, strict=True))
-        ratio = statistics.median(pair[1] / pair[0] for pair in times)
-        out.print(f"{name:22} {explained:7.2f} ms  plain {plain:6.2f} ms  ratio {ratio:.2f}")
+                await call()
+                one[i] = time.perf_counter() - start
+        plain, explained, more = np.median(rounds, axis=0) * 1000
+        to_plain, to_explained = np.median(rounds[:, 2:] / rounds[:, :2], axis=0)
+        out.print(
+            f"{model:20} {part:12} {more:8.2f} ms, embed {plain:5.2f}, explain {explained:5.2f};"
+            f" {to_explained:.2f} times explain, {to_plain:.2f} times embed"
+        )
     await service.stop(1)
 
 
@@ -74,7 +82,8 @@ def private() -> float:
 def memory(folder: Path, kind: str) -> float:
     """MB that the sessions of a bundle add: `plain`, `explained` with shared weights, `twice` without."""
     bundle = read(folder)
-    feeds = encoder_feeds(bundle.card, collate([Sentence(np.full(20, 2), np.zeros(20, np.int64))]))
+    batch = collate([Sentence(np.full(20, 2), np.zeros(20, np.int64))])
+    feeds = encoder_feeds(bundle.card, batch)
     OrtSession(bundle.files[ENCODER], "cpu", 1).run(feeds)  # what every session needs once
     del bundle
     before = private()
@@ -87,7 +96,7 @@ def memory(folder: Path, kind: str) -> float:
     for session in sessions:
         session.run(feeds)
     if explainer:
-        explainer.run(explainer.feeds(collate([Sentence(feeds["ids"][0], feeds["heads"][0])])))
+        explainer.run(explainer.feeds(batch))
     del bundle
     return private() - before
 
@@ -97,13 +106,15 @@ def main() -> None:
     parser.add_argument("--bundles", type=Path, default=Path("bundles"))
     parser.add_argument("--model", default="ms-san-nli")
     parser.add_argument("--tokens", type=int, default=20)
-    arguments = parser.parse_args()
-    out = Console()
-    asyncio.run(compare(arguments.bundles, arguments.model, arguments.tokens, out))
+    parser.add_argument("--threads", type=int, default=usable_cores())
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))
+    given = parser.parse_args()
+    out = Console(width=140)
+    asyncio.run(compare(given.bundles, given.model, given.tokens, given.threads, given.parts, out))
     context = multiprocessing.get_context("spawn")
     for kind in ("plain", "explained", "twice"):
         with context.Pool(1) as pool:
-            added = pool.apply(memory, (arguments.bundles / arguments.model, kind))
+            added = pool.apply(memory, (given.bundles / given.model, kind))
         out.print(f"{kind:10} {added:6.1f} MB")
 
 

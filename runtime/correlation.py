@@ -44,7 +44,7 @@ def rank_correlation(first: Scores | Floats, second: Scores | Floats) -> float |
 
 
 def _ranks(values: Scores | Floats) -> Scores:
-    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    ranks: Scores = (last - (counts + 1) / 2)[places]
+    above = values[:, None] > values
+    ties = values[:, None] == values
+    ranks: Scores = above.sum(1) + (ties.sum(1) - 1) / 2
     return ranks

@@ -15,7 +15,6 @@ from heedful.runtime.explain_run import Prediction, Scores
 from heedful.text.batch import Sentence
 from heedful.text.parse import Parse
 from heedful.text.pieces import Lexicon
-from heedful.text.trees import drop
 from heedful.text.vocab import Vocab
 
 MAX_CURVE_TOKENS = 24
@@ -102,7 +101,7 @@ class _Drops:
     def _without(self, gone: frozenset[int]) -> Sentence:
         model = self._prediction.run.model
         if not self._mask:
-            return model.sentence(drop(self._parse, sorted(gone)))
+            return model.sentence(self._parse).without(sorted(gone))
         return masked(model.vocab, self._parse, gone)
 
     async def curve(self, order: Order) -> Scores:

@@ -7,7 +7,6 @@ from heedful.runtime.correlation import Correlation, correlations
 from heedful.runtime.explain_run import Prediction, Scores
 from heedful.runtime.gradients import Gradients, gradients
 from heedful.text.parse import Parse
-from heedful.text.trees import drop
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,17 +19,17 @@ class Evidence:
 async def evidence(
     prediction: Prediction, parses: Sequence[Parse], side: int, *, integrated: bool
 ) -> Evidence | None:
-    """Leave out each token of sentence `side`, in one batch. None for a sentence of one token.
+    """Leave out each token of sentence `side`, in batches that run side by side. None for a sentence of one token.
 
     `integrated` asks for integrated gradients too; raises BadInput where the bundle's graph has none.
     """
     parse = parses[side]
     if len(parse) == 1:
         return None
-    sentence = prediction.run.model.sentence
-    weights = await prediction.drops(side, [sentence(drop(parse, [i])) for i in range(len(parse))])
+    sentence = prediction.run.model.sentence(parse)
+    weights = await prediction.drops(side, [sentence.without([i]) for i in range(len(parse))])
     return Evidence(
         weights,
         correlations(prediction.found[side], weights),
-        await gradients(prediction, side, sentence(parse)) if integrated else None,
+        await gradients(prediction, side, sentence) if integrated else None,
     )

@@ -1,6 +1,7 @@
 """One request's runs of an explain graph: vectors, scores, and the score that evidence is measured on."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,16 +11,17 @@ import numpy.typing as npt
 from heedful.runtime.answers import expected_score, normalise, probabilities
 from heedful.runtime.errors import BadInput
 from heedful.runtime.explain_graph import SCALE, ExplainGraph, ExplainOutputs, Floats
-from heedful.runtime.graphs import head_inputs
+from heedful.runtime.graphs import Feeds, head_inputs
 from heedful.runtime.loaded_model import LoadedModel
-from heedful.runtime.session import SessionThreads
+from heedful.runtime.session import Session, SessionThreads
 from heedful.text.batch import Sentence, cheapest, collate
 from heedful.text.graph import CPU
 
 Scores = npt.NDArray[np.float64]
 
-BUDGET, OVERHEAD = 1024, 16
-"""Tokens of a batch of vectors, padding included, and the fixed cost of a batch in tokens."""
+BUDGET, LEAST, OVERHEAD = 1024, 64, 16
+"""Tokens of a batch of vectors, padding included: at most, and at least where a batch is split over
+threads; and the fixed cost of a batch in tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,28 +95,46 @@ class ExplainRun:
         return found
 
     async def vectors(self, sentences: Sequence[Sentence]) -> Floats:
-        """Vectors (N, D) of sentences of any lengths, in batches of at most BUDGET tokens."""
+        """Vectors (N, D) of sentences of any lengths, in batches that run on all threads."""
+        lengths = [len(one.ids) for one in sentences]
+        batches = cheapest(lengths, self._budget(sum(lengths)), OVERHEAD)
+        found = await self._run(
+            _Vectors(self.explain_graph),
+            (
+                self.explain_graph.feeds(
+                    collate([sentences[i] for i in batch]), self.priors, self.alpha
+                )
+                for batch in batches
+            ),
+        )
         vectors = np.empty((len(sentences), self.model.card.dimension), np.float32)
-        session = _Vectors(self.explain_graph)
-        for batch in cheapest([len(one.ids) for one in sentences], BUDGET, OVERHEAD):
-            collated = collate([sentences[i] for i in batch])
-            feeds = self.explain_graph.feeds(collated, self.priors, self.alpha)
-            vectors[batch], seconds = await self._threads.run(session, feeds)
-            self.seconds += seconds
+        for batch, one in zip(batches, found, strict=True):
+            vectors[batch] = one
         return vectors
 
     async def scaled(self, sentence: Sentence, scales: Floats) -> Floats:
         """Vectors (N, D) in float32 of a sentence whose word vectors are scaled by each row of `scales` (N, L)."""
-        session, most = _Scaled(self.model), max(1, BUDGET // len(sentence))
-        vectors = []
+        most = max(1, self._budget(scales.size) // len(sentence))
+        feeds = []
         for start in range(0, len(scales), most):
             rows = scales[start : start + most]
             collated = collate([sentence] * len(rows))
-            feeds = self.explain_graph.feeds(collated, self.priors, self.alpha) | {SCALE: rows}
-            found, seconds = await self._threads.run(session, feeds)
-            self.seconds += seconds
-            vectors.append(found)
-        return np.concatenate(vectors)
+            feeds.append(
+                self.explain_graph.feeds(collated, self.priors, self.alpha) | {SCALE: rows}
+            )
+        return np.concatenate(await self._run(_Scaled(self.model), feeds))
+
+    def _budget(self, tokens: int) -> int:
+        """Tokens of a batch, where there are so many in all."""
+        return min(BUDGET, max(LEAST, -(-tokens // self._threads.size)))
+
+    async def _run(self, session: Session[Floats], batches: Iterable[Feeds]) -> list[Floats]:
+        """The outputs for each batch, of runs side by side."""
+        runs = await asyncio.gather(*(self._threads.run(session, feeds) for feeds in batches))
+        taken = [seconds for _, seconds in runs]
+        # No thread was busy for longer on its own account, if the batches were spread evenly.
+        self.seconds += max(*taken, sum(taken) / self._threads.size)
+        return [found for found, _ in runs]
 
     async def scores(self, sides: Sequence[Floats]) -> Scores | None:
         """Probabilities (N, C), or relatedness (N, 1), from vectors (N, D) for each side.

@@ -24,7 +24,6 @@ from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.session import SessionThreads
 from heedful.text.batch import Sentence
 from heedful.text.parse import Parse
-from heedful.text.trees import drop
 
 DRAWS = 20
 """Random deletions that the deletion of the most attended tokens is compared with."""
@@ -178,9 +177,8 @@ async def _delete(
     attended = np.argsort(-shading, kind="stable")[: run.k]
     rng = np.random.default_rng(SEED)
     choices = [attended, *(rng.choice(length, run.k, replace=False) for _ in range(DRAWS))]
-    shorter = await run.encode(
-        [run.model.sentence(drop(parses[i], gone.tolist())) for gone in choices]
-    )
+    sentence = run.model.sentence(parses[i])
+    shorter = await run.encode([sentence.without(gone.tolist()) for gone in choices])
     sides = [np.repeat(one.embedding, len(choices), axis=0) for one in found]
     sides[i] = shorter.embedding
     changed = await run.scores(sides)

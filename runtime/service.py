@@ -77,7 +77,7 @@ class Service:
             parses=self._parses,
             scheduler=self._scheduler,
             head_threads=small_threads,
-            explain_threads=SessionThreads(niceness=EXPLAIN_NICENESS),
+            explain_threads=SessionThreads(options.threads, EXPLAIN_NICENESS),
             admission=Admission(options.max_queue),
             max_batch_inputs=options.max_batch_inputs,
             untypical=UntypicalInputs(observer),

@@ -13,6 +13,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from heedful.text.structure import without
+
 Ints = npt.NDArray[np.int64]
 
 PAD = 0
@@ -38,6 +40,16 @@ class Sentence:
         pieces = b"" if self.pieces is None else self.pieces.tobytes()
         features = b"" if self.features is None else self.features.tobytes()
         return len(self).to_bytes(8) + self.heads.tobytes() + pieces + self.ids.tobytes() + features
+
+    def without(self, gone: Sequence[int]) -> Self:
+        """The sentence that is left when the words at `gone` are removed, as if they had never been parsed."""
+        kept = np.ones(len(self), bool)
+        kept[list(gone)] = False
+        kept_ids, pieces = kept, self.pieces
+        if pieces is not None:  # [CLS] and [SEP] stay
+            kept_ids, pieces = np.pad(kept.repeat(pieces), 1, constant_values=True), pieces[kept]
+        heads = without(self.heads, np.flatnonzero(~kept))
+        return replace(self, ids=self.ids[kept_ids], heads=heads, pieces=pieces)
 
 
 @dataclass(frozen=True, slots=True)

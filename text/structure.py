@@ -54,11 +54,11 @@ def without(heads: Heads, gone: npt.NDArray[np.integer]) -> npt.NDArray[np.int64
 
     A token hangs under its nearest remaining ancestor, or becomes a root where there is none.
     """
-    left = np.setdiff1d(np.arange(len(heads)), gone)
-    above = np.where(np.isin(np.arange(len(heads)), gone), heads, np.arange(len(heads)))
+    kept = np.ones(len(heads), bool)
+    kept[gone] = False
+    above = np.where(kept, np.arange(len(heads)), heads)
     for _ in range(len(heads).bit_length()):  # from a removed token up to one that remains
         above = above[above]
-    place = np.full(len(heads), -1)
-    place[left] = np.arange(len(left))
-    found = place[above[heads[left]]]
-    return np.where(found < 0, np.arange(len(left)), found)
+    place = np.where(kept, np.cumsum(kept) - 1, -1)
+    found = place[above[heads[kept]]]
+    return np.where(found < 0, np.arange(len(found)), found)

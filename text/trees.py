@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import Any
 
 import numpy as np
@@ -126,14 +126,15 @@ def build(
 
 def drop(parse: Parse, gone: Sequence[int], *, cut: bool = False) -> Parse:
     """The parse without the tokens at `gone`; `cut` marks it as cut."""
-    left = np.setdiff1d(np.arange(len(parse)), gone)
+    kept = np.ones(len(parse), bool)
+    kept[list(gone)] = False
     return Parse(
         text=parse.text,
-        tokens=tuple(parse.tokens[i] for i in left),
-        starts=parse.starts[left],
-        stops=parse.stops[left],
-        heads=without(parse.heads, np.asarray(gone, np.int64)),
-        deps=tuple(parse.deps[i] for i in left) if parse.deps else (),
+        tokens=tuple(compress(parse.tokens, kept.tolist())),
+        starts=parse.starts[kept],
+        stops=parse.stops[kept],
+        heads=without(parse.heads, np.flatnonzero(~kept)),
+        deps=tuple(compress(parse.deps, kept.tolist())),
         cut=cut or parse.cut,
     )
 

@@ -1,6 +1,7 @@
 """Signed evidence and curves of the built models, against numpy, one sentence at a time."""
 
 from itertools import combinations, permutations
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,9 @@ from heedful.runtime.correlation import rank_correlation
 from heedful.runtime.curves import masked
 from heedful.runtime.errors import BadInput
 from heedful.runtime.explain_run import ExplainOptions
-from heedful.runtime.explain_service import check_length
+from heedful.runtime.explain_service import ExplainResult, check_length
+from heedful.runtime.inputs import Inputs
+from heedful.runtime.service import Options, Service
 from heedful.text.batch import PAD, Sentence
 from heedful.text.structure import without
 from heedful.text.trees import build
@@ -45,6 +48,29 @@ def test_evidence_is_the_change_without_each_token(
         change = before[label] - scores(running, rest, alpha=alpha)[label]
         assert weight == pytest.approx(change, abs=1e-5)
     assert evidence.weights.min() < 0 < evidence.weights.max()
+
+
+def test_threads_share_the_shortened_sentences(running: Running, models: Path) -> None:
+    inputs = Inputs.from_texts([" ".join([SHORT] * 4)])
+    options = ExplainOptions(evidence=True, gradients=True)
+
+    async def on(threads: int) -> ExplainResult:
+        service = Service(Options(models, threads=threads))
+        await service.start()
+        try:
+            return (await service.bind("explain", "tiny-sst2").explain(inputs, options)).value[1]
+        finally:
+            await service.stop(timeout=5)
+
+    one, three = (running.ask(on(threads)).evidence for threads in (1, 3))
+    assert one is not None
+    assert three is not None
+    assert one[0] is not None
+    assert three[0] is not None
+    np.testing.assert_allclose(three[0].weights, one[0].weights, atol=1e-6)
+    assert one[0].gradients is not None
+    assert three[0].gradients is not None
+    np.testing.assert_allclose(three[0].gradients.weights, one[0].gradients.weights, atol=1e-5)
 
 
 def test_evidence_of_a_pair_leaves_the_other_sentence_whole(running: Running) -> None:

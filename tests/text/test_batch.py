@@ -7,8 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.text.batch import Sentence, cheapest, collate, plan
-from heedful.text.vocab import PAD
-from tests.forests import forest
+from heedful.text.pieces import Lexicon
+from heedful.text.structure import without
+from heedful.text.vocab import PAD, Vocab
+from tests.builders import build_pieces
+from tests.forests import Ints, forest, forests
 
 lengths = st.lists(st.integers(1, 60), min_size=1, max_size=40)
 
@@ -141,3 +144,28 @@ def test_the_key_tells_apart_which_pieces_are_a_word() -> None:
     ids, heads = np.array([2, 7, 8, 9, 3]), np.array([0, 0])
     one, other = (Sentence(ids, heads, np.array(pieces)) for pieces in ([1, 2], [2, 1]))
     assert one.key != other.key
+
+
+@pytest.mark.parametrize(
+    "vocab", [Vocab(["two", "kids"], composed=50), build_pieces()], ids=["words", "pieces"]
+)
+@given(forests(8), st.data())
+def test_a_sentence_without_words_is_that_of_the_words_that_are_left(
+    vocab: Lexicon, heads: Ints, data: st.DataObject
+) -> None:
+    n = len(heads)
+    words = data.draw(
+        st.lists(st.sampled_from(["Two", "kids", "ballgame", "xyz"]), min_size=n, max_size=n)
+    )
+    gone = sorted(data.draw(st.sets(st.integers(0, n - 1), max_size=n - 1)))
+    left = [word for i, word in enumerate(words) if i not in gone]
+    expected = vocab.sentence(left, without(heads, np.array(gone, np.int64)))
+    found = vocab.sentence(words, heads).without(gone)
+    for name in ("heads", "pieces"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+    np.testing.assert_array_equal(np.maximum(found.ids, -1), np.maximum(expected.ids, -1))
+    for one, other in zip(found.ids, expected.ids, strict=True):
+        if other < 0:  # a composed word has its features, in whatever row
+            assert found.features is not None
+            assert expected.features is not None
+            np.testing.assert_array_equal(found.features[-1 - one], expected.features[-1 - other])
