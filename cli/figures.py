@@ -43,8 +43,8 @@ SENTENCES = 1000
 OPINIONS = ("amazing", "happy", "recommend", "poor", "terrible", "worst")
 REVIEWS = 1000
 LAMAS = ("lama", "lama-ctx")
-CLASSES = ("ship", "money-fx")
-"""Classes of R8 in LAMA's Table 4; SEEN is how many texts hold a word of the TOP ones."""
+CLASSES = {"r8": ("ship", "money-fx"), "yelp": ("1", "5")}
+"""Classes in LAMA's Table 4 by task; SEEN is how many texts hold a word of the TOP ones."""
 SEEN, TOP = 4, 20
 MAX_TOKENS = 128
 """Reviews are cut to the length that the service explains."""
@@ -211,7 +211,7 @@ async def _words_by_class(context: Context) -> Figure:
     task = tasks.get(context.card.task)
     examples = task.test.read(context.data)
     found = {}
-    for label in CLASSES:
+    for label in CLASSES[context.card.task]:
         of_class = [e for e in examples if task.labels[int(e.label)] == label]
         weights: dict[str, dict[int, list[float]]] = {}
         async for example, word, weight in _word_weights(context, of_class):
@@ -258,8 +258,8 @@ def _encoded_by(encoder: str) -> Callable[[Card], bool]:
     return lambda card: card.encoder.name in (encoder, f"{encoder}-multiple")
 
 
-def _rates(card: Card) -> bool:
-    return card.encoder.name in LAMAS and card.task in ("yelp", "imdb")
+def _lama_for(*names: str) -> Callable[[Card], bool]:
+    return lambda card: card.encoder.name in LAMAS and card.task in names
 
 
 FIGURES = (
@@ -286,12 +286,15 @@ FIGURES = (
         _dsa_multiple,
     ),
     PaperFigure("dsa-dynamic-weights.png", "bundle of DSA", _encoded_by("dsa"), _dynamic_weights),
-    PaperFigure("lama-rating.png", "bundle of LAMA for Yelp or IMDB", _rates, _weights_by_rating),
     PaperFigure(
-        "lama-words.png",
-        "bundle of LAMA for R8",
-        lambda card: card.encoder.name in LAMAS and card.task == "r8",
-        _words_by_class,
+        "lama-rating.png", "bundle of LAMA for IMDB", _lama_for("imdb"), _weights_by_rating
+    ),
+    PaperFigure(
+        "lama-rating-yelp.png", "bundle of LAMA for Yelp", _lama_for("yelp"), _weights_by_rating
+    ),
+    PaperFigure("lama-words.png", "bundle of LAMA for R8", _lama_for("r8"), _words_by_class),
+    PaperFigure(
+        "lama-words-yelp.png", "bundle of LAMA for Yelp", _lama_for("yelp"), _words_by_class
     ),
     PaperFigure("lama-parameters.png", "bundle", None, _parameters_by_heads),
     PaperFigure("lama-loss.png", "bundle", None, _loss_by_epoch),

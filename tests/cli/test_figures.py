@@ -80,7 +80,8 @@ def test_what_there_is_a_bundle_for_is_drawn_and_the_rest_is_named(
     files, said = drawn(tmp_path / "figures", models, pipeline, data)
     assert files == [
         *("dsa-attention.png", "dsa-multiple.png", "dsa-dynamic-weights.png"),
-        *("lama-rating.png", "lama-words.png", "lama-parameters.png", "lama-loss.png"),
+        *("lama-rating-yelp.png", "lama-words.png", "lama-words-yelp.png"),
+        *("lama-parameters.png", "lama-loss.png", "lama-heads.png"),
     ]
     assert "ms-san-heads.png: left out, " in said
     assert "has no bundle of MS-SAN for NLI" in said
@@ -89,8 +90,9 @@ def test_what_there_is_a_bundle_for_is_drawn_and_the_rest_is_named(
 
     (data / "yelp_10k" / "all.jsonl").rename(tmp_path / "gone")
     again, said = drawn(tmp_path / "again", models, pipeline, data)
-    assert again == [name for name in files if name != "lama-rating.png"]
-    assert f"lama-rating.png: left out, {data} holds no yelp_academic_dataset_review.json" in said
+    assert again == [name for name in files if "yelp" not in name]
+    for name in ("lama-rating-yelp.png", "lama-words-yelp.png"):
+        assert f"{name}: left out, {data} holds no yelp_academic_dataset_review.json" in said
     for name in again:
         first, second = (tmp_path / folder / name for folder in ("figures", "again"))
         assert first.read_bytes() == second.read_bytes(), name
