@@ -1,8 +1,11 @@
-"""The same edit in every graph of a bundle, whichever way each keeps its weights."""
+"""What edits of graphs share: the same edit in every graph of a bundle, copies of nodes, and what is constant."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
+import numpy.typing as npt
 import onnx
+from onnx import AttributeProto, helper, numpy_helper
 
 from heedful.export.weight_sharing import (
     externalize_weights,
@@ -12,6 +15,7 @@ from heedful.export.weight_sharing import (
     share_weights,
 )
 from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, Bundle
+from heedful.text.graph import open_session
 
 
 def edited(bundle: Bundle, edit: Callable[[onnx.ModelProto], onnx.ModelProto]) -> dict[str, bytes]:
@@ -41,3 +45,30 @@ def renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
     made.input[:] = [names.get(name, name) for name in node.input]
     made.output[:] = [names.get(name, name) for name in node.output]
     return made
+
+
+def constants(model: onnx.ModelProto) -> dict[str, npt.NDArray[Any]]:
+    """Initializers, and what is computed from them alone, by name."""
+    tensors = {tensor.name: tensor for tensor in model.graph.initializer}
+    names, nodes = set(tensors), []
+    for node in model.graph.node:
+        loops = any(attribute.type == AttributeProto.GRAPH for attribute in node.attribute)
+        if node.input and not loops and names.issuperset(node.input):
+            nodes.append(node)
+            names.update(node.output)
+    values = {name: numpy_helper.to_array(tensor) for name, tensor in tensors.items()}
+    if not nodes:
+        return values
+    outputs = [name for node in nodes for name in node.output]
+    read = {name for node in nodes for name in node.input}
+    graph = helper.make_graph(
+        nodes,
+        "constants",
+        [],
+        [helper.make_empty_tensor_value_info(name) for name in outputs],
+        [tensor for name, tensor in tensors.items() if name in read],
+    )
+    folded = helper.make_model(
+        graph, opset_imports=model.opset_import, ir_version=model.ir_version
+    ).SerializeToString()
+    return values | dict(zip(outputs, open_session(folded).run(None, {}), strict=True))

@@ -20,7 +20,7 @@ import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 from onnxscript import optimizer
 
-from heedful.text.graph import open_session
+from heedful.export.graph_edits import constants
 
 LARGEST = 63
 """A matrix byte uses 7 bits: processors without VNNI add two products in 16 bits, which 8 would overflow."""
@@ -45,7 +45,7 @@ class Product:
 
 def products(model: onnx.ModelProto) -> list[Product]:
     """Every product outside loop bodies, which have few rows at a time."""
-    return _products(model, _constants(model))
+    return _products(model, constants(model))
 
 
 def float_graph(model: onnx.ModelProto, keys: Collection[str]) -> onnx.ModelProto:
@@ -121,36 +121,9 @@ def _products(model: onnx.ModelProto, known: Mapping[str, Floats]) -> list[Produ
     return found
 
 
-def _constants(model: onnx.ModelProto) -> dict[str, Floats]:
-    """Initializers, and what is computed from them alone, by name."""
-    tensors = {tensor.name: tensor for tensor in model.graph.initializer}
-    names, nodes = set(tensors), []
-    for node in model.graph.node:
-        loops = any(attribute.type == AttributeProto.GRAPH for attribute in node.attribute)
-        if node.input and not loops and names.issuperset(node.input):
-            nodes.append(node)
-            names.update(node.output)
-    values = {name: numpy_helper.to_array(tensor) for name, tensor in tensors.items()}
-    if not nodes:
-        return values
-    outputs = [name for node in nodes for name in node.output]
-    read = {name for node in nodes for name in node.input}
-    graph = helper.make_graph(
-        nodes,
-        "constants",
-        [],
-        [helper.make_empty_tensor_value_info(name) for name in outputs],
-        [tensor for name, tensor in tensors.items() if name in read],
-    )
-    folded = helper.make_model(
-        graph, opset_imports=model.opset_import, ir_version=model.ir_version
-    ).SerializeToString()
-    return values | dict(zip(outputs, open_session(folded).run(None, {}), strict=True))
-
-
 def _store(model: onnx.ModelProto, keys: Collection[str]) -> dict[str, str]:
     """Add the products' matrices as bytes and scales; the matrix's name by the product's output."""
-    known = _constants(model)
+    known = constants(model)
     chosen = [product for product in _products(model, known) if product.key in keys]
     for name in sorted({product.matrix for product in chosen}):
         columns, scales = int8_columns(known[name])

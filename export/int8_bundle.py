@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import onnx
 
 from heedful.export import batch_invariance
+from heedful.export.convolutions import as_products
 from heedful.export.errors import ExportError
 from heedful.export.int8 import float_graph, int8_graph, products
 from heedful.export.weight_sharing import (
@@ -35,7 +36,7 @@ def int8_files(bundle: Bundle) -> Int8Files:
     Raises ExportError if there is none, or if the sentence vector, or the explanation's, still
     depends on the batch.
     """
-    encoder = onnx.load_from_string(bundle.files[ENCODER])
+    encoder = as_products(onnx.load_from_string(bundle.files[ENCODER]))
     every = products(encoder)
     taken = every
     while True:  # what stays in float32 may make its readers depend on the batch
@@ -57,7 +58,7 @@ def int8_files(bundle: Bundle) -> Int8Files:
     weights = serialize(float_graph(encoder, keys))
     files = {ENCODER: weights, ENCODER_INT8: externalize_weights(model, weights, ENCODER)}
     if EXPLAIN in bundle.files:
-        explain = restore_weights(bundle.files[EXPLAIN], bundle.files[ENCODER])
+        explain = as_products(restore_weights(bundle.files[EXPLAIN], bundle.files[ENCODER]))
         files[EXPLAIN] = share_weights(serialize(float_graph(explain, keys)), weights)
         int8 = serialize(int8_graph(explain, keys))
         files[EXPLAIN_INT8] = share_weights(int8, weights, vectors=False)

@@ -11,6 +11,7 @@ import torch
 from onnxscript import optimizer
 from torch import Tensor, nn
 
+from heedful.export.convolutions import as_products
 from heedful.export.weight_sharing import serialize
 from heedful.export.weight_storage import store_half
 from heedful.models.sentence import Explanation, SentenceEncoder
@@ -126,7 +127,7 @@ def graph(
         for value in node.outputs:
             if value.name in outputs and not value.is_graph_output():
                 value.name = f"{value.name}_inner"
-    model = program.model_proto
+    model = as_products(program.model_proto)
     _strip(model)
     store_half(model)
     onnx.helper.set_model_props(

@@ -93,8 +93,8 @@ class _Drops:
     async def of(self, sets: Sequence[frozenset[int]]) -> list[float]:
         missing = list(dict.fromkeys(one for one in sets if one not in self._known))
         if missing:
-            sentences = [self._without(gone) for gone in missing]
-            found = await self._prediction.drops(self._side, sentences)
+            vectors = await self._prediction.run.vectors([self._without(gone) for gone in missing])
+            found = await self._prediction.drops(self._side, vectors)
             self._known.update(zip(missing, found.tolist(), strict=True))
         return [self._known[one] for one in sets]
 

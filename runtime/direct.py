@@ -6,10 +6,11 @@ its answers have the same bits.
 
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from heedful.runtime.admission import Admission
 from heedful.runtime.batch_plan import Vectors
@@ -18,7 +19,7 @@ from heedful.runtime.errors import InferenceFailed, Unavailable
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.inference import Engine
 from heedful.runtime.scheduler import Encoded
-from heedful.runtime.session import SessionThreads
+from heedful.runtime.session import Session, SessionThreads
 from heedful.text.batch import Sentence, cheapest, collate
 from heedful.text.parse import Parse, ParseJob, Parser
 
@@ -49,6 +50,12 @@ class DirectThreads(SessionThreads):
         if len(items) < 2 or self.size < 2:
             return [function(item) for item in items]
         return list(self._executor.map(function, items))
+
+    async def run_all(
+        self, runs: Iterable[tuple[Session[T], Mapping[str, npt.NDArray[Any]]]]
+    ) -> list[tuple[T, float]]:
+        """See `SessionThreads.run_all`."""
+        return await self.call(self.each, lambda run: self.timed(*run), list(runs))
 
     def close(self) -> None:
         """Refuse new runs. Those that have begun end."""

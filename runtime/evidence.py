@@ -1,12 +1,12 @@
 """Signed evidence: the change of the answer when each token is left out, and integrated gradients."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heedful.runtime.correlation import Correlation, correlations
+from heedful.runtime.explain_graph import Floats
 from heedful.runtime.explain_run import Prediction, Scores
 from heedful.runtime.gradients import Gradients, gradients
-from heedful.text.parse import Parse
+from heedful.text.batch import Sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,17 +17,15 @@ class Evidence:
 
 
 async def evidence(
-    prediction: Prediction, parses: Sequence[Parse], side: int, *, integrated: bool
+    prediction: Prediction, sentence: Sentence, side: int, shortened: Floats, *, integrated: bool
 ) -> Evidence | None:
-    """Leave out each token of sentence `side`, in batches that run side by side. None for a sentence of one token.
+    """Evidence of the sentence `side`, of which `shortened` holds the vectors without each token. None for one token.
 
     `integrated` asks for integrated gradients too; raises BadInput where the bundle's graph has none.
     """
-    parse = parses[side]
-    if len(parse) == 1:
+    if len(sentence) == 1:
         return None
-    sentence = prediction.run.model.sentence(parse)
-    weights = await prediction.drops(side, [sentence.without([i]) for i in range(len(parse))])
+    weights = await prediction.drops(side, shortened)
     return Evidence(
         weights,
         correlations(prediction.found[side], weights),

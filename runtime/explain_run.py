@@ -1,7 +1,6 @@
 """One request's runs of an explain graph: vectors, scores, and the score that evidence is measured on."""
 
-import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,13 +10,14 @@ import numpy.typing as npt
 from heedful.runtime.answers import expected_score, normalise, probabilities
 from heedful.runtime.errors import BadInput
 from heedful.runtime.explain_graph import SCALE, ExplainGraph, ExplainOutputs, Floats
-from heedful.runtime.graphs import Feeds, head_inputs
+from heedful.runtime.graphs import Feeds, encoder_feeds, head_inputs
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.session import Session, SessionThreads
 from heedful.text.batch import Sentence, cheapest, collate
 from heedful.text.graph import CPU
 
 Scores = npt.NDArray[np.float64]
+Run = tuple[Session[Any], Feeds]
 
 BUDGET, LEAST, OVERHEAD = 1024, 64, 16
 """Tokens of a batch of vectors, padding included: at most, and at least where a batch is split over
@@ -85,6 +85,7 @@ class ExplainRun:
         self.k = options.k
         self.seconds = 0.0
         self.model, self._threads = model, threads
+        self._as_served = all(self.priors.values()) and self.alpha == model.card.alpha
 
     async def encode(self, sentences: Sequence[Sentence], off: str | None = None) -> ExplainOutputs:
         """Run the graph on sentences of one length, without the prior `off`."""
@@ -94,20 +95,51 @@ class ExplainRun:
         self.seconds += seconds
         return found
 
+    async def encode_and_shorten(
+        self, sentences: Sequence[Sentence]
+    ) -> tuple[list[ExplainOutputs], list[Floats]]:
+        """The graph's outputs for each sentence, and its vectors (L, D) without each token, side by side.
+
+        A sentence of one token has no vectors, (0, D).
+        """
+        counts = [len(one) if len(one) > 1 else 0 for one in sentences]
+        shorter = [
+            one.without([i])
+            for one, count in zip(sentences, counts, strict=True)
+            for i in range(count)
+        ]
+        graph, batches = self.explain_graph, self._batches(shorter)
+        whole = [(graph, graph.feeds(collate([one]), self.priors, self.alpha)) for one in sentences]
+        found = await self._run_all([*whole, *self._vector_runs(shorter, batches)])
+        vectors = self._in_order(batches, found[len(whole) :])
+        return found[: len(whole)], np.split(vectors, np.cumsum(counts)[:-1])
+
     async def vectors(self, sentences: Sequence[Sentence]) -> Floats:
         """Vectors (N, D) of sentences of any lengths, in batches that run on all threads."""
+        batches = self._batches(sentences)
+        found = await self._run_all(self._vector_runs(sentences, batches))
+        return self._in_order(batches, found)
+
+    def _batches(self, sentences: Sequence[Sentence]) -> list[list[int]]:
         lengths = [len(one.ids) for one in sentences]
-        batches = cheapest(lengths, self._budget(sum(lengths)), OVERHEAD)
-        found = await self._run(
-            _Vectors(self.explain_graph),
-            (
-                self.explain_graph.feeds(
-                    collate([sentences[i] for i in batch]), self.priors, self.alpha
-                )
-                for batch in batches
-            ),
-        )
-        vectors = np.empty((len(sentences), self.model.card.dimension), np.float32)
+        return cheapest(lengths, self._budget(sum(lengths)), OVERHEAD)
+
+    def _vector_runs(
+        self, sentences: Sequence[Sentence], batches: Sequence[Sequence[int]]
+    ) -> Iterator[Run]:
+        """What gives the vectors of each batch."""
+        encoder, graph = self.model.encoder.session, self.explain_graph
+        for batch in batches:
+            collated = collate([sentences[i] for i in batch])
+            if self._as_served and encoder.provider == CPU:  # the same weights, but faster
+                yield encoder, encoder_feeds(self.model.card, collated)
+            else:
+                yield _Vectors(graph), graph.feeds(collated, self.priors, self.alpha)
+
+    def _in_order(self, batches: Sequence[Sequence[int]], found: Sequence[Floats]) -> Floats:
+        """The vectors (N, D) of all batches, in the order of the sentences."""
+        size = sum(map(len, batches))
+        vectors = np.empty((size, self.model.card.dimension), np.float32)
         for batch, one in zip(batches, found, strict=True):
             vectors[batch] = one
         return vectors
@@ -115,26 +147,25 @@ class ExplainRun:
     async def scaled(self, sentence: Sentence, scales: Floats) -> Floats:
         """Vectors (N, D) in float32 of a sentence whose word vectors are scaled by each row of `scales` (N, L)."""
         most = max(1, self._budget(scales.size) // len(sentence))
-        feeds = []
+        session, runs = _Scaled(self.model), []
         for start in range(0, len(scales), most):
             rows = scales[start : start + most]
             collated = collate([sentence] * len(rows))
-            feeds.append(
-                self.explain_graph.feeds(collated, self.priors, self.alpha) | {SCALE: rows}
-            )
-        return np.concatenate(await self._run(_Scaled(self.model), feeds))
+            feeds = self.explain_graph.feeds(collated, self.priors, self.alpha) | {SCALE: rows}
+            runs.append((session, feeds))
+        return np.concatenate(await self._run_all(runs))
 
     def _budget(self, tokens: int) -> int:
         """Tokens of a batch, where there are so many in all."""
         return min(BUDGET, max(LEAST, -(-tokens // self._threads.size)))
 
-    async def _run(self, session: Session[Floats], batches: Iterable[Feeds]) -> list[Floats]:
-        """The outputs for each batch, of runs side by side."""
-        runs = await asyncio.gather(*(self._threads.run(session, feeds) for feeds in batches))
-        taken = [seconds for _, seconds in runs]
-        # No thread was busy for longer on its own account, if the batches were spread evenly.
-        self.seconds += max(*taken, sum(taken) / self._threads.size)
-        return [found for found, _ in runs]
+    async def _run_all(self, runs: Iterable[Run]) -> list[Any]:
+        """The output of each run, side by side."""
+        found = await self._threads.run_all(runs)
+        taken = [seconds for _, seconds in found]
+        # No thread was busy for longer on its own account, if the runs were spread evenly.
+        self.seconds += max([*taken, sum(taken) / self._threads.size])
+        return [output for output, _ in found]
 
     async def scores(self, sides: Sequence[Floats]) -> Scores | None:
         """Probabilities (N, C), or relatedness (N, 1), from vectors (N, D) for each side.
@@ -169,10 +200,10 @@ class Prediction:
         labels = self.run.model.card.labels
         return labels[self._label] if labels else "relatedness"
 
-    async def drops(self, side: int, sentences: Sequence[Sentence]) -> Scores:
-        """(N,) how far the score falls when one of `sentences` replaces the sentence `side`."""
+    async def drops(self, side: int, vectors: Floats) -> Scores:
+        """(N,) how far the score falls when one of `vectors` (N, D) is that of the sentence `side`."""
         whole = 1.0 if self._scores is None else self._scores[0, self._label]
-        return whole - await self.of(side, await self.run.vectors(sentences))
+        return whole - await self.of(side, vectors)
 
     async def of(self, side: int, vectors: Floats) -> Scores:
         """(N,) the score when one of `vectors` (N, D) is that of the sentence `side`."""

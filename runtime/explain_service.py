@@ -113,7 +113,12 @@ async def explain(
     run = ExplainRun(model, threads, options)
     started = time.perf_counter()
     sentences = [model.sentence(parse) for parse in parses]
-    found = [await run.encode([sentence]) for sentence in sentences]
+    signed_too = options.evidence or options.gradients or options.curves
+    shortened: list[Floats] = []
+    if signed_too:
+        found, shortened = await run.encode_and_shorten(sentences)
+    else:
+        found = [await run.encode([sentence]) for sentence in sentences]
     scores = await run.scores([one.embedding for one in found])
     ablation = faithfulness = None
     if options.ablation:
@@ -124,10 +129,10 @@ async def explain(
         faithfulness = [await _delete(run, parses, found, scores, i) for i in range(len(parses))]
     prediction = Prediction(run, found, scores)
     signed = curved = None
-    if options.evidence or options.gradients or options.curves:
+    if signed_too:
         signed = [
-            await evidence(prediction, parses, i, integrated=options.gradients)
-            for i in range(len(parses))
+            await evidence(prediction, sentence, i, vectors, integrated=options.gradients)
+            for i, (sentence, vectors) in enumerate(zip(sentences, shortened, strict=True))
         ]
     if options.curves and signed is not None:
         curved = [

@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -108,6 +108,12 @@ class SessionThreads:
     ) -> tuple[T, float]:
         """The session's output and the seconds it took. Raises InferenceFailed, Unavailable."""
         return await self.call(self.timed, session, feeds)
+
+    async def run_all(
+        self, runs: Iterable[tuple[Session[T], Mapping[str, npt.NDArray[Any]]]]
+    ) -> list[tuple[T, float]]:
+        """`run` of each session with its feeds, side by side, as many at once as there are threads."""
+        return await asyncio.gather(*(self.run(session, feeds) for session, feeds in runs))
 
     async def call(self, function: Callable[..., T], *arguments: Any) -> T:
         """Call the function in a thread. Raises Unavailable, and whatever it raises."""

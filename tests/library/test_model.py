@@ -158,6 +158,24 @@ def test_an_explanation_draws_itself(model: Model, models: Path, tmp_path: Path)
         assert len(nli.explain(*PAIRS[0]).tokens) == 2
 
 
+def test_evidence_gradients_and_curves_are_the_services(model: Model, models: Path) -> None:
+    options = ExplainOptions(faithfulness=True, evidence=True, gradients=True, curves=True)
+
+    async def ask() -> npt.NDArray[np.float64]:
+        async with running(Options(models, threads=2)) as service:
+            found = await asking.explain(service, ["two kids wash"], options, model="tiny-sst2")
+        (evidence,) = found.value[1].evidence or [None]
+        assert evidence is not None
+        return evidence.weights
+
+    answer = model.explain("two kids wash", options=options).answer
+    (evidence,) = answer["evidence"]["sentences"]
+    np.testing.assert_allclose(evidence.weights, asyncio.run(ask()), atol=1e-6)
+    assert evidence.gradients is not None
+    assert answer["curves"]
+    assert answer["faithfulness"]
+
+
 @pytest.mark.parametrize(
     ("texts", "said"),
     [
