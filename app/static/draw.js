@@ -66,20 +66,27 @@ export function across(pictures, map, cosines) {
   map.addEventListener("pointerleave", () => point(null));
 }
 
-// A signed number that is read without its colour.
+const isNothing = (value) => Math.abs(value) < 0.0005; // rounds to 0.0 points of a hundred
+
+// A signed number that is read without its colour; 0.0 is neither for nor against.
 export function signed(value) {
-  return `${value < 0 ? "−" : "+"}${Math.abs(100 * value).toFixed(1)}`;
+  const sign = isNothing(value) ? "" : value < 0 ? "−" : "+";
+  return `${sign}${Math.abs(100 * value).toFixed(1)}`;
 }
 
 function tint(value, most) {
+  if (isNothing(value)) return "transparent";
   return `rgba(var(${value < 0 ? "--against" : "--for"}), ${(0.08 + (0.5 * Math.abs(value)) / most).toFixed(3)})`;
 }
 
 const FAINT = 0.02; // smaller changes stay pale even where they are the largest
 const largest = (weights) => Math.max(FAINT, d3.max(weights, Math.abs) ?? 0);
 
-// The dependency tree as displaCy draws it, from its `manual` structure; words on their evidence, if there is any.
-export function arcs({ words, arcs: edges }, evidence = null) {
+const tints = (weights) => weights.map((value) => tint(value, largest(weights)));
+const shares = (weights) => weights.map((value) => `rgba(var(--weight), ${((0.32 * value) / (d3.max(weights) || 1)).toFixed(3)})`);
+
+// The dependency tree as displaCy draws it, from its `manual` structure; `dye` colours its words.
+export function arcs({ words, arcs: edges }) {
   const widths = words.map((word) => Math.max(54, 9 * word.text.length + 26));
   const centres = widths.map((width, i) => d3.sum(widths.slice(0, i)) + width / 2);
   const levels = new Map();
@@ -88,7 +95,7 @@ export function arcs({ words, arcs: edges }, evidence = null) {
     const inside = sorted.filter((other) => other !== edge && other.start >= edge.start && other.end <= edge.end && levels.has(other));
     levels.set(edge, 1 + (d3.max(inside, (other) => levels.get(other)) ?? 0));
   }
-  const top = 26 * ((d3.max(levels.values()) ?? 0) + 1);
+  const top = 18 * (d3.max(levels.values()) ?? 0) + 20; // a curve rises to three quarters of its control points
   const width = d3.sum(widths);
   const svg = d3.create("svg").attr("viewBox", `0 0 ${width} ${top + 40}`).attr("width", width).attr("height", top + 40)
     .attr("role", "img").attr("aria-label", spoken(words, edges));
@@ -107,15 +114,15 @@ export function arcs({ words, arcs: edges }, evidence = null) {
   svg.append("g").selectAll("text").data(edges).join("text").attr("class", "relation") // over every arc
     .attr("text-anchor", "middle").attr("font-size", 11)
     .attr("x", (edge) => (from(edge) + to(edge)) / 2).attr("y", (edge) => top - 18 * levels.get(edge) - 4).text((edge) => edge.label);
-  if (evidence) {
-    const most = largest(evidence);
-    svg.append("g").selectAll("rect").data(evidence).join("rect").attr("class", "evidence").attr("rx", 3)
-      .attr("x", (_, i) => centres[i] - widths[i] / 2 + 4).attr("y", top + 8).attr("width", (_, i) => widths[i] - 8).attr("height", 22)
-      .each(function (value) { this.style.fill = tint(value, most); });
-  }
+  svg.append("g").selectAll("rect").data(words).join("rect").attr("class", "shade").attr("rx", 3).attr("fill", "none")
+    .attr("x", (_, i) => centres[i] - widths[i] / 2 + 4).attr("y", top + 8).attr("width", (_, i) => widths[i] - 8).attr("height", 22);
   svg.append("g").selectAll("text").data(words).join("text").attr("class", "word").attr("data-token", (_, i) => i)
     .attr("text-anchor", "middle").attr("x", (_, i) => centres[i]).attr("y", top + 24).text((word) => word.text);
   return svg.node();
+}
+
+function dye(tree, colours) {
+  for (const [i, one] of tree.querySelectorAll("rect.shade").entries()) one.style.fill = colours[i];
 }
 
 function spoken(words, edges) {
@@ -206,9 +213,10 @@ function tokenList(sentence, label, dress) {
 // Shaded by a weight each; the heaviest is darkest.
 export function tokens(sentence, shading, name) {
   const most = d3.max(shading) || 1;
+  const colours = shares(shading);
   return tokenList(sentence, `Tokens shaded by ${name}`, (button, i) => {
     button.style.borderBottomColor = `rgba(var(--weight), ${0.08 + (0.92 * shading[i]) / most})`;
-    button.style.background = `rgba(var(--weight), ${(0.32 * shading[i]) / most})`;
+    button.style.background = colours[i];
     button.title = `${name}: ${percent(shading[i])}`;
     return `${name} ${percent(shading[i])}`;
   });
@@ -216,10 +224,11 @@ export function tokens(sentence, shading, name) {
 
 // On what leaving each of them out changes: green and + for the answer, red and − against it.
 export function evidenceTokens(sentence, weights, of) {
-  const most = largest(weights);
+  const colours = tints(weights);
   return tokenList(sentence, `Tokens with their evidence for ${of}`, (button, i) => {
     button.append(" ", element("small", { textContent: signed(weights[i]) }));
-    button.style.background = tint(weights[i], most);
+    button.style.background = colours[i];
+    if (isNothing(weights[i])) return `neither for nor against ${of}`;
     button.style.borderBottomColor = `rgb(var(${weights[i] < 0 ? "--against" : "--for"}))`;
     return `${weights[i] < 0 ? "against" : "for"} ${of}, ${signed(weights[i])}`;
   });
@@ -271,16 +280,26 @@ function sentence(one, evidence, of) {
   const picture = element("section", { className: "picture" }, element("h2", { textContent: one.text }));
   const shaded = element("div");
   const attention = [...one.pooling, ...(one.gate ?? [])].map(({ name, weights }) => ({
-    name, draw: () => [tokens(one, weights, name), element("p", { className: "key", textContent: `The darker, the larger its share of ${name}.` })],
+    name, colours: shares(weights), draw: () => [tokens(one, weights, name), element("p", { className: "key", textContent: `The darker, the larger its share of ${name}.` })],
   }));
   const signedShadings = [];
   if (evidence?.gradients) {
     const { gradients } = evidence;
-    signedShadings.push({ name: "integrated gradients", draw: () => [evidenceTokens(one, gradients.weights, of), gradientsKey(of, gradients)] });
+    const draw = () => [evidenceTokens(one, gradients.weights, of), gradientsKey(of, gradients)];
+    signedShadings.push({ name: "integrated gradients", colours: tints(gradients.weights), draw });
   }
-  if (evidence) signedShadings.push({ name: "evidence", draw: () => [evidenceTokens(one, evidence.weights, of), key(of, one)] });
+  if (evidence) {
+    const draw = () => [evidenceTokens(one, evidence.weights, of), key(of, one)];
+    signedShadings.push({ name: "evidence", colours: tints(evidence.weights), draw });
+  }
   const shadings = [...signedShadings, ...attention];
-  const shade = (i) => shaded.replaceChildren(...shadings[i].draw());
+  const tree = element("div", { className: "scroll tree", tabIndex: 0 }, arcs(one.tree.displacy));
+  tree.setAttribute("role", "group");
+  tree.setAttribute("aria-label", "Dependency tree");
+  const shade = (i) => {
+    shaded.replaceChildren(...shadings[i].draw());
+    dye(tree, shadings[i].colours);
+  };
   if (shadings.length > 1) {
     const select = element("select");
     select.append(...shadings.map((shading, i) => element("option", { value: i, textContent: shading.name })));
@@ -288,9 +307,6 @@ function sentence(one, evidence, of) {
     picture.append(element("label", { className: "prior" }, "Tokens shaded by ", select));
   }
   if (shadings.length) shade(0);
-  const tree = element("div", { className: "scroll tree", tabIndex: 0 }, arcs(one.tree.displacy, evidence?.weights));
-  tree.setAttribute("role", "group");
-  tree.setAttribute("aria-label", "Dependency tree");
   const maps = one.maps.map(({ name, weights }) =>
     heatMap({ rows: weights.length === words.length ? words : weights.map(() => "sentence"), columns: words, weights, name }));
   picture.append(shaded, tree);
