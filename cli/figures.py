@@ -258,8 +258,8 @@ def _encoded_by(encoder: str) -> Callable[[Card], bool]:
     return lambda card: card.encoder.name in (encoder, f"{encoder}-multiple")
 
 
-def _lama_for(*names: str) -> Callable[[Card], bool]:
-    return lambda card: card.encoder.name in LAMAS and card.task in names
+def _lama(task: str) -> Callable[[Card], bool]:
+    return lambda card: card.encoder.name in LAMAS and card.task == task
 
 
 FIGURES = (
@@ -286,16 +286,12 @@ FIGURES = (
         _dsa_multiple,
     ),
     PaperFigure("dsa-dynamic-weights.png", "bundle of DSA", _encoded_by("dsa"), _dynamic_weights),
+    PaperFigure("lama-rating.png", "bundle of LAMA for IMDB", _lama("imdb"), _weights_by_rating),
     PaperFigure(
-        "lama-rating.png", "bundle of LAMA for IMDB", _lama_for("imdb"), _weights_by_rating
+        "lama-rating-yelp.png", "bundle of LAMA for Yelp", _lama("yelp"), _weights_by_rating
     ),
-    PaperFigure(
-        "lama-rating-yelp.png", "bundle of LAMA for Yelp", _lama_for("yelp"), _weights_by_rating
-    ),
-    PaperFigure("lama-words.png", "bundle of LAMA for R8", _lama_for("r8"), _words_by_class),
-    PaperFigure(
-        "lama-words-yelp.png", "bundle of LAMA for Yelp", _lama_for("yelp"), _words_by_class
-    ),
+    PaperFigure("lama-words.png", "bundle of LAMA for R8", _lama("r8"), _words_by_class),
+    PaperFigure("lama-words-yelp.png", "bundle of LAMA for Yelp", _lama("yelp"), _words_by_class),
     PaperFigure("lama-parameters.png", "bundle", None, _parameters_by_heads),
     PaperFigure("lama-loss.png", "bundle", None, _loss_by_epoch),
     PaperFigure("lama-heads.png", "bundle", None, _dev_by_heads),

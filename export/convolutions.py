@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 from onnx import helper, numpy_helper
-from onnxscript import optimizer
 
-from heedful.export.graph_edits import constants, copied
+from heedful.export.graph_edits import constants, copied, with_nodes
 
 END = np.iinfo(np.int64).max
 """In a Slice: to the end of the axis."""
@@ -32,14 +31,10 @@ def as_products(model: onnx.ModelProto) -> onnx.ModelProto:
         nodes += _product(node, known, tensors) if _is_plain(node, known) else [copied(node)]
     if not tensors:
         return made
-    del made.graph.node[:]
-    made.graph.node.extend(nodes)
     made.graph.initializer.extend(
         numpy_helper.from_array(value, name) for name, value in tensors.items()
     )
-    optimizer.remove_unused_nodes(made)
-    onnx.checker.check_model(made, full_check=True)
-    return made
+    return with_nodes(made, nodes)
 
 
 def _is_plain(node: onnx.NodeProto, known: Mapping[str, npt.NDArray[np.generic]]) -> bool:

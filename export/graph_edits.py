@@ -1,11 +1,12 @@
 """What edits of graphs share: the same edit in every graph of a bundle, copies of nodes, and what is constant."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy.typing as npt
 import onnx
 from onnx import AttributeProto, helper, numpy_helper
+from onnxscript import optimizer
 
 from heedful.export.weight_sharing import (
     externalize_weights,
@@ -45,6 +46,15 @@ def renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
     made.input[:] = [names.get(name, name) for name in node.input]
     made.output[:] = [names.get(name, name) for name in node.output]
     return made
+
+
+def with_nodes(model: onnx.ModelProto, nodes: Iterable[onnx.NodeProto]) -> onnx.ModelProto:
+    """Give the model these nodes, in place, and drop what nothing reads any more."""
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    optimizer.remove_unused_nodes(model)
+    onnx.checker.check_model(model, full_check=True)
+    return model
 
 
 def constants(model: onnx.ModelProto) -> dict[str, npt.NDArray[Any]]:

@@ -18,9 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
-from onnxscript import optimizer
 
-from heedful.export.graph_edits import constants
+from heedful.export.graph_edits import constants, with_nodes
 
 LARGEST = 63
 """A matrix byte uses 7 bits: processors without VNNI add two products in 16 bits, which 8 would overflow."""
@@ -65,7 +64,7 @@ def float_graph(model: onnx.ModelProto, keys: Collection[str]) -> onnx.ModelProt
         if node.output[0] in stored:
             node.input[1] = restored[stored[node.output[0]]]
         nodes.append(node)
-    return _finish(made, nodes)
+    return with_nodes(made, nodes)
 
 
 def int8_graph(model: onnx.ModelProto, keys: Collection[str]) -> onnx.ModelProto:
@@ -106,7 +105,7 @@ def int8_graph(model: onnx.ModelProto, keys: Collection[str]) -> onnx.ModelProto
             helper.make_node("Mul", [exact, f"{read}_scales"], [rows]),
             helper.make_node("Mul", [rows, f"{matrix}_scales"], [output]),
         ]
-    return _finish(made, nodes)
+    return with_nodes(made, nodes)
 
 
 def _products(model: onnx.ModelProto, known: Mapping[str, Floats]) -> list[Product]:
@@ -203,12 +202,3 @@ def _is_row(value: onnx.ValueInfoProto) -> bool:
     """Whether its shape is declared as (B, 1, L)."""
     dims = value.type.tensor_type.shape.dim
     return len(dims) == 3 and dims[1].dim_value == 1
-
-
-def _finish(model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> onnx.ModelProto:
-    """Give the model these nodes, in place, and drop what nothing reads any more."""
-    del model.graph.node[:]
-    model.graph.node.extend(nodes)
-    optimizer.remove_unused_nodes(model)
-    onnx.checker.check_model(model, full_check=True)
-    return model

@@ -113,9 +113,9 @@ async def explain(
     run = ExplainRun(model, threads, options)
     started = time.perf_counter()
     sentences = [model.sentence(parse) for parse in parses]
-    signed_too = options.evidence or options.gradients or options.curves
+    wants_evidence = options.evidence or options.gradients or options.curves
     shortened: list[Floats] = []
-    if signed_too:
+    if wants_evidence:
         found, shortened = await run.encode_and_shorten(sentences)
     else:
         found = [await run.encode([sentence]) for sentence in sentences]
@@ -129,7 +129,7 @@ async def explain(
         faithfulness = [await _delete(run, parses, found, scores, i) for i in range(len(parses))]
     prediction = Prediction(run, found, scores)
     signed = curved = None
-    if signed_too:
+    if wants_evidence:
         signed = [
             await evidence(prediction, sentence, i, vectors, integrated=options.gradients)
             for i, (sentence, vectors) in enumerate(zip(sentences, shortened, strict=True))

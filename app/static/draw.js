@@ -82,9 +82,6 @@ function tint(value, most) {
 const FAINT = 0.02; // smaller changes stay pale even where they are the largest
 const largest = (weights) => Math.max(FAINT, d3.max(weights, Math.abs) ?? 0);
 
-const tints = (weights) => weights.map((value) => tint(value, largest(weights)));
-const shares = (weights) => weights.map((value) => `rgba(var(--weight), ${((0.32 * value) / (d3.max(weights) || 1)).toFixed(3)})`);
-
 // The dependency tree as displaCy draws it, from its `manual` structure; `dye` colours its words.
 export function arcs({ words, arcs: edges }) {
   const widths = words.map((word) => Math.max(54, 9 * word.text.length + 26));
@@ -121,8 +118,10 @@ export function arcs({ words, arcs: edges }) {
   return svg.node();
 }
 
-function dye(tree, colours) {
-  for (const [i, one] of tree.querySelectorAll("rect.shade").entries()) one.style.fill = colours[i];
+// Gives the tree's words the colours of the tokens.
+function dye(tree, shaded) {
+  const buttons = shaded.querySelectorAll(".tokens button");
+  for (const [i, one] of tree.querySelectorAll("rect.shade").entries()) one.style.fill = buttons[i].style.background;
 }
 
 function spoken(words, edges) {
@@ -213,10 +212,9 @@ function tokenList(sentence, label, dress) {
 // Shaded by a weight each; the heaviest is darkest.
 export function tokens(sentence, shading, name) {
   const most = d3.max(shading) || 1;
-  const colours = shares(shading);
   return tokenList(sentence, `Tokens shaded by ${name}`, (button, i) => {
     button.style.borderBottomColor = `rgba(var(--weight), ${0.08 + (0.92 * shading[i]) / most})`;
-    button.style.background = colours[i];
+    button.style.background = `rgba(var(--weight), ${(0.32 * shading[i]) / most})`;
     button.title = `${name}: ${percent(shading[i])}`;
     return `${name} ${percent(shading[i])}`;
   });
@@ -224,10 +222,10 @@ export function tokens(sentence, shading, name) {
 
 // On what leaving each of them out changes: green and + for the answer, red and − against it.
 export function evidenceTokens(sentence, weights, of) {
-  const colours = tints(weights);
+  const most = largest(weights);
   return tokenList(sentence, `Tokens with their evidence for ${of}`, (button, i) => {
     button.append(" ", element("small", { textContent: signed(weights[i]) }));
-    button.style.background = colours[i];
+    button.style.background = tint(weights[i], most);
     if (isNothing(weights[i])) return `neither for nor against ${of}`;
     button.style.borderBottomColor = `rgb(var(${weights[i] < 0 ? "--against" : "--for"}))`;
     return `${weights[i] < 0 ? "against" : "for"} ${of}, ${signed(weights[i])}`;
@@ -280,25 +278,21 @@ function sentence(one, evidence, of) {
   const picture = element("section", { className: "picture" }, element("h2", { textContent: one.text }));
   const shaded = element("div");
   const attention = [...one.pooling, ...(one.gate ?? [])].map(({ name, weights }) => ({
-    name, colours: shares(weights), draw: () => [tokens(one, weights, name), element("p", { className: "key", textContent: `The darker, the larger its share of ${name}.` })],
+    name, draw: () => [tokens(one, weights, name), element("p", { className: "key", textContent: `The darker, the larger its share of ${name}.` })],
   }));
   const signedShadings = [];
   if (evidence?.gradients) {
     const { gradients } = evidence;
-    const draw = () => [evidenceTokens(one, gradients.weights, of), gradientsKey(of, gradients)];
-    signedShadings.push({ name: "integrated gradients", colours: tints(gradients.weights), draw });
+    signedShadings.push({ name: "integrated gradients", draw: () => [evidenceTokens(one, gradients.weights, of), gradientsKey(of, gradients)] });
   }
-  if (evidence) {
-    const draw = () => [evidenceTokens(one, evidence.weights, of), key(of, one)];
-    signedShadings.push({ name: "evidence", colours: tints(evidence.weights), draw });
-  }
+  if (evidence) signedShadings.push({ name: "evidence", draw: () => [evidenceTokens(one, evidence.weights, of), key(of, one)] });
   const shadings = [...signedShadings, ...attention];
   const tree = element("div", { className: "scroll tree", tabIndex: 0 }, arcs(one.tree.displacy));
   tree.setAttribute("role", "group");
   tree.setAttribute("aria-label", "Dependency tree");
   const shade = (i) => {
     shaded.replaceChildren(...shadings[i].draw());
-    dye(tree, shadings[i].colours);
+    dye(tree, shaded);
   };
   if (shadings.length > 1) {
     const select = element("select");
