@@ -232,6 +232,7 @@ def table(records: list[dict[str, Any]]) -> str:
         "|---" * (len(columns) + 4) + "|",
     ]
     gains: dict[str, dict[str, list[float]]] = {one: defaultdict(list) for one in OURS}
+    leads: dict[str, list[tuple[float, str]]] = {one: [] for one in OURS}
     for record in records:
         for size in SIZES:
             rows = [row for row in record["samples"] if row["size"] == size]
@@ -242,6 +243,7 @@ def table(records: list[dict[str, Any]]) -> str:
             for way, value in zip(OURS, ours, strict=True):
                 if value is not None:
                     gains[way][size].append(value - first)
+                    leads[way].append((value - other, f"{record['task']} {size}"))
             cells = [_cell(value, ".1f") for value in (*ours, *others)]
             cells += [_cell(value, "+.1f", other) for value in ours]
             seconds = mean(row["seconds"] for row in rows)
@@ -258,8 +260,21 @@ def table(records: list[dict[str, Any]]) -> str:
         f"Ahead of TF-IDF + LR on the average of the rows measured, in points: {'; '.join(said)}. "
         f"Base: {', '.join(bases)}.",
         "",
+        "Between its worst and its best row, in points ahead of the better of TF-IDF + LR and MiniLM + LR: "
+        f"{'; '.join(_extremes(way, found) for way, found in leads.items() if found)}.",
+        "",
     ]
     return "\n".join(lines)
+
+
+def _extremes(way: str, leads: list[tuple[float, str]]) -> str:
+    """The rows with the smallest and the largest lead, and the number of rows that are measured."""
+    (low, worst), (high, best_row) = min(leads), max(leads)
+    below = sum(lead < -1 for lead, _ in leads)
+    return (
+        f"`{way}` {low:+.1f} ({worst}) to {high:+.1f} ({best_row}), "
+        f"{below} of {len(leads)} rows more than 1 below"
+    )
 
 
 def _percent(rows: list[dict[str, Any]], way: str) -> float | None:
