@@ -15,7 +15,7 @@ from heedful.cli import rescore
 from heedful.cli.local_model import open_folder
 from heedful.cli.options import DATA, PARSER, Bundles, Data, Parser
 from heedful.export.errors import ExportError
-from heedful.export.int8_bundle import Int8Files, int8_files
+from heedful.export.int8_bundle import Int8Files, float_files, int8_files
 from heedful.runtime.bundle import Bundle, read, write
 from heedful.runtime.card import Card, Int8Card
 from heedful.training.evaluate import Score, measure
@@ -34,12 +34,15 @@ def command(
     task: Annotated[
         str | None, typer.Option(help="Task to score them on; default: each card's own.")
     ] = None,
+    again: Annotated[
+        bool, typer.Option(help="Make int8 graphs once more where there are some.")
+    ] = False,
     data: Data = DATA,
     parser: Parser = PARSER,
 ) -> None:
     """Add int8 graphs to bundles, for the CPU, unless score or vectors change too much."""
     for bundle in bundles:
-        card = quantize(bundle, task, data=data, parser=parser, console=Console())
+        card = quantize(bundle, task, again=again, data=data, parser=parser, console=Console())
         assert card.int8 is not None
         typer.echo(
             f"{bundle}: version {card.version}, {card.int8.metric} on {card.int8.dataset} dev "
@@ -53,23 +56,34 @@ class Measured:
     vectors: npt.NDArray[np.float32]  # of the compared sentences, of length 1
 
 
-def quantize(bundle: Path, task: str | None, *, data: Path, parser: str, console: Console) -> Card:
+def quantize(
+    bundle: Path,
+    task: str | None,
+    *,
+    again: bool = False,
+    data: Path,
+    parser: str,
+    console: Console,
+) -> Card:
     """Put int8 graphs into the bundle, in place; its card records what that changed.
 
     `task` is by default the card's. Raises ExportError, and leaves the bundle unchanged, if it has
-    such graphs already, if no product can be computed in integers, or if score or vectors change too
-    much; ConfigError for a task of another kind, BundleError, DataMissing.
+    such graphs already and they are not to be made `again`, if no product can be computed in integers, or if score
+    or vectors change too much; ConfigError for a task of another kind, BundleError, DataMissing.
     """
     before = read(bundle)
     chosen = rescore.task_of(before, task)
-    if before.card.int8:
-        raise ExportError(f"{bundle.name} holds int8 graphs already")
+    if before.card.int8 and not again:
+        raise ExportError(f"{bundle.name} holds int8 graphs already; --again makes them once more")
     made = int8_files(before)
     console.print(f"{bundle.name}: {made.products} products in int8, {made.left} left in float32")
     sentences = compared_sentences(chosen, data)
-    with open_folder(bundle, parser) as model:
-        was = Measured(measure(chosen, "dev", data, model), model.embed(sentences))
     with tempfile.TemporaryDirectory() as folder:
+        plain = Path(folder) / "float32" / bundle.name
+        plain.parent.mkdir()
+        write(plain, {**before.card.fields(), "int8": None}, float_files(before))
+        with open_folder(plain, parser) as model:
+            was = Measured(measure(chosen, "dev", data, model), model.embed(sentences))
         new = Path(folder) / bundle.name
         _write(new, before, made, _about(made, was, was), before.card.scores)  # to measure it
         with open_folder(new, parser) as model:
@@ -117,6 +131,7 @@ def _write(
     folder: Path, bundle: Bundle, made: Int8Files, about: Int8Card, scores: Sequence[Any]
 ) -> Card:
     fields = bundle.card.fields()
-    fields["parity"]["against"] += "; before the matrices of int8 products were stored as bytes"
+    if not bundle.card.int8:
+        fields["parity"]["against"] += "; before the matrices of int8 products were stored as bytes"
     files = {**bundle.model_files, **made.files}
     return write(folder, {**fields, "int8": about, "scores": scores}, files)

@@ -12,7 +12,8 @@ from heedful.cli import rescore
 from heedful.cli.local_model import open_folder
 from heedful.cli.options import DATA, PARSER, Bundles, Data
 from heedful.cli.quantize import Measured, changes, compared_sentences
-from heedful.runtime.bundle import ENCODER_INT8, EXPLAIN_INT8, Bundle, read, write
+from heedful.export.int8_bundle import float_files
+from heedful.runtime.bundle import Bundle, read, write
 from heedful.runtime.card import Card, Int8Card, ParserCard
 from heedful.text.parse import Parser
 from heedful.training.evaluate import measure
@@ -65,13 +66,8 @@ def _int8(
     """What the int8 graphs change where they read the parser's trees."""
     task = rescore.task_of(bundle, None)
     sentences = compared_sentences(task, data)
-    plain = {
-        name: content
-        for name, content in bundle.files.items()
-        if name not in (ENCODER_INT8, EXPLAIN_INT8)
-    }
     found = []
-    for said, files in ((None, plain), (about, bundle.files)):
+    for said, files in ((None, float_files(bundle)), (about, bundle.model_files)):
         with tempfile.TemporaryDirectory() as folder:
             new = Path(folder) / bundle.folder.name
             write(new, {**fields, "int8": said}, files)

@@ -48,6 +48,12 @@ def renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
     return made
 
 
+def reader(graph: onnx.GraphProto, value: str, kind: str) -> onnx.NodeProto:
+    """The one node of this kind that reads the value. Raises ValueError if there is none, or several."""
+    (found,) = (node for node in graph.node if node.op_type == kind and value in node.input)
+    return found
+
+
 def with_nodes(model: onnx.ModelProto, nodes: Iterable[onnx.NodeProto]) -> onnx.ModelProto:
     """Give the model these nodes, in place, and drop what nothing reads any more."""
     del model.graph.node[:]

@@ -19,7 +19,9 @@ import numpy.typing as npt
 import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
+from heedful.export.bit_codes import shifted_codes
 from heedful.export.graph_edits import constants, with_nodes
+from heedful.export.query_blocks import in_blocks
 
 LARGEST = 63
 """A matrix byte uses 7 bits: processors without VNNI add two products in 16 bits, which 8 would overflow."""
@@ -27,6 +29,10 @@ ZERO = 128
 """Zero point of a row's bytes: only unsigned times signed bytes are fast."""
 SMALLEST = 1e-30
 """Divisor of a row of zeros."""
+RESTORED = "_float"
+"""Ends the name of a matrix that a graph computes from its bytes."""
+CONTRIB = "com.microsoft"
+"""ONNX Runtime's own operators."""
 
 Floats = npt.NDArray[np.float32]
 
@@ -41,6 +47,11 @@ class Product:
     key: str
     """Hash of the matrix's values: encoder.onnx and explain.onnx name the same matrix differently."""
 
+    @property
+    def stored(self) -> bool:
+        """Whether the graph has the matrix as bytes already."""
+        return self.matrix.endswith(RESTORED)
+
 
 def products(model: onnx.ModelProto) -> list[Product]:
     """Every product outside loop bodies, which have few rows at a time."""
@@ -52,26 +63,32 @@ def float_graph(model: onnx.ModelProto, keys: Collection[str]) -> onnx.ModelProt
     made = onnx.ModelProto()
     made.CopyFrom(model)
     stored = _store(made, keys)
-    restored = {}
+    computed = {name for node in made.graph.node for name in node.output}
     nodes = []
-    for name in stored.values():
-        restored[name] = f"{name}_float"
-        nodes += [
-            helper.make_node("Cast", [f"{name}_bytes"], [f"{name}_cast"], to=TensorProto.FLOAT),
-            helper.make_node("Mul", [f"{name}_cast", f"{name}_scales"], [restored[name]]),
-        ]
+    for name in dict.fromkeys(stored.values()):
+        if name + RESTORED not in computed:
+            nodes += [
+                helper.make_node("Cast", [f"{name}_bytes"], [f"{name}_cast"], to=TensorProto.FLOAT),
+                helper.make_node("Mul", [f"{name}_cast", f"{name}_scales"], [name + RESTORED]),
+            ]
     for node in made.graph.node:
         if node.output[0] in stored:
-            node.input[1] = restored[stored[node.output[0]]]
+            node.input[1] = stored[node.output[0]] + RESTORED
         nodes.append(node)
     return with_nodes(made, nodes)
 
 
 def int8_graph(model: onnx.ModelProto, keys: Collection[str]) -> onnx.ModelProto:
-    """The graph with the products in integers; tensors are named as in `float_graph`."""
+    """The graph with the products in integers; tensors are named as in `float_graph`.
+
+    And with fewer and cheaper steps beside the products: `bit_codes`, `query_blocks`.
+    """
     made = onnx.ModelProto()
     made.CopyFrom(model)
+    in_blocks(made)
+    shifted_codes(made)
     stored = _store(made, keys)
+    made.opset_import.append(helper.make_opsetid(CONTRIB, 1))
     for name, value in {
         "int8_last": np.array([-1]),
         "int8_step": np.float32(1 / 127),
@@ -96,14 +113,11 @@ def int8_graph(model: onnx.ModelProto, keys: Collection[str]) -> onnx.ModelProto
         if read not in rounded:  # once, however many products read it
             rounded.add(read)
             nodes += _round_rows(read)
-        sums, exact, rows = (f"{output}_{part}" for part in ("sums", "exact", "rows"))
+        columns = f"{output}_columns"
+        factors = [f"{read}_bytes", f"{matrix}_bytes", "int8_one", f"{matrix}_scales", "int8_zero"]
         nodes += [
-            helper.make_node(
-                "MatMulInteger", [f"{read}_bytes", f"{matrix}_bytes", "int8_zero"], [sums]
-            ),
-            helper.make_node("Cast", [sums], [exact], to=TensorProto.FLOAT),
-            helper.make_node("Mul", [exact, f"{read}_scales"], [rows]),
-            helper.make_node("Mul", [rows, f"{matrix}_scales"], [output]),
+            helper.make_node("MatMulIntegerToFloat", factors, [columns], domain=CONTRIB),
+            helper.make_node("Mul", [columns, f"{read}_scales"], [output]),
         ]
     return with_nodes(made, nodes)
 
@@ -121,14 +135,17 @@ def _products(model: onnx.ModelProto, known: Mapping[str, Floats]) -> list[Produ
 
 
 def _store(model: onnx.ModelProto, keys: Collection[str]) -> dict[str, str]:
-    """Add the products' matrices as bytes and scales; the matrix's name by the product's output."""
+    """Add the products' matrices as bytes and scales, unless they are; the matrix's name by the product's output."""
     known = constants(model)
     chosen = [product for product in _products(model, known) if product.key in keys]
-    for name in sorted({product.matrix for product in chosen}):
-        columns, scales = int8_columns(known[name])
+    names = {product.matrix: product.matrix.removesuffix(RESTORED) for product in chosen}
+    for matrix, name in sorted(names.items()):
+        if f"{name}_bytes" in known:
+            continue
+        columns, scales = int8_columns(known[matrix])
         for part, value in (("bytes", columns), ("scales", scales)):
             model.graph.initializer.append(numpy_helper.from_array(value, f"{name}_{part}"))
-    return {product.output: product.matrix for product in chosen}
+    return {product.output: names[product.matrix] for product in chosen}
 
 
 def int8_columns(matrix: Floats, largest: int = LARGEST) -> tuple[npt.NDArray[np.int8], Floats]:
@@ -140,14 +157,11 @@ def int8_columns(matrix: Floats, largest: int = LARGEST) -> tuple[npt.NDArray[np
 
 def _round_rows(read: str) -> list[onnx.NodeProto]:
     """(.., K) -> `read`_bytes, and `read`_scales (.., 1)."""
-    most, least, turned, largest = (
-        f"{read}_{part}" for part in ("most", "least", "turned", "range")
-    )
+    sizes, most, largest = (f"{read}_{part}" for part in ("sizes", "most", "range"))
     return [
-        helper.make_node("ReduceMax", [read, "int8_last"], [most], keepdims=1),
-        helper.make_node("ReduceMin", [read, "int8_last"], [least], keepdims=1),
-        helper.make_node("Neg", [least], [turned]),
-        helper.make_node("Max", [most, turned, "int8_smallest"], [largest]),
+        helper.make_node("Abs", [read], [sizes]),
+        helper.make_node("ReduceMax", [sizes, "int8_last"], [most], keepdims=1),
+        helper.make_node("Max", [most, "int8_smallest"], [largest]),
         helper.make_node("Mul", [largest, "int8_step"], [f"{read}_scales"]),
         helper.make_node("Div", [read, f"{read}_scales"], [f"{read}_divided"]),
         helper.make_node(

@@ -33,12 +33,14 @@ class Int8Files:
 def int8_files(bundle: Bundle) -> Int8Files:
     """Compute every product in integers whose input has the same bits alone and in a batch.
 
+    Of a bundle that has int8 graphs, those of the matrices that are stored as bytes: its weights stay as they are.
     Raises ExportError if there is none, or if the sentence vector, or the explanation's, still
     depends on the batch.
     """
+    again = ENCODER_INT8 in bundle.files
     encoder = as_products(onnx.load_from_string(bundle.files[ENCODER]))
     every = products(encoder)
-    taken = every
+    taken = [product for product in every if product.stored or not again]
     while True:  # what stays in float32 may make its readers depend on the batch
         if not taken:
             raise ExportError(
@@ -55,16 +57,24 @@ def int8_files(bundle: Bundle) -> Int8Files:
         taken = [product for product in taken if product.key not in dropped]
     _check_deviation(bundle, "a sentence's vector", found.deviation)
 
-    weights = serialize(float_graph(encoder, keys))
+    weights = bundle.files[ENCODER] if again else serialize(float_graph(encoder, keys))
     files = {ENCODER: weights, ENCODER_INT8: externalize_weights(model, weights, ENCODER)}
     if EXPLAIN in bundle.files:
         explain = as_products(restore_weights(bundle.files[EXPLAIN], bundle.files[ENCODER]))
-        files[EXPLAIN] = share_weights(serialize(float_graph(explain, keys)), weights)
+        files[EXPLAIN] = bundle.files[EXPLAIN]
+        if not again:
+            files[EXPLAIN] = share_weights(serialize(float_graph(explain, keys)), weights)
         int8 = serialize(int8_graph(explain, keys))
         files[EXPLAIN_INT8] = share_weights(int8, weights, vectors=False)
         deviation = batch_invariance.explanation_deviation(files, model, bundle.card, bundle.vocab)
         _check_deviation(bundle, "the explanation's vector", deviation)
     return Int8Files(files, len(taken), len(every) - len(taken), found.deviation)
+
+
+def float_files(bundle: Bundle) -> dict[str, bytes]:
+    """The bundle's files without its int8 graphs."""
+    int8 = (ENCODER_INT8, EXPLAIN_INT8)
+    return {name: content for name, content in bundle.model_files.items() if name not in int8}
 
 
 def _check_deviation(bundle: Bundle, what: str, deviation: float) -> None:

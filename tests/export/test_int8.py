@@ -63,7 +63,7 @@ def test_columns_are_within_half_a_step() -> None:
 @settings(deadline=None, max_examples=30)
 @given(st.integers(1, 9), st.integers(1, 40), st.integers(0, 2**32 - 1))
 def test_a_product_is_that_of_rounded_rows_and_columns(rows: int, width: int, seed: int) -> None:
-    """To the last digit the sum of integers, times both scales; a row of zeros gives zeros."""
+    """To the last digit the sum of integers, times the column's and the row's scale; a row of zeros gives zeros."""
     rng = np.random.default_rng(seed)
     matrix = rng.normal(size=(width, 5)).astype(np.float32)
     x = (rng.normal(size=(rows, width)) * 10.0 ** rng.integers(-6, 6, (rows, 1))).astype(np.float32)
@@ -78,7 +78,7 @@ def test_a_product_is_that_of_rounded_rows_and_columns(rows: int, width: int, se
     steps = largest * np.float32(1 / 127)
     columns, scales = int8_columns(matrix)
     sums = np.round(x / steps).astype(np.int64) @ columns.astype(np.int64)
-    np.testing.assert_array_equal(found, sums.astype(np.float32) * steps * scales)
+    np.testing.assert_array_equal(found, sums.astype(np.float32) * scales * steps)
     apart = np.abs(run(float_graph(model, keys), x=x) - x @ (columns * scales))
     assert (apart <= 1e-3 * steps).all()
 
