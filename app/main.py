@@ -93,6 +93,7 @@ def create_app(
             if working:
                 working.cancel()
                 await asyncio.wait({working})
+            metrics.flush()
             if tracing:
                 await asyncio.to_thread(tracing.close)
 
