@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from heedful.app import errors, ndjson, record
+from heedful.app import errors, logs, ndjson, record
 from heedful.app.keys import Keys, Rates
 from heedful.app.metrics import Metrics
 from heedful.app.paths import Paths
@@ -78,9 +78,10 @@ class Recorded:
             self._metrics.request(entry, status, ended)
             if self._tracing and route not in PUBLIC:
                 self._tracing.request(entry, Headers(scope=scope), scope["method"], status)
-            log.info(
+            logs.info(
+                log,
                 "request",
-                extra={
+                {
                     "method": scope["method"],
                     "route": route,
                     "status": status,
