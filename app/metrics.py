@@ -153,8 +153,11 @@ class Metrics(Observer):
             "limits_total", "Connections and requests ended by a limit, by setting.", "limit"
         )
         self._reloads = counter("reloads_total", "Reloads of the bundles.", "result")
-        for result in ("ok", "refused"):  # starts at 0, so that the first increase is visible
+        # From the start at 0: the first increase is visible, and a queue that nothing has waited in is empty.
+        for result in ("ok", "refused"):
             self._reloads[result].flush()
+        for stage in ("parse", "inference"):
+            self._queue[stage].flush()
 
     def batch(self, model: str, inputs: int, tokens: int, padding: float) -> None:
         """A batch was run; `padding` is the share of its positions without a token."""

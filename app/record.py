@@ -24,6 +24,8 @@ class Record:
     """A loaded model, "other" for an unknown name, "none" when the route needs no model."""
     bulk: bool = False
     """Whether it waits while other requests do."""
+    alone: bool = False
+    """Whether no other request is in progress. A line of many that come together is not alone."""
     key: str | None = None
     """The name of its API key."""
     started: float = field(default_factory=time.perf_counter)  # seconds

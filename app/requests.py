@@ -19,6 +19,7 @@ from heedful.app.errors import MalformedBody
 from heedful.app.large import LargeBodies, check_counts
 from heedful.app.lines import Work
 from heedful.app.middleware import CLIENT_CLOSED
+from heedful.app.state import state_of
 from heedful.app.watch import Watch
 from heedful.runtime.errors import RequestError
 
@@ -95,6 +96,7 @@ class FastPath:
             with self._watch.guard(receive) as in_flight:
                 body = await self._read(scope, receive)
                 in_flight.body_read = True
+                record.of(scope).alone = len(state_of(scope["app"]).running) == 1
                 value = await self._large.call(len(body), self._value, work, scope, body)
                 response = await work.endpoint(value, Request(scope, receive))
         except ClientDisconnect:

@@ -2,8 +2,8 @@
 
 A parse costs less than handing a text to a thread and back. A slice takes the waiting texts of all requests,
 one from each in turn, up to a limit of work, and then lets the event loop go on: texts that arrive meanwhile are
-parsed together in the next slice. A short text that needs no tree is tokenized at once where no other waits: that
-takes 10 µs, and the way over a slice as much again.
+parsed together in the next slice. A short text is parsed at once where no other waits and it needs no tree (that
+takes 10 µs, and the way over a slice as much again) or its request is the only one.
 """
 
 import asyncio
@@ -65,18 +65,20 @@ class Parses:
         for call in self._queue.drain():
             call.fail(Unavailable(SHUTTING_DOWN))
 
-    async def get(self, jobs: Sequence[ParseJob], *, bulk: bool = False) -> list[Parse]:
+    async def get(
+        self, jobs: Sequence[ParseJob], *, bulk: bool = False, alone: bool = False
+    ) -> list[Parse]:
         """One parse per job, in order; equal jobs are done once.
 
-        Jobs of `bulk` wait while others do. A cancelled call's jobs are dropped. Raises
-        InferenceFailed if the parser failed on a job, Unavailable when stopped.
+        Jobs of `bulk` wait while others do; one that comes `alone` waits for no others. A cancelled call's jobs are
+        dropped. Raises InferenceFailed if the parser failed on a job, Unavailable when stopped.
         """
 
         if self._cache.off and len(jobs) == 1:
-            return await self.make(jobs, bulk)
+            return await self.make(jobs, bulk, alone)
 
         async def make(rows: list[int]) -> list[Parse]:
-            made = await self.make([jobs[row] for row in rows], bulk)
+            made = await self.make([jobs[row] for row in rows], bulk, alone)
             for parse in made:  # several requests may share it
                 for array in (parse.starts, parse.stops, parse.heads):
                     array.flags.writeable = False
@@ -88,11 +90,13 @@ class Parses:
         """Let others go on, in the middle of a long step."""
         await turns().wait()
 
-    async def make(self, jobs: Sequence[ParseJob], bulk: bool = False) -> list[Parse]:
+    async def make(
+        self, jobs: Sequence[ParseJob], bulk: bool = False, alone: bool = False
+    ) -> list[Parse]:
         """One parse per job, past the cache."""
         if self._stopped:
             raise Unavailable(SHUTTING_DOWN)
-        if len(jobs) == 1 and not bulk and self._is_quick(jobs[0]):
+        if len(jobs) == 1 and self._is_quick(jobs[0], bulk, alone):
             self._small_at = time.monotonic()
             [parse] = self._parse(jobs)
             if parse is None:
@@ -109,8 +113,11 @@ class Parses:
             self._queue.discard(call)
             self._observer.queue("parse", len(self._queue))
 
-    def _is_quick(self, job: ParseJob) -> bool:
-        return not job.tree and len(job.text) <= SHORT and not self._queue
+    def _is_quick(self, job: ParseJob, bulk: bool, alone: bool) -> bool:
+        """Whether the job is short and gains nothing by waiting: trees of several texts are read faster together."""
+        if len(job.text) > SHORT or self._queue:
+            return False
+        return alone or not (job.tree or bulk)
 
     def _wake(self) -> None:
         """Parse after the callers of this round have queued their texts; large calls alone wait for a turn."""
