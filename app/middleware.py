@@ -202,14 +202,11 @@ def _headers(entry: record.Record) -> list[tuple[bytes, bytes]]:
 
 def _server_timing(entry: record.Record) -> str:
     """W3C Server-Timing, in milliseconds."""
-    total = time.perf_counter() - entry.started
-    stages = {"total": total}
-    if entry.result is not None:
-        timing = entry.result.timing
-        stages = {
-            "parse": timing.parse,
-            "queue": timing.queue,
-            "inference": timing.inference,
-            **stages,
-        }
-    return ", ".join(f"{stage};dur={1000 * seconds:.3f}" for stage, seconds in stages.items())
+    total = f"total;dur={1000 * (time.perf_counter() - entry.started):.3f}"
+    if entry.result is None:
+        return total
+    timing = entry.result.timing
+    return (
+        f"parse;dur={1000 * timing.parse:.3f}, queue;dur={1000 * timing.queue:.3f}, "
+        f"inference;dur={1000 * timing.inference:.3f}, {total}"
+    )

@@ -263,6 +263,7 @@ class HeadBuffer:
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self._head: bytes | None = None
+        self.is_closing = transport.is_closing  # asked for every answer
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
