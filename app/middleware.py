@@ -52,7 +52,10 @@ class Recorded:
         path, route, parameters = self._paths.resolve(scope["path"])
         scope = {**scope, "path": path, "path_params": parameters}
         entry = record.Record(_request_id(scope), route)
-        entry.bulk = record.header(scope, b"x-priority").strip().lower() == "bulk"
+        if media := record.header(scope, b"content-type"):
+            entry.media = media.partition(";")[0].strip().lower()
+        if priority := record.header(scope, b"x-priority"):
+            entry.bulk = priority.strip().lower() == "bulk"
         record.attach(scope, entry)
         status = CLIENT_CLOSED
 

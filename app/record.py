@@ -22,6 +22,8 @@ class Record:
     """A path that the service has, or "other": never a client's own text."""
     model: str = "none"
     """A loaded model, "other" for an unknown name, "none" when the route needs no model."""
+    media: str = ""
+    """The media type of its body, in lower case and without parameters."""
     bulk: bool = False
     """Whether it waits while other requests do."""
     alone: bool = False
