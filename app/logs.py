@@ -95,7 +95,12 @@ class JSONLine(Line):
         extra: Mapping[str, object],
         failure: str | None = None,
     ) -> str:
-        fields = {"time": at, "level": level.lower(), "logger": logger, "message": message}
+        fields: dict[str, object] = {
+            "time": at,
+            "level": level.lower(),
+            "logger": logger,
+            "message": message,
+        }
         fields |= {name: value for name, value in extra.items() if value is not None}
         if failure is not None:
             fields["exception"] = failure
