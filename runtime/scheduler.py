@@ -145,17 +145,16 @@ class Scheduler:
             asyncio.get_running_loop(),
             bulk=bulk,
         )
-        if alone and call.items:
-            tickets = [Ticket(call, row) for row in range(len(call.items))]
-            if self._is_quick(tickets):
-                self._encode_here(tickets)
-                return call.done.result(), call.seconds
         self._open.add(call)
-        self._queue.put(call)
-        self._observer.queue("inference", len(self._queue))
-        self._wake()
-        if call.small:
-            self._dispatch_small()  # now: the next round of the event loop may be long
+        tickets = [Ticket(call, row) for row in range(len(sentences))] if alone else []
+        if tickets and self._is_quick(tickets):
+            self._encode_here(tickets)
+        else:
+            self._queue.put(call)
+            self._observer.queue("inference", len(self._queue))
+            self._wake()
+            if call.small:
+                self._dispatch_small()  # now: the next round of the event loop may be long
         try:
             return await call.done, call.seconds
         finally:

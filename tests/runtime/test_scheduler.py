@@ -195,6 +195,17 @@ async def test_a_call_that_is_alone_waits_for_no_others() -> None:
                 (await at_once(session, scheduler, used, bad)).result()
 
 
+async def test_one_that_takes_longer_than_expected_waits_for_all_its_batches() -> None:
+    session = Where()
+    async with started() as scheduler:
+        used = encoder(session)
+        await session.until_here(scheduler, used)
+        session.seconds = 2 * FLUSH_INTERVAL  # the first batch is delivered before the second
+        answer = await scheduler.encode(used, [sentence(20), sentence(*[40] * 40)], alone=True)
+        assert answer.vectors.tolist() == [[20, 1], [1600, 40]]
+        assert [len(batch) for batch in session.batches[-2:]] == [1, 1]
+
+
 async def test_it_is_not_alone_where_a_thread_is_at_work() -> None:
     session = HeldSession()
     async with started() as scheduler:
