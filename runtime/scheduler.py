@@ -2,7 +2,8 @@
 
 A free session thread takes everything that waits, or its share if several are free, up to WINDOW
 batches' worth, one sentence from each request in turn. No timer adds latency to an idle server, and a
-short call that comes alone is encoded on the event loop: a hand-over to a thread and back takes 0.2 ms.
+short call that comes alone is encoded on the event loop: a hand-over to a thread and back takes 0.2 ms. If the
+caller says that its request is the only one, it passes no queue either.
 Equal sentences are encoded once; the others are grouped by model and length into the cheapest batches
 under a cost budget (runtime.batch_plan).
 
