@@ -146,16 +146,18 @@ class Scheduler:
             asyncio.get_running_loop(),
             bulk=bulk,
         )
-        self._open.add(call)
         tickets = [Ticket(call, row) for row in range(len(sentences))] if alone else []
         if tickets and self._is_quick(tickets):
             self._encode_here(tickets)
+            if call.finished:  # else the event loop is about to deliver a part of it
+                return call.done.result(), call.seconds
         else:
             self._queue.put(call)
             self._observer.queue("inference", len(self._queue))
             self._wake()
             if call.small:
                 self._dispatch_small()  # now: the next round of the event loop may be long
+        self._open.add(call)
         try:
             return await call.done, call.seconds
         finally:
