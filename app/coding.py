@@ -93,6 +93,8 @@ class Compressed:
 
 def accepted(header: str) -> str | None:
     """The coding to use: zstd before gzip, unless its weight is 0."""
+    if not header:
+        return None
     offered = dict(map(_weight, header.lower().split(",")))
     return next((coding for coding in ("zstd", "gzip") if offered.get(coding)), None)
 

@@ -16,7 +16,7 @@ T = TypeVar("T")
 def bind(request: Request, task: Task, model: str | None) -> Inference:
     """The model that answers, by its name or an alias. Raises Unavailable, UnknownModel, WrongTask."""
     state, entry = state_of(request.app), record.of(request.scope)
-    bound = state.service.bind(task, state.real_name(model), bulk=entry.bulk)
+    bound = state.service.bind(task, state.real_name(model), bulk=entry.bulk, alone=entry.alone)
     entry.model = bound.card.name
     return bound
 

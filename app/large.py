@@ -38,7 +38,7 @@ def check_counts(value: object, max_inputs: int, path: str = "") -> None:
         if isinstance(found, list) and len(found) > max_inputs and not _is_one_text(field, found):
             message = f"{where} holds {len(found)}, more than {max_inputs}: send several requests"
             raise TooManyInputs(message, param=where)
-        if field not in NO_INPUTS:
+        if isinstance(found, dict) and field not in NO_INPUTS:
             check_counts(found, max_inputs, where)
 
 

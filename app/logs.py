@@ -4,7 +4,8 @@ import functools
 import logging
 import logging.config
 import time
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal, TextIO
 
 import orjson
 
@@ -20,40 +21,116 @@ def configure(format: Literal["text", "json"]) -> None:
         {
             "version": 1,
             "disable_existing_loggers": False,
-            "formatters": {"line": {"()": JSONLine if format == "json" else TextLine}},
-            "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+            "handlers": {
+                "stderr": {"()": Stderr, "lines": JSONLine() if format == "json" else TextLine()}
+            },
             "root": {"level": "INFO", "handlers": ["stderr"]},
         }
     )
 
 
-class TextLine(logging.Formatter):
+def info(logger: logging.Logger, message: str, extra: Mapping[str, object]) -> None:
+    """`logger.info(message, extra=extra)` for the line of each request: where only stderr listens, without a record."""
+    if not logger.isEnabledFor(logging.INFO):
+        return
+    handlers = logging.root.handlers
+    if len(handlers) == 1 and isinstance(handlers[0], Stderr) and not logger.handlers:
+        handlers[0].info(logger.name, message, extra)
+    else:
+        logger.info(message, extra=extra)
+
+
+class Line(logging.Formatter):
+    """What a line holds; the classes below say how it is written."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self.line(
+            _time(int(record.created), int(record.msecs)),
+            record.levelname,
+            record.name,
+            record.getMessage(),
+            _extra(record),
+            self.formatException(record.exc_info) if record.exc_info else None,
+        )
+
+    def line(
+        self,
+        at: str,
+        level: str,
+        logger: str,
+        message: str,
+        extra: Mapping[str, object],
+        failure: str | None = None,
+    ) -> str:
+        """What of `extra` is not None; `failure` is an exception's traceback."""
+        raise NotImplementedError
+
+
+class TextLine(Line):
     """2026-01-31T12:00:00.000Z INFO heedful.access request method=POST route=/embed .."""
 
-    def format(self, record: logging.LogRecord) -> str:
-        line = f"{_time(record)} {record.levelname} {record.name} {record.getMessage()}"
-        line += "".join(f" {name}={value}" for name, value in _extra(record).items())
-        return line if not record.exc_info else f"{line}\n{self.formatException(record.exc_info)}"
+    def line(
+        self,
+        at: str,
+        level: str,
+        logger: str,
+        message: str,
+        extra: Mapping[str, object],
+        failure: str | None = None,
+    ) -> str:
+        named = [f" {name}={value}" for name, value in extra.items() if value is not None]
+        line = f"{at} {level} {logger} {message}{''.join(named)}"
+        return line if failure is None else f"{line}\n{failure}"
 
 
-class JSONLine(logging.Formatter):
+class JSONLine(Line):
     """One object per line: time, level, logger, message, and the caller's `extra`."""
 
-    def format(self, record: logging.LogRecord) -> str:
-        fields = {
-            "time": _time(record),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-            **_extra(record),
+    def line(
+        self,
+        at: str,
+        level: str,
+        logger: str,
+        message: str,
+        extra: Mapping[str, object],
+        failure: str | None = None,
+    ) -> str:
+        fields: dict[str, object] = {
+            "time": at,
+            "level": level.lower(),
+            "logger": logger,
+            "message": message,
         }
-        if record.exc_info:
-            fields["exception"] = self.formatException(record.exc_info)
+        fields |= {name: value for name, value in extra.items() if value is not None}
+        if failure is not None:
+            fields["exception"] = failure
         return orjson.dumps(fields, default=str).decode()
 
 
-def _time(record: logging.LogRecord) -> str:
-    return f"{_seconds(int(record.created))}.{int(record.msecs):03d}Z"
+class Stderr(logging.StreamHandler[TextIO]):
+    """Writes the lines of records to stderr, and lines that have none."""
+
+    def __init__(self, lines: Line) -> None:
+        super().__init__()
+        self.setFormatter(lines)
+        self._lines = lines
+
+    def info(self, logger: str, message: str, extra: Mapping[str, object]) -> None:
+        """Write a line of the level INFO. Prints the cause where that fails."""
+        self.acquire()
+        try:
+            now = time.time()
+            at = _time(int(now), int(now % 1 * 1000))
+            self.stream.write(self._lines.line(at, "INFO", logger, message, extra) + "\n")
+            self.stream.flush()
+        except (OSError, TypeError, ValueError):  # as every handler of logging does
+            self.handleError(logging.makeLogRecord({"name": logger, "msg": message}))
+        finally:
+            self.release()
+
+
+def _time(seconds: int, ms: int) -> str:
+    return f"{_seconds(seconds)}.{ms:03d}Z"
 
 
 @functools.lru_cache(maxsize=1)
@@ -62,8 +139,4 @@ def _seconds(created: int) -> str:
 
 
 def _extra(record: logging.LogRecord) -> dict[str, Any]:
-    return {
-        name: value
-        for name, value in vars(record).items()
-        if name not in _STANDARD and value is not None
-    }
+    return {name: value for name, value in vars(record).items() if name not in _STANDARD}

@@ -93,6 +93,7 @@ def create_app(
             if working:
                 working.cancel()
                 await asyncio.wait({working})
+            metrics.flush()
             if tracing:
                 await asyncio.to_thread(tracing.close)
 
@@ -153,6 +154,7 @@ def _paths() -> set[str]:
 
 def _add_middleware(app: FastAPI, settings: Settings, keys: Keys, rates: Rates) -> None:
     """All but the outermost. The last one added is the outermost."""
+    app.add_middleware(HeadAsGet)
     app.add_middleware(
         FastPath,
         routers=ROUTERS,
@@ -160,7 +162,6 @@ def _add_middleware(app: FastAPI, settings: Settings, keys: Keys, rates: Rates) 
         max_bytes=settings.max_body_bytes,
         max_inputs=settings.max_batch_inputs,
     )
-    app.add_middleware(HeadAsGet)
     app.add_middleware(Compressed)
     app.add_middleware(
         BodyLimit, limit=settings.max_body_bytes, others={"/v1/files": settings.max_file_bytes}

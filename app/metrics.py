@@ -1,7 +1,12 @@
-"""Prometheus metrics. No label holds a value that a client can choose freely."""
+"""Prometheus metrics. No label holds a value that a client can choose freely.
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Generic, TypeVar
+What requests count waits for at most FLUSH_SECONDS in the process (app.pending). The page of that process has it
+at once, the pages of other processes after it was handed on.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
 
 from prometheus_client import (
     CollectorRegistry,
@@ -17,33 +22,38 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.registry import Collector
 
+from heedful.app.pending import PendingCounter, PendingGauge, PendingHistogram
 from heedful.app.record import Record
 from heedful.app.shared_counts import SharedCounts, value_class
 from heedful.app.worker_group import WorkerGroup
 from heedful.runtime.card import Card
 from heedful.runtime.observer import Observer
 
-M = TypeVar("M", bound=MetricWrapperBase)
+S = TypeVar("S")  # what counts one series
+Labels = str | tuple[str | int, ...]
 
 DURATIONS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)  # seconds
 INPUTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 TOKENS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 MODEL_LABELS = ("model", "encoder", "task", "version", "provider")
+FLUSH_SECONDS = 0.25
+"""How long what requests count may wait. A process that is killed loses that much."""
 RATIOS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
-class Series(dict[str | tuple[str, ...], M], Generic[M]):
+class Series(dict[Labels, S], Generic[S]):
     """A metric's series by label values. prometheus_client's own look-up takes 1 µs, this one 0.1."""
 
-    def __init__(self, metric: M) -> None:
+    def __init__(self, metric: MetricWrapperBase, made: Callable[[Any], S]) -> None:
+        """`made` makes what counts a series from prometheus_client's own."""
         super().__init__()
         self.metric = metric
+        self._made = made
 
-    def __missing__(self, labels: str | tuple[str, ...]) -> M:
-        values = (labels,) if isinstance(labels, str) else labels
-        series: M = self.metric.labels(*values)
-        self[labels] = series
-        return series
+    def __missing__(self, labels: Labels) -> S:
+        values = labels if isinstance(labels, tuple) else (labels,)
+        self[labels] = made = self._made(self.metric.labels(*values))
+        return made
 
 
 class Models(Collector):
@@ -82,19 +92,30 @@ class Metrics(Observer):
         registry, self._page = _registries(group)
         self._models = Models()
         self._page.register(self._models)
+        self._series: list[
+            Series[PendingCounter] | Series[PendingGauge] | Series[PendingHistogram]
+        ] = []
+        self._timer: asyncio.TimerHandle | None = None
 
-        def counter(name: str, help: str, *labels: str) -> Series[Counter]:
-            return Series(Counter(f"heedful_{name}", help, labels, registry=registry))
+        def counter(name: str, help: str, *labels: str) -> Series[PendingCounter]:
+            made = Series(
+                Counter(f"heedful_{name}", help, labels, registry=registry), PendingCounter
+            )
+            self._series.append(made)
+            return made
 
-        def gauge(name: str, help: str, *labels: str) -> Series[Gauge]:
-            return Series(Gauge(f"heedful_{name}", help, labels, registry=registry))
+        def gauge(name: str, help: str, *labels: str) -> Series[PendingGauge]:
+            made = Series(Gauge(f"heedful_{name}", help, labels, registry=registry), PendingGauge)
+            self._series.append(made)
+            return made
 
         def histogram(
             name: str, help: str, buckets: tuple[float, ...], *labels: str
-        ) -> Series[Histogram]:
-            return Series(
-                Histogram(f"heedful_{name}", help, labels, buckets=buckets, registry=registry)
-            )
+        ) -> Series[PendingHistogram]:
+            metric = Histogram(f"heedful_{name}", help, labels, buckets=buckets, registry=registry)
+            made = Series(metric, lambda one: PendingHistogram(one, buckets))
+            self._series.append(made)
+            return made
 
         self._requests = counter("requests_total", "Requests answered.", "route", "model", "status")
         self._rejected = counter("rejected_total", "Requests refused, by error code.", "reason")
@@ -132,27 +153,34 @@ class Metrics(Observer):
             "limits_total", "Connections and requests ended by a limit, by setting.", "limit"
         )
         self._reloads = counter("reloads_total", "Reloads of the bundles.", "result")
-        for result in ("ok", "refused"):  # starts at 0, so that the first increase is visible
-            self._reloads[result].inc(0)
+        # From the start at 0: the first increase is visible, and a queue that nothing has waited in is empty.
+        for result in ("ok", "refused"):
+            self._reloads[result].flush()
+        for stage in ("parse", "inference"):
+            self._queue[stage].flush()
 
     def batch(self, model: str, inputs: int, tokens: int, padding: float) -> None:
         """A batch was run; `padding` is the share of its positions without a token."""
         self._batch_inputs[model].observe(inputs)
         self._batch_tokens[model].observe(tokens)
         self._padding[model].observe(padding)
+        self._flush_later()
 
     def untypical(self, model: str, inputs: int) -> None:
         """So many more inputs were unlike the training sentences."""
-        self._untypical[model].inc(inputs)
+        self._untypical[model].more += inputs
+        self._flush_later()
 
     def queue(self, stage: str, inputs: int) -> None:
         """Inputs waiting for `stage` now."""
-        self._queue[stage].set(inputs)
+        self._queue[stage].value = inputs
+        self._flush_later()
 
     def cache(self, name: str, hits: int, misses: int) -> None:
         """One request's cache hits and misses."""
-        self._hits[name].inc(hits)
-        self._misses[name].inc(misses)
+        self._hits[name].more += hits
+        self._misses[name].more += misses
+        self._flush_later()
 
     def connections(self, n: int) -> None:
         """Open connections now."""
@@ -160,7 +188,9 @@ class Metrics(Observer):
 
     def limit(self, setting: str) -> None:
         """A connection, a request or a process met the limit of a setting."""
-        self._limits[setting].inc()
+        met = self._limits[setting]
+        met.more += 1
+        met.flush()  # at once: there is no event loop in the supervisor, and no request waits for this
 
     def golden(self, deviations: Mapping[str, float | None]) -> None:
         """Replace how far the golden vectors of each model have moved."""
@@ -174,35 +204,52 @@ class Metrics(Observer):
 
     def reload(self, *, refused: bool) -> None:
         """The bundles were reloaded; `refused` when one of them was refused."""
-        self._reloads["refused" if refused else "ok"].inc()
+        done = self._reloads["refused" if refused else "ok"]
+        done.more += 1
+        done.flush()
 
     def request(self, record: Record, status: int, ended: float) -> None:
         """A request ended, at `ended` on the record's clock. Called once per request."""
         route, model = record.route, record.model
-        self._requests[route, model, str(status)].inc()
+        self._requests[route, model, status].more += 1
         self._duration[route, model].observe(ended - record.started)
         if record.key is not None:
-            self._keys[record.key, str(status)].inc()
+            self._keys[record.key, status].more += 1
         if record.refusal:
-            self._rejected[record.refusal].inc()
-        if record.result is None or record.answered is None:
-            return
-        result, timing = record.result, record.result.timing
-        self._tokens[model].inc(result.tokens)
-        self._truncated[model].inc(result.truncated)
-        self._composed[model].inc(result.composed)
-        self._untypical[model].inc(0)  # starts at 0, so that the first increase is visible
-        self._stages["parse", model].observe(timing.parse)
-        self._stages["queue", model].observe(timing.queue)
-        self._stages["inference", model].observe(timing.inference)
-        self._stages["respond", model].observe(ended - record.answered)
+            self._rejected[record.refusal].more += 1
+        if record.result is not None and record.answered is not None:
+            result, timing = record.result, record.result.timing
+            self._tokens[model].more += result.tokens
+            self._truncated[model].more += result.truncated
+            self._composed[model].more += result.composed
+            self._untypical[model].more += 0  # starts at 0, so that the first increase is visible
+            self._stages["parse", model].observe(timing.parse)
+            self._stages["queue", model].observe(timing.queue)
+            self._stages["inference", model].observe(timing.inference)
+            self._stages["respond", model].observe(ended - record.answered)
+        self._flush_later()
+
+    def _flush_later(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(FLUSH_SECONDS, self.flush)
+
+    def flush(self) -> None:
+        """Hand on what waits."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for series in self._series:
+            for one in series.values():
+                one.flush()
 
     def collect(self) -> Iterable[Metric]:
         """Every metric with its samples."""
+        self.flush()
         return self._page.collect()
 
     def page(self, accept: str) -> tuple[bytes, str]:
         """The page in the format that the Accept header asks for, and its content type."""
+        self.flush()
         encode, content_type = choose_encoder(accept)
         return encode(self._page), content_type
 

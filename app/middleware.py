@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from heedful.app import errors, ndjson, record
+from heedful.app import errors, logs, ndjson, record
 from heedful.app.keys import Keys, Rates
 from heedful.app.metrics import Metrics
 from heedful.app.paths import Paths
@@ -52,7 +52,10 @@ class Recorded:
         path, route, parameters = self._paths.resolve(scope["path"])
         scope = {**scope, "path": path, "path_params": parameters}
         entry = record.Record(_request_id(scope), route)
-        entry.bulk = record.header(scope, b"x-priority").strip().lower() == "bulk"
+        if media := record.header(scope, b"content-type"):
+            entry.media = media.partition(";")[0].strip().lower()
+        if priority := record.header(scope, b"x-priority"):
+            entry.bulk = priority.strip().lower() == "bulk"
         record.attach(scope, entry)
         status = CLIENT_CLOSED
 
@@ -78,9 +81,10 @@ class Recorded:
             self._metrics.request(entry, status, ended)
             if self._tracing and route not in PUBLIC:
                 self._tracing.request(entry, Headers(scope=scope), scope["method"], status)
-            log.info(
+            logs.info(
+                log,
                 "request",
-                extra={
+                {
                     "method": scope["method"],
                     "route": route,
                     "status": status,
@@ -201,14 +205,11 @@ def _headers(entry: record.Record) -> list[tuple[bytes, bytes]]:
 
 def _server_timing(entry: record.Record) -> str:
     """W3C Server-Timing, in milliseconds."""
-    total = time.perf_counter() - entry.started
-    stages = {"total": total}
-    if entry.result is not None:
-        timing = entry.result.timing
-        stages = {
-            "parse": timing.parse,
-            "queue": timing.queue,
-            "inference": timing.inference,
-            **stages,
-        }
-    return ", ".join(f"{stage};dur={1000 * seconds:.3f}" for stage, seconds in stages.items())
+    total = f"total;dur={1000 * (time.perf_counter() - entry.started):.3f}"
+    if entry.result is None:
+        return total
+    timing = entry.result.timing
+    return (
+        f"parse;dur={1000 * timing.parse:.3f}, queue;dur={1000 * timing.queue:.3f}, "
+        f"inference;dur={1000 * timing.inference:.3f}, {total}"
+    )

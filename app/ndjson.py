@@ -23,8 +23,7 @@ MAX_LINES = 64
 
 def declared(scope: Scope) -> bool:
     """Whether the body is said to be NDJSON."""
-    media = record.header(scope, b"content-type").partition(";")[0]
-    return media.strip().lower() == MEDIA_TYPE
+    return record.of(scope).media == MEDIA_TYPE
 
 
 async def stream(

@@ -263,6 +263,8 @@ class HeadBuffer:
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self._head: bytes | None = None
+        self.is_closing = transport.is_closing  # asked for every answer
+        self._call_soon = asyncio.get_running_loop().call_soon
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -273,7 +275,7 @@ class HeadBuffer:
             self._transport.writelines([head, data])
         elif data.startswith(_HEAD):
             self._head = data
-            asyncio.get_running_loop().call_soon(self._flush)  # when no body follows at once
+            self._call_soon(self._flush)  # when no body follows at once
         else:
             self._transport.write(data)
 

@@ -22,8 +22,12 @@ class Record:
     """A path that the service has, or "other": never a client's own text."""
     model: str = "none"
     """A loaded model, "other" for an unknown name, "none" when the route needs no model."""
+    media: str = ""
+    """The media type of its body, in lower case and without parameters."""
     bulk: bool = False
     """Whether it waits while other requests do."""
+    alone: bool = False
+    """Whether no other request is in progress. A line of many that come together is not alone."""
     key: str | None = None
     """The name of its API key."""
     started: float = field(default_factory=time.perf_counter)  # seconds
@@ -34,14 +38,17 @@ class Record:
 
     def notes(self) -> dict[str, str]:
         """Headers that say what was done to the inputs."""
-        result = self.result
-        found = {
-            "X-Truncated": str(result.truncated or "") if result else "",
-            "X-Averaged": str(result.averaged or "") if result else "",
-            "X-Warning": _warning(result) if result else "",
-            "X-Ignored-Fields": fields.header(self.ignored),
-        }
-        return {name: value for name, value in found.items() if value}
+        found = {}
+        if result := self.result:
+            if result.truncated:
+                found["X-Truncated"] = str(result.truncated)
+            if result.averaged:
+                found["X-Averaged"] = str(result.averaged)
+            if result.unfamiliar:
+                found["X-Warning"] = _warning(result)
+        if self.ignored and (names := fields.header(self.ignored)):
+            found["X-Ignored-Fields"] = names
+        return found
 
     def answer(self, result: Result[Any]) -> None:
         """Keep the service's result; only writing the answer remains."""
@@ -51,9 +58,7 @@ class Record:
 
 
 def _warning(result: Result[Any]) -> str:
-    """What a client should know of its inputs, or ""."""
-    if not result.unfamiliar:
-        return ""
+    """What a client should know of its unfamiliar inputs."""
     return (
         f"{result.unfamiliar} of {result.inputs} inputs are not in Latin script, or most of their words are "
         f"not in the vocabulary: {result.card.name} was trained on English, the answer means little"

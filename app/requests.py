@@ -19,6 +19,7 @@ from heedful.app.errors import MalformedBody
 from heedful.app.large import LargeBodies, check_counts
 from heedful.app.lines import Work
 from heedful.app.middleware import CLIENT_CLOSED
+from heedful.app.state import state_of
 from heedful.app.watch import Watch
 from heedful.runtime.errors import RequestError
 
@@ -32,7 +33,7 @@ class InferenceRoute(APIRoute):
     @staticmethod
     def read(scope: Scope, body: bytes) -> Any:
         """A request's body, which must be JSON and said to be. Raises MalformedBody."""
-        media = record.header(scope, b"content-type").partition(";")[0].strip().lower()
+        media = record.of(scope).media
         if media != "application/json" and not (
             media.startswith("application/") and media.endswith("+json")
         ):
@@ -81,7 +82,11 @@ class FastPath:
         self._routes = inference_routes(routers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        work = self._routes.get(record.of(scope).route) if scope["type"] == "http" else None
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        entry = record.of(scope)
+        work = self._routes.get(entry.route)
         if work is None or scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
@@ -95,12 +100,13 @@ class FastPath:
             with self._watch.guard(receive) as in_flight:
                 body = await self._read(scope, receive)
                 in_flight.body_read = True
-                value = await self._large.call(len(body), self._value, work, scope, body)
+                entry.alone = len(state_of(scope["app"]).running) == 1
+                value = await self._large.call(len(body), self._value, work, scope, entry, body)
                 response = await work.endpoint(value, Request(scope, receive))
         except ClientDisconnect:
             response = Response(status_code=CLIENT_CLOSED)
         except RequestError as error:
-            response = errors.respond(record.of(scope), error)
+            response = errors.respond(entry, error)
         await response(scope, receive, send)
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes:
@@ -113,14 +119,17 @@ class FastPath:
                 raise ClientDisconnect
             parts.append(message.get("body", b""))
             more = message.get("more_body", False)
-        sent_as = record.header(scope, b"content-encoding").strip().lower()
-        return await coding.decoded(b"".join(parts), sent_as, self._max_bytes)
+        body = b"".join(parts)
+        sent_as = record.header(scope, b"content-encoding")
+        if not sent_as:
+            return body
+        return await coding.decoded(body, sent_as.strip().lower(), self._max_bytes)
 
-    def _value(self, work: Work, scope: Scope, body: bytes) -> Any:
+    def _value(self, work: Work, scope: Scope, entry: record.Record, body: bytes) -> Any:
         """What the endpoint takes. Raises MalformedBody, TooManyInputs, BadInput."""
         value = work.read(scope, body)
         check_counts(value, self._max_inputs)
-        return work.validated(value, record.of(scope))
+        return work.validated(value, entry)
 
 
 def _body_of(endpoint: Callable[..., Any]) -> TypeAdapter[Any]:

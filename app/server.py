@@ -33,6 +33,7 @@ class Server(uvicorn.Server):
     def __init__(self, app: FastAPI) -> None:
         super().__init__(config(app))
         self.app = app
+        state_of(app).running = self.server_state.tasks
         self._fault: ServiceFault | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -51,6 +52,8 @@ class AppState:
     """None when this is the only serving process."""
     waiting: dict[Connection, None] = field(default_factory=dict)
     """Connections without a request in progress, the oldest first."""
+    running: Collection[object] = ()
+    """The server's tasks, one for each request in progress; empty where no server of ours runs the application."""
     starting: asyncio.Task[None] = field(init=False)
     """Loads the models; holds the StartupError when they do not load."""
 

@@ -71,10 +71,11 @@ class InFlightRequest:
         """Set once the body has been read: the next message then is the disconnect."""
 
     def __enter__(self) -> Self:
-        task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task(loop)
         assert task is not None, "requests are answered in tasks"
         self._task, self._cancelling = task, task.cancelling()
-        self.started = asyncio.get_running_loop().time()
+        self.started = loop.time()
         self._watch.add(self)
         return self
 

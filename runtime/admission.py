@@ -3,8 +3,8 @@
 import asyncio
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from types import TracebackType
 
 from heedful.runtime.calls import SMALL_ROWS
 from heedful.runtime.errors import Overloaded
@@ -39,9 +39,12 @@ class Admission:
     def in_flight(self) -> int:
         return self._in_flight
 
-    @contextmanager
-    def admit(self, inputs: int, *, bulk: bool = False) -> Iterator[None]:
-        """Count the request's inputs as in flight, or raise Overloaded."""
+    def admit(self, inputs: int, *, bulk: bool = False) -> "Admitted":
+        """A context in which the request's inputs count as in flight; raises Overloaded on entry."""
+        return Admitted(self, inputs, bulk=bulk)
+
+    def enter(self, inputs: int, *, bulk: bool) -> None:
+        """Count the inputs as in flight, or raise Overloaded."""
         small = inputs <= SMALL_ROWS and not bulk
         most = self._max_inputs + (self._reserve if small else 0)
         if (excess := self._in_flight + inputs - most) > 0:
@@ -54,14 +57,14 @@ class Admission:
         self._in_flight += inputs
         self.admitted = True
         self._empty.clear()
-        try:
-            yield
-        finally:
-            self._in_flight -= inputs
-            self._drained = self._drain_rate() + inputs / DRAIN_SECONDS
-            self._drained_at = self._clock()
-            if not self._in_flight:
-                self._empty.set()
+
+    def leave(self, inputs: int) -> None:
+        """They are in flight no more."""
+        self._in_flight -= inputs
+        self._drained = self._drain_rate() + inputs / DRAIN_SECONDS
+        self._drained_at = self._clock()
+        if not self._in_flight:
+            self._empty.set()
 
     async def wait_until_empty(self) -> None:
         await self._empty.wait()
@@ -76,3 +79,23 @@ class Admission:
         if excess >= rate * MAX_RETRY:
             return MAX_RETRY
         return max(MIN_RETRY, math.ceil(excess / rate))
+
+
+class Admitted:
+    """The inputs of one request, in flight while its context is."""
+
+    __slots__ = ("_admission", "_bulk", "_inputs")
+
+    def __init__(self, admission: Admission, inputs: int, *, bulk: bool) -> None:
+        self._admission, self._inputs, self._bulk = admission, inputs, bulk
+
+    def __enter__(self) -> None:
+        self._admission.enter(self._inputs, bulk=self._bulk)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._admission.leave(self._inputs)

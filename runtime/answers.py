@@ -1,8 +1,8 @@
 """The service's results, and the arithmetic that turns logits and vectors into them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar, cast
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,9 @@ from heedful.text.parse import Parse
 
 T = TypeVar("T")
 U = TypeVar("U")
+
+TINY = np.finfo(np.float64).tiny
+"""The smallest normal number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,18 @@ class Result(Generic[T]):
 
     def with_value(self, value: U) -> "Result[U]":
         """Another value with the same counts and times."""
-        return cast("Result[U]", replace(self, value=value))  # type: ignore[arg-type]  # it may change
+        return Result(
+            value,
+            self.card,
+            self.timing,
+            self.inputs,
+            self.truncated,
+            self.tokens,
+            self.composed,
+            self.averaged,
+            self.unfamiliar,
+            self.trust,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +80,7 @@ def normalise(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Scale each row of (N, D) to length 1. A zero row stays zero."""
     wide = vectors.astype(np.float64)  # squares of the largest float32 values stay finite
     norms = np.sqrt(np.vecdot(wide, wide))
-    wide /= np.maximum(norms, np.finfo(np.float64).tiny)[:, None]
+    wide /= np.maximum(norms, TINY)[:, None]
     scaled: npt.NDArray[np.float32] = wide.astype(np.float32)
     return scaled
 

@@ -1,7 +1,7 @@
 """Waiting sentences -> the cheapest batches, each of one encoder, and how long one will take."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,15 +19,15 @@ WINDOW = 4
 """Batches planned at once: more means less padding, fewer admits new requests sooner."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class EncodeItem:
     encoder: EncoderSession
     sentence: Sentence
+    cost: int = field(init=False)
 
-    @property
-    def cost(self) -> int:
+    def __post_init__(self) -> None:
         # Ids may be pieces: the transformer dominates the cost.
-        return self.encoder.cost(len(self.sentence.ids))
+        self.cost = self.encoder.cost(self.sentence.ids.size)
 
     @property
     def share(self) -> float:
@@ -61,6 +61,9 @@ class Pace:
 
 def plan(tickets: list[Ticket[EncodeItem, Vectors]]) -> list[PlannedBatch]:
     """The cheapest batches, each of one encoder, and of small calls or of others."""
+    if len(tickets) == 1:
+        [one] = tickets
+        return [PlannedBatch(one.item.encoder, [[one]], one.call.small)]
     return [
         PlannedBatch(encoder, [groups[i] for i in batch], small)
         for (encoder, small), groups in _by_encoder(tickets).items()

@@ -31,6 +31,7 @@ class Cache(Generic[K, V]):
         *,
         limit: int = BYTES,
     ) -> None:
+        self.off = not items  # one key alone needs no call then
         self._name = name
         self._items = items
         self._weigh = weigh
@@ -58,7 +59,7 @@ class Cache(Generic[K, V]):
         one makes the value itself; only its own `make` raises here.
         """
         rows = {key: row for row, key in enumerate(keys)}
-        if not self._items:
+        if self.off:
             made_here = dict(zip(rows, await make(list(rows.values())), strict=True))
             return [made_here[key] for key in keys]
         values: dict[K, V] = {}

@@ -27,6 +27,7 @@ class Call(Generic[W, R]):
     ) -> None:
         self.items = items
         self.bulk = bulk  # waits while other calls do
+        self.small = len(items) <= SMALL_ROWS and not bulk
         self.done: asyncio.Future[list[R]] = loop.create_future()
         self.seconds = 0.0  # of work, counted by the worker
         self._results: dict[int, R] = {}
@@ -35,21 +36,18 @@ class Call(Generic[W, R]):
             self.done.set_result([])
 
     @property
-    def small(self) -> bool:
-        return len(self.items) <= SMALL_ROWS and not self.bulk
-
-    @property
     def finished(self) -> bool:
         """Whether it is answered, failed or cancelled."""
         return self.done.done()
 
     def put(self, row: int, result: R) -> None:
         """Set one row's result; the last one answers the call."""
-        if self.finished:
+        if self.done.done():
             return
         self._results[row] = result
-        if len(self._results) == len(self.items):
-            self.done.set_result([self._results[row] for row in range(len(self.items))])
+        rows = len(self.items)
+        if len(self._results) == rows:
+            self.done.set_result([self._results[row] for row in range(rows)])
 
     def fail(self, error: RequestError) -> None:
         """Fail the whole call unless it is finished."""

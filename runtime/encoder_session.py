@@ -1,7 +1,7 @@
 """A model's encoder graph, and what its batches cost."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -18,22 +18,20 @@ QUADRATIC_FROM = 16
 """Up to this length a quadratic encoder costs no more than a linear one."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class EncoderSession:
     """A model's encoder graph."""
 
     card: Card
     session: Session[npt.NDArray[np.float32]]
+    budget: int = field(init=False)
+    """Cost limit of a batch."""
+    overhead: int = field(init=False)
+    """Fixed cost of a batch."""
 
-    @property
-    def budget(self) -> int:
-        """Cost limit of a batch."""
-        return CUDA_BUDGET if self.session.provider == CUDA else BUDGET
-
-    @property
-    def overhead(self) -> int:
-        """Fixed cost of a batch."""
-        return round(OVERHEAD * self.budget)
+    def __post_init__(self) -> None:
+        self.budget = CUDA_BUDGET if self.session.provider == CUDA else BUDGET
+        self.overhead = round(OVERHEAD * self.budget)
 
     def cost(self, length: int) -> int:
         """Cost of a sentence in a batch whose longest it is."""

@@ -73,6 +73,8 @@ class Inference:
     engine: Engine
     bulk: bool = False
     """Whether it waits while other requests do."""
+    alone: bool = False
+    """Whether it is the only request: then no step waits for others to be done together with it."""
 
     @property
     def card(self) -> Card:
@@ -231,7 +233,7 @@ class Inference:
             for item in inputs.items
             if isinstance(item, str)
         ]
-        made = iter(await self.engine.parses.get(jobs, bulk=self.bulk))
+        made = iter(await self.engine.parses.get(jobs, bulk=self.bulk, alone=self.alone))
         parses = [
             model.fit(next(made) if isinstance(item, str) else _cut(item, limit))
             for item in inputs.items
@@ -246,8 +248,9 @@ class Inference:
         return Parsed(model, parses, sentences, inputs.texts_per_row, seconds)
 
     async def _encode(self, parsed: Parsed) -> Encoded:
-        encoder = self.model.encoder
-        return await self.engine.scheduler.encode(encoder, parsed.sentences, bulk=self.bulk)
+        return await self.engine.scheduler.encode(
+            self.model.encoder, parsed.sentences, bulk=self.bulk, alone=self.alone
+        )
 
 
 def _cut(parse: Parse, max_tokens: int) -> Parse:

@@ -42,10 +42,11 @@ class Inputs:
 
     def check_count(self, max_rows: int) -> None:
         """Raise BadInput for no row, TooManyInputs for more than `max_rows`."""
-        if not len(self):
+        rows = len(self)
+        if not rows:
             raise BadInput(f"{self.path} is empty: send at least one", param=self.path)
-        if len(self) > max_rows:
-            message = f"{self.path} holds {len(self)}, more than {max_rows}: send several requests"
+        if rows > max_rows:
+            message = f"{self.path} holds {rows}, more than {max_rows}: send several requests"
             raise TooManyInputs(message, param=self.path)
 
     def check_texts(self) -> None:

@@ -72,7 +72,6 @@ class Parsed:
     ) -> Result[T]:
         """The value with its counts and times, both in seconds."""
         cut = [parse.cut for parse in self.parses]
-        step = self.texts_per_row
         tokens = [len(sentence) for sentence in self.sentences]
         known = [
             int(np.count_nonzero(self.model.vocab.known(sentence))) for sentence in self.sentences
@@ -85,9 +84,16 @@ class Parsed:
             value=value,
             card=self.model.card,
             timing=Timing(self.seconds, queue, inference),
-            inputs=len(cut) // step,
-            truncated=sum(any(cut[i : i + step]) for i in range(0, len(cut), step)),
+            inputs=len(cut) // self.texts_per_row,
+            truncated=self._rows(cut),
             tokens=sum(tokens),
             composed=sum(tokens) - sum(known),
-            unfamiliar=sum(any(strange[i : i + step]) for i in range(0, len(strange), step)),
+            unfamiliar=self._rows(strange),
         )
+
+    def _rows(self, texts: Sequence[bool]) -> int:
+        """How many rows have such a text."""
+        step = self.texts_per_row
+        if step == 1:
+            return sum(texts)
+        return sum(any(texts[i : i + step]) for i in range(0, len(texts), step))

@@ -2,7 +2,8 @@
 
 A parse costs less than handing a text to a thread and back. A slice takes the waiting texts of all requests,
 one from each in turn, up to a limit of work, and then lets the event loop go on: texts that arrive meanwhile are
-parsed together in the next slice.
+parsed together in the next slice. A short text is parsed at once where no other waits and it needs no tree (that
+takes 10 µs, and the way over a slice as much again) or its request is the only one.
 """
 
 import asyncio
@@ -31,9 +32,12 @@ TEXTS = 64
 """Most texts of a slice: more are parsed no faster together."""
 TEXTS_BESIDE_SMALL = 8
 """The same of a slice that holds texts of large calls, while small calls come too: one waits 1 ms and not 5."""
+SHORT = 200
+"""Characters of a text that is tokenized at once: its work is at most EFFORT."""
 SMALL_SECONDS = 1.0
 """How long after a small call others are expected."""
 SHUTTING_DOWN = "the service is shutting down"
+FAILED = "the parser failed on one of the texts"
 
 
 class Parses:
@@ -61,15 +65,20 @@ class Parses:
         for call in self._queue.drain():
             call.fail(Unavailable(SHUTTING_DOWN))
 
-    async def get(self, jobs: Sequence[ParseJob], *, bulk: bool = False) -> list[Parse]:
+    async def get(
+        self, jobs: Sequence[ParseJob], *, bulk: bool = False, alone: bool = False
+    ) -> list[Parse]:
         """One parse per job, in order; equal jobs are done once.
 
-        Jobs of `bulk` wait while others do. A cancelled call's jobs are dropped. Raises
-        InferenceFailed if the parser failed on a job, Unavailable when stopped.
+        Jobs of `bulk` wait while others do; one that comes `alone` waits for no others. A cancelled call's jobs are
+        dropped. Raises InferenceFailed if the parser failed on a job, Unavailable when stopped.
         """
 
+        if self._cache.off and len(jobs) == 1:
+            return await self.make(jobs, bulk, alone)
+
         async def make(rows: list[int]) -> list[Parse]:
-            made = await self.make([jobs[row] for row in rows], bulk)
+            made = await self.make([jobs[row] for row in rows], bulk, alone)
             for parse in made:  # several requests may share it
                 for array in (parse.starts, parse.stops, parse.heads):
                     array.flags.writeable = False
@@ -81,10 +90,18 @@ class Parses:
         """Let others go on, in the middle of a long step."""
         await turns().wait()
 
-    async def make(self, jobs: Sequence[ParseJob], bulk: bool = False) -> list[Parse]:
+    async def make(
+        self, jobs: Sequence[ParseJob], bulk: bool = False, alone: bool = False
+    ) -> list[Parse]:
         """One parse per job, past the cache."""
         if self._stopped:
             raise Unavailable(SHUTTING_DOWN)
+        if len(jobs) == 1 and self._is_quick(jobs[0], bulk, alone):
+            self._small_at = time.monotonic()
+            [parse] = self._parse(jobs)
+            if parse is None:
+                raise InferenceFailed(FAILED)
+            return [parse]
         call: Call[ParseJob, Parse] = Call(jobs, asyncio.get_running_loop(), bulk=bulk)
         self._queue.put(call)
         if call.small:
@@ -95,6 +112,12 @@ class Parses:
         finally:
             self._queue.discard(call)
             self._observer.queue("parse", len(self._queue))
+
+    def _is_quick(self, job: ParseJob, bulk: bool, alone: bool) -> bool:
+        """Whether the job is short and gains nothing by waiting: trees of several texts are read faster together."""
+        if len(job.text) > SHORT or self._queue:
+            return False
+        return alone or not (job.tree or bulk)
 
     def _wake(self) -> None:
         """Parse after the callers of this round have queued their texts; large calls alone wait for a turn."""
@@ -120,7 +143,7 @@ class Parses:
         parses = self._parse([ticket.item for ticket in tickets])
         for ticket, parse in zip(tickets, parses, strict=True):
             if parse is None:
-                ticket.call.fail(InferenceFailed("the parser failed on one of the texts"))
+                ticket.call.fail(InferenceFailed(FAILED))
             else:
                 ticket.call.put(ticket.row, parse)
 

@@ -2,7 +2,8 @@
 
 A free session thread takes everything that waits, or its share if several are free, up to WINDOW
 batches' worth, one sentence from each request in turn. No timer adds latency to an idle server, and a
-short call that comes alone is encoded on the event loop: a hand-over to a thread and back takes 0.2 ms.
+short call that comes alone is encoded on the event loop: a hand-over to a thread and back takes 0.2 ms. If the
+caller says that its request is the only one, it passes no queue either.
 Equal sentences are encoded once; the others are grouped by model and length into the cheapest batches
 under a cost budget (runtime.batch_plan).
 
@@ -14,11 +15,12 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Coroutine, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -100,22 +102,32 @@ class Scheduler:
             call.fail(Unavailable("the service is shutting down"))
 
     async def encode(
-        self, encoder: EncoderSession, sentences: Sequence[Sentence], *, bulk: bool = False
+        self,
+        encoder: EncoderSession,
+        sentences: Sequence[Sentence],
+        *,
+        bulk: bool = False,
+        alone: bool = False,
     ) -> Encoded:
         """The sentences' vectors, in order, not normalised.
 
-        Those of `bulk` wait while others do. A cancelled call's sentences are dropped unless their
-        batch is running. Raises InferenceFailed if a batch with one of them failed, Unavailable when
-        stopped.
+        Those of `bulk` wait while others do; a call that comes `alone` waits for no others. A cancelled call's
+        sentences are dropped unless their batch is running. Raises InferenceFailed if a batch with one of them
+        failed, Unavailable when stopped.
         """
         if not self._started:
             raise Unavailable("the service is shutting down")
         started = time.perf_counter()
+        if self._cache.off and len(sentences) == 1:
+            vectors, inference = await self._run(encoder, sentences, bulk, alone)
+            waited = time.perf_counter() - started - inference
+            return Encoded(np.array(vectors), max(waited, 0.0), inference)
         inference = 0.0
 
         async def make(rows: list[int]) -> list[Vectors]:
             nonlocal inference
-            made, seconds = await self._run(encoder, [sentences[row] for row in rows], bulk)
+            wanted = [sentences[row] for row in rows]
+            made, seconds = await self._run(encoder, wanted, bulk, alone)
             inference += seconds
             return [vector.copy() for vector in made]  # each would keep its whole batch alive
 
@@ -126,7 +138,7 @@ class Scheduler:
         return Encoded(np.array(vectors), max(waited, 0.0), inference)
 
     async def _run(
-        self, encoder: EncoderSession, sentences: Sequence[Sentence], bulk: bool
+        self, encoder: EncoderSession, sentences: Sequence[Sentence], bulk: bool, alone: bool
     ) -> tuple[list[Vectors], float]:
         """Their vectors (views of their batches), and the seconds that the batches took."""
         call: Call[EncodeItem, Vectors] = Call(
@@ -134,12 +146,18 @@ class Scheduler:
             asyncio.get_running_loop(),
             bulk=bulk,
         )
+        tickets = [Ticket(call, row) for row in range(len(sentences))] if alone else []
+        if tickets and self._is_quick(tickets):
+            self._encode_here(tickets)
+            if call.finished:  # else the event loop is about to deliver a part of it
+                return call.done.result(), call.seconds
+        else:
+            self._queue.put(call)
+            self._observer.queue("inference", len(self._queue))
+            self._wake()
+            if call.small:
+                self._dispatch_small()  # now: the next round of the event loop may be long
         self._open.add(call)
-        self._queue.put(call)
-        self._observer.queue("inference", len(self._queue))
-        self._wake()
-        if call.small:
-            self._dispatch_small()  # now: the next round of the event loop may be long
         try:
             return await call.done, call.seconds
         finally:
@@ -178,14 +196,16 @@ class Scheduler:
     def _is_quick(self, tickets: Sequence[Ticket[EncodeItem, Vectors]]) -> bool:
         """Whether it is one short call and nothing else is under way: handing it to a thread would cost more."""
         call = tickets[0].call
-        if len(self._queue) or self._serving or any(ticket.call is not call for ticket in tickets):
+        if self._serving or self._queue:
             return False
-        cost = sum(ticket.item.cost for ticket in tickets)
+        if len(tickets) > 1 and any(ticket.call is not call for ticket in tickets):
+            return False
+        cost = sum([ticket.item.cost for ticket in tickets])
         return self._pace.seconds(tickets[0].item.encoder, cost) < QUICK_SECONDS
 
     def _encode_here(self, tickets: list[Ticket[EncodeItem, Vectors]]) -> None:
         """On the event loop."""
-        with _answered([tickets]):
+        with _Answered([tickets]):
             loop = asyncio.get_running_loop()
             self._deliver(self._encode(plan(tickets), self._threads, loop))
 
@@ -218,7 +238,7 @@ class Scheduler:
         self, tickets: list[Ticket[EncodeItem, Vectors]], threads: SessionThreads
     ) -> None:
         """Encode batches of small calls first, in one thread call: a hand-over costs as much as a sentence."""
-        with _answered([tickets]):
+        with _Answered([tickets]):
             planned = sorted(plan(tickets), key=lambda batch: not batch.small)
             at_once = sum(batch.small for batch in planned) or 1
             await self._encode_now(planned[:at_once], threads)
@@ -258,7 +278,7 @@ class Scheduler:
     def _deliver(self, done: list["_Ran"]) -> None:
         """Answer the sentences of each batch."""
         for ran in done:
-            with _answered(ran.groups):
+            with _Answered(ran.groups):
                 self._give(ran)
 
     def _give(self, ran: "_Ran") -> None:
@@ -306,14 +326,25 @@ class _Ran:
     seconds: float
 
 
-@contextmanager
-def _answered(groups: Sequence[Group]) -> Iterator[None]:
+class _Answered:
     """Fail the sentences where a bug of ours or of the graph raises: their callers would wait for ever."""
-    try:
-        yield
-    except Exception:
-        log.exception("%d sentences are lost", sum(map(len, groups)))
-        _fail(groups)
+
+    __slots__ = ("_groups",)
+
+    def __init__(self, groups: Sequence[Group]) -> None:
+        self._groups = groups
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        log.exception("%d sentences are lost", sum(map(len, self._groups)))
+        _fail(self._groups)
+        return True
 
 
 def _fail(groups: Sequence[Group]) -> None:

@@ -118,8 +118,12 @@ class Service:
         """How far each model's golden vectors have moved, at the last look; None without any."""
         return {name: model.deviation for name, model in self._registry.models.items()}
 
-    def bind(self, task: Task, model: str | None = None, *, bulk: bool = False) -> Inference:
+    def bind(
+        self, task: Task, model: str | None = None, *, bulk: bool = False, alone: bool = False
+    ) -> Inference:
         """Resolve a request's task and model, once. A bulk request waits while others do.
+
+        `alone` says that no other request is in progress.
 
         Raises UnknownModel, WrongTask, and Unavailable unless the service has started.
         """
@@ -128,7 +132,7 @@ class Service:
                 f"the service is {self._state}: it takes no requests",
                 code="not_ready" if self._state == "starting" else None,
             )
-        return Inference(self._registry.choose(task, model), self._engine, bulk)
+        return Inference(self._registry.choose(task, model), self._engine, bulk, alone)
 
     async def start(self) -> None:
         """Load every bundle and the parser, and run each model once at several shapes.

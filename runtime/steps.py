@@ -10,7 +10,9 @@ from heedful.text.parse import Parse, ParseJob
 
 
 class Parses(Protocol):
-    async def get(self, jobs: Sequence[ParseJob], *, bulk: bool = False) -> list[Parse]:
+    async def get(
+        self, jobs: Sequence[ParseJob], *, bulk: bool = False, alone: bool = False
+    ) -> list[Parse]:
         """One parse per job, in order."""
 
     async def pause(self) -> None:
@@ -19,6 +21,11 @@ class Parses(Protocol):
 
 class Scheduler(Protocol):
     async def encode(
-        self, encoder: EncoderSession, sentences: Sequence[Sentence], *, bulk: bool = False
+        self,
+        encoder: EncoderSession,
+        sentences: Sequence[Sentence],
+        *,
+        bulk: bool = False,
+        alone: bool = False,
     ) -> Encoded:
         """The sentences' vectors, in order, not normalised."""

@@ -22,7 +22,8 @@ class UntypicalInputs:
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
-        self._waiting: defaultdict[LoadedModel, list[tuple[Vectors, int]]] = defaultdict(list)
+        # By how many texts make an input.
+        self._waiting: defaultdict[LoadedModel, dict[int, list[Vectors]]] = defaultdict(dict)
         self._rows = 0
         self._timer: asyncio.TimerHandle | None = None
 
@@ -30,7 +31,7 @@ class UntypicalInputs:
         """Vectors (M, D) of M / `texts_per_row` inputs that were answered. Nobody may change them any more."""
         if model.typical is None:
             return
-        self._waiting[model].append((vectors, texts_per_row))
+        self._waiting[model].setdefault(texts_per_row, []).append(vectors)
         self._rows += len(vectors)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(SECONDS, self.flush)
@@ -48,12 +49,8 @@ class UntypicalInputs:
         for model, added in waiting.items():
             assert model.typical is not None
             assert model.card.typical is not None
-            far = model.typical.share(np.concatenate([vectors for vectors, _ in added])) < (
-                model.card.typical.threshold
-            )
-            ends = np.cumsum([len(vectors) for vectors, _ in added])[:-1]
-            found = sum(
-                int(one.reshape(-1, step).any(axis=1).sum())
-                for one, (_, step) in zip(np.split(far, ends), added, strict=True)
-            )
+            found = 0
+            for step, vectors in added.items():
+                shares = model.typical.share(np.concatenate(vectors)).reshape(-1, step)
+                found += int((shares < model.card.typical.threshold).any(axis=1).sum())
             self._observer.untypical(model.card.name, found)

@@ -79,6 +79,8 @@ class Batch:
 
 def collate(sentences: Sequence[Sentence]) -> Batch:
     """Pad to the longest sentence. Raises ValueError for no sentence or an empty one."""
+    if len(sentences) == 1 and len(sentences[0]):
+        return _alone(sentences[0])
     lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
     if not len(lengths) or not lengths.min():
         raise ValueError("a batch needs at least one sentence, and each of them a token")
@@ -93,6 +95,20 @@ def collate(sentences: Sequence[Sentence]) -> Batch:
             pieces[row, : len(sentence)] = sentence.pieces
     padding = 1.0 - sum(len(one.ids) for one in sentences) / ids.size
     return Batch(ids, heads, lengths, padding, pieces, _join_features(sentences, ids))
+
+
+def _alone(sentence: Sentence) -> Batch:
+    """A batch of one needs no padding."""
+    ids, heads = sentence.ids.astype(np.int64)[None], sentence.heads.astype(np.int64)[None]
+    pieces, features = sentence.pieces, sentence.features
+    return Batch(
+        ids,
+        heads,
+        np.array([heads.size]),
+        0.0,
+        None if pieces is None else pieces.astype(np.int64)[None],
+        None if features is None else features.copy(),
+    )
 
 
 def _join_features(sentences: Sequence[Sentence], ids: Ints) -> Ints | None:

@@ -8,7 +8,7 @@ import pytest
 
 from heedful.runtime.errors import InferenceFailed, StartupError, Unavailable
 from heedful.runtime.observer import Observer
-from heedful.runtime.parses import EFFORT, TEXTS, TEXTS_BESIDE_SMALL, Parses
+from heedful.runtime.parses import EFFORT, SHORT, TEXTS, TEXTS_BESIDE_SMALL, Parses
 from heedful.text.parse import Parse, ParseJob, Parser
 from heedful.text.tokenize import MAX_RUN, effort
 from tests.builders import BuiltParser
@@ -82,9 +82,9 @@ async def test_a_pipeline_that_does_not_load_is_an_error_at_the_start(
         await Parses(0, Observer()).start(what)
 
 
-async def turns(parses: Parses, jobs: Sequence[ParseJob]) -> int:
+async def turns(parses: Parses, jobs: Sequence[ParseJob], *, alone: bool = False) -> int:
     """How often others had their turn on the event loop while these were parsed."""
-    task = asyncio.create_task(parses.get(jobs))
+    task = asyncio.create_task(parses.get(jobs, alone=alone))
     count = 0
     while not task.done():
         await asyncio.sleep(0)
@@ -99,6 +99,24 @@ async def test_others_go_on_between_slices(parses: Parses) -> None:
     dear = [job("(" * 150 + str(i)) for i in range(4)]  # two of them are more than EFFORT
     assert effort(dear[0].text, 512) < EFFORT < 2 * effort(dear[0].text, 512)
     assert await turns(parses, dear) == one + 3
+
+
+async def test_a_short_text_without_a_tree_is_parsed_at_once(parses: Parses) -> None:
+    assert effort("(" * SHORT, 512) <= EFFORT
+    assert await turns(parses, [job("(" * SHORT, tree=False)]) == 1  # the task's first
+    waits = await turns(parses, [job("(" * SHORT + ".", tree=False)])
+    assert waits == await turns(parses, [job()]) > 1
+    for alone in (False, True):
+        other = asyncio.create_task(parses.get([job()]))
+        assert await turns(parses, [job(tree=False)], alone=alone) == waits  # with the other
+        await other
+    with pytest.raises(InferenceFailed, match="the parser failed on one of the texts"):
+        await parses.get([job("half a pair: \ud800", tree=False)])
+
+
+async def test_so_is_a_tree_whose_request_is_the_only_one(parses: Parses) -> None:
+    assert await turns(parses, [job()], alone=True) == 1
+    assert await turns(parses, [job("(" * SHORT + ".")], alone=True) > 1
 
 
 async def test_slices_are_short_while_small_calls_come_too(parses: Parses) -> None:

@@ -18,7 +18,7 @@ from heedful.runtime.card import Card
 from heedful.runtime.encoder_session import BUDGET, CUDA_BUDGET, EncoderSession
 from heedful.runtime.errors import InferenceFailed, Unavailable
 from heedful.runtime.observer import Observer
-from heedful.runtime.scheduler import FLUSH_INTERVAL, QUICK_SECONDS, Scheduler
+from heedful.runtime.scheduler import FLUSH_INTERVAL, QUICK_SECONDS, Encoded, Scheduler
 from heedful.runtime.session import SessionThreads
 from heedful.text.batch import Sentence
 from heedful.text.graph import CPU, CUDA
@@ -164,6 +164,59 @@ async def test_a_short_call_that_comes_alone_is_encoded_on_the_event_loop() -> N
         for _ in range(3):
             await scheduler.encode(used, [sentence(20)])
         assert slow.here == [False] * 3
+
+
+async def at_once(
+    session: Where, scheduler: Scheduler, used: EncoderSession, *ids: int
+) -> asyncio.Task[Encoded]:
+    """The call of a request that is alone, done in its task's first step: if need be, after more tries."""
+    while True:
+        await session.until_here(scheduler, used)
+        sentences = [sentence(each) for each in ids]
+        task = asyncio.create_task(scheduler.encode(used, sentences, alone=True))
+        await asyncio.sleep(0)
+        if task.done():
+            return task
+        await asyncio.wait([task])
+
+
+async def test_a_call_that_is_alone_waits_for_no_others() -> None:
+    session, watcher = Where(), Watcher()
+    async with started(watcher) as scheduler:
+        used = encoder(session)
+        one = (await at_once(session, scheduler, used, 20)).result()
+        assert one.vectors.tolist() == [[20, 1]]
+        assert one.inference > 0
+        two = (await at_once(session, scheduler, used, 20, 21)).result()
+        assert two.vectors.tolist() == [[20, 1], [21, 1]]
+        assert (session.here[-1], watcher.batches[-1]) == (True, ("tiny", 2, 2, 0.0))
+        for bad in (POISON, NAN):
+            with pytest.raises(InferenceFailed):
+                (await at_once(session, scheduler, used, bad)).result()
+
+
+async def test_one_that_takes_longer_than_expected_waits_for_all_its_batches() -> None:
+    session = Where()
+    async with started() as scheduler:
+        used = encoder(session)
+        await session.until_here(scheduler, used)
+        session.seconds = 2 * FLUSH_INTERVAL  # the first batch is delivered before the second
+        answer = await scheduler.encode(used, [sentence(20), sentence(*[40] * 40)], alone=True)
+        assert answer.vectors.tolist() == [[20, 1], [1600, 40]]
+        assert [len(batch) for batch in session.batches[-2:]] == [1, 1]
+
+
+async def test_it_is_not_alone_where_a_thread_is_at_work() -> None:
+    session = HeldSession()
+    async with started() as scheduler:
+        used = encoder(session)
+        held = await session.hold(scheduler, used)
+        other = asyncio.create_task(scheduler.encode(used, [sentence(30)], alone=True))
+        await asyncio.sleep(0)
+        assert not other.done()
+        session.go.set()
+        await held
+        assert (await other).vectors.tolist() == [[30, 1]]
 
 
 async def test_calls_that_come_together_are_encoded_in_a_thread() -> None:
