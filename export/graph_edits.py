@@ -50,6 +50,7 @@ def renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
 
 def reader(graph: onnx.GraphProto, value: str, kind: str) -> onnx.NodeProto:
     """The one node of this kind that reads the value. Raises ValueError if there is none, or several."""
+    found: onnx.NodeProto
     (found,) = (node for node in graph.node if node.op_type == kind and value in node.input)
     return found
 

@@ -41,13 +41,14 @@ def in_blocks(model: onnx.ModelProto) -> None:
     for name, value in CONSTANTS.items():
         tensor = numpy_helper.from_array(np.array(value, np.int64), f"block_{name}")
         model.graph.initializer.append(tensor)
-    nodes = []
+    nodes: list[onnx.NodeProto] = []
     for node in model.graph.node:
         nodes += _blocks(node, loops[node.output[0]]) if node.output[0] in loops else [node]
     with_nodes(model, nodes)
 
 
 def _body(node: onnx.NodeProto) -> onnx.GraphProto:
+    body: onnx.GraphProto
     (body,) = (one.g for one in node.attribute if one.name == "body")
     return body
 
