@@ -11,7 +11,7 @@ from rich.progress import Progress
 
 from heedful.library.explanation import Explanation
 from heedful.library.processes import Processes
-from heedful.runtime.answers import normalise
+from heedful.runtime.answers import unit_rows
 from heedful.runtime.card import Card
 from heedful.runtime.direct import DirectParses, DirectThreads, direct_engine, finish
 from heedful.runtime.errors import BadInput
@@ -115,8 +115,9 @@ class Model:
         return cast(Floats, found[0]) if isinstance(sentences, str) else found
 
     def similarity(self, first: Floats, second: Floats) -> Floats:
-        """Cosines (N, M) of vectors (N, D) with vectors (M, D)."""
-        return cast(Floats, normalise(np.atleast_2d(first)) @ normalise(np.atleast_2d(second)).T)
+        """Cosines (N, M) of vectors (N, D) with vectors (M, D). A vector's with itself is 1."""
+        rows, columns = (unit_rows(np.atleast_2d(each)) for each in (first, second))
+        return cast(Floats, (rows @ columns.T).astype(np.float32))
 
     def predict_proba(
         self,

@@ -76,12 +76,17 @@ class TokenizedText:
     composed: npt.NDArray[np.bool_]  # (L,) not known, and read by their spelling
 
 
-def normalise(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def unit_rows(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
     """Scale each row of (N, D) to length 1. A zero row stays zero."""
     wide = vectors.astype(np.float64)  # squares of the largest float32 values stay finite
     norms = np.sqrt(np.vecdot(wide, wide))
     wide /= np.maximum(norms, TINY)[:, None]
-    scaled: npt.NDArray[np.float32] = wide.astype(np.float32)
+    return wide
+
+
+def normalise(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """`unit_rows` in float32."""
+    scaled: npt.NDArray[np.float32] = unit_rows(vectors).astype(np.float32)
     return scaled
 
 
