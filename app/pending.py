@@ -4,9 +4,14 @@ Adding to a pending value changes a number or two of this process; `flush` adds 
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
 
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.metrics import MetricWrapperBase
+
+S = TypeVar("S", bound="PendingCounter | PendingGauge | PendingHistogram")
+Labels = str | tuple[str | int, ...]
 
 
 class PendingCounter:
@@ -65,3 +70,56 @@ class PendingHistogram:
                 bucket.inc(count)
         self._counts = [0] * len(self._counts)
         self._sum = 0.0
+
+
+class Series(dict[Labels, S], Generic[S]):
+    """A metric's series by label values. prometheus_client's own look-up takes 1 µs, this one 0.1."""
+
+    def __init__(self, metric: MetricWrapperBase, made: Callable[[Any], S]) -> None:
+        """`made` makes what counts a series from prometheus_client's own."""
+        super().__init__()
+        self.metric = metric
+        self._made = made
+
+    def __missing__(self, labels: Labels) -> S:
+        values = labels if isinstance(labels, tuple) else (labels,)
+        self[labels] = made = self._made(self.metric.labels(*values))
+        return made
+
+
+class PendingMetrics:
+    """Metrics of a registry whose values are pending; the names of all begin with `prefix`."""
+
+    def __init__(self, prefix: str, registry: CollectorRegistry) -> None:
+        self._prefix, self._registry = prefix, registry
+        self._series: list[
+            Series[PendingCounter] | Series[PendingGauge] | Series[PendingHistogram]
+        ] = []
+
+    def counter(self, name: str, help: str, *labels: str) -> Series[PendingCounter]:
+        metric = Counter(f"{self._prefix}_{name}", help, labels, registry=self._registry)
+        made = Series(metric, PendingCounter)
+        self._series.append(made)
+        return made
+
+    def gauge(self, name: str, help: str, *labels: str) -> Series[PendingGauge]:
+        metric = Gauge(f"{self._prefix}_{name}", help, labels, registry=self._registry)
+        made = Series(metric, PendingGauge)
+        self._series.append(made)
+        return made
+
+    def histogram(
+        self, name: str, help: str, buckets: tuple[float, ...], *labels: str
+    ) -> Series[PendingHistogram]:
+        metric = Histogram(
+            f"{self._prefix}_{name}", help, labels, buckets=buckets, registry=self._registry
+        )
+        made = Series(metric, lambda one: PendingHistogram(one, buckets))
+        self._series.append(made)
+        return made
+
+    def flush(self) -> None:
+        """Hand on what every series holds."""
+        for series in self._series:
+            for one in series.values():
+                one.flush()

@@ -19,13 +19,12 @@ from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from heedful.runtime.answered import Answered, fail
 from heedful.runtime.batch_plan import (
     WINDOW,
     EncodeItem,
@@ -205,7 +204,7 @@ class Scheduler:
 
     def _encode_here(self, tickets: list[Ticket[EncodeItem, Vectors]]) -> None:
         """On the event loop."""
-        with _Answered([tickets]):
+        with Answered([tickets]):
             loop = asyncio.get_running_loop()
             self._deliver(self._encode(plan(tickets), self._threads, loop))
 
@@ -238,7 +237,7 @@ class Scheduler:
         self, tickets: list[Ticket[EncodeItem, Vectors]], threads: SessionThreads
     ) -> None:
         """Encode batches of small calls first, in one thread call: a hand-over costs as much as a sentence."""
-        with _Answered([tickets]):
+        with Answered([tickets]):
             planned = sorted(plan(tickets), key=lambda batch: not batch.small)
             at_once = sum(batch.small for batch in planned) or 1
             await self._encode_now(planned[:at_once], threads)
@@ -278,14 +277,14 @@ class Scheduler:
     def _deliver(self, done: list["_Ran"]) -> None:
         """Answer the sentences of each batch."""
         for ran in done:
-            with _Answered(ran.groups):
+            with Answered(ran.groups):
                 self._give(ran)
 
     def _give(self, ran: "_Ran") -> None:
         """One vector for each group of equal sentences."""
         name = ran.encoder.card.name
         if ran.vectors is None:
-            _fail(ran.groups)
+            fail(ran.groups)
             self._spawn(self._probe(ran.encoder))
             return
         self.failures.pop(name, None)
@@ -324,32 +323,6 @@ class _Ran:
     batch: Batch
     vectors: Vectors | None  # None where the session failed
     seconds: float
-
-
-class _Answered:
-    """Fail the sentences where a bug of ours or of the graph raises: their callers would wait for ever."""
-
-    __slots__ = ("_groups",)
-
-    def __init__(self, groups: Sequence[Group]) -> None:
-        self._groups = groups
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> bool:
-        if not isinstance(error, Exception):
-            return False
-        log.exception("%d sentences are lost", sum(map(len, self._groups)))
-        _fail(self._groups)
-        return True
-
-
-def _fail(groups: Sequence[Group]) -> None:
-    for ticket in chain.from_iterable(groups):
-        ticket.call.fail(InferenceFailed("the model failed on this input"))
 
 
 def _weigh(key: Key, vector: Vectors) -> int:

@@ -83,8 +83,8 @@ def train(
         checkpoint.log(paths.run, {"epoch": epoch, "loss": loss, "dev": score, **times})
         console.print(f"epoch {epoch}: loss {loss:.4f}, dev {score:.4f}{' *' if better else ''}")
 
-    record = _record(config, paths.config, task, parts, inputs, progress)
-    record |= {"commit": commit, "threads": torch.get_num_threads()}
+    more = {"commit": commit, "threads": torch.get_num_threads()}
+    record = _record(config, paths.config, task, parts, inputs, progress) | more
     write_json(paths.run / checkpoint.RECORD, record)
     return record
 
