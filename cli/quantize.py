@@ -1,7 +1,7 @@
 """quantize: int8 graphs for a bundle, unless its score or its vectors change too much."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -67,6 +67,7 @@ def quantize(
 ) -> Card:
     """Put int8 graphs into the bundle, in place; its card records what that changed.
 
+    With `again` they are compared with float32 products of the weights as they are stored: in bytes.
     `task` is by default the card's. Raises ExportError, and leaves the bundle unchanged, if it has
     such graphs already and they are not to be made `again`, if no product can be computed in integers, or if score
     or vectors change too much; ConfigError for a task of another kind, BundleError, DataMissing.
@@ -78,12 +79,9 @@ def quantize(
     made = int8_files(before)
     console.print(f"{bundle.name}: {made.products} products in int8, {made.left} left in float32")
     sentences = compared_sentences(chosen, data)
+    plain = {**before.card.fields(), "int8": None}
+    was = measured(bundle.name, plain, float_files(before), chosen, data, parser, sentences)
     with tempfile.TemporaryDirectory() as folder:
-        plain = Path(folder) / "float32" / bundle.name
-        plain.parent.mkdir()
-        write(plain, {**before.card.fields(), "int8": None}, float_files(before))
-        with open_folder(plain, parser) as model:
-            was = Measured(measure(chosen, "dev", data, model), model.embed(sentences))
         new = Path(folder) / bundle.name
         _write(new, before, made, _about(made, was, was), before.card.scores)  # to measure it
         with open_folder(new, parser) as model:
@@ -92,6 +90,22 @@ def quantize(
     about = _about(made, was, now)
     _check(bundle.name, about)
     return _write(bundle, before, made, about, rescore.merge_scores(before.card, now.scores))
+
+
+def measured(
+    name: str,
+    fields: Mapping[str, Any],
+    files: Mapping[str, bytes],
+    task: Task,
+    data: Path,
+    parser: str,
+    sentences: Sequence[str],
+) -> Measured:
+    """The dev score and the vectors of a bundle of these fields and files."""
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder) / name, fields, files)
+        with open_folder(Path(folder) / name, parser) as model:
+            return Measured(measure(task, "dev", data, model), model.embed(sentences))
 
 
 def compared_sentences(task: Task, data: Path) -> list[str]:

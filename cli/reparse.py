@@ -1,6 +1,5 @@
 """reparse: a bundle that reads another parser's trees, unless its score falls too much."""
 
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,14 +8,12 @@ import typer
 from rich.console import Console
 
 from heedful.cli import rescore
-from heedful.cli.local_model import open_folder
 from heedful.cli.options import DATA, PARSER, Bundles, Data
-from heedful.cli.quantize import Measured, changes, compared_sentences
+from heedful.cli.quantize import changes, compared_sentences, measured
 from heedful.export.int8_bundle import float_files
-from heedful.runtime.bundle import Bundle, read, write
+from heedful.runtime.bundle import Bundle, read
 from heedful.runtime.card import Card, Int8Card, ParserCard
 from heedful.text.parse import Parser
-from heedful.training.evaluate import measure
 
 MAX_LOSS = 0.002
 """The dev score may fall by 0.2 points."""
@@ -66,12 +63,8 @@ def _int8(
     """What the int8 graphs change where they read the parser's trees."""
     task = rescore.task_of(bundle, None)
     sentences = compared_sentences(task, data)
-    found = []
-    for said, files in ((None, float_files(bundle)), (about, bundle.model_files)):
-        with tempfile.TemporaryDirectory() as folder:
-            new = Path(folder) / bundle.folder.name
-            write(new, {**fields, "int8": said}, files)
-            with open_folder(new, parser) as model:
-                scores = measure(task, "dev", data, model)
-                found.append(Measured(scores, model.embed(sentences)))
+    found = [
+        measured(bundle.folder.name, {**fields, "int8": said}, files, task, data, parser, sentences)
+        for said, files in ((None, float_files(bundle)), (about, bundle.model_files))
+    ]
     return about.model_copy(update=changes(*found))

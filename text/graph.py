@@ -88,5 +88,5 @@ def open_session(
         providers.insert(0, (CUDA, settings))
     with ort_errors():
         return onnxruntime.InferenceSession(
-            graph, options, providers=providers, disabled_optimizers=SLOW_FUSIONS
+            graph, options, providers=providers, disabled_optimizers=[] if cuda else SLOW_FUSIONS
         )

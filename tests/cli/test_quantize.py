@@ -39,6 +39,20 @@ def test_a_bundle_gets_int8_graphs_and_a_card_that_says_so(
         quantize(bundle, None, data=stsb, parser=str(pipeline.folder), console=QUIET)
 
 
+def test_again_makes_the_same_graphs_from_the_weights_that_are_stored(
+    bundle: Path, pipeline: BuiltParser, stsb: Path
+) -> None:
+    parser = str(pipeline.folder)
+    first = quantize(bundle, None, data=stsb, parser=parser, console=QUIET)
+    before = read(bundle).files
+    again = quantize(bundle, None, again=True, data=stsb, parser=parser, console=QUIET)
+    assert read(bundle).files == before
+    assert again.scores == first.scores
+    assert first.int8 is not None
+    assert again.int8 is not None
+    assert again.int8.cosine > first.int8.cosine  # what it is compared with has rounded weights
+
+
 def test_a_bundle_that_changes_too_much_is_left_as_it_was(
     toy: TrainedModel, tmp_path: Path, pipeline: BuiltParser, stsb: Path
 ) -> None:
