@@ -103,6 +103,5 @@ TASKS = (
     _task("snli", (SNLI_TRAIN,)),
     _task("snli-taught", (SNLI_TRAIN, SNLI_HYPOTHESES)),
     _task("nli", (SNLI_TRAIN, *MORE)),
-    _task("nli-wide", (SNLI_TRAIN, *MORE, *WIDE)),
     _task("nli-taught", (SNLI_TRAIN, *MORE, SNLI_HYPOTHESES)),
 )

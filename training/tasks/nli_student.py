@@ -1,5 +1,5 @@
-"""Natural language inference for a student of a cross-encoder: every NLI set, with changed words and negation;
-`nli-mined` adds pairs without a label, which the teacher judges."""
+"""Natural language inference for a cross-encoder (`nli-teacher`: every NLI set, and negation) and for its student
+(`nli-student`: changed words too); `nli-mined` adds pairs without a label, which the teacher judges."""
 
 from heedful.text.kinds import NLI_LABELS
 from heedful.training.tasks import contrast, negation
@@ -22,6 +22,7 @@ def _task(name: str, train: tuple[Source, ...]) -> Task:
 
 
 TASKS = (
+    _task("nli-teacher", (SNLI_TRAIN, *MORE, *WIDE, negation.TRAIN)),
     _task("nli-student", LABELLED),
     _task("nli-mined", (*LABELLED, SNLI_HYPOTHESES, *MINED)),
 )
