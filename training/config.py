@@ -154,7 +154,8 @@ class RunConfig(Section):
     distillation: DistillationConfig = DistillationConfig()
     teacher: TeacherConfig | None = None
     start: Path | None = None
-    """A finished run of the same encoder, head and words, whose best weights this run begins with."""
+    """A finished run of the same encoder, whose best weights this run begins with: of its head too where the classes
+    are the same. A word that it did not list keeps its initial vector."""
     alpha: float = 1.0
     max_tokens: int = Field(default=256, gt=0)
     train_rows: int | None = Field(default=None, gt=0)

@@ -15,13 +15,13 @@ from heedful.training import checkpoint, composed
 from heedful.training.checkpoint import Progress
 from heedful.training.config import Paths, RunConfig, validate
 from heedful.training.data import Examples, subsample
-from heedful.training.errors import ConfigError
 from heedful.training.metrics import dev_metric
 from heedful.training.model import TrainingModel, make_model
 from heedful.training.objectives import Objective, dev_score, make_objective
 from heedful.training.optimise import Optimisation
 from heedful.training.prepare import Prepared, prepare, start_context
 from heedful.training.source_commit import source_commit
+from heedful.training.start import begin_with
 from heedful.training.tasks import get as get_task
 from heedful.training.tasks.base import Example, Source, Task
 
@@ -53,7 +53,7 @@ def train(
     start_context(model.sentence.encoder, inputs.words, inputs.train.rows.ids)
     composed.start(model.sentence.embedding, inputs.lexicon, seed=config.seed)
     if config.start:
-        _begin_with(config.start, model, paths.run / lexicon_file)
+        begin_with(config.start, model, task, paths.run / lexicon_file)
     model.to(config.device)
     steps = config.epochs * inputs.train.steps(config.optimiser.batch)
     optimisation = Optimisation.of(model, config, steps)
@@ -87,21 +87,6 @@ def train(
     record = _record(config, paths.config, task, parts, inputs, progress) | more
     write_json(paths.run / checkpoint.RECORD, record)
     return record
-
-
-def _begin_with(run: Path, model: TrainingModel, lexicon: Path) -> None:
-    """Load a finished run's best weights. Raises ConfigError unless its model and words are the same."""
-    best = run / checkpoint.BEST
-    if not best.exists():
-        raise ConfigError(f"start: {run} is no finished run: train it first")
-    if (run / lexicon.name).read_bytes() != lexicon.read_bytes():
-        raise ConfigError(
-            f"start: {run} was trained on other words: take the same task and [words]"
-        )
-    try:
-        model.load_state_dict(checkpoint.load(best))
-    except RuntimeError as error:
-        raise ConfigError(f"start: {run} holds another model: {error}") from error
 
 
 def _train_epoch(

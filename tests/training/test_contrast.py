@@ -1,7 +1,9 @@
 """Pairs that differ in one word, and pairs about negation."""
 
 import os
+import tomllib
 from collections import Counter
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -128,6 +130,9 @@ def test_negation_templates_of_dev_and_train_share_no_words_of_content() -> None
     assert not {one.texts for one in dev} & {one.texts for one in train}
     assert from_templates("dev", 300) == dev
     assert all("{" not in text and "_" not in text for one in (*dev, *train) for text in one.texts)
+    own = tomllib.loads(files("heedful.training").joinpath("negation.toml").read_text("utf-8"))
+    templates = [set(own[split]["templates"].strip().splitlines()) for split in ("train", "dev")]
+    assert templates[0].isdisjoint(templates[1])
     for word in ("dog", "pilots", "skating", "violin"):
         assert not any(word in text.split() for one in train for text in one.texts)
     assert ("No dogs are in the forest.", "There are dogs in the forest.") in {

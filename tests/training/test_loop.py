@@ -9,7 +9,8 @@ import pytest
 import torch
 from rich.console import Console
 
-from heedful.training import checkpoint, loop
+from heedful.text.vocab import Vocab
+from heedful.training import checkpoint, loop, tasks
 from heedful.training.config import EncoderConfig, Paths, RunConfig
 from heedful.training.errors import ConfigError
 from tests.builders import BuiltParser
@@ -78,7 +79,7 @@ def test_a_run_begins_with_another_runs_weights(
         with pytest.raises(ConfigError, match=message):
             loop.train(config_, replace(paths, run=tmp_path / "no"), resume=False, console=quiet())
 
-    refused("no finished run")
+    refused("train it first")
     first = loop.train(
         config.model_copy(update={"epochs": 12, "patience": 12}),
         paths,
@@ -90,7 +91,27 @@ def test_a_run_begins_with_another_runs_weights(
     second = loop.train(again, replace(paths, run=tmp_path / "two"), resume=False, console=quiet())
     assert second["dev"]["value"] == first["dev"]["value"] == 1.0
     refused("another model", head=config.head.model_copy(update={"hidden": 7}))
-    refused("other words", words=config.words.model_copy(update={"background_min_count": None}))
+    task = tasks.get(config.task)
+    wider = replace(task, labels=(*task.labels, "more"))
+    lent = replace(paths, run=tmp_path / "lent")
+    loop.train(again, lent, resume=False, console=quiet(), task=wider)
+    mine, theirs = (checkpoint.load(one.run / checkpoint.BEST) for one in (paths, lent))
+    for name, value in theirs.items():
+        if name.startswith("sentence."):
+            torch.testing.assert_close(value, mine[name])
+    fewer = {"words": config.words.model_copy(update={"background_min_count": None})}
+    other = replace(paths, run=tmp_path / "three")
+    loop.train(again.model_copy(update=fewer), other, resume=False, console=quiet())
+    (old, before), (new, after) = (
+        (
+            Vocab.load(run / checkpoint.VOCAB).words,
+            checkpoint.load(run / checkpoint.BEST)["sentence.embedding.weight"],
+        )
+        for run in (paths.run, other.run)
+    )
+    assert 3 < len(new) < len(old)
+    for row, word in enumerate(new):
+        torch.testing.assert_close(after[row], before[old.index(word)])
 
 
 @pytest.mark.parametrize(("encoder", "parsed"), [("ms-san", 2), ("average", 0)])

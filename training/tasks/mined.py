@@ -1,4 +1,5 @@
-"""Unlabelled pairs for a teacher: a premise with the hypotheses that were written to the premises most like it."""
+"""Unlabelled pairs for a teacher: a premise with the hypotheses that were written to the premises most like it,
+and MultiNLI's pairs turned round."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -53,4 +54,12 @@ def _source(pairs: Source, licence: str, neighbours: int) -> Source:
     return Source(pairs.name, licence, note, read)
 
 
-MINED = (_source(SNLI_TRAIN, SNLI_LICENCE, 2), _source(MNLI_TRAIN, MNLI_LICENCE, 1))
+def _turned(data: Path) -> list[Example]:
+    return [Example(one.texts[::-1], UNLABELLED) for one in MNLI_TRAIN.read(data)]
+
+
+MINED = (
+    _source(SNLI_TRAIN, SNLI_LICENCE, 4),
+    _source(MNLI_TRAIN, MNLI_LICENCE, 5),
+    Source(MNLI_TRAIN.name, MNLI_LICENCE, "its pairs turned round, without a label", _turned),
+)

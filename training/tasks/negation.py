@@ -15,7 +15,7 @@ from heedful.training.tasks.base import Example, Source, Task
 from heedful.training.tasks.nli import SNLI_LICENCE, SNLI_TEST, SNLI_TRAIN
 
 SEED = 1
-TEMPLATE_PAIRS, PREMISE_PAIRS, DEV_PAIRS = 6_500, 3_500, 300
+TEMPLATE_PAIRS, PREMISE_PAIRS, DEV_PAIRS = 13_000, 3_500, 300
 _LABELS: dict[str, NLILabel] = {"e": "entailment", "n": "neutral", "c": "contradiction"}
 _SLOT = re.compile(r"\{(\w+?)(2?)\}")
 _PARALLEL = {"plural": "singular", "things": "thing", "verb": "participle"}
@@ -101,7 +101,7 @@ def _train(data: Path) -> list[Example]:
 
 
 TRAIN = Source(
-    "negation", SNLI_LICENCE, "6,500 pairs of templates, 3,500 of SNLI's premises", _train
+    "negation", SNLI_LICENCE, "13,000 pairs of templates, 3,500 of SNLI's premises", _train
 )
 DEV = Source(
     "negation", "Apache-2.0", "300 pairs of templates", lambda _: from_templates("dev", DEV_PAIRS)

@@ -1,0 +1,53 @@
+"""A run that begins with the weights of a finished one (`start`)."""
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from heedful.models.composed_words import ComposedWords
+from heedful.text.vocab import Vocab
+from heedful.training import checkpoint
+from heedful.training.errors import ConfigError, RunMissing
+from heedful.training.model import TrainingModel
+from heedful.training.restore import read_record
+from heedful.training.tasks.base import Task
+
+
+def begin_with(run: Path, model: TrainingModel, task: Task, lexicon: Path) -> None:
+    """Load a finished run's best weights; a word that it did not list keeps its initial vector.
+
+    A run with other classes lends its encoder, not its head. `lexicon` is the new run's file of words or pieces.
+    Raises ConfigError unless the models are the same, the pieces of a transformer included.
+    """
+    try:
+        record = read_record(run)
+    except RunMissing as error:
+        raise ConfigError(f"start: {error}") from error
+    listed = run / lexicon.name
+    same = listed.exists() and listed.read_bytes() == lexicon.read_bytes()
+    if not same and not (listed.exists() and lexicon.name == checkpoint.VOCAB):
+        raise ConfigError(f"start: {run} reads other pieces: take the same [transformer]")
+    weights: dict[str, Tensor] = checkpoint.load(run / checkpoint.BEST)
+    if (record["kind"], tuple(record["labels"])) != (task.kind, tuple(task.labels)):
+        kept = {name: value for name, value in weights.items() if name.startswith("sentence.")}
+        own = {f"head.{name}": value for name, value in model.head.state_dict().items()}
+        weights = kept | own
+    try:
+        if not same:
+            _move_words(weights, model, Vocab.load(listed), Vocab.load(lexicon))
+        model.load_state_dict(weights)
+    except (KeyError, RuntimeError) as error:
+        raise ConfigError(f"start: {run} holds another model: {error}") from error
+
+
+def _move_words(weights: dict[str, Tensor], model: TrainingModel, old: Vocab, new: Vocab) -> None:
+    """Put the old word vectors at the new words' ids, in place."""
+    composed = isinstance(model.sentence.embedding, ComposedWords)
+    name = "sentence.embedding.table.weight" if composed else "sentence.embedding.weight"
+    places = {word: i for i, word in enumerate(old.words)}
+    shared = [(i, places[word]) for i, word in enumerate(new.words) if word in places]
+    to, source = torch.tensor(shared).T
+    table = model.state_dict()[name].clone()
+    table[to] = weights[name][source]
+    weights[name] = table
