@@ -30,7 +30,11 @@ def begin_with(run: Path, model: TrainingModel, task: Task, lexicon: Path) -> No
         raise ConfigError(f"start: {run} reads other pieces: take the same [transformer]")
     weights: dict[str, Tensor] = checkpoint.load(run / checkpoint.BEST)
     if (record["kind"], tuple(record["labels"])) != (task.kind, tuple(task.labels)):
-        kept = {name: value for name, value in weights.items() if name.startswith("sentence.")}
+        lent = (
+            "sentence.encoder.",
+            "sentence.embedding.",
+        )  # an embedding's projection is like a head
+        kept = {name: value for name, value in weights.items() if name.startswith(lent)}
         own = {f"head.{name}": value for name, value in model.head.state_dict().items()}
         weights = kept | own
     try:

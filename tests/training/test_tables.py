@@ -22,14 +22,14 @@ seeds = [1, 2]
 
 [[rows]]
 name = "Whole"
-config = "configs/ms-san-trec.toml"
+config = "configs/ms-san-trec-alone.toml"
 paper = 0.942
 paper_weights = "1.8m"
 not_run = "no time"
 
 [[rows]]
 name = "No tree, no words"
-config = "configs/ms-san-trec.toml"
+config = "configs/ms-san-trec-alone.toml"
 set = { alpha = 0.5, encoder = { config = { dependency = false } } }
 """
 

@@ -13,6 +13,7 @@ from heedful.training.tasks.embed import sentences
 from heedful.training.tasks.mined import mined, nearest
 from heedful.training.tasks.nli import hypotheses
 from heedful.training.tasks.sst import nodes
+from heedful.training.tasks.trec import joined
 
 
 def test_every_node_of_a_tree() -> None:
@@ -212,3 +213,25 @@ def test_a_premise_is_paired_with_the_hypotheses_of_its_nearest() -> None:
         Example(("a boat sails", "someone rows"), UNLABELLED),
         Example(("the boat waits", "it sank"), UNLABELLED),
     ]
+
+
+def test_joined_questions_begin_as_one_question_and_end_as_another() -> None:
+    questions = [
+        Example(("Who wrote it ?",), 3),
+        Example(("When did he leave ?",), 5),
+        Example(("What is a joule ?",), 1),
+    ]
+    found = joined(questions, 20)
+    assert found == joined(questions, 20)
+    assert len({one.texts for one in found}) == 20
+    assert {one.label for one in found} == {UNLABELLED}
+    for one in found:
+        words = one.texts[0].split()
+        assert any(
+            words[:cut] == first.texts[0].split()[:cut]
+            and words[cut:] == second.texts[0].split()[-len(words[cut:]) :]
+            for first in questions
+            for second in questions
+            if first is not second
+            for cut in range(1, len(words))
+        ), one
