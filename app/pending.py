@@ -92,21 +92,15 @@ class PendingMetrics:
 
     def __init__(self, prefix: str, registry: CollectorRegistry) -> None:
         self._prefix, self._registry = prefix, registry
-        self._series: list[
-            Series[PendingCounter] | Series[PendingGauge] | Series[PendingHistogram]
-        ] = []
+        self._series: list[Series[Any]] = []
 
     def counter(self, name: str, help: str, *labels: str) -> Series[PendingCounter]:
         metric = Counter(f"{self._prefix}_{name}", help, labels, registry=self._registry)
-        made = Series(metric, PendingCounter)
-        self._series.append(made)
-        return made
+        return self._kept(Series(metric, PendingCounter))
 
     def gauge(self, name: str, help: str, *labels: str) -> Series[PendingGauge]:
         metric = Gauge(f"{self._prefix}_{name}", help, labels, registry=self._registry)
-        made = Series(metric, PendingGauge)
-        self._series.append(made)
-        return made
+        return self._kept(Series(metric, PendingGauge))
 
     def histogram(
         self, name: str, help: str, buckets: tuple[float, ...], *labels: str
@@ -114,9 +108,11 @@ class PendingMetrics:
         metric = Histogram(
             f"{self._prefix}_{name}", help, labels, buckets=buckets, registry=self._registry
         )
-        made = Series(metric, lambda one: PendingHistogram(one, buckets))
-        self._series.append(made)
-        return made
+        return self._kept(Series(metric, lambda one: PendingHistogram(one, buckets)))
+
+    def _kept(self, series: Series[S]) -> Series[S]:
+        self._series.append(series)
+        return series
 
     def flush(self) -> None:
         """Hand on what every series holds."""

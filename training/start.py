@@ -13,6 +13,9 @@ from heedful.training.model import TrainingModel
 from heedful.training.restore import read_record
 from heedful.training.tasks.base import Task
 
+LENT = ("sentence.encoder.", "sentence.embedding.")
+"""What another task can use. An embedding's projection serves its own teacher, as a head serves its classes."""
+
 
 def begin_with(run: Path, model: TrainingModel, task: Task, lexicon: Path) -> None:
     """Load a finished run's best weights; a word that it did not list keeps its initial vector.
@@ -24,21 +27,16 @@ def begin_with(run: Path, model: TrainingModel, task: Task, lexicon: Path) -> No
         record = read_record(run)
     except RunMissing as error:
         raise ConfigError(f"start: {error}") from error
-    listed = run / lexicon.name
-    same = listed.exists() and listed.read_bytes() == lexicon.read_bytes()
-    if not same and not (listed.exists() and lexicon.name == checkpoint.VOCAB):
+    listed, words = run / lexicon.name, lexicon.name == checkpoint.VOCAB
+    if not listed.exists() or not (words or listed.read_bytes() == lexicon.read_bytes()):
         raise ConfigError(f"start: {run} reads other pieces: take the same [transformer]")
     weights: dict[str, Tensor] = checkpoint.load(run / checkpoint.BEST)
-    if (record["kind"], tuple(record["labels"])) != (task.kind, tuple(task.labels)):
-        lent = (
-            "sentence.encoder.",
-            "sentence.embedding.",
-        )  # an embedding's projection is like a head
-        kept = {name: value for name, value in weights.items() if name.startswith(lent)}
+    if (record["kind"], tuple(record["labels"])) != (task.kind, task.labels):
+        lent = {name: value for name, value in weights.items() if name.startswith(LENT)}
         own = {f"head.{name}": value for name, value in model.head.state_dict().items()}
-        weights = kept | own
+        weights = lent | own
     try:
-        if not same:
+        if words:
             _move_words(weights, model, Vocab.load(listed), Vocab.load(lexicon))
         model.load_state_dict(weights)
     except (KeyError, RuntimeError) as error:

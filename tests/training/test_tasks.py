@@ -223,6 +223,7 @@ def test_joined_questions_begin_as_one_question_and_end_as_another() -> None:
     ]
     found = joined(questions, 20)
     assert found == joined(questions, 20)
+    assert 20 < len(joined(questions, 1_000)) < 1_000  # there are no more
     assert len({one.texts for one in found}) == 20
     assert {one.label for one in found} == {UNLABELLED}
     for one in found:

@@ -1,18 +1,16 @@
-"""Unlabelled pairs for a teacher: a premise with the hypotheses that were written to the premises most like it,
-and MultiNLI's pairs turned round."""
+"""Unlabelled pairs for a teacher.
+
+A premise with the hypotheses that were written to the premises most like it, and MultiNLI's pairs turned round.
+"""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from heedful.training.tasks.base import UNLABELLED, Example, Source
-from heedful.training.tasks.nli import (
-    MNLI_LICENCE,
-    MNLI_TRAIN,
-    SNLI_LICENCE,
-    SNLI_TRAIN,
-)
+from heedful.training.tasks.nli import MNLI_TRAIN, SNLI_TRAIN
 
 ROWS = 2048
 """Premises compared with all others at a time: bounds the memory."""
@@ -46,12 +44,12 @@ def mined(pairs: Sequence[Example], neighbours: int) -> list[Example]:
     ]
 
 
-def _source(pairs: Source, licence: str, neighbours: int) -> Source:
+def _source(pairs: Source, neighbours: int) -> Source:
     def read(data: Path) -> list[Example]:
         return mined(pairs.read(data), neighbours)
 
     note = f"premises with the hypotheses of their {neighbours} nearest premises, without a label"
-    return Source(pairs.name, licence, note, read)
+    return replace(pairs, note=note, read=read)
 
 
 def _turned(data: Path) -> list[Example]:
@@ -59,7 +57,7 @@ def _turned(data: Path) -> list[Example]:
 
 
 MINED = (
-    _source(SNLI_TRAIN, SNLI_LICENCE, 3),
-    _source(MNLI_TRAIN, MNLI_LICENCE, 4),
-    Source(MNLI_TRAIN.name, MNLI_LICENCE, "its pairs turned round, without a label", _turned),
+    _source(SNLI_TRAIN, 3),
+    _source(MNLI_TRAIN, 4),
+    replace(MNLI_TRAIN, note="its pairs turned round, without a label", read=_turned),
 )

@@ -95,13 +95,14 @@ def hypotheses(pairs: list[Example]) -> list[Example]:
     ]
 
 
-def _task(name: str, train: tuple[Source, ...]) -> Task:
+def task(name: str, train: tuple[Source, ...]) -> Task:
+    """These pairs, with SNLI's dev and test."""
     return Task(name=name, kind="nli", labels=NLI_LABELS, train=train, dev=SNLI_DEV, test=SNLI_TEST)
 
 
 TASKS = (
-    _task("snli", (SNLI_TRAIN,)),
-    _task("snli-taught", (SNLI_TRAIN, SNLI_HYPOTHESES)),
-    _task("nli", (SNLI_TRAIN, *MORE)),
-    _task("nli-taught", (SNLI_TRAIN, *MORE, SNLI_HYPOTHESES)),
+    task("snli", (SNLI_TRAIN,)),
+    task("snli-taught", (SNLI_TRAIN, SNLI_HYPOTHESES)),
+    task("nli", (SNLI_TRAIN, *MORE)),
+    task("nli-taught", (SNLI_TRAIN, *MORE, SNLI_HYPOTHESES)),
 )

@@ -35,17 +35,19 @@ JOINED = 40_000
 
 
 def joined(questions: Sequence[Example], number: int) -> list[Example]:
-    """The beginning of one question with the end of another, `number` times, unlabelled.
+    """Up to `number` distinct texts: the beginning of one question with the end of another, unlabelled.
 
     Few of them make sense, but their words are those of questions (Tang et al. 2019, section 3.3, sample from
     n-grams for the same purpose).
     """
     rng = random.Random(1)
     found: dict[str, None] = {}
-    while len(found) < number:
+    for _ in range(20 * number):
         first, second = (one.texts[0].split() for one in rng.sample(questions, 2))
         begin, end = rng.randint(1, len(first)), rng.randint(1, len(second))
         found[" ".join([*first[:begin], *second[-end:]])] = None
+        if len(found) == number:
+            break
     return [Example((text,), UNLABELLED) for text in found]
 
 
