@@ -16,7 +16,8 @@ HEADS = range(1, 41)
 LOSSES = ("lama", "lama-ctx", "san", "transformer-encoder")
 """Records of LAMA's Figure 5, by their names, in the tables LOSS_TABLES."""
 LOSS_TABLES = {"R8": "lama-r8", "News": "lama-news"}
-HEADS_TABLE = "lama-heads"
+HEADS_TABLES = {"Yelp": "lama-heads", "IMDB": "lama-imdb-heads"}
+CURVE_TABLE = "learning-curve"
 
 
 def masks(heads: npt.NDArray[np.integer], alpha: float) -> dict[str, npt.NDArray[np.float64]]:
@@ -63,18 +64,38 @@ def losses(results: Path) -> dict[str, dict[str, list[float]]]:
         if series := _by_epoch(files, "loss"):
             found[dataset] = series
     if not found:
-        tables = ", ".join(LOSS_TABLES.values())
-        raise DataMissing(f"{results} holds no record with losses: heedful reproduce {tables}")
+        raise _not_run(results, LOSS_TABLES.values())
     return found
 
 
-def dev_by_heads(results: Path) -> dict[str, list[float]]:
-    """The dev accuracy of each epoch by LAMA's number of heads, its Figure 3. Raises DataMissing."""
-    files = (results / "runs" / HEADS_TABLE).glob("*-seed1.json")
-    found = _by_epoch(sorted(files, key=lambda file: int(file.name.partition("-")[0])), "dev")
+def dev_by_heads(results: Path) -> dict[str, dict[str, list[float]]]:
+    """The dev accuracy of each epoch by dataset and number of heads of LAMA, its Figure 3. Raises DataMissing."""
+    found = {}
+    for dataset, table in HEADS_TABLES.items():
+        files = (results / "runs" / table).glob("*-seed1.json")
+        by_heads = sorted(files, key=lambda file: int(file.name.partition("-")[0]))
+        if series := _by_epoch(by_heads, "dev"):
+            found[dataset] = series
     if not found:
-        raise DataMissing(f"{results} holds no such record: heedful reproduce {HEADS_TABLE}")
+        raise _not_run(results, HEADS_TABLES.values())
     return found
+
+
+def learning_curve(results: Path) -> dict[str, dict[int, float]]:
+    """The best dev accuracy by encoder and number of pairs. Raises DataMissing."""
+    found: dict[str, dict[int, float]] = {}
+    for file in (results / "runs" / CURVE_TABLE).glob("*.json"):
+        record = json.loads(file.read_text(encoding="utf-8"))
+        encoder, _, _ = record["row"].partition(",")
+        pairs = sum(source["rows"] for source in record["data"])
+        found.setdefault(encoder, {})[pairs] = record["dev"]["value"]
+    if not found:
+        raise _not_run(results, [CURVE_TABLE])
+    return {encoder: dict(sorted(found[encoder].items())) for encoder in sorted(found)}
+
+
+def _not_run(results: Path, tables: Iterable[str]) -> DataMissing:
+    return DataMissing(f"{results} holds no such record: heedful reproduce {', '.join(tables)}")
 
 
 def _by_epoch(files: Iterable[Path], value: str) -> dict[str, list[float]]:

@@ -215,19 +215,40 @@ def words_by_class(weights: Mapping[str, Mapping[str, float]]) -> Figure:
 
 def loss_by_epoch(datasets: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
     """LAMA, Figure 5: the mean train loss of each epoch, on a logarithmic axis, a panel for each dataset."""
-    figure = Figure(figsize=(1.2 + 3.6 * len(datasets), 3.4), layout="constrained")
-    panels = figure.subplots(1, len(datasets), squeeze=False)[0]
-    for axes, (dataset, series) in zip(panels, datasets.items(), strict=True):
-        _lines(axes, series, "train loss")
+    figure = _by_epoch(datasets, "train loss")
+    for axes in figure.axes:
         axes.set_yscale("log")
-        axes.set_title(dataset, fontsize=SMALL + 1)
     return figure
 
 
-def dev_by_epoch(series: Mapping[str, Sequence[float]]) -> Figure:
-    """LAMA, Figure 3: dev accuracy after each epoch."""
+def dev_by_epoch(datasets: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
+    """LAMA, Figure 3: dev accuracy after each epoch, a panel for each dataset."""
+    return _by_epoch(datasets, "dev accuracy")
+
+
+def learning_curve(encoders: Mapping[str, Mapping[int, float]]) -> Figure:
+    """Dev accuracy over the number of pairs, on a logarithmic axis, a line for each encoder."""
     figure = Figure(figsize=(4.8, 3.4), layout="constrained")
-    _lines(figure.subplots(), series, "dev accuracy")
+    axes = figure.subplots()
+    for encoder, scores in encoders.items():
+        axes.plot([*scores], [*scores.values()], label=encoder, marker="o", markersize=3)
+    axes.set_xscale("log")
+    counts = sorted({count for scores in encoders.values() for count in scores})
+    axes.set_xticks(counts, [f"{count:,}" for count in counts], fontsize=SMALL)
+    axes.minorticks_off()
+    axes.set_xlabel("train pairs", fontsize=SMALL + 1)
+    axes.set_ylabel("dev accuracy", fontsize=SMALL + 1)
+    axes.legend(fontsize=SMALL + 1)
+    return figure
+
+
+def _by_epoch(datasets: Mapping[str, Mapping[str, Sequence[float]]], what: str) -> Figure:
+    """A panel for each dataset."""
+    figure = Figure(figsize=(1.2 + 3.6 * len(datasets), 3.4), layout="constrained")
+    panels = figure.subplots(1, len(datasets), squeeze=False)[0]
+    for axes, (dataset, series) in zip(panels, datasets.items(), strict=True):
+        _lines(axes, series, what)
+        axes.set_title(dataset, fontsize=SMALL + 1)
     return figure
 
 

@@ -248,6 +248,10 @@ async def _dev_by_heads(context: Context) -> Figure:
     return figure_plots.dev_by_epoch(figure_numbers.dev_by_heads(context.results))
 
 
+async def _learning_curve(context: Context) -> Figure:
+    return figure_plots.learning_curve(figure_numbers.learning_curve(context.results))
+
+
 async def _parameters_by_heads(_: Context) -> Figure:
     return figure_plots.parameters_by_heads(
         figure_numbers.HEADS, figure_numbers.attention_parameters()
@@ -295,4 +299,5 @@ FIGURES = (
     PaperFigure("lama-parameters.png", "bundle", None, _parameters_by_heads),
     PaperFigure("lama-loss.png", "bundle", None, _loss_by_epoch),
     PaperFigure("lama-heads.png", "bundle", None, _dev_by_heads),
+    PaperFigure("learning-curve.png", "bundle", None, _learning_curve),
 )

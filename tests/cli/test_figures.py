@@ -13,6 +13,7 @@ from heedful.cli.figure_numbers import (
     HEADS,
     attention_parameters,
     dev_by_heads,
+    learning_curve,
     losses,
     masks,
 )
@@ -82,6 +83,7 @@ def test_what_there_is_a_bundle_for_is_drawn_and_the_rest_is_named(
         *("dsa-attention.png", "dsa-multiple.png", "dsa-dynamic-weights.png"),
         *("lama-rating-yelp.png", "lama-words.png", "lama-words-yelp.png"),
         *("lama-parameters.png", "lama-loss.png", "lama-heads.png"),
+        "learning-curve.png",
     ]
     assert "ms-san-heads.png: left out, " in said
     assert "has no bundle of MS-SAN for NLI" in said
@@ -130,8 +132,10 @@ def test_parameters_are_the_papers_formulas() -> None:
 def test_losses_and_dev_scores_are_those_of_the_records(tmp_path: Path) -> None:
     with pytest.raises(DataMissing, match="heedful reproduce lama-r8, lama-news"):
         losses(tmp_path)
-    with pytest.raises(DataMissing, match="heedful reproduce lama-heads"):
+    with pytest.raises(DataMissing, match="heedful reproduce lama-heads, lama-imdb-heads"):
         dev_by_heads(tmp_path)
+    with pytest.raises(DataMissing, match="heedful reproduce learning-curve"):
+        learning_curve(tmp_path)
     log = [{"epoch": 1, "loss": 0.9, "dev": 0.5}, {"epoch": 2, "loss": 0.7, "dev": 0.6}]
     records = {
         "lama-r8/lama-seed1": {"row": "LAMA", "log": log},
@@ -139,6 +143,10 @@ def test_losses_and_dev_scores_are_those_of_the_records(tmp_path: Path) -> None:
         "lama-news/san-seed1": {"row": "SAN", "log": log[:1]},
         "lama-heads/10-heads-seed1": {"row": "10 heads", "log": log},
         "lama-heads/5-heads-seed1": {"row": "5 heads", "log": log[1:]},
+        "lama-imdb-heads/1-head-seed1": {"row": "1 head", "log": log[:1]},
+        "learning-curve/ms-san-100-seed1": curve_point("MS-SAN, 100 %", 105, 0.8),
+        "learning-curve/ms-san-10-seed1": curve_point("MS-SAN, 10 %", 10, 0.7),
+        "learning-curve/bi-lstm-10-seed1": curve_point("Bi-LSTM, 10 %", 10, 0.6),
     }
     for name, record in records.items():
         file = tmp_path / "runs" / f"{name}.json"
@@ -146,5 +154,12 @@ def test_losses_and_dev_scores_are_those_of_the_records(tmp_path: Path) -> None:
         file.write_text(json.dumps(record))
     assert losses(tmp_path) == {"R8": {"LAMA": [0.9, 0.7]}, "News": {"SAN": [0.9]}}
     found = dev_by_heads(tmp_path)
-    assert found == {"5 heads": [0.6], "10 heads": [0.5, 0.6]}
-    assert list(found) == ["5 heads", "10 heads"]
+    assert found == {"Yelp": {"5 heads": [0.6], "10 heads": [0.5, 0.6]}, "IMDB": {"1 head": [0.5]}}
+    assert list(found["Yelp"]) == ["5 heads", "10 heads"]
+    curve = learning_curve(tmp_path)
+    assert curve == {"Bi-LSTM": {10: 0.6}, "MS-SAN": {10: 0.7, 105: 0.8}}
+    assert list(curve["MS-SAN"]) == [10, 105]
+
+
+def curve_point(row: str, pairs: int, dev: float) -> dict[str, object]:
+    return {"row": row, "data": [{"rows": pairs}], "dev": {"value": dev}}

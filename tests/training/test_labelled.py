@@ -186,3 +186,6 @@ def test_matched_mnli_learns_no_premise_of_its_dev_split() -> None:
     assert 1_800 < len(dev) < 2_000
     assert not set(train) & set(dev)
     assert matched.test is tasks.get("mnli").dev
+    both = tasks.get("mnli-matched-snli")
+    assert (both.dev, both.test) == (matched.dev, matched.test)
+    assert both.train == (*matched.train, *tasks.get("snli").train)

@@ -1,5 +1,6 @@
 """MultiNLI (Williams et al. 2018). The official test labels are not public: `mnli` has the matched dev split as dev
-and the mismatched one as test, `mnli-matched` a part of train as dev and the matched dev split as test.
+and the mismatched one as test, `mnli-matched` a part of train as dev and the matched dev split as test;
+`mnli-matched-snli` learns from SNLI's pairs too.
 
 Reads the same layouts as `nli`.
 """
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from heedful.text.kinds import NLI_LABELS
 from heedful.training.tasks.base import Example, Reader, Source, Task
-from heedful.training.tasks.nli import MNLI_LICENCE, MNLI_TRAIN, multinli
+from heedful.training.tasks.nli import MNLI_LICENCE, MNLI_TRAIN, SNLI_TRAIN, multinli
 from heedful.training.tasks.splits import stratified_split
 
 DEV = multinli(
@@ -37,7 +38,13 @@ OTHERS = Source(
     "mnli", MNLI_LICENCE, f"{MNLI_TRAIN.note}, but for the twentieth that is dev", _part(1)
 )
 
+
+def _matched(name: str, *train: Source) -> Task:
+    return Task(name=name, kind="nli", labels=NLI_LABELS, train=train, dev=HELD, test=DEV)
+
+
 TASKS = (
     Task(name="mnli", kind="nli", labels=NLI_LABELS, train=(MNLI_TRAIN,), dev=DEV, test=TEST),
-    Task(name="mnli-matched", kind="nli", labels=NLI_LABELS, train=(OTHERS,), dev=HELD, test=DEV),
+    _matched("mnli-matched", OTHERS),
+    _matched("mnli-matched-snli", OTHERS, SNLI_TRAIN),
 )
