@@ -74,7 +74,7 @@ def _of_table(name: str, results: Path) -> str:
 def lines(results: Path) -> Iterator[str]:
     """The section of docs/results.md."""
     yield "## Every table and figure of the four papers\n"
-    yield "`heedful reproduce --all` prints this list. Costs are minutes of one core in bfloat16.\n"
+    yield "`heedful reproduce --all` prints this list.\n"
     headings = ("paper", "table or figure", "here", "not here, and why")
     yield from markdown_table(
         headings, ((one.paper, one.item, one.here, one.missing) for one in catalogue(results))
