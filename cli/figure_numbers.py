@@ -1,7 +1,7 @@
 """Numbers that some of the papers' figures draw: MS-SAN's masks, LAMA's parameters, losses and dev scores."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -58,27 +58,20 @@ def losses(results: Path) -> dict[str, dict[str, list[float]]]:
 
     Raises DataMissing.
     """
-    found = {}
-    for dataset, table in LOSS_TABLES.items():
-        files = [results / "runs" / table / f"{name}-seed1.json" for name in LOSSES]
-        if series := _by_epoch(files, "loss"):
-            found[dataset] = series
-    if not found:
-        raise _not_run(results, LOSS_TABLES.values())
-    return found
+
+    def files(runs: Path) -> list[Path]:
+        return [runs / f"{name}-seed1.json" for name in LOSSES]
+
+    return _by_dataset(results, LOSS_TABLES, files, "loss")
 
 
 def dev_by_heads(results: Path) -> dict[str, dict[str, list[float]]]:
     """The dev accuracy of each epoch by dataset and number of heads of LAMA, its Figure 3. Raises DataMissing."""
-    found = {}
-    for dataset, table in HEADS_TABLES.items():
-        files = (results / "runs" / table).glob("*-seed1.json")
-        by_heads = sorted(files, key=lambda file: int(file.name.partition("-")[0]))
-        if series := _by_epoch(by_heads, "dev"):
-            found[dataset] = series
-    if not found:
-        raise _not_run(results, HEADS_TABLES.values())
-    return found
+
+    def files(runs: Path) -> list[Path]:
+        return sorted(runs.glob("*-seed1.json"), key=lambda file: int(file.name.partition("-")[0]))
+
+    return _by_dataset(results, HEADS_TABLES, files, "dev")
 
 
 def learning_curve(results: Path) -> dict[str, dict[int, float]]:
@@ -96,6 +89,19 @@ def learning_curve(results: Path) -> dict[str, dict[int, float]]:
 
 def _not_run(results: Path, tables: Iterable[str]) -> DataMissing:
     return DataMissing(f"{results} holds no such record: heedful reproduce {', '.join(tables)}")
+
+
+def _by_dataset(
+    results: Path, tables: Mapping[str, str], files: Callable[[Path], list[Path]], value: str
+) -> dict[str, dict[str, list[float]]]:
+    """`_by_epoch` for each dataset; `files` lists the records in the folder of its table. Raises DataMissing."""
+    found = {}
+    for dataset, table in tables.items():
+        if series := _by_epoch(files(results / "runs" / table), value):
+            found[dataset] = series
+    if not found:
+        raise _not_run(results, tables.values())
+    return found
 
 
 def _by_epoch(files: Iterable[Path], value: str) -> dict[str, list[float]]:

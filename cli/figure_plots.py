@@ -230,15 +230,11 @@ def learning_curve(encoders: Mapping[str, Mapping[int, float]]) -> Figure:
     """Dev accuracy over the number of pairs, on a logarithmic axis, a line for each encoder."""
     figure = Figure(figsize=(4.8, 3.4), layout="constrained")
     axes = figure.subplots()
-    for encoder, scores in encoders.items():
-        axes.plot([*scores], [*scores.values()], label=encoder, marker="o", markersize=3)
+    _lines(axes, encoders, "train pairs", "dev accuracy")
     axes.set_xscale("log")
     counts = sorted({count for scores in encoders.values() for count in scores})
     axes.set_xticks(counts, [f"{count:,}" for count in counts], fontsize=SMALL)
     axes.minorticks_off()
-    axes.set_xlabel("train pairs", fontsize=SMALL + 1)
-    axes.set_ylabel("dev accuracy", fontsize=SMALL + 1)
-    axes.legend(fontsize=SMALL + 1)
     return figure
 
 
@@ -247,16 +243,17 @@ def _by_epoch(datasets: Mapping[str, Mapping[str, Sequence[float]]], what: str) 
     figure = Figure(figsize=(1.2 + 3.6 * len(datasets), 3.4), layout="constrained")
     panels = figure.subplots(1, len(datasets), squeeze=False)[0]
     for axes, (dataset, series) in zip(panels, datasets.items(), strict=True):
-        _lines(axes, series, what)
+        by_epoch = {name: dict(enumerate(values, 1)) for name, values in series.items()}
+        _lines(axes, by_epoch, "epoch", what)
         axes.set_title(dataset, fontsize=SMALL + 1)
     return figure
 
 
-def _lines(axes: Axes, series: Mapping[str, Sequence[float]], what: str) -> None:
-    """A line for each series, over epochs."""
+def _lines(axes: Axes, series: Mapping[str, Mapping[int, float]], over: str, what: str) -> None:
+    """A line for each series."""
     for name, values in series.items():
-        axes.plot(range(1, len(values) + 1), values, label=name, marker="o", markersize=3)
-    axes.set_xlabel("epoch", fontsize=SMALL + 1)
+        axes.plot([*values], [*values.values()], label=name, marker="o", markersize=3)
+    axes.set_xlabel(over, fontsize=SMALL + 1)
     axes.set_ylabel(what, fontsize=SMALL + 1)
     axes.legend(fontsize=SMALL + 1)
 
