@@ -79,6 +79,7 @@ class Taught(Classes):
         doubted = (answers * one_hot).sum(1) < self.teacher.doubt
         weight = np.where(doubted, 0, self.teacher.weight).astype(np.float32)
         weight[truth == UNLABELLED] = 1
+        weight[[example.sure for example in examples]] = 0
         mixture: npt.NDArray[np.float32] = one_hot + weight[:, None] * (answers - one_hot)
         return mixture
 

@@ -99,9 +99,10 @@ def embedded(embed: Embed, data: Path, split: Split, rows: int | None = None) ->
     clear = (gold >= RELATED) | (gold <= UNRELATED)
     area = float(roc_auc_score(gold[clear] >= RELATED, cosines[clear]))
     yield Figure("STS-B related above unrelated", "AUC", area, int(clear.sum()))
-    shifted = [one.texts[1] for one in similar[1:] + similar[:1]]
-    others = [
-        Example((one.texts[0], other), 0) for one, other in zip(similar, shifted, strict=True)
+    places = np.random.default_rng(SEED).permutation(len(similar))
+    others = [  # not of neighbouring rows, which are of one source
+        Example((similar[i].texts[0], similar[j].texts[1]), 0)
+        for i, j in zip(places, np.roll(places, 1), strict=True)
     ]
     unrelated = float(pair_cosines(embed, others).mean())
     yield Figure("STS-B random pairs", "mean cosine", unrelated, len(others))

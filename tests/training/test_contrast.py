@@ -12,9 +12,9 @@ from heedful.text.kinds import NLI_LABELS
 from heedful.training import tasks
 from heedful.training.errors import DataMissing
 from heedful.training.exchange import exchanged, sentences
-from heedful.training.replacements import table
+from heedful.training.replacements import Kind, Replacement, table
 from heedful.training.tasks.contrast import Pair, pairs
-from heedful.training.tasks.negation import from_premises, from_templates
+from heedful.training.tasks.negation import from_exchanges, from_premises, from_templates
 from heedful.training.wordnet import WordNet, wordnet
 
 TEXTS = (
@@ -159,4 +159,41 @@ def test_premises_are_negated_and_quantified() -> None:
         (("Two men sit.", "All men sit."), "neutral"),
     }
     assert found
+    assert found <= known
+
+
+def _denied(first: str, second: str, label: str, kind: Kind) -> set[tuple[tuple[str, ...], str]]:
+    pair = Pair((first, second), label, Replacement("", kind, "noun", ("", "")))
+    found = [from_exchanges([pair] * number, 9) for number in range(1, 5)]
+    return {(one.texts, NLI_LABELS[int(one.label)]) for some in found for one in some}
+
+
+def test_a_denied_sentence_says_nothing_of_another_that_it_excludes() -> None:
+    found = _denied("A dog is running.", "A cat is running.", "contradiction", "exclusive")
+    assert found
+    assert found <= {
+        (("A dog is not running.", "A cat is running."), "neutral"),
+        (("A cat is not running.", "A dog is running."), "neutral"),
+        (("No dog is running.", "A cat is running."), "neutral"),
+        (("No cat is running.", "A dog is running."), "neutral"),
+    }
+    counted = _denied("Two men are running.", "Five men are running.", "contradiction", "exclusive")
+    assert counted <= {
+        (("Two men are not running.", "Five men are running."), "neutral"),
+        (("Five men are not running.", "Two men are running."), "neutral"),
+    }  # and not "No men are running.", which denies both
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_denial_turns_a_hypernym_round(reverse: bool) -> None:
+    texts = "The dog is running.", "The animal is running."
+    ordered = texts[::-1] if reverse else texts
+    found = _denied(*ordered, "neutral" if reverse else "entailment", "hypernym")
+    known = {
+        (("The animal is not running.", "The dog is not running."), "entailment"),
+        (("The dog is not running.", "The animal is not running."), "neutral"),
+        (("The animal is not running.", "The dog is running."), "contradiction"),
+        (("The dog is running.", "The animal is not running."), "contradiction"),
+    }
+    assert {label for _, label in found} == set(NLI_LABELS)
     assert found <= known

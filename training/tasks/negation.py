@@ -1,21 +1,23 @@
-"""Pairs about negation and quantifiers (`negation`), from the templates of `negation.toml` and from SNLI's premises.
+"""Pairs about negation and quantifiers (`negation`).
 
-Train and dev share neither templates nor nouns, verbs and adjectives.
+They come from the templates of `negation.toml`, from SNLI's premises and from sentences that differ in one word
+(`contrast`). Train and dev share neither templates nor the nouns, verbs and adjectives in them.
 """
 
 import random
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
 from heedful.text.kinds import NLI_LABELS, NLILabel
+from heedful.training.tasks import contrast
 from heedful.training.tasks.base import Example, Source, Task
-from heedful.training.tasks.nli import SNLI_LICENCE, SNLI_TEST, SNLI_TRAIN
+from heedful.training.tasks.nli import SNLI_TEST, SNLI_TRAIN
 
 SEED = 1
-TEMPLATE_PAIRS, PREMISE_PAIRS, DEV_PAIRS = 13_000, 3_500, 300
+TEMPLATE_PAIRS, PREMISE_PAIRS, EXCHANGED_PAIRS, DEV_PAIRS = 20_000, 6_000, 12_000, 300
 _LABELS: dict[str, NLILabel] = {"e": "entailment", "n": "neutral", "c": "contradiction"}
 _SLOT = re.compile(r"\{(\w+?)(2?)\}")
 _PARALLEL = {"plural": "singular", "things": "thing", "verb": "participle"}
@@ -40,6 +42,10 @@ def _filled(template: str, words: Mapping[str, Sequence[str]], rng: random.Rando
     return re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", _SLOT.sub(word, template))
 
 
+def _sure(premise: str, hypothesis: str, label: NLILabel) -> Example:
+    return Example((premise, hypothesis), NLI_LABELS.index(label), sure=True)
+
+
 def from_templates(split: str, number: int) -> list[Example]:
     """Distinct pairs, each label's templates in turn."""
     own = tomllib.loads(files("heedful.training").joinpath("negation.toml").read_text("utf-8"))
@@ -52,56 +58,108 @@ def from_templates(split: str, number: int) -> list[Example]:
     for turn in range(20 * number):
         label = "enc"[turn % 3]
         templates = by_label[label]
-        texts = tuple(_filled(templates[turn // 3 % len(templates)], words, rng).split(" > "))
-        found.setdefault(texts, Example(texts, NLI_LABELS.index(_LABELS[label])))
+        filled = _filled(templates[turn // 3 % len(templates)], words, rng)
+        premise, hypothesis = filled.split(" > ")
+        found.setdefault((premise, hypothesis), _sure(premise, hypothesis, _LABELS[label]))
         if len(found) == number:
             break
     return list(found.values())
 
 
-def _negated(premise: str) -> Iterator[tuple[str, str, NLILabel]]:
+def _clause(text: str) -> tuple[str, ...] | None:
+    """Determiner, subject, is or are, participle and end of a sentence that "not" negates as a whole."""
+    main = None if '"' in text else _MAIN.fullmatch(text)
+    if main is None or re.search(
+        r"\b(and|while|as|who|that|which|is|are|no|not|nobody)\b", main[5]
+    ):
+        return None
+    found = tuple(part or "" for part in main.groups())
+    return None if re.search(r"\b(and|who|that|which|while)\b|,", found[1]) else found
+
+
+def _denials(text: str) -> list[str]:
+    """The sentence with "not", and with "No" where it says that there is one."""
+    clause = _clause(text)
+    if clause is None:
+        return []
+    determiner, rest, verb, doing, end = clause
+    found = [f"{determiner}{rest} {verb} not {doing}{end}"]
+    if determiner != "The" and (verb == "is" or determiner not in {"A", "An"}):
+        found.append(f"No{rest} {verb} {doing}{end}")
+    return found
+
+
+def _negated(premise: str) -> Iterator[Example]:
     """A premise with its negation or a quantifier, in both directions where the label is the same."""
-    main = None if '"' in premise else _MAIN.fullmatch(premise)
-    if main and not re.search(r"\b(and|while|as|who|that|which|is|are|no|not|nobody)\b", main[5]):
-        determiner, rest, verb, doing, end = (part or "" for part in main.groups())
-        if re.search(r"\b(and|who|that|which|while)\b|,", rest):
-            return
-        negated = f"{determiner}{rest} {verb} not {doing}{end}"
-        yield premise, negated, "contradiction"
-        yield negated, premise, "contradiction"
-        if determiner != "The" and (verb == "is" or determiner not in {"A", "An"}):
-            yield premise, f"No{rest} {verb} {doing}{end}", "contradiction"
-            yield f"No{rest} {verb} {doing}{end}", premise, "contradiction"
-            yield premise, f"Nobody is {doing}{end}", "contradiction"
-            yield premise, f"There {verb} {determiner.lower()}{rest} {doing}{end}", "entailment"
+    denials = _denials(premise)
+    for denial in denials:
+        yield _sure(premise, denial, "contradiction")
+        yield _sure(denial, premise, "contradiction")
+    if len(denials) == 2 and (clause := _clause(premise)):
+        determiner, rest, verb, doing, end = clause
+        yield _sure(premise, f"Nobody is {doing}{end}", "contradiction")
+        there = f"There {verb} {determiner.lower()}{rest} {doing}{end}"
+        yield _sure(premise, there, "entailment")
     if quantified := _QUANTIFIED.fullmatch(premise):
-        yield premise, f"Some {quantified[1]}", "entailment"
-        yield f"Some {quantified[1]}", premise, "neutral"
-        yield premise, f"All {quantified[1]}", "neutral"
+        yield _sure(premise, f"Some {quantified[1]}", "entailment")
+        yield _sure(f"Some {quantified[1]}", premise, "neutral")
+        yield _sure(premise, f"All {quantified[1]}", "neutral")
 
 
-def from_premises(premises: Sequence[Example], number: int) -> list[Example]:
-    """A third of each label, where there are as many."""
+def _exchanged(pair: contrast.Pair) -> Iterator[Example]:
+    """Denials of two sentences that differ in one word."""
+    for first, second in zip(*map(_denials, pair.texts), strict=False):
+        if first == second:  # the number that was exchanged is gone
+            continue
+        if pair.label == "contradiction":  # neither sentence follows when the other is denied
+            yield _sure(first, pair.texts[1], "neutral")
+            yield _sure(second, pair.texts[0], "neutral")
+        elif pair.replacement.kind == "hypernym":
+            special, general = (second, first) if pair.label == "neutral" else (first, second)
+            said = pair.texts[1] if pair.label == "neutral" else pair.texts[0]
+            yield _sure(general, special, "entailment")
+            yield _sure(special, general, "neutral")
+            yield _sure(general, said, "contradiction")
+            yield _sure(said, general, "contradiction")
+
+
+def _balanced(groups: Iterable[Iterable[Example]], number: int) -> list[Example]:
+    """At most one example a group, of the label that is rarest so far; `number` of them at most."""
     rng = random.Random(SEED)
-    found: dict[str, list[Example]] = {label: [] for label in NLI_LABELS}
-    texts = sorted({one.texts[0].strip() for one in premises})
-    rng.shuffle(texts)
-    for text in texts:
-        options = list(_negated(text))
+    found: dict[float, list[Example]] = {label: [] for label in range(len(NLI_LABELS))}
+    for group in groups:
+        options = list(group)
         if options and sum(map(len, found.values())) < number:
-            least = min(options, key=lambda option: (len(found[option[2]]), rng.random()))
-            first, second, label = least
-            found[label].append(Example((first, second), NLI_LABELS.index(label)))
+            least = min(options, key=lambda one: (len(found[one.label]), rng.random()))
+            found[least.label].append(least)
     return [one for some in found.values() for one in some]
 
 
+def from_premises(premises: Sequence[Example], number: int) -> list[Example]:
+    """Negated and quantified premises, one pair each."""
+    texts = sorted({one.texts[0].strip() for one in premises})
+    random.Random(SEED).shuffle(texts)
+    return _balanced(map(_negated, texts), number)
+
+
+def from_exchanges(pairs: Iterable[contrast.Pair], number: int) -> list[Example]:
+    """Denials of `contrast`'s sentences, one pair each."""
+    return _balanced(map(_exchanged, pairs), number)
+
+
 def _train(data: Path) -> list[Example]:
-    premises = from_premises(SNLI_TRAIN.read(data), PREMISE_PAIRS)
-    return [*from_templates("train", TEMPLATE_PAIRS), *premises]
+    return [
+        *from_templates("train", TEMPLATE_PAIRS),
+        *from_premises(SNLI_TRAIN.read(data), PREMISE_PAIRS),
+        *from_exchanges(contrast.read_pairs(data, dev=False), EXCHANGED_PAIRS),
+    ]
 
 
 TRAIN = Source(
-    "negation", SNLI_LICENCE, "13,000 pairs of templates, 3,500 of SNLI's premises", _train
+    "negation",
+    contrast.TRAIN.licence,
+    "20,000 pairs of templates, 6,000 of SNLI's premises, at most 12,000 of the sentences of `contrast`",
+    _train,
 )
 DEV = Source(
     "negation", "Apache-2.0", "300 pairs of templates", lambda _: from_templates("dev", DEV_PAIRS)
