@@ -55,6 +55,7 @@ def read(run: Path, words: int | None = None) -> TrainedModel:
             command=record.get("command", shlex.join(["heedful", "train", record["file"]])),
             commit=record["commit"],
             teacher=config.teacher.run.as_posix() if config.teacher else "",
+            start=config.start.as_posix() if config.start else "",
         ),
         licence=config.licence,
     )

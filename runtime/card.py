@@ -131,6 +131,7 @@ class TrainingCard(_Frozen):
     command: str
     commit: str
     teacher: str = ""  # the run whose answers were learned in addition to the labels
+    start: str = ""  # the run whose weights it began with
 
 
 class CardContent(_Frozen):

@@ -1,16 +1,18 @@
 """One training run, read from top to bottom: data, model, epochs, dev score, checkpoints."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from rich.console import Console
 from rich.progress import track
 
 from heedful.text.atomic import write_file, write_json
+from heedful.text.batch import Batch
 from heedful.training import checkpoint, composed
 from heedful.training.checkpoint import Progress
 from heedful.training.config import Paths, RunConfig, validate
@@ -24,6 +26,9 @@ from heedful.training.source_commit import source_commit
 from heedful.training.start import begin_with
 from heedful.training.tasks import get as get_task
 from heedful.training.tasks.base import Example, Source, Task
+
+SILENT_SECONDS = 60.0
+"""How long a log goes without a line about the epoch."""
 
 
 def train(
@@ -67,7 +72,8 @@ def train(
         torch.manual_seed(config.seed * 1000 + epoch)
         rng = np.random.default_rng([config.seed, epoch])
         before = time.process_time()
-        loss = _train_epoch(optimisation, objective, inputs.train, rng, config, f"epoch {epoch}")
+        batches = _batches(inputs.train, rng, config, model, f"epoch {epoch}", console)
+        loss = _train_epoch(optimisation, objective, batches, config) / len(inputs.train)
         processor = round(time.process_time() - before, 1)
         optimisation.estimate_statistics(inputs.train, config)
         score = dev_score(objective, task.kind, optimisation.evaluated, inputs.dev)
@@ -92,24 +98,43 @@ def train(
 def _train_epoch(
     optimisation: Optimisation,
     objective: Objective,
-    examples: Examples,
-    rng: np.random.Generator,
+    batches: Iterable[tuple[list[Batch], npt.NDArray[Any]]],
     config: RunConfig,
-    title: str,
 ) -> float:
-    """One pass over the examples in random order; returns the mean loss."""
+    """One pass over the batches; returns the sum of the examples' losses."""
     model = optimisation.model
     model.train()
     total = 0.0
-    size, half = config.optimiser.batch, config.optimiser.precision == "bfloat16"
-    batches = examples.batches(size, rng, config.words.composed_share, mixed=model.mixed)
-    shown = track(batches, title, examples.steps(size), transient=True)
-    for step, (sides, targets) in enumerate(shown):
+    half = config.optimiser.precision == "bfloat16"
+    for step, (sides, targets) in enumerate(batches):
         with torch.autocast(config.device, torch.bfloat16, enabled=half):
             loss = objective.loss(model, sides, torch.from_numpy(targets).to(config.device))
         optimisation.step(loss, step)
         total += loss.item() * len(targets)
-    return total / len(examples)
+    return total
+
+
+def _batches(
+    examples: Examples,
+    rng: np.random.Generator,
+    config: RunConfig,
+    model: TrainingModel,
+    title: str,
+    console: Console,
+) -> Iterator[tuple[list[Batch], npt.NDArray[Any]]]:
+    """The examples in random order; shows how far it is: a bar in a terminal, else a line a minute."""
+    size = config.optimiser.batch
+    batches = examples.batches(size, rng, config.words.composed_share, mixed=model.mixed)
+    steps = examples.steps(size)
+    if console.is_terminal:
+        yield from track(batches, title, steps, console=console, transient=True)
+        return
+    said = time.monotonic()
+    for step, batch in enumerate(batches):
+        if time.monotonic() - said > SILENT_SECONDS:
+            said = time.monotonic()
+            console.print(f"{step / steps:.0%} of {title}")
+        yield batch
 
 
 def _summary(

@@ -9,6 +9,7 @@ import pytest
 import torch
 from rich.console import Console
 
+from heedful.export import run as export
 from heedful.text.vocab import Vocab
 from heedful.training import checkpoint, loop, tasks
 from heedful.training.config import EncoderConfig, Paths, RunConfig
@@ -30,6 +31,21 @@ def test_learns_and_records(config: RunConfig, paths: Paths, pipeline: BuiltPars
     log = [json.loads(line) for line in (paths.run / checkpoint.LOG).read_text().splitlines()]
     assert log[-1]["loss"] < log[0]["loss"] / 2
     assert "thin" in (paths.run / checkpoint.VOCAB).read_text().split()  # of the background texts
+
+
+def test_a_log_says_how_far_the_epoch_is(
+    config: RunConfig, paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    console = quiet()
+    loop.train(config, paths, resume=False, console=console)
+    assert isinstance(console.file, io.StringIO)
+    assert "of epoch" not in console.file.getvalue()  # these epochs take less than a minute
+    monkeypatch.setattr(loop, "SILENT_SECONDS", 0.0)
+    other = replace(paths, run=paths.run / "other")
+    loop.train(config, other, resume=False, console=console)
+    lines = console.file.getvalue().splitlines()
+    assert "0% of epoch 1" in lines
+    assert f"0% of epoch {config.epochs}" in lines
 
 
 class InterruptedInEpoch(Console):
@@ -90,6 +106,7 @@ def test_a_run_begins_with_another_runs_weights(
     again = config.model_copy(update={"start": paths.run, "epochs": 1, "optimiser": still})
     second = loop.train(again, replace(paths, run=tmp_path / "two"), resume=False, console=quiet())
     assert second["dev"]["value"] == first["dev"]["value"] == 1.0
+    assert export.read(tmp_path / "two").training.start == paths.run.as_posix()
     refused("another model", head=config.head.model_copy(update={"hidden": 7}))
     task = tasks.get(config.task)
     wider = replace(task, labels=(*task.labels, "more"))
