@@ -16,7 +16,8 @@ import torch
 import typer
 
 from benchmarks import records
-from heedful.cli.options import DATA, PARSER
+from benchmarks.texts import DATA
+from heedful.cli.options import PARSER
 from heedful.training import tables, tasks
 from heedful.training.config import Paths, RunConfig
 from heedful.training.model import make_model
