@@ -74,12 +74,15 @@ def _run(config: RunConfig, paths: Paths, console: Console) -> dict[str, Any]:
     bundle = paths.run / f"{config.encoder.name}-{trained['task'].replace(':', '-')}"
     card = export_bundle(runs.read(paths.run), bundle)
     with open_folder(bundle, paths.parser) as model:
-        scores = measure(tasks.get(config.task), "test", paths.data, model)
+        task = tasks.get(config.task)
+        scores = measure(task, "test", paths.data, model)
+        learned = measure(task, "train", paths.data, model)[0]
     return {
         "config": config.model_dump(mode="json"),
         "parameters": card.encoder.parameters,
         "epochs": trained["epochs"],
         "dev": trained["dev"],
+        "train": learned.as_dict(),
         "log": [json.loads(line) for line in (paths.run / checkpoint.LOG).read_text().splitlines()],
         "scores": [score.as_dict() for score in scores],
         "data": trained["data"],

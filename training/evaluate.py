@@ -13,12 +13,13 @@ from rich.progress import track
 
 from heedful.text.atomic import write_json
 from heedful.training import checkpoint
-from heedful.training.data import labels
+from heedful.training.data import labels, subsample
 from heedful.training.errors import TrainingError
 from heedful.training.metrics import METRICS
-from heedful.training.tasks.base import Example, Source, Task
+from heedful.training.tasks.base import Example, Task
 
 BATCH = 64
+TRAIN_ROWS = 10_000
 
 
 class Predictor(Protocol):
@@ -103,13 +104,20 @@ def predict(examples: Sequence[Example], task: Task, predictor: Predictor) -> np
 
 
 def measure(task: Task, split: str, data: Path, predictor: Predictor) -> list[Score]:
-    """Every metric of the task's kind on `dev` or `test`, the dev metric first."""
-    source: Source = {"dev": task.dev, "test": task.test}[split]
-    examples = source.read(data)
+    """Every metric of the task's kind on `train`, `dev` or `test`, the dev metric first.
+
+    `train` is at most `TRAIN_ROWS` rows of it, drawn at random. Raises DataMissing, TrainingError.
+    """
+    sources = {"train": task.train, "dev": (task.dev,), "test": (task.test,)}[split]
+    parts = [(source, source.read(data)) for source in sources]
+    if split == "train":
+        parts = subsample(parts, TRAIN_ROWS)
+    examples = [example for _, found in parts for example in found]
     answers = predict(examples, task, predictor)
     gold = labels(examples)
+    names = " and ".join(dict.fromkeys(source.name for source in sources))
     return [
-        Score(source.name, split, name, metric(answers, gold), len(examples))
+        Score(names, split, name, metric(answers, gold), len(examples))
         for name, metric in METRICS[task.kind].items()
     ]
 

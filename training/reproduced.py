@@ -118,7 +118,13 @@ def _notes(name: str, table: TableConfig, results: Path) -> Iterator[str]:
     costs = [f"Processor seconds of training an epoch, one thread: {', '.join(times)}."] * bool(
         times
     )
-    if lines := [*sorted(sources), *taught, *said, *unrun, *costs]:
+    learned = [
+        f"{row.name} {figure(statistics.mean(one['value'] for one in on_train), on_train[0]['metric'])}"
+        for row, of_row in zip(table.rows, records, strict=True)
+        if (on_train := [record["train"] for record in of_row if "train" in record])
+    ]
+    fits = [f"On at most 10,000 rows of train: {', '.join(learned)}."] * bool(learned)
+    if lines := [*sorted(sources), *taught, *said, *unrun, *fits, *costs]:
         yield from (f"- {line}" for line in lines)
         yield ""
 

@@ -80,6 +80,14 @@ def test_what_has_no_record_of_its_configuration_is_trained_once(
     (score,) = record["scores"]
     assert (score["dataset"], score["split"], score["rows"]) == ("trec", "test", 80)
     assert 0 <= score["value"] <= 1
+    learned = record["train"]
+    assert (learned["dataset"], learned["split"], learned["metric"]) == (
+        "trec",
+        "train",
+        "accuracy",
+    )
+    assert learned["rows"] == record["data"][0]["rows"] < 80
+    assert 0 <= learned["value"] <= 1
     assert [path.name for path in (tmp_path / "runs" / "toys").iterdir()] == ["trained-seed1"]
     written = (kept.parent / "trained-seed1.json").stat().st_mtime_ns
     run_table("toys")

@@ -140,6 +140,17 @@ def test_the_cost_of_an_epoch_is_the_median_of_those_recorded(results: Path) -> 
     assert said in report(BUNDLES, results)
 
 
+def test_scores_on_train_stand_below_the_table(results: Path) -> None:
+    runs = results / "runs" / "toys"
+    for seed in (1, 2):
+        record(runs, 0, seed, 0.9)
+        file = runs / f"whole-seed{seed}.json"
+        train = {"metric": "accuracy", "value": 0.97 + seed / 100}
+        file.write_text(json.dumps({**json.loads(file.read_text()), "train": train}))
+    record(runs, 1, 1, 0.9)  # a record without
+    assert "- On at most 10,000 rows of train: Whole 98.5.\n" in report(BUNDLES, results)
+
+
 def test_a_row_that_was_taught_names_its_teacher(results: Path) -> None:
     file = results / "tables" / "toys.toml"
     teacher = 'set = { teacher = { run = "runs/wise", weight = 0.7 } }\n\n[[rows]]'
