@@ -16,7 +16,7 @@ from heedful.training import checkpoint
 from heedful.training.data import labels, subsample
 from heedful.training.errors import TrainingError
 from heedful.training.metrics import METRICS
-from heedful.training.tasks.base import Example, Task
+from heedful.training.tasks.base import UNLABELLED, Example, Task
 
 BATCH = 64
 TRAIN_ROWS = 10_000
@@ -106,13 +106,14 @@ def predict(examples: Sequence[Example], task: Task, predictor: Predictor) -> np
 def measure(task: Task, split: str, data: Path, predictor: Predictor) -> list[Score]:
     """Every metric of the task's kind on `train`, `dev` or `test`, the dev metric first.
 
-    `train` is at most `TRAIN_ROWS` rows of it, drawn at random. Raises DataMissing, TrainingError.
+    `train` is at most `TRAIN_ROWS` rows of it, drawn at random, less those without a label. Raises DataMissing,
+    TrainingError.
     """
     sources = {"train": task.train, "dev": (task.dev,), "test": (task.test,)}[split]
     parts = [(source, source.read(data)) for source in sources]
     if split == "train":
         parts = subsample(parts, TRAIN_ROWS)
-    examples = [example for _, found in parts for example in found]
+    examples = [one for _, found in parts for one in found if one.label != UNLABELLED]
     answers = predict(examples, task, predictor)
     gold = labels(examples)
     names = " and ".join(dict.fromkeys(source.name for source in sources))
