@@ -9,6 +9,7 @@ from typing import Any
 
 from heedful.training import tables, tasks
 from heedful.training.config import RunConfig
+from heedful.training.evaluate import TRAIN_ROWS
 from heedful.training.markdown import figure
 from heedful.training.markdown import table as markdown_table
 from heedful.training.metrics import standard_error
@@ -123,7 +124,7 @@ def _notes(name: str, table: TableConfig, results: Path) -> Iterator[str]:
         for row, of_row in zip(table.rows, records, strict=True)
         if (on_train := [record["train"] for record in of_row if "train" in record])
     ]
-    fits = [f"On at most 10,000 rows of train: {', '.join(learned)}."] * bool(learned)
+    fits = [f"On at most {TRAIN_ROWS:,} rows of train: {', '.join(learned)}."] * bool(learned)
     if lines := [*sorted(sources), *taught, *said, *unrun, *fits, *costs]:
         yield from (f"- {line}" for line in lines)
         yield ""

@@ -77,29 +77,30 @@ def _clause(text: str) -> tuple[str, ...] | None:
     return None if re.search(r"\b(and|who|that|which|while)\b|,", found[1]) else found
 
 
-def _denials(text: str) -> list[str]:
-    """The sentence with "not", and with "No" where it says that there is one."""
-    clause = _clause(text)
-    if clause is None:
-        return []
+def _claims_one(determiner: str, verb: str) -> bool:
+    """Whether the clause says that there is one, so that "No" denies it."""
+    return determiner != "The" and (verb == "is" or determiner not in {"A", "An"})
+
+
+def _denials(clause: tuple[str, ...]) -> Iterator[str]:
+    """The clause with "not", and with "No" where that denies it."""
     determiner, rest, verb, doing, end = clause
-    found = [f"{determiner}{rest} {verb} not {doing}{end}"]
-    if determiner != "The" and (verb == "is" or determiner not in {"A", "An"}):
-        found.append(f"No{rest} {verb} {doing}{end}")
-    return found
+    yield f"{determiner}{rest} {verb} not {doing}{end}"
+    if _claims_one(determiner, verb):
+        yield f"No{rest} {verb} {doing}{end}"
 
 
 def _negated(premise: str) -> Iterator[Example]:
     """A premise with its negation or a quantifier, in both directions where the label is the same."""
-    denials = _denials(premise)
-    for denial in denials:
-        yield _sure(premise, denial, "contradiction")
-        yield _sure(denial, premise, "contradiction")
-    if len(denials) == 2 and (clause := _clause(premise)):
+    if clause := _clause(premise):
+        for denial in _denials(clause):
+            yield _sure(premise, denial, "contradiction")
+            yield _sure(denial, premise, "contradiction")
         determiner, rest, verb, doing, end = clause
-        yield _sure(premise, f"Nobody is {doing}{end}", "contradiction")
-        there = f"There {verb} {determiner.lower()}{rest} {doing}{end}"
-        yield _sure(premise, there, "entailment")
+        if _claims_one(determiner, verb):
+            yield _sure(premise, f"Nobody is {doing}{end}", "contradiction")
+            there = f"There {verb} {determiner.lower()}{rest} {doing}{end}"
+            yield _sure(premise, there, "entailment")
     if quantified := _QUANTIFIED.fullmatch(premise):
         yield _sure(premise, f"Some {quantified[1]}", "entailment")
         yield _sure(f"Some {quantified[1]}", premise, "neutral")
@@ -108,19 +109,23 @@ def _negated(premise: str) -> Iterator[Example]:
 
 def _exchanged(pair: contrast.Pair) -> Iterator[Example]:
     """Denials of two sentences that differ in one word."""
-    for first, second in zip(*map(_denials, pair.texts), strict=False):
-        if first == second:  # the number that was exchanged is gone
+    clauses = [clause for text in pair.texts if (clause := _clause(text))]
+    if len(clauses) < 2:
+        return
+    for denials in zip(*map(_denials, clauses), strict=False):
+        if denials[0] == denials[1]:  # the number that was exchanged is gone
             continue
         if pair.label == "contradiction":  # neither sentence follows when the other is denied
-            yield _sure(first, pair.texts[1], "neutral")
-            yield _sure(second, pair.texts[0], "neutral")
+            yield _sure(denials[0], pair.texts[1], "neutral")
+            yield _sure(denials[1], pair.texts[0], "neutral")
         elif pair.replacement.kind == "hypernym":
-            special, general = (second, first) if pair.label == "neutral" else (first, second)
-            said = pair.texts[1] if pair.label == "neutral" else pair.texts[0]
-            yield _sure(general, special, "entailment")
-            yield _sure(special, general, "neutral")
-            yield _sure(general, said, "contradiction")
-            yield _sure(said, general, "contradiction")
+            order = -1 if pair.label == "neutral" else 1  # the sentence of the narrower word first
+            narrow, wide = denials[::order]
+            said = pair.texts[::order][0]
+            yield _sure(wide, narrow, "entailment")
+            yield _sure(narrow, wide, "neutral")
+            yield _sure(wide, said, "contradiction")
+            yield _sure(said, wide, "contradiction")
 
 
 def _balanced(groups: Iterable[Iterable[Example]], number: int) -> list[Example]:
