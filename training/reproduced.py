@@ -1,5 +1,6 @@
 """The part of docs/results.md about the papers' tables: each row's runs beside the paper's figure."""
 
+import json
 import math
 import statistics
 from collections.abc import Iterator
@@ -125,6 +126,10 @@ def _notes(name: str, table: TableConfig, results: Path) -> Iterator[str]:
         if (on_train := [record["train"] for record in of_row if "train" in record])
     ]
     fits = [f"On at most {TRAIN_ROWS:,} rows of train: {', '.join(learned)}."] * bool(learned)
+    tests = [f"{row} {seconds:.1f}" for row, seconds in _test_seconds(table.title, results).items()]
+    costs += [f"Processor seconds of SNLI's dev pairs, one thread: {', '.join(tests)}."] * bool(
+        tests
+    )
     if lines := [*sorted(sources), *taught, *said, *unrun, *fits, *costs]:
         yield from (f"- {line}" for line in lines)
         yield ""
@@ -134,6 +139,20 @@ def _seconds(record: dict[str, Any]) -> list[float]:
     """Of each epoch, as far as the record has them: since 2026-11-23."""
     epochs = record.get("log", [])
     return [one["processor_seconds"] for one in epochs if "processor_seconds" in one]
+
+
+def _test_seconds(title: str, results: Path) -> dict[str, float]:
+    """By row, as `benchmarks.table_times` measured them; empty for a table that it leaves out."""
+    file = results / "performance" / "table_times.json"
+    if not file.exists():
+        return {}
+    found = json.loads(file.read_text(encoding="utf-8"))["tables"]
+    return {
+        row["row"]: row["seconds"]
+        for table in found
+        if table["caption"] == f"{title}:"
+        for row in table["rows"]
+    }
 
 
 def _against_full(name: str, full: Measured, found: dict[str, Measured | None]) -> Iterator[str]:

@@ -140,6 +140,15 @@ def test_the_cost_of_an_epoch_is_the_median_of_those_recorded(results: Path) -> 
     assert said in report(BUNDLES, results)
 
 
+def test_the_time_of_a_test_is_that_of_the_benchmark(results: Path) -> None:
+    rows = [{"row": "Whole", "seconds": 4.26}]
+    found = [{"caption": "Toys:", "rows": rows}, {"caption": "Others:", "rows": []}]
+    (results / "performance").mkdir()
+    (results / "performance" / "table_times.json").write_text(json.dumps({"tables": found}))
+    said = "- Processor seconds of SNLI's dev pairs, one thread: Whole 4.3.\n"
+    assert said in report(BUNDLES, results)
+
+
 def test_scores_on_train_stand_below_the_table(results: Path) -> None:
     runs = results / "runs" / "toys"
     for seed in (1, 2):
