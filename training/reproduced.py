@@ -3,7 +3,7 @@
 import json
 import math
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,62 +93,74 @@ def _row(row: RowConfig, found: Measured | None) -> tuple[object, ...]:
 
 def _notes(name: str, table: TableConfig, results: Path) -> Iterator[str]:
     """What the rows were trained on and by whom they were taught, and what the table says of them."""
-    records = [tables.records(results, name, row, table.seeds) for row in table.rows]
-    sources = {
-        f"Trained on {one['name']}, {one['rows']:,} rows: {one['note']}."
-        for of_row in records
-        for record in of_row[:1]
-        for one in record["data"]
+    ran = {
+        row.name: records
+        for row in table.rows
+        if (records := tables.records(results, name, row, table.seeds))
     }
-    taught = [
-        f"**{row.name}** is taught by `{Path(teacher['run']).name}`, a model over all-MiniLM-L6-v2: "
+    lines = sorted(
+        {
+            f"Trained on {one['name']}, {one['rows']:,} rows: {one['note']}."
+            for of_row in ran.values()
+            for one in of_row[0]["data"]
+        }
+    )
+    lines += [
+        f"**{row}** is taught by `{Path(teacher['run']).name}`, a model over all-MiniLM-L6-v2: "
         f"{teacher['weight']} of each target is its answer, and all of it where a pair has no label."
-        for row, of_row in zip(table.rows, records, strict=True)
-        if of_row and (teacher := of_row[0]["config"].get("teacher"))
+        for row, of_row in ran.items()
+        if (teacher := of_row[0]["config"].get("teacher"))
     ]
-    said = [f"{row.name}: {row.note}." for row in table.rows if row.note]
-    unrun = [
+    lines += [f"{row.name}: {row.note}." for row in table.rows if row.note]
+    lines += [
         f"{row.name}: not run: {row.not_run}."
-        for row, of_row in zip(table.rows, records, strict=True)
-        if row.not_run and not of_row
+        for row in table.rows
+        if row.not_run and row.name not in ran
     ]
-    times = [
-        f"{row.name} {statistics.median(found):.0f}"
-        for row, of_row in zip(table.rows, records, strict=True)
-        if of_row and (found := _seconds(of_row[0]))
-    ]
-    costs = [f"Processor seconds of training an epoch, one thread: {', '.join(times)}."] * bool(
-        times
-    )
-    learned = [
-        f"{row.name} {figure(statistics.mean(one['value'] for one in on_train), on_train[0]['metric'])}"
-        for row, of_row in zip(table.rows, records, strict=True)
-        if (on_train := [record["train"] for record in of_row if "train" in record])
-    ]
-    fits = [f"On at most {TRAIN_ROWS:,} rows of train: {', '.join(learned)}."] * bool(learned)
-    tests = [f"{row} {seconds:.1f}" for row, seconds in _test_seconds(table.title, results).items()]
-    costs += [f"Processor seconds of SNLI's dev pairs, one thread: {', '.join(tests)}."] * bool(
-        tests
-    )
-    if lines := [*sorted(sources), *taught, *said, *unrun, *fits, *costs]:
+    by_row = {
+        f"On at most {TRAIN_ROWS:,} rows of train": _on_train(ran),
+        "Processor seconds of training an epoch, one thread": _epoch_seconds(ran),
+        "Processor seconds of SNLI's dev pairs, one thread": _dev_seconds(table.title, results),
+    }
+    for what, figures in by_row.items():
+        if figures:
+            lines.append(f"{what}: {', '.join(f'{row} {each}' for row, each in figures.items())}.")
+    if lines:
         yield from (f"- {line}" for line in lines)
         yield ""
 
 
-def _seconds(record: dict[str, Any]) -> list[float]:
-    """Of each epoch, as far as the record has them: since 2026-11-23."""
-    epochs = record.get("log", [])
-    return [one["processor_seconds"] for one in epochs if "processor_seconds" in one]
+def _on_train(ran: Mapping[str, list[Any]]) -> dict[str, str]:
+    """The mean score of a row's runs on train, as far as their records have it: since 2026-11-25."""
+    found = {row: [one["train"] for one in of_row if "train" in one] for row, of_row in ran.items()}
+    return {
+        row: figure(statistics.mean(one["value"] for one in scores), scores[0]["metric"])
+        for row, scores in found.items()
+        if scores
+    }
 
 
-def _test_seconds(title: str, results: Path) -> dict[str, float]:
+def _epoch_seconds(ran: Mapping[str, list[Any]]) -> dict[str, str]:
+    """The median epoch of a row's first run, as far as its record has them: since 2026-11-23."""
+    found = {
+        row: [
+            one["processor_seconds"]
+            for one in of_row[0].get("log", [])
+            if "processor_seconds" in one
+        ]
+        for row, of_row in ran.items()
+    }
+    return {row: f"{statistics.median(epochs):.0f}" for row, epochs in found.items() if epochs}
+
+
+def _dev_seconds(title: str, results: Path) -> dict[str, str]:
     """By row, as `benchmarks.table_times` measured them; empty for a table that it leaves out."""
     file = results / "performance" / "table_times.json"
     if not file.exists():
         return {}
     found = json.loads(file.read_text(encoding="utf-8"))["tables"]
     return {
-        row["row"]: row["seconds"]
+        row["row"]: f"{row['seconds']:.1f}"
         for table in found
         if table["caption"] == f"{title}:"
         for row in table["rows"]
