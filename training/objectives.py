@@ -67,19 +67,20 @@ class Taught(Classes):
     cache: Path
 
     def targets(self, examples: Sequence[Example]) -> npt.NDArray[Any]:
-        answers = teaching.probabilities(
+        asked = [one for one in examples if not one.sure]
+        truth = labels(examples)
+        one_hot = np.eye(self.classes, dtype=np.float32)[truth.astype(np.int64)]
+        answers = one_hot.copy()
+        answers[[not one.sure for one in examples]] = teaching.probabilities(
             self.teacher.run,
-            examples,
+            asked,
             classes=self.classes,
             pipeline=self.pipeline,
             cache=self.cache,
         )
-        truth = labels(examples)
-        one_hot = np.eye(self.classes, dtype=np.float32)[truth.astype(np.int64)]
         doubted = (answers * one_hot).sum(1) < self.teacher.doubt
         weight = np.where(doubted, 0, self.teacher.weight).astype(np.float32)
         weight[truth == UNLABELLED] = 1
-        weight[[example.sure for example in examples]] = 0
         mixture: npt.NDArray[np.float32] = one_hot + weight[:, None] * (answers - one_hot)
         return mixture
 

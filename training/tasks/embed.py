@@ -58,8 +58,8 @@ def _judged(data: Path) -> set[str]:
     return found
 
 
-def _of(source: Source, part: slice, what: str, limit: int | None = None) -> Source:
-    """Some texts of another task's examples: of a pair, those that `part` says."""
+def sentences_of(source: Source, part: slice, what: str, limit: int | None = None) -> Source:
+    """Sentences of another task's examples, without labels: of a pair, of the texts that `part` says."""
 
     def texts(data: Path) -> Iterable[str]:
         return (text for one in source.read(data) for text in one.texts[part])
@@ -70,15 +70,15 @@ def _of(source: Source, part: slice, what: str, limit: int | None = None) -> Sou
 
 FIRST, SECOND, BOTH = slice(0, 1), slice(1, 2), slice(None)
 TRAIN = (
-    _of(nli.SNLI_TRAIN, FIRST, "premises", 25_000),
-    _of(nli.SNLI_TRAIN, SECOND, "hypotheses", 15_000),
-    _of(nli.MNLI_TRAIN, BOTH, "sentences", 40_000),
-    _of(nli.COUNTERFACTUAL, BOTH, "sentences"),
-    _of(nli.WIDE[0], BOTH, "sentences", 25_000),
-    _of(nli.WIDE[1], BOTH, "sentences", 10_000),
-    _of(imdb.TASKS[0].train[0], BOTH, "sentences", 25_000),
-    _of(sst.WHOLE_TRAIN, BOTH, "sentences"),
-    _of(trec.TASKS[0].train[0], BOTH, "questions"),
+    sentences_of(nli.SNLI_TRAIN, FIRST, "premises", 25_000),
+    sentences_of(nli.SNLI_TRAIN, SECOND, "hypotheses", 15_000),
+    sentences_of(nli.MNLI_TRAIN, BOTH, "sentences", 40_000),
+    sentences_of(nli.COUNTERFACTUAL, BOTH, "sentences"),
+    sentences_of(nli.WIDE[0], BOTH, "sentences", 25_000),
+    sentences_of(nli.WIDE[1], BOTH, "sentences", 10_000),
+    sentences_of(imdb.TASKS[0].train[0], BOTH, "sentences", 25_000),
+    sentences_of(sst.WHOLE_TRAIN, BOTH, "sentences"),
+    sentences_of(trec.TASKS[0].train[0], BOTH, "questions"),
 )
 """SUBJ, CR and MPQA stay out: the frozen vectors are measured on them, and SUBJ holds test sentences of SST."""
 

@@ -1,8 +1,12 @@
-"""Sentiment of everyday texts in three classes: phrases of the Stanford Sentiment Treebank and whole IMDB reviews."""
+"""Sentiment of everyday texts in three classes: phrases of the Stanford Sentiment Treebank and whole IMDB reviews.
 
+`sentiment-student` adds sentences without a label, which a teacher judges.
+"""
+
+from dataclasses import replace
 from pathlib import Path
 
-from heedful.training.tasks import imdb, sst
+from heedful.training.tasks import embed, imdb, nli, sst
 from heedful.training.tasks.base import Example, Reader, Source, Task
 
 LABELS = ("negative", "neutral", "positive")
@@ -31,16 +35,36 @@ def _dev(data: Path) -> list[Example]:
     return [*_SST_DEV(data), *_reviews(imdb.DEV)(data)]
 
 
-TASKS = (
-    Task(
-        name="sentiment",
+_PHRASES = Source("sst", sst.LICENCE, "every node of the train trees", sst.phrases(three))
+_LABELLED = Source("imdb", _REVIEWS.licence, _REVIEWS.note, _reviews(_REVIEWS.read))
+
+
+def _sure(data: Path) -> list[Example]:
+    """Whole reviews, of which the teacher reads only the beginning."""
+    return [replace(one, sure=True) for one in _LABELLED.read(data)]
+
+
+def _task(name: str, train: tuple[Source, ...]) -> Task:
+    return Task(
+        name=name,
         kind="classification",
         labels=LABELS,
-        train=(
-            Source("sst", sst.LICENCE, "every node of the train trees", sst.phrases(three)),
-            Source("imdb", _REVIEWS.licence, _REVIEWS.note, _reviews(_REVIEWS.read)),
-        ),
+        train=train,
         dev=Source("sst and imdb", sst.LICENCE, "SST's dev sentences and 1,000 reviews", _dev),
         test=Source("imdb", _IMDB.test.licence, _IMDB.test.note, _reviews(_IMDB.test.read)),
+    )
+
+
+TASKS = (
+    _task("sentiment", (_PHRASES, _LABELLED)),
+    _task(
+        "sentiment-student",
+        (
+            _PHRASES,
+            replace(_LABELLED, read=_sure),
+            embed.sentences_of(_REVIEWS, embed.BOTH, "sentences", 100_000),
+            embed.sentences_of(nli.MNLI_TRAIN, embed.BOTH, "sentences"),
+            embed.sentences_of(nli.SNLI_TRAIN, embed.FIRST, "premises", 10_000),
+        ),
     ),
 )
