@@ -67,13 +67,13 @@ class Taught(Classes):
     cache: Path
 
     def targets(self, examples: Sequence[Example]) -> npt.NDArray[Any]:
-        asked = [one for one in examples if not one.sure]
+        asked = [i for i, one in enumerate(examples) if not one.sure]
         truth = labels(examples)
         one_hot = np.eye(self.classes, dtype=np.float32)[truth.astype(np.int64)]
         answers = one_hot.copy()
-        answers[[not one.sure for one in examples]] = teaching.probabilities(
+        answers[asked] = teaching.probabilities(
             self.teacher.run,
-            asked,
+            [examples[i] for i in asked],
             classes=self.classes,
             pipeline=self.pipeline,
             cache=self.cache,

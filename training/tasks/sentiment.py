@@ -36,7 +36,7 @@ def _dev(data: Path) -> list[Example]:
 
 
 _PHRASES = Source("sst", sst.LICENCE, "every node of the train trees", sst.phrases(three))
-_LABELLED = Source("imdb", _REVIEWS.licence, _REVIEWS.note, _reviews(_REVIEWS.read))
+_LABELLED = replace(_REVIEWS, read=_reviews(_REVIEWS.read))
 
 
 def _sure(data: Path) -> list[Example]:
@@ -51,7 +51,7 @@ def _task(name: str, train: tuple[Source, ...]) -> Task:
         labels=LABELS,
         train=train,
         dev=Source("sst and imdb", sst.LICENCE, "SST's dev sentences and 1,000 reviews", _dev),
-        test=Source("imdb", _IMDB.test.licence, _IMDB.test.note, _reviews(_IMDB.test.read)),
+        test=replace(_IMDB.test, read=_reviews(_IMDB.test.read)),
     )
 
 
