@@ -17,7 +17,7 @@ from heedful.export import run as runs
 from heedful.export.bundle import export_bundle
 from heedful.text.atomic import write_json
 from heedful.training import checkpoint, papers, tables, tasks
-from heedful.training.config import Paths, RunConfig
+from heedful.training.config import Paths, Precision, RunConfig
 from heedful.training.evaluate import measure
 from heedful.training.loop import train
 
@@ -34,6 +34,10 @@ def command(
     data: Data = DATA,
     parser: Parser = PARSER,
     threads: Threads = 1,
+    precision: Annotated[
+        Precision | None,
+        typer.Option(help="Of the products in training; that of the table where not given."),
+    ] = None,
 ) -> None:
     """Train and measure every run of a paper's table that has no record yet."""
     if every == (table is not None):
@@ -44,12 +48,21 @@ def command(
             typer.echo(f"{one.paper}, {one.item}: {one.here}{missing}")
         return
     torch.set_num_threads(threads)
-    reproduce(table, results, runs, data=data, parser=parser, console=Console())
+    reproduce(
+        table, results, runs, data=data, parser=parser, console=Console(), precision=precision
+    )
     typer.echo(f"records are in {results}/runs/{table}: `heedful report` writes them up")
 
 
 def reproduce(
-    table: str, results: Path, folder: Path, *, data: Path, parser: str, console: Console
+    table: str,
+    results: Path,
+    folder: Path,
+    *,
+    data: Path,
+    parser: str,
+    console: Console,
+    precision: Precision | None = None,
 ) -> None:
     """Write a record per run to `results/runs/<table>`; runs live under `folder` and resume where they stopped.
 
@@ -62,6 +75,8 @@ def reproduce(
             if record.exists() and tables.is_of(json.loads(record.read_text("utf-8")), config):
                 continue
             console.print(f"{table}: {name}")
+            if precision:
+                config = tables.in_precision(config, precision)
             paths = Paths(folder / table / name, data, parser, Path(".cache/parses"), row.config)
             found = tables.measured(results, config) or _run(config, paths, console)
             record.parent.mkdir(parents=True, exist_ok=True)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from heedful.training.errors import ConfigError
 
+Precision = Literal["float32", "bfloat16"]
 RENAMED = {
     "optimiser.word_rate": "optimiser.word_lr",
     "transformer.trained": 'transformer.finetune ("all", "layers" or "none")',
@@ -103,7 +104,7 @@ class OptimiserConfig(Section):
     """As a share of all steps."""
     clip: float = Field(default=5.0, gt=0)
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
-    precision: Literal["float32", "bfloat16"] = "float32"
+    precision: Precision = "float32"
     """Precision of the products in training (torch.autocast): processors with AMX multiply bfloat16 ten times
     as fast. Weights, dev scores and exported graphs are float32 in either case."""
     average: float = Field(default=0.0, ge=0, lt=1)

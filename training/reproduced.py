@@ -119,6 +119,7 @@ def _notes(name: str, table: TableConfig, results: Path) -> Iterator[str]:
     ]
     by_row = {
         f"On at most {TRAIN_ROWS:,} rows of train": _on_train(ran),
+        "Precision of the products, by run": _precisions(ran),
         "Processor seconds of training an epoch, one thread": _epoch_seconds(ran),
         "Processor seconds of SNLI's dev pairs, one thread": _dev_seconds(table.title, results),
     }
@@ -138,6 +139,15 @@ def _on_train(ran: Mapping[str, list[Any]]) -> dict[str, str]:
         for row, scores in found.items()
         if scores
     }
+
+
+def _precisions(ran: Mapping[str, list[Any]]) -> dict[str, str]:
+    """Of the rows whose runs differ in it, in the order of the runs."""
+    found = {
+        row: [one["config"]["optimiser"]["precision"] for one in of_row]
+        for row, of_row in ran.items()
+    }
+    return {row: " and ".join(each) for row, each in found.items() if len(set(each)) > 1}
 
 
 def _epoch_seconds(ran: Mapping[str, list[Any]]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from heedful.training import config
-from heedful.training.config import RunConfig, Section
+from heedful.training.config import Precision, RunConfig, Section
 from heedful.training.errors import ConfigError
 from heedful.training.tasks.splits import FOLDS
 
@@ -87,8 +87,17 @@ def measured(results: Path, config: RunConfig) -> Any | None:
 
 
 def is_of(record: Mapping[str, Any], config: RunConfig) -> bool:
-    """Whether the record belongs to such a run; a field added later has its default there."""
-    return RunConfig.model_validate(record["config"]) == config
+    """Whether the record belongs to such a run, in either precision; a field added later has its default there.
+
+    A run in the other precision scores as another seed would (docs/experiments.md).
+    """
+    found = RunConfig.model_validate(record["config"])
+    return in_precision(found, config.optimiser.precision) == config
+
+
+def in_precision(config: RunConfig, precision: Precision) -> RunConfig:
+    optimiser = config.optimiser.model_copy(update={"precision": precision})
+    return config.model_copy(update={"optimiser": optimiser})
 
 
 def records(results: Path, table: str, row: RowConfig, seeds: tuple[int, ...]) -> list[Any]:

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from heedful.cli.reproduce import command, reproduce
 from heedful.training import tables
+from heedful.training.config import Precision
 from tests.builders import BuiltParser
 from tests.cli.test_main import heedful
 
@@ -65,15 +66,22 @@ def test_what_has_no_record_of_its_configuration_is_trained_once(
     kept.write_text(json.dumps({"config": run.model_dump(mode="json"), "scores": []}))
     (kept.parent / "trained-seed1.json").write_text(kept.read_text())  # of another configuration
 
-    def run_table(name: str) -> None:
-        quiet = Console(file=io.StringIO())
-        folder = tmp_path / "runs"
-        reproduce(name, results, folder, data=tmp_path, parser=str(pipeline.folder), console=quiet)
+    def run_table(name: str, precision: Precision | None = None) -> None:
+        reproduce(
+            name,
+            results,
+            tmp_path / "runs",
+            data=tmp_path,
+            parser=str(pipeline.folder),
+            console=Console(file=io.StringIO()),
+            precision=precision,
+        )
 
-    run_table("toys")
+    run_table("toys", "bfloat16")
     assert json.loads(kept.read_text())["scores"] == []
     record = json.loads((kept.parent / "trained-seed1.json").read_text())
     assert record["config"]["epochs"] == 2
+    assert record["config"]["optimiser"]["precision"] == "bfloat16"
     assert record["parameters"] == 0
     fields = {"epoch", "loss", "dev", "seconds", "processor_seconds"}
     assert [set(epoch) for epoch in record["log"]] == [fields] * 2
@@ -90,7 +98,7 @@ def test_what_has_no_record_of_its_configuration_is_trained_once(
     assert 0 <= learned["value"] <= 1
     assert [path.name for path in (tmp_path / "runs" / "toys").iterdir()] == ["trained-seed1"]
     written = (kept.parent / "trained-seed1.json").stat().st_mtime_ns
-    run_table("toys")
+    run_table("toys")  # the record counts in either precision
     assert (kept.parent / "trained-seed1.json").stat().st_mtime_ns == written
 
     run_table("others")

@@ -160,6 +160,19 @@ def test_scores_on_train_stand_below_the_table(results: Path) -> None:
     assert "- On at most 10,000 rows of train: Whole 98.5.\n" in report(BUNDLES, results)
 
 
+def test_runs_of_a_row_in_two_precisions_are_named(results: Path) -> None:
+    runs = results / "runs" / "toys"
+    for seed, precision in ((1, "bfloat16"), (2, "float32")):
+        record(runs, 0, seed, 0.9)
+        file = runs / f"whole-seed{seed}.json"
+        found = json.loads(file.read_text())
+        found["config"]["optimiser"]["precision"] = precision
+        file.write_text(json.dumps(found))
+    record(runs, 1, 1, 0.9)
+    said = "- Precision of the products, by run: Whole bfloat16 and float32.\n"
+    assert said in report(BUNDLES, results)
+
+
 def test_a_row_that_was_taught_names_its_teacher(results: Path) -> None:
     file = results / "tables" / "toys.toml"
     teacher = 'set = { teacher = { run = "runs/wise", weight = 0.7 } }\n\n[[rows]]'

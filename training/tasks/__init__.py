@@ -16,6 +16,7 @@ from heedful.training.tasks import (
     sentiment,
     sick,
     sst,
+    sst_student,
     stsb,
     subj,
     trec,
@@ -26,6 +27,7 @@ from heedful.training.tasks.base import Example, Task
 FILES = (
     sst,
     sentiment,
+    sst_student,
     nli,
     mnli,
     contrast,

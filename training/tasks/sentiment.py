@@ -55,16 +55,17 @@ def _task(name: str, train: tuple[Source, ...]) -> Task:
     )
 
 
+SENTENCES = (
+    embed.sentences_of(_REVIEWS, embed.BOTH, "sentences", 100_000),
+    embed.sentences_of(nli.MNLI_TRAIN, embed.BOTH, "sentences"),
+    embed.sentences_of(nli.SNLI_TRAIN, embed.FIRST, "premises", 10_000),
+)
+"""Without labels: a teacher judges them."""
+
 TASKS = (
     _task("sentiment", (_PHRASES, _LABELLED)),
     _task(
         "sentiment-student",
-        (
-            _PHRASES,
-            replace(_LABELLED, read=_sure),
-            embed.sentences_of(_REVIEWS, embed.BOTH, "sentences", 100_000),
-            embed.sentences_of(nli.MNLI_TRAIN, embed.BOTH, "sentences"),
-            embed.sentences_of(nli.SNLI_TRAIN, embed.FIRST, "premises", 10_000),
-        ),
+        (_PHRASES, replace(_LABELLED, read=_sure), *SENTENCES),
     ),
 )
