@@ -17,7 +17,16 @@ from heedful.training import minilm, tasks
 from heedful.training.calibration import Numbers
 from heedful.training.errors import ConfigError
 from heedful.training.evaluate import measure
-from heedful.training.suite import NLI, WORDS, Figure, Split, embedded, labelled
+from heedful.training.suite import (
+    NLI,
+    POLARITY,
+    WORDS,
+    Figure,
+    Split,
+    embedded,
+    labelled,
+    polarised,
+)
 from heedful.training.tasks.base import Example
 
 PEER = "minilm"
@@ -77,4 +86,5 @@ def _figures(
     def logits(examples: Sequence[Example]) -> Numbers:
         return ordered_logits(local, examples, order)
 
-    return labelled(sets, data, logits, temperature=card.temperature, rows=rows)
+    found = labelled(sets, data, logits, temperature=card.temperature, rows=rows)
+    return chain(found, polarised(POLARITY[split], data, logits, order, rows))

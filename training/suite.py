@@ -1,7 +1,7 @@
 """The suite: all scores of one model over its kind's tasks, and how well its probabilities are calibrated."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -12,7 +12,18 @@ from sklearn.metrics import roc_auc_score
 from heedful.training.calibration import Numbers, calibration_error
 from heedful.training.data import labels
 from heedful.training.metrics import spearman
-from heedful.training.tasks import contrast, mnli, negation, nli, sick, stsb
+from heedful.training.tasks import (
+    contrast,
+    cr,
+    imdb,
+    mnli,
+    negation,
+    nli,
+    sick,
+    sst,
+    stsb,
+    yelp,
+)
 from heedful.training.tasks.base import Example, Reader
 from heedful.training.transfer import Embed, accuracies, pair_cosines
 
@@ -58,6 +69,28 @@ NLI: Mapping[Split, Mapping[str, Reader]] = {
 }
 
 
+def _polar(read: Reader) -> Reader:
+    """Yelp's reviews of one or two stars as negative, of four or five as positive."""
+
+    def mapped(data: Path) -> list[Example]:
+        return [replace(one, label=int(one.label > 2)) for one in read(data) if one.label != 2]
+
+    return mapped
+
+
+(_YELP,) = yelp.TASKS
+POLARITY: Mapping[Split, Mapping[str, Reader]] = {
+    "dev": {
+        "SST": sst.sentences("dev", sst.two),
+        "IMDB": imdb.DEV,
+        "CR": cr.read,
+        "Yelp without three stars": _polar(_YELP.dev.read),
+    },
+    "test": {"Yelp without three stars": _polar(_YELP.test.read)},
+}
+"""Sets of negative (0) and positive texts (1). No shipped model has learned from CR or Yelp."""
+
+
 def sample(examples: Sequence[Example], rows: int | None) -> list[Example]:
     """At most `rows` of the examples, drawn with a fixed seed."""
     if rows is None or len(examples) <= rows:
@@ -86,6 +119,29 @@ def labelled(
         raw = calibration_error(softmax(served * temperature, axis=1), gold)
         yield Figure(name, "ECE without temperature", raw, count)
         yield Figure(name, "ECE", calibration_error(softmax(served, axis=1), gold), count)
+
+
+def polarised(
+    sets: Mapping[str, Reader],
+    data: Path,
+    logits: Logits,
+    classes: Sequence[str],
+    rows: int | None = None,
+) -> Iterator[Figure]:
+    """How often a classifier finds a text negative or positive as it is, whatever else it could say of it.
+
+    "very negative" counts as negative, and "very positive" as positive. Nothing where the classes (C,) of the logits
+    lack one of the two. Raises DataMissing.
+    """
+    sides = [[one.split()[-1] == side for one in classes] for side in ("negative", "positive")]
+    if not all(map(any, sides)):
+        return
+    for name, read in sets.items():
+        examples = sample(read(data), rows)
+        probabilities = softmax(logits(examples), axis=1)
+        negative, positive = (probabilities[:, side].sum(axis=1) for side in sides)
+        right = (positive > negative) == labels(examples)
+        yield Figure(name, "negative or positive", float(right.mean()), len(examples))
 
 
 def embedded(embed: Embed, data: Path, split: Split, rows: int | None = None) -> Iterator[Figure]:

@@ -28,6 +28,8 @@ from tests.builders import BuiltParser, build_bundle
 TEXTS = ("a dog is good", "two kids wash", "the man", "their hands is bad", "not a kid", "dogs")
 KNOWN = ("word1 word2", "word3", "word4 word1 word5", "word6 word7", "word8", "word9 word3 word2")
 """Texts of words that the toy of random weights knows."""
+FIVE = ("very negative", "negative", "neutral", "positive", "very positive")
+LABELS = ("entailment", "neutral", "contradiction")
 PAIRS = [Example((a, b), (i + j) % 3) for i, a in enumerate(TEXTS) for j, b in enumerate(TEXTS)]
 
 
@@ -58,6 +60,34 @@ def test_an_nli_bundle_is_scored_and_its_calibration_measured(
     assert lines[0] == f"toy: accuracy {accuracy:.4f} (36 rows)"
     page = "\n".join(suite_tables(tmp_path / "suite"))
     assert f"| `tiny-nli` | {100 * accuracy:.1f} |" in page
+
+
+def test_a_classifier_of_sentiment_chooses_between_two_sides(
+    tmp_path: Path, pipeline: BuiltParser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [Example((text,), i % 2) for i, text in enumerate(TEXTS)]
+    monkeypatch.setitem(sets.POLARITY, "dev", {"toy": lambda _: texts})
+    build_bundle(
+        tmp_path, pipeline, name="tiny-five", kind="classification", labels=FIVE, task="sst5"
+    )
+    folder, parser = tmp_path / "tiny-five", str(pipeline.folder)
+    (tmp_path / "trees").mkdir()
+    trees = "".join(f"({i % 5} (2 dogs) ({i % 5} wash))\n" for i in range(10))
+    (tmp_path / "trees/dev.txt").write_text(trees)
+    lines = list(
+        suite.record(str(folder), tmp_path, split="dev", rows=None, data=tmp_path, parser=parser)
+    )
+    with open_folder(folder, parser) as model:
+        found = softmax(model.logits(texts))
+    sides = found[:, 3:].sum(1) > found[:, :2].sum(1)
+    expected = (sides == [one.label for one in texts]).mean()
+    assert lines[-1] == f"toy: negative or positive {expected:.4f} (6 rows)"
+    assert [line.partition(":")[0] for line in lines[:-1]] == ["sst5"] * 3
+
+
+def test_other_classes_have_no_side(tmp_path: Path) -> None:
+    found = sets.polarised({"toy": lambda _: PAIRS}, tmp_path, lambda _: np.eye(3), LABELS)
+    assert not list(found)
 
 
 def stsb(folder: Path, split: str) -> list[Example]:
