@@ -86,5 +86,7 @@ def _figures(
     def logits(examples: Sequence[Example]) -> Numbers:
         return ordered_logits(local, examples, order)
 
-    found = labelled(sets, data, logits, temperature=card.temperature, rows=rows)
-    return chain(found, polarised(POLARITY[split], data, logits, order, rows))
+    return chain(
+        labelled(sets, data, logits, temperature=card.temperature, rows=rows),
+        polarised(POLARITY[split], data, logits, order, rows),
+    )
