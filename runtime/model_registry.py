@@ -60,7 +60,7 @@ class ModelRegistry:
         return self.models[name]
 
 
-EVERYDAY = frozenset({"sentiment"})
+EVERYDAY = frozenset({"sentiment", "sentiment-student"})
 """Tasks that were trained for texts of many kinds."""
 
 

@@ -206,6 +206,16 @@ def test_it_tells_entailment_from_contradiction(client: httpx.Client) -> None:
     assert [result["label"] for result in answer] == ["entailment", "contradiction"]
 
 
+def test_the_default_of_each_task(client: httpx.Client) -> None:
+    assert client.get("/models").json()["defaults"] == {
+        "embed": "ms-san-embed",
+        "classify": "ms-san-sentiment",
+        "nli": "ms-san-nli",
+        "relatedness": "ms-san-relatedness",
+        "explain": "ms-san-sentiment",
+    }
+
+
 @pytest.mark.parametrize(
     ("text", "label"),
     [("A gorgeous, witty, seductive movie.", "positive"), ("A dull, tedious mess.", "negative")],
