@@ -128,7 +128,7 @@ def polarised(
     classes: Sequence[str],
     rows: int | None = None,
 ) -> Iterator[Figure]:
-    """How often a classifier finds a text negative or positive as it is, whatever else it could say of it.
+    """Accuracy of the likelier of negative and positive on every set; a classifier's other classes are left out.
 
     "very negative" counts as negative, and "very positive" as positive. Nothing where the classes (C,) of the logits
     lack one of the two. Raises DataMissing.

@@ -96,6 +96,7 @@ def is_of(record: Mapping[str, Any], config: RunConfig) -> bool:
 
 
 def in_precision(config: RunConfig, precision: Precision) -> RunConfig:
+    """The same run with the products of its training in this precision."""
     optimiser = config.optimiser.model_copy(update={"precision": precision})
     return config.model_copy(update={"optimiser": optimiser})
 

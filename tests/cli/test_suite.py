@@ -18,18 +18,18 @@ from heedful.export.weight_storage import round_weights
 from heedful.export.word_means import word_means
 from heedful.runtime.answers import softmax
 from heedful.runtime.bundle import read
+from heedful.text.kinds import NLI_LABELS
 from heedful.training import suite as sets
 from heedful.training.calibration import calibration_error
 from heedful.training.errors import ConfigError
 from heedful.training.report import suite_tables
+from heedful.training.tasks import sst
 from heedful.training.tasks.base import Example
 from tests.builders import BuiltParser, build_bundle
 
 TEXTS = ("a dog is good", "two kids wash", "the man", "their hands is bad", "not a kid", "dogs")
 KNOWN = ("word1 word2", "word3", "word4 word1 word5", "word6 word7", "word8", "word9 word3 word2")
 """Texts of words that the toy of random weights knows."""
-FIVE = ("very negative", "negative", "neutral", "positive", "very positive")
-LABELS = ("entailment", "neutral", "contradiction")
 PAIRS = [Example((a, b), (i + j) % 3) for i, a in enumerate(TEXTS) for j, b in enumerate(TEXTS)]
 
 
@@ -68,7 +68,7 @@ def test_a_classifier_of_sentiment_chooses_between_two_sides(
     texts = [Example((text,), i % 2) for i, text in enumerate(TEXTS)]
     monkeypatch.setitem(sets.POLARITY, "dev", {"toy": lambda _: texts})
     build_bundle(
-        tmp_path, pipeline, name="tiny-five", kind="classification", labels=FIVE, task="sst5"
+        tmp_path, pipeline, name="tiny-five", kind="classification", labels=sst.FIVE, task="sst5"
     )
     folder, parser = tmp_path / "tiny-five", str(pipeline.folder)
     (tmp_path / "trees").mkdir()
@@ -86,7 +86,7 @@ def test_a_classifier_of_sentiment_chooses_between_two_sides(
 
 
 def test_other_classes_have_no_side(tmp_path: Path) -> None:
-    found = sets.polarised({"toy": lambda _: PAIRS}, tmp_path, lambda _: np.eye(3), LABELS)
+    found = sets.polarised({"toy": lambda _: PAIRS}, tmp_path, lambda _: np.eye(3), NLI_LABELS)
     assert not list(found)
 
 

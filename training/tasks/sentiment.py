@@ -64,8 +64,5 @@ SENTENCES = (
 
 TASKS = (
     _task("sentiment", (_PHRASES, _LABELLED)),
-    _task(
-        "sentiment-student",
-        (_PHRASES, replace(_LABELLED, read=_sure), *SENTENCES),
-    ),
+    _task("sentiment-student", (_PHRASES, replace(_LABELLED, read=_sure), *SENTENCES)),
 )
