@@ -66,7 +66,8 @@ def reproduce(
 ) -> None:
     """Write a record per run to `results/runs/<table>`; runs live under `folder` and resume where they stopped.
 
-    `precision` replaces the table's in the runs that have no record. Raises ConfigError for an unknown table, and what training, export and the runtime raise.
+    `precision` replaces the table's in the runs that have no record. Raises ConfigError for an unknown
+    table, and what training, export and the runtime raise.
     """
     wanted = tables.read(results / "tables" / f"{table}.toml")
     for row in wanted.rows:
