@@ -60,7 +60,7 @@ class Model:
         self.folder = folder
         self._registry = ModelRegistry({loaded.card.name: loaded})
         self._threads = DirectThreads(threads)
-        self._parses = DirectParses(parser)
+        self._parses = DirectParses(parser, self._threads)
         self._processes = processes
 
     @property

@@ -45,8 +45,9 @@ class DirectThreads(SessionThreads):
             raise Unavailable("the model is closed: load it again")
         return function(*arguments)
 
-    def each(self, function: Callable[[Any], T], items: Sequence[Any]) -> list[T]:
+    def each(self, function: Callable[[Any], T], items: Iterable[Any]) -> list[T]:
         """The function's results, in order, of as many items at once as there are threads."""
+        items = list(items)
         if len(items) < 2 or self.size < 2:
             return [function(item) for item in items]
         return list(self._executor.map(function, items))
@@ -55,7 +56,7 @@ class DirectThreads(SessionThreads):
         self, runs: Iterable[tuple[Session[T], Mapping[str, npt.NDArray[Any]]]]
     ) -> list[tuple[T, float]]:
         """See `SessionThreads.run_all`."""
-        return await self.call(self.each, lambda run: self.timed(*run), list(runs))
+        return await self.call(self.each, lambda run: self.timed(*run), runs)
 
     def close(self) -> None:
         """Refuse new runs. Those that have begun end."""
@@ -64,15 +65,16 @@ class DirectThreads(SessionThreads):
 
 
 class DirectParses:
-    """The parser, which takes one call at a time."""
+    """The parser, which takes one call at a time and runs in the threads of the sessions."""
 
-    def __init__(self, parser: Parser) -> None:
+    def __init__(self, parser: Parser, threads: DirectThreads) -> None:
         self._parser = parser
+        self._threads = threads
         self._lock = threading.Lock()
 
     async def get(self, jobs: Sequence[ParseJob], **_: bool) -> list[Parse]:
         with self._lock:
-            return self._parser.parse(jobs)
+            return await self._threads.call(self._parser.parse, jobs, self._threads.each)
 
     async def pause(self) -> None:
         """Nobody waits."""

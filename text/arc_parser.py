@@ -11,7 +11,7 @@ A text of several sentences has a tree, and a root, for each. What is said of a 
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Self
@@ -29,11 +29,12 @@ from heedful.text.arborescence import best_heads, cyclic
 from heedful.text.batch import plan
 from heedful.text.errors import GraphError
 from heedful.text.hashed_words import ZERO, Bytes, Hashes, Ints, WordVectors
+from heedful.text.products import product
 
 Floats = npt.NDArray[np.float32]
 
 GRAPH, WORDS, CONFIG = FILES = ("graph.onnx", "words.npz", "config.json")
-CELLS = 4096
+CELLS = 2048
 """Words of one run of the graph, padding counted."""
 LONGER = 1.4
 """How many times the shortest text of a run the longest may be."""
@@ -44,6 +45,10 @@ FAR = -1e4
 ROOT = "ROOT"
 Tree = tuple[Ints, tuple[str, ...]]
 """Each word's governor, for a root itself, and its relation."""
+Feeds = dict[str, npt.NDArray[Any]]
+Heads = tuple[Ints, list[list[str]]]
+Each = Callable[[Callable[[Feeds], Heads], Iterable[Feeds]], Iterable[Heads]]
+"""Gives a function's results, in order: `map`, or one that calls it in several threads."""
 _KEY = [ORTH, NORM]
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -128,16 +133,16 @@ class ArcParser:
             raise ValueError("the arc parser's graph cannot be opened") from error
         return self
 
-    def trees(self, docs: Sequence[Doc]) -> list[Tree]:
-        """One tree per document, which is left as it is."""
+    def trees(self, docs: Sequence[Doc], each: Each = map) -> list[Tree]:
+        """One tree per document, which is left as it is. `each` runs the graph for groups of documents."""
         found: list[Tree] = [(np.empty(0, np.int64), ())] * len(docs)
         present = [i for i, doc in enumerate(docs) if len(doc)]
-        lengths = [len(docs[i]) for i in present]
-        for group in group_by_length(lengths):
-            numbers = [present[i] for i in group]
-            sizes = [lengths[i] for i in group]
-            heads, relations = self._parse([docs[i] for i in numbers], np.array(sizes))
-            for number, size, row, names in zip(numbers, sizes, heads, relations, strict=True):
+        grouped = group_by_length([len(docs[i]) for i in present])
+        groups = [[present[i] for i in group] for group in grouped]
+        feeds = (self._feeds([docs[i] for i in group]) for group in groups)
+        for group, (heads, relations) in zip(groups, each(self._parse, feeds), strict=True):
+            for number, row, names in zip(group, heads, relations, strict=True):
+                size = len(docs[number])
                 # ONNX Runtime's integers are C's long long, which orjson does not know.
                 found[number] = row[:size].astype(np.int64), tuple(names[:size])
         return found
@@ -151,14 +156,13 @@ class ArcParser:
                 columns: Any = np.stack([steps, hashes], -1)  # spaCy types them as its own integers
                 doc.from_array([HEAD, DEP], columns)
 
-    def _parse(self, docs: Sequence[Doc], lengths: Ints) -> tuple[Ints, list[list[str]]]:
+    def _parse(self, feeds: Feeds) -> Heads:
         """Governors (B, L), a root's is itself, and relations; after a text's end they mean nothing."""
-        feeds = self._feeds(docs, lengths)
         heads, relations, scores, dependents, governors = self._graph.run(None, feeds)
         best = heads * feeds["inside"][..., 0]  # (B, L), 0 is the root
         if len(rows := cyclic(best)):
             before = best[rows]
-            best[rows] = best_heads(scores[rows], lengths[rows])
+            best[rows] = best_heads(scores[rows], feeds["inside"][rows].sum((1, 2)))
             which, word = np.nonzero(best[rows] != before)  # where a cycle was broken
             row = rows[which]
             pairs = dependents[row, word] + governors[row, best[row, word] - 1]
@@ -167,7 +171,8 @@ class ArcParser:
         names = self._names[np.where(governed, relations, self._root)].tolist()
         return np.where(governed, best - 1, np.arange(best.shape[1])), names
 
-    def _feeds(self, docs: Sequence[Doc], lengths: Ints) -> dict[str, npt.NDArray[Any]]:
+    def _feeds(self, docs: Sequence[Doc]) -> Feeds:
+        lengths = np.array([len(doc) for doc in docs])
         longest = int(lengths.max())
         inside = np.arange(longest) < lengths[:, None]  # (B, L)
         table, found = self._words(docs)
@@ -189,7 +194,7 @@ class ArcParser:
     def _relations(self, pairs: Floats) -> Ints:
         """Relations of words to their governors, from the sums of both's parts of the last layer: (n, E) -> (n,)."""
         matrix, bias = self._last
-        best: Ints = (np.maximum(pairs, 0) @ matrix + bias).argmax(axis=-1)
+        best: Ints = (product(np.maximum(pairs, 0), matrix) + bias).argmax(axis=-1)
         return best
 
 

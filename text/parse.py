@@ -16,7 +16,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from heedful.text.arc_parser import ArcParser, Tree  # a pipeline may name this component
+from heedful.text.arc_parser import ArcParser, Each, Tree  # a pipeline may name this component
 from heedful.text.errors import ParserError
 from heedful.text.tokenize import TextTokenizer, offsets
 
@@ -84,12 +84,15 @@ class Parser:
                 nlp.remove_pipe(pipe)
         return cls(nlp, f"{nlp.meta['lang']}_{nlp.meta['name']}", fingerprint(nlp.path))
 
-    def parse(self, jobs: Sequence[ParseJob]) -> list[Parse]:
-        """One Parse per job, in order. A text without a token gives an empty one."""
+    def parse(self, jobs: Sequence[ParseJob], each: Each = map) -> list[Parse]:
+        """One Parse per job, in order. A text without a token gives an empty one.
+
+        `each` may run the arc parser in several threads.
+        """
         with self._tokenizer.zone():
             texts = [self._tokenizer.tokenize(job.text, job.max_tokens) for job in jobs]
             wanted = [one.doc for job, one in zip(jobs, texts, strict=True) if job.tree]
-            trees = iter(self._trees(wanted)) if wanted else iter(())
+            trees = iter(self._trees(wanted, each)) if wanted else iter(())
             starts, stops = offsets(texts)
             spans = list(zip(starts.tolist(), stops.tolist(), strict=True))
             parses = []
@@ -103,7 +106,7 @@ class Parser:
                 parses.append(Parse(job.text, tokens, *own, heads, deps, one.cut))
             return parses
 
-    def _piped(self, docs: Sequence[Doc]) -> Iterator[Tree]:
+    def _piped(self, docs: Sequence[Doc], each: Each) -> Iterator[Tree]:  # noqa: ARG002  # the arc parser takes it
         """The trees of spaCy's own parser."""
         for doc in self._nlp.pipe(docs):
             steps, names = doc.to_array([HEAD, DEP]).T  # steps to the governor

@@ -1,6 +1,7 @@
 """The component in a pipeline: files, batches, words; what its graph gives is tests/export's."""
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -79,11 +80,10 @@ def test_company_changes_no_score(nlp: Language, company: list[str]) -> None:
     docs = [doc for text in company if len(doc := nlp.make_doc(text))]
     if not docs:
         return
-    lengths = np.array([len(doc) for doc in docs])
-    together = parser._graph.run(None, parser._feeds(docs, lengths))
+    together = parser._graph.run(None, parser._feeds(docs))
     for row, doc in enumerate(docs):
         n = len(doc)
-        alone = parser._graph.run(None, parser._feeds([doc], np.array([n])))
+        alone = parser._graph.run(None, parser._feeds([doc]))
         np.testing.assert_allclose(together[2][row, :n, : n + 1], alone[2][0], atol=1e-5, rtol=1e-5)
         for part in (3, 4):
             np.testing.assert_allclose(together[part][row, :n], alone[part][0], atol=1e-5)
@@ -107,11 +107,10 @@ def test_a_cycle_is_broken_into_the_best_tree(nlp: Language) -> None:
     parser, broken = component(nlp), 0
     for n in range(2, 12):
         doc = nlp.make_doc(" ".join(SENTENCE.split()[:n]))
-        lengths = np.array([len(doc)])
         heads, relations, scores, dependents, governors = parser._graph.run(
-            None, parser._feeds([doc], lengths)
+            None, parser._feeds([doc])
         )
-        best = best_heads(scores, lengths)[0]
+        best = best_heads(scores, np.array([len(doc)]))[0]
         parsed = nlp(doc.text)
         assert [0 if t.head.i == t.i else t.head.i + 1 for t in parsed] == best.tolist()
         broken += int((best != heads[0]).any())
@@ -158,6 +157,15 @@ def test_the_parser_serves_it(folder: Path) -> None:
     assert parse.tokens[-1] == "!!"
     check_heads(parse.heads)
     assert set(parse.deps) <= set(LABELS)
+
+
+def test_threads_give_the_same_trees(folder: Path) -> None:
+    parser = Parser.load(folder)
+    jobs = [ParseJob(" ".join(SENTENCE.split()[: 1 + i % 11]), 256, tree=True) for i in range(40)]
+    with ThreadPoolExecutor(3) as threads:
+        both = parser.parse(jobs), parser.parse(jobs, threads.map)
+    alone, beside = ([(one.heads.tolist(), one.deps) for one in parses] for parses in both)
+    assert beside == alone
 
 
 def test_memory_does_not_grow_with_the_words(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
