@@ -278,8 +278,8 @@ FIGURES = (
     ),
     PaperFigure(
         "accuracy-by-length.png",
-        "bundle for SST-5",
-        lambda card: card.task == "sst5",
+        "bundle of DiSAN for SST-5",
+        lambda card: card.encoder.name == "disan" and card.task == "sst5",
         _accuracy_by_length,
     ),
     PaperFigure("dsa-attention.png", "bundle of DSA", _encoded_by("dsa"), _dsa_attention),

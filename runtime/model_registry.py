@@ -60,8 +60,8 @@ class ModelRegistry:
         return self.models[name]
 
 
-EVERYDAY = frozenset({"sentiment", "sentiment-student"})
-"""Tasks that were trained for texts of many kinds."""
+EVERYDAY = "sentiment"
+"""The task whose models were trained for texts of many kinds."""
 
 
 def default_of(cards: Sequence[Card], kinds: Sequence[str]) -> Card | None:
@@ -75,9 +75,9 @@ def default_of(cards: Sequence[Card], kinds: Sequence[str]) -> Card | None:
 def default(cards: Sequence[Card]) -> Card:
     """The first card, or one with the same labels and a better score on the same dev split.
 
-    A card of a task of EVERYDAY comes first: the others are of one kind of text.
+    A card of the task EVERYDAY comes first: the others are of one kind of text.
     """
-    everyday = [card for card in cards if card.task in EVERYDAY]
+    everyday = [card for card in cards if card.task == EVERYDAY]
     first, *_ = everyday or cards
     best = _dev(first)
     if best is None:

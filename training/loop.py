@@ -162,7 +162,7 @@ def _record(
     return {
         "config": config.model_dump(mode="json"),
         "file": file.as_posix(),
-        "task": task.name,
+        "task": task.answers,
         "kind": task.kind,
         "labels": task.labels,
         "parser": {"name": inputs.parser.name, "fingerprint": inputs.parser.fingerprint},

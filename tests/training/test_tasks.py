@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from heedful.training import tasks
 from heedful.training.data_folder import OFFICIAL, VARIABLE, data_folder, records
 from heedful.training.errors import ConfigError, DataError, DataMissing
-from heedful.training.tasks.base import UNLABELLED, Example
+from heedful.training.tasks.base import UNLABELLED, Example, Task
 from heedful.training.tasks.embed import sentences
 from heedful.training.tasks.mined import mined, nearest
 from heedful.training.tasks.nli import hypotheses
@@ -131,6 +132,17 @@ def test_a_broken_line_is_named(tmp_path: Path) -> None:
 def test_an_unknown_task_names_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="sst2"):
         tasks.get("sst3")
+
+
+VARIANTS = [task for task in tasks.TASKS.values() if task.variant_of]
+
+
+@pytest.mark.parametrize("task", VARIANTS, ids=lambda task: task.name)
+def test_a_variant_differs_from_its_task_in_what_it_is_trained_on(task: Task) -> None:
+    whole = tasks.get(task.variant_of)
+    assert task.answers == whole.answers == whole.name
+    assert replace(task, name=whole.name, train=whole.train, variant_of="") == whole
+    assert task.train != whole.train
 
 
 def test_a_text_is_cut_into_sentences() -> None:

@@ -1,8 +1,9 @@
 """Tasks: their examples, labels and kind."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 from heedful.text.kinds import Kind
 
@@ -49,3 +50,14 @@ class Task:
     test: Source
     background: tuple[Source, ...] = ()
     """Texts that only extend the vocabulary."""
+    variant_of: str = ""
+    """The task that this is with other data to train on. A model of either does the same: its card names that task."""
+
+    @property
+    def answers(self) -> str:
+        """What a model of this task is said to do."""
+        return self.variant_of or self.name
+
+    def variant(self, name: str, *train: Source) -> Self:
+        """The same classes, dev and test, with other data to train on."""
+        return replace(self, name=name, train=train, variant_of=self.name)

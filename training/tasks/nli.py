@@ -95,14 +95,16 @@ def hypotheses(pairs: list[Example]) -> list[Example]:
     ]
 
 
-def task(name: str, train: tuple[Source, ...]) -> Task:
+def task(name: str, *train: Source) -> Task:
     """These pairs, with SNLI's dev and test."""
     return Task(name=name, kind="nli", labels=NLI_LABELS, train=train, dev=SNLI_DEV, test=SNLI_TEST)
 
 
+SNLI = task("snli", SNLI_TRAIN)
+NLI = task("nli", SNLI_TRAIN, *MORE)
 TASKS = (
-    task("snli", (SNLI_TRAIN,)),
-    task("snli-taught", (SNLI_TRAIN, SNLI_HYPOTHESES)),
-    task("nli", (SNLI_TRAIN, *MORE)),
-    task("nli-taught", (SNLI_TRAIN, *MORE, SNLI_HYPOTHESES)),
+    SNLI,
+    SNLI.variant("snli-taught", SNLI_TRAIN, SNLI_HYPOTHESES),
+    NLI,
+    NLI.variant("nli-taught", SNLI_TRAIN, *MORE, SNLI_HYPOTHESES),
 )

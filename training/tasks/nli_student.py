@@ -3,18 +3,12 @@
 
 from heedful.training.tasks import contrast, negation
 from heedful.training.tasks.mined import MINED
-from heedful.training.tasks.nli import (
-    MORE,
-    SNLI_HYPOTHESES,
-    SNLI_TRAIN,
-    WIDE,
-    task,
-)
+from heedful.training.tasks.nli import MORE, NLI, SNLI_HYPOTHESES, SNLI_TRAIN, WIDE
 
 LABELLED = (SNLI_TRAIN, *MORE, *WIDE, contrast.TRAIN, negation.TRAIN)
 
 TASKS = (
-    task("nli-teacher", (SNLI_TRAIN, *MORE, *WIDE, negation.TRAIN)),
-    task("nli-student", LABELLED),
-    task("nli-mined", (*LABELLED, SNLI_HYPOTHESES, *MINED)),
+    NLI.variant("nli-teacher", SNLI_TRAIN, *MORE, *WIDE, negation.TRAIN),
+    NLI.variant("nli-student", *LABELLED),
+    NLI.variant("nli-mined", *LABELLED, SNLI_HYPOTHESES, *MINED),
 )

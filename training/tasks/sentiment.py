@@ -44,17 +44,6 @@ def _sure(data: Path) -> list[Example]:
     return [replace(one, sure=True) for one in _LABELLED.read(data)]
 
 
-def _task(name: str, train: tuple[Source, ...]) -> Task:
-    return Task(
-        name=name,
-        kind="classification",
-        labels=LABELS,
-        train=train,
-        dev=Source("sst and imdb", sst.LICENCE, "SST's dev sentences and 1,000 reviews", _dev),
-        test=replace(_IMDB.test, read=_reviews(_IMDB.test.read)),
-    )
-
-
 SENTENCES = (
     embed.sentences_of(_REVIEWS, embed.BOTH, "sentences", 100_000),
     embed.sentences_of(nli.MNLI_TRAIN, embed.BOTH, "sentences"),
@@ -62,7 +51,15 @@ SENTENCES = (
 )
 """Without labels: a teacher judges them."""
 
+SENTIMENT = Task(
+    name="sentiment",
+    kind="classification",
+    labels=LABELS,
+    train=(_PHRASES, _LABELLED),
+    dev=Source("sst and imdb", sst.LICENCE, "SST's dev sentences and 1,000 reviews", _dev),
+    test=replace(_IMDB.test, read=_reviews(_IMDB.test.read)),
+)
 TASKS = (
-    _task("sentiment", (_PHRASES, _LABELLED)),
-    _task("sentiment-student", (_PHRASES, replace(_LABELLED, read=_sure), *SENTENCES)),
+    SENTIMENT,
+    SENTIMENT.variant("sentiment-student", _PHRASES, replace(_LABELLED, read=_sure), *SENTENCES),
 )

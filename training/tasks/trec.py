@@ -51,23 +51,20 @@ def joined(questions: Sequence[Example], number: int) -> list[Example]:
     return [Example((text,), UNLABELLED) for text in found]
 
 
-def _task(name: str, *train: Source) -> Task:
-    return Task(
-        name=name,
-        kind="classification",
-        labels=LABELS,
-        train=train,
-        dev=Source("trec", UNSTATED, "a tenth of the official train split", DEV),
-        test=Source("trec", UNSTATED, "whole; 11 of its 500 questions stand in train too", TEST),
-        background=(MNLI_TRAIN, SNLI_TRAIN),
-    )
-
-
 WHOLE = Source("trec", UNSTATED, "whole, but for the tenth that is dev", TRAIN)
+TREC = Task(
+    name="trec",
+    kind="classification",
+    labels=LABELS,
+    train=(WHOLE,),
+    dev=Source("trec", UNSTATED, "a tenth of the official train split", DEV),
+    test=Source("trec", UNSTATED, "whole; 11 of its 500 questions stand in train too", TEST),
+    background=(MNLI_TRAIN, SNLI_TRAIN),
+)
 _note = f"{JOINED:,} beginnings of questions joined with ends of others, without a label"
 TASKS = (
-    _task("trec", WHOLE),
-    _task(
+    TREC,
+    TREC.variant(
         "trec-taught",
         WHOLE,
         Source("trec", UNSTATED, _note, lambda data: joined(TRAIN(data), JOINED)),
