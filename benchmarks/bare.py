@@ -2,8 +2,13 @@
 
     python -m benchmarks.bare BUNDLES MODEL COST
 
-A batch costs at most COST tokens once padded; sentences of like lengths go together.
+A batch costs at most COST tokens once padded; sentences of like lengths go together. Settings of the interpreter
+are those of `heedful serve`.
 """
+
+import os
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy
 
 import sys
 from pathlib import Path
@@ -12,9 +17,11 @@ import numpy as np
 
 from benchmarks.answering import answer
 from heedful.runtime.bundle import read
+from heedful.runtime.encoder_session import OVERHEAD
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.loaded_model import LoadedModel
-from heedful.text.batch import collate, plan
+from heedful.runtime.memory import freeze_gc
+from heedful.text.batch import cheapest, collate
 from heedful.text.parse import ParseJob, Parser
 
 
@@ -27,10 +34,11 @@ def run(bundles: Path, model: str, cost: int) -> None:
     def compute(texts: list[str]) -> None:
         parses = parser.parse([ParseJob(text, card.max_tokens, card.tree) for text in texts])
         sentences = [vocab.sentence(parse.tokens, parse.heads) for parse in parses]
-        for batch in plan([len(one) for one in sentences], cost):
+        for batch in cheapest([len(one) for one in sentences], cost, round(OVERHEAD * cost)):
             vectors = session.run(encoder_feeds(card, collate([sentences[i] for i in batch])))
             vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
+    freeze_gc()
     answer(compute)
 
 
