@@ -2,8 +2,8 @@
 
     python -m benchmarks.bare BUNDLES MODEL COST
 
-A batch costs at most COST tokens once padded; sentences of like lengths go together. Settings of the interpreter
-are those of `heedful serve`.
+A batch costs at most COST tokens once padded; sentences of like lengths go together. As in `heedful serve`, numpy
+uses one thread and the loaded model is not garbage-collected.
 """
 
 import os

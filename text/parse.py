@@ -106,8 +106,8 @@ class Parser:
                 parses.append(Parse(job.text, tokens, *own, heads, deps, one.cut))
             return parses
 
-    def _piped(self, docs: Sequence[Doc], each: Each) -> Iterator[Tree]:  # noqa: ARG002  # the arc parser takes it
-        """The trees of spaCy's own parser."""
+    def _piped(self, docs: Sequence[Doc], _: Each) -> Iterator[Tree]:
+        """The trees of spaCy's own parser, which runs in one thread."""
         for doc in self._nlp.pipe(docs):
             steps, names = doc.to_array([HEAD, DEP]).T  # steps to the governor
             yield steps.astype(np.int64) + np.arange(len(doc)), _names(doc.vocab, names.tolist())

@@ -16,6 +16,8 @@ from heedful.training.tasks.nli import hypotheses
 from heedful.training.tasks.sst import nodes
 from heedful.training.tasks.trec import joined
 
+BUNDLES = Path(__file__).parents[2] / "bundles"
+
 
 def test_every_node_of_a_tree() -> None:
     found = list(nodes(r"(3 (2 It) (4 (2 \/) (4 (2 -LRB-) (4 lovely))))"))
@@ -143,6 +145,14 @@ def test_a_variant_differs_from_its_task_in_what_it_is_trained_on(task: Task) ->
     assert task.answers == whole.answers == whole.name
     assert replace(task, name=whole.name, train=whole.train, variant_of="") == whole
     assert task.train != whole.train
+
+
+@pytest.mark.parametrize(
+    "card", sorted(BUNDLES.glob("*/card.json")), ids=lambda card: card.parent.name
+)
+def test_a_shipped_card_names_no_variant(card: Path) -> None:
+    name = json.loads(card.read_text())["task"]
+    assert tasks.get(name).answers == name
 
 
 def test_a_text_is_cut_into_sentences() -> None:

@@ -6,6 +6,7 @@ majority label are left out) or JSON lines of `premise`, `hypothesis`, `label`.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
@@ -95,13 +96,8 @@ def hypotheses(pairs: list[Example]) -> list[Example]:
     ]
 
 
-def task(name: str, *train: Source) -> Task:
-    """These pairs, with SNLI's dev and test."""
-    return Task(name=name, kind="nli", labels=NLI_LABELS, train=train, dev=SNLI_DEV, test=SNLI_TEST)
-
-
-SNLI = task("snli", SNLI_TRAIN)
-NLI = task("nli", SNLI_TRAIN, *MORE)
+SNLI = Task("snli", "nli", NLI_LABELS, (SNLI_TRAIN,), dev=SNLI_DEV, test=SNLI_TEST)
+NLI = replace(SNLI, name="nli", train=(SNLI_TRAIN, *MORE))
 TASKS = (
     SNLI,
     SNLI.variant("snli-taught", SNLI_TRAIN, SNLI_HYPOTHESES),
