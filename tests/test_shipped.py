@@ -187,7 +187,9 @@ def test_integrated_gradients_add_up_to_the_scores_change(client: httpx.Client, 
     paired = name.endswith(("nli", "relatedness"))
     body = dict(zip(pair, (KIDS, "The kids are outside"), strict=True))
     asked = {"inputs": body if paired else KIDS, "model": name, "gradients": True}
-    found = client.post("/explain", json=asked).json()
+    answer = client.post("/explain", json=asked)
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
     given = found["evidence"]["sentences"][0]["gradients"]
     change = given["score"] - given["baseline"]
     error = abs(sum(given["weights"]) - change) / abs(change)
