@@ -9,7 +9,7 @@ from rich.console import Console
 
 from heedful.cli.options import DATA, PARSER, Data, Parser, Threads
 from heedful.cli.train_arc_parser import write_arc_parser
-from heedful.training import config, fine_tuned
+from heedful.training import config, fine_tuned, fine_tuning
 from heedful.training.config import Paths
 from heedful.training.loop import train
 from heedful.training.parser import train_parser
@@ -44,10 +44,10 @@ def command(
     file = Path(target)
     fields = config.load(file)
     folder = run or Path("runs") / file.stem
+    paths = Paths(folder, data, parser, Path(".cache/parses"), file)
     if fields.get("kind") == fine_tuned.KIND:
-        fine_tuned.fine_tune(
-            fine_tuned.validate(fields, file), folder, data, resume=resume, console=console
+        fine_tuning.fine_tune(
+            fine_tuned.validate(fields, file), paths, resume=resume, console=console
         )
         return
-    paths = Paths(folder, data, parser, Path(".cache/parses"), file)
     train(config.validate(fields, file), paths, resume=resume, console=console)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from heedful.training.errors import ConfigError
 
 Precision = Literal["float32", "bfloat16"]
+Device = Literal["cpu", "cuda"]
 RENAMED = {
     "optimiser.word_rate": "optimiser.word_lr",
     "transformer.trained": 'transformer.finetune ("all", "layers" or "none")',
@@ -138,11 +139,16 @@ class DistillationConfig(Section):
 class TeacherConfig(Section):
     """A finished run with the same classes, whose predictions are targets along with the labels."""
 
-    run: Path
+    run: Path | tuple[Path, ...]
+    """Or several runs: the mean of their predictions."""
     weight: float = Field(default=0.5, gt=0, le=1)
     """Weight of the teacher's probabilities; the label has the rest."""
     doubt: float = Field(default=0.0, ge=0, lt=1)
     """Where the teacher finds the label less likely than this, the label alone is the target."""
+
+    @property
+    def runs(self) -> tuple[Path, ...]:
+        return (self.run,) if isinstance(self.run, Path) else self.run
 
 
 class RunConfig(Section):
@@ -167,7 +173,7 @@ class RunConfig(Section):
     seed: int = 1
     licence: str
     """Licence of the trained weights; the card names those of the data."""
-    device: Literal["cpu", "cuda"] = "cpu"
+    device: Device = "cpu"
 
     def encoder_keywords(self) -> dict[str, bool | int | float | str]:
         """The keywords that `models.registry.build` takes with the encoder's name."""

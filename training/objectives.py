@@ -71,13 +71,14 @@ class Taught(Classes):
         truth = labels(examples)
         one_hot = np.eye(self.classes, dtype=np.float32)[truth.astype(np.int64)]
         answers = one_hot.copy()
-        answers[asked] = teaching.probabilities(
-            self.teacher.run,
-            [examples[i] for i in asked],
-            classes=self.classes,
-            pipeline=self.pipeline,
-            cache=self.cache,
-        )
+        questions = [examples[i] for i in asked]
+        each = [
+            teaching.probabilities(
+                run, questions, classes=self.classes, pipeline=self.pipeline, cache=self.cache
+            )
+            for run in self.teacher.runs
+        ]
+        answers[asked] = np.mean(each, axis=0)
         doubted = (answers * one_hot).sum(1) < self.teacher.doubt
         weight = np.where(doubted, 0, self.teacher.weight).astype(np.float32)
         weight[truth == UNLABELLED] = 1
@@ -174,11 +175,20 @@ def make_objective(
         return Relatedness()
     if kind == "embedding":
         return Distillation(config.distillation, cache, config.device)
-    smoothing = config.optimiser.label_smoothing
-    if config.teacher:
-        require(config.teacher.run)
-        return Taught(smoothing, config.teacher, classes, pipeline, cache)
-    return Classes(smoothing)
+    return make_classes(
+        config.optimiser.label_smoothing, config.teacher, classes, pipeline=pipeline, cache=cache
+    )
+
+
+def make_classes(
+    smoothing: float, teacher: TeacherConfig | None, classes: int, *, pipeline: str, cache: Path
+) -> Classes:
+    """The objective of a classifier, taught by a teacher or not. Raises RunMissing where it has not been trained."""
+    if teacher is None:
+        return Classes(smoothing)
+    for run in teacher.runs:
+        require(run)
+    return Taught(smoothing, teacher, classes, pipeline, cache)
 
 
 def dev_score(objective: Objective, kind: Kind, model: TrainingModel, examples: Examples) -> float:

@@ -8,7 +8,8 @@ import pytest
 import torch
 from rich.console import Console
 
-from heedful.training import checkpoint, fine_tuned, teaching
+from heedful.training import checkpoint, fine_tuned, fine_tuning, teaching
+from heedful.training.config import Paths
 from heedful.training.errors import ConfigError
 from heedful.training.fine_tuned import FineTuneConfig, Pieces
 from heedful.training.tasks import TASKS, Example, base
@@ -42,6 +43,10 @@ def task(monkeypatch: pytest.MonkeyPatch) -> str:
     return TASK
 
 
+def paths(folder: Path) -> Paths:
+    return Paths(folder / "run", folder, "none", folder / "cache", folder / "run.toml")
+
+
 def config(task: str) -> FineTuneConfig:
     return FineTuneConfig(
         task=task, epochs=2, batch=16, average=0.9, rate=3e-4, precision="float32"
@@ -50,25 +55,19 @@ def config(task: str) -> FineTuneConfig:
 
 def test_it_learns_teaches_and_goes_on(task: str, tmp_path: Path) -> None:
     console = Console(file=io.StringIO())
-    record = fine_tuned.fine_tune(
-        config(task), tmp_path / "run", tmp_path, resume=False, console=console
-    )
+    record = fine_tuning.fine_tune(config(task), paths(tmp_path), resume=False, console=console)
     assert record["dev"] > 0.9
     with pytest.raises(ConfigError, match="--resume"):
-        fine_tuned.fine_tune(
-            config(task), tmp_path / "run", tmp_path, resume=False, console=console
-        )
+        fine_tuning.fine_tune(config(task), paths(tmp_path), resume=False, console=console)
     with pytest.raises(ConfigError, match="another configuration"):
-        fine_tuned.fine_tune(
+        fine_tuning.fine_tune(
             config(task).model_copy(update={"batch": 8}),
-            tmp_path / "run", tmp_path, resume=True, console=console,
+            paths(tmp_path), resume=True, console=console,
         )  # fmt: skip
     last = checkpoint.load(tmp_path / "run" / checkpoint.LAST)
     del last["config"]["clip"]  # as a version wrote it that did not know the field
     checkpoint.save(tmp_path / "run" / checkpoint.LAST, last)
-    again = fine_tuned.fine_tune(
-        config(task), tmp_path / "run", tmp_path, resume=True, console=console
-    )
+    again = fine_tuning.fine_tune(config(task), paths(tmp_path), resume=True, console=console)
     assert again == record, "nothing is left to train"
 
     asked = examples(30, 3)

@@ -1,6 +1,6 @@
 """Unlabelled pairs for a teacher.
 
-A premise with the hypotheses that were written to the premises most like it, and MultiNLI's pairs turned round.
+A premise with the hypotheses that were written to the premises most like it, and labelled pairs turned round.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from pathlib import Path
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from heedful.training.tasks.base import UNLABELLED, Example, Source
-from heedful.training.tasks.nli import MNLI_TRAIN, SNLI_TRAIN
+from heedful.training.tasks.nli import MNLI_TRAIN, NEW_PROTOCOLS_TRAIN, SNLI_TRAIN
 
 ROWS = 2048
 """Premises compared with all others at a time: bounds the memory."""
@@ -35,13 +35,14 @@ def mined(pairs: Sequence[Example], neighbours: int) -> list[Example]:
     for premise, hypothesis in (pair.texts for pair in pairs):
         hypotheses.setdefault(premise, {})[hypothesis] = None
     premises = list(hypotheses)
-    return [
-        Example((premise, hypothesis), UNLABELLED)
+    found: dict[tuple[str, str], None] = {
+        (premise, hypothesis): None
         for premise, near in zip(premises, nearest(premises, neighbours), strict=True)
         for place in near
         for hypothesis in hypotheses[premises[place]]
         if hypothesis not in hypotheses[premise]
-    ]
+    }
+    return [Example(pair, UNLABELLED) for pair in found]
 
 
 def _source(pairs: Source, neighbours: int) -> Source:
@@ -52,12 +53,15 @@ def _source(pairs: Source, neighbours: int) -> Source:
     return replace(pairs, note=note, read=read)
 
 
-def _turned(data: Path) -> list[Example]:
-    return [Example(one.texts[::-1], UNLABELLED) for one in MNLI_TRAIN.read(data)]
+def _turned(pairs: Source) -> Source:
+    def read(data: Path) -> list[Example]:
+        return [Example(one.texts[::-1], UNLABELLED) for one in pairs.read(data)]
+
+    return replace(pairs, note="its pairs turned round, without a label", read=read)
 
 
+NEIGHBOURS = ((SNLI_TRAIN, 8), (MNLI_TRAIN, 16), (NEW_PROTOCOLS_TRAIN, 4))
 MINED = (
-    _source(SNLI_TRAIN, 3),
-    _source(MNLI_TRAIN, 8),
-    replace(MNLI_TRAIN, note="its pairs turned round, without a label", read=_turned),
+    *(_source(pairs, number) for pairs, number in NEIGHBOURS),
+    *(_turned(pairs) for pairs, _ in NEIGHBOURS),
 )

@@ -77,8 +77,9 @@ def _other(name: str, licence: str, file: str) -> Source:
 
 
 NEW_PROTOCOLS_DEV = _other("nli_newprotocols", WIKIPEDIA, "nli_newprotocols/val.jsonl")
+NEW_PROTOCOLS_TRAIN = _other("nli_newprotocols", WIKIPEDIA, "nli_newprotocols/train.jsonl")
 WIDE = (
-    _other("nli_newprotocols", WIKIPEDIA, "nli_newprotocols/train.jsonl"),
+    NEW_PROTOCOLS_TRAIN,
     _other("nli_conj", "MIT", "nli_conj/train_adversarial.jsonl"),
 )
 """Longer premises from Wikipedia, and sentences of which one part was exchanged."""

@@ -1,0 +1,112 @@
+"""Fine-tuning all-MiniLM-L6-v2 as a classifier (`fine_tuned`): data, epochs, dev scores, checkpoints."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.progress import track
+from torch import nn
+from torch.nn import functional
+
+from heedful.text.atomic import write_json
+from heedful.training import checkpoint
+from heedful.training.checkpoint import Progress
+from heedful.training.config import Paths
+from heedful.training.data import Ints, sorted_batches
+from heedful.training.fine_tuned import FineTuneConfig, FineTuned, Pieces, accuracy, validate
+from heedful.training.objectives import make_classes
+from heedful.training.optimise import AVERAGE_EVERY, make_schedule, moving_average
+from heedful.training.source_commit import source_commit
+from heedful.training.tasks import get as get_task
+from heedful.training.tasks.base import Source, Task
+
+
+def fine_tune(
+    config: FineTuneConfig,
+    paths: Paths,
+    *,
+    resume: bool,
+    console: Console,
+) -> dict[str, Any]:
+    """Train to the last epoch; returns the record, with the dev accuracy of every epoch.
+
+    Raises ConfigError where the folder holds another run, DataMissing, RunMissing for a teacher.
+    """
+    folder, data = paths.run, paths.data
+    task = get_task(config.task)
+    commit = source_commit()
+    examples = [one for source in task.train for one in source.read(data)]
+    pieces = Pieces.of([one.texts for one in examples], config.max_pieces)
+    objective = make_classes(
+        0.0, config.teacher, len(task.labels), pipeline=paths.parser, cache=paths.cache
+    )
+    targets = torch.from_numpy(objective.targets(examples)).to(config.device)
+    devs = {name: get_task(name).dev.read(data) for name in (config.task, *config.also)}
+
+    torch.manual_seed(config.seed)
+    model = FineTuned(len(task.labels), dropout=config.dropout, device=config.device)
+    optimiser = torch.optim.AdamW(model.groups(config), weight_decay=config.weight_decay)
+    steps = config.epochs * -(-len(examples) // config.batch)
+    schedule = make_schedule(optimiser, config.schedule, config.warmup, steps)
+    average = moving_average(model, config.average)
+    kept: FineTuned = average.module if average else model  # type: ignore[assignment]
+    parts: dict[str, checkpoint.Stateful] = {"model": model, "optimiser": optimiser}
+    parts |= {"schedule": schedule} | ({"average": average} if average else {})
+    state = checkpoint.last_state(folder, config, validate, resume=resume)
+    progress = checkpoint.restore(state, parts) if state else Progress()
+    console.print(f"{task.name}: {len(examples)} examples, from epoch {progress.epoch + 1}")
+
+    half = config.precision == "bfloat16"
+    while progress.epoch < config.epochs:
+        epoch = progress.epoch + 1
+        groups = _shuffled(pieces, config, epoch)
+        model.train()
+        total = 0.0
+        for step, group in enumerate(track(groups, f"epoch {epoch}", transient=True)):
+            with torch.autocast(config.device, torch.bfloat16, enabled=half):
+                logits = model(*pieces.collate(group, config.device))
+            loss = functional.cross_entropy(logits.float(), targets[group])
+            optimiser.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), config.clip)
+            optimiser.step()
+            schedule.step()
+            if average and step % AVERAGE_EVERY == 0:
+                average.update_parameters(model)
+            total += loss.item() * len(group)
+            if step % 200 == 0:
+                console.print(f"  step {step} of {len(groups)}: loss {loss.item():.3f}")
+        scores = {name: accuracy(kept, found, config) for name, found in devs.items()}
+        progress = progress.after_epoch(total / len(examples), scores[config.task])
+        if progress.best_epoch == epoch:
+            checkpoint.save(folder / checkpoint.BEST, kept.state_dict())
+        checkpoint.save_last(folder, parts, progress, config)
+        checkpoint.log(folder, {"epoch": epoch, "loss": total / len(examples), **scores})
+        console.print(f"epoch {epoch}: loss {total / len(examples):.4f}, dev {scores}")
+
+    record = _record(config, task, commit, progress.best_score)
+    write_json(folder / checkpoint.RECORD, record)
+    return record
+
+
+def _record(config: FineTuneConfig, task: Task, commit: str, dev: float) -> dict[str, Any]:
+    return {
+        "config": config.model_dump(mode="json"),
+        "labels": task.labels,
+        "commit": commit,
+        "dev": dev,
+        "data": [_card(one) for one in task.train],
+    }
+
+
+def _shuffled(pieces: Pieces, config: FineTuneConfig, epoch: int) -> list[Ints]:
+    """The epoch's batches, each of examples of about one length."""
+    rng = np.random.default_rng([config.seed, epoch])
+    groups = sorted_batches(rng.permutation(len(pieces.lengths)), pieces.lengths, config.batch)
+    rng.shuffle(groups)
+    return groups
+
+
+def _card(source: Source) -> dict[str, str]:
+    return {"name": source.name, "licence": source.licence, "note": source.note}
