@@ -56,7 +56,8 @@ def train(
 
     model = make_model(config, task.kind, len(task.labels), inputs.words)
     start_context(model.sentence.encoder, inputs.words, inputs.train.rows.ids)
-    composed.start(model.sentence.embedding, inputs.lexicon, seed=config.seed)
+    embedding = model.sentence.embedding
+    composed.start(embedding, inputs.lexicon, seed=config.seed, device=config.device)
     if config.start:
         begin_with(config.start, model, task, paths.run / lexicon_file)
     model.to(config.device)
