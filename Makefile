@@ -41,8 +41,8 @@ gpu-check: .venv/installed  ## with a GPU: every test that needs one, and the en
 wheels:  ## dist/: `heedful`, and `heedful-bundles` with the models and their parser
 	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist . ./packaging/heedful-bundles
 
-ms-san-minilm-nli: .venv/installed  ## MS-SAN over MiniLM into bundles/, its teacher first: three hours of a core; goes on where it was stopped
-	for run in ms-san-minilm-teacher $@; do .venv/bin/heedful train configs/$$run.toml --resume || exit 1; done
+ms-san-minilm-nli: .venv/installed  ## MS-SAN over MiniLM into bundles/, its teachers first: twenty minutes of a GPU (TRAIN=--device=cuda), a day of a core; goes on where it was stopped
+	for run in teachers/minilm-nli teachers/minilm-nli-2 teachers/minilm-nli-3 $@; do .venv/bin/heedful train configs/$$run.toml --resume $(TRAIN) || exit 1; done
 	.venv/bin/heedful export runs/$@ --out bundles/$@ --storage small
 
 clients: .venv/installed  ## try other services' clients against the shipped bundles; writes docs/clients.md

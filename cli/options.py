@@ -7,6 +7,7 @@ import typer
 
 from heedful.runtime import shipped
 from heedful.runtime.session import Device
+from heedful.training import config
 from heedful.training.data_folder import DEFAULT, PAGE, VARIABLE
 
 DATA = DEFAULT
@@ -22,6 +23,9 @@ ServedParser = Annotated[
 ]
 Bundles = Annotated[list[Path], typer.Argument(help="Bundle folders.")]
 Results = Annotated[Path, typer.Option(help="Folder of tables and records.")]
+TrainsOn = Annotated[
+    config.Device | None, typer.Option(help="Instead of the configuration's device.")
+]
 Threads = Annotated[int, typer.Option(min=1, help="Threads of torch.")]
 Url = Annotated[str, typer.Option(help="The running service.")]
 FolderParser = Annotated[

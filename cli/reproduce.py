@@ -12,12 +12,12 @@ import typer
 from rich.console import Console
 
 from heedful.cli.local_model import open_folder
-from heedful.cli.options import DATA, PARSER, Data, Parser, Results, Threads
+from heedful.cli.options import DATA, PARSER, Data, Parser, Results, Threads, TrainsOn
 from heedful.export import run as runs
 from heedful.export.bundle import export_bundle
 from heedful.text.atomic import write_json
 from heedful.training import checkpoint, papers, tables, tasks
-from heedful.training.config import Paths, Precision, RunConfig
+from heedful.training.config import Device, Paths, Precision, RunConfig
 from heedful.training.evaluate import measure
 from heedful.training.loop import train
 
@@ -38,6 +38,7 @@ def command(
         Precision | None,
         typer.Option(help="Of the products in training; that of the table where not given."),
     ] = None,
+    device: TrainsOn = None,
 ) -> None:
     """Train and measure every run of a paper's table that has no record yet."""
     if every == (table is not None):
@@ -49,7 +50,14 @@ def command(
         return
     torch.set_num_threads(threads)
     reproduce(
-        table, results, runs, data=data, parser=parser, console=Console(), precision=precision
+        table,
+        results,
+        runs,
+        data=data,
+        parser=parser,
+        console=Console(),
+        precision=precision,
+        device=device,
     )
     typer.echo(f"records are in {results}/runs/{table}: `heedful report` writes them up")
 
@@ -63,10 +71,11 @@ def reproduce(
     parser: str,
     console: Console,
     precision: Precision | None = None,
+    device: Device | None = None,
 ) -> None:
     """Write a record per run to `results/runs/<table>`; runs live under `folder` and resume where they stopped.
 
-    `precision` replaces the table's in the runs that have no record. Raises ConfigError for an unknown
+    `precision` and `device` replace the table's in the runs that have no record. Raises ConfigError for an unknown
     table, and what training, export and the runtime raise.
     """
     wanted = tables.read(results / "tables" / f"{table}.toml")
@@ -78,6 +87,8 @@ def reproduce(
             console.print(f"{table}: {name}")
             if precision:
                 config = tables.in_precision(config, precision)
+            if device:
+                config = config.model_copy(update={"device": device})
             paths = Paths(folder / table / name, data, parser, Path(".cache/parses"), row.config)
             found = tables.measured(results, config) or _run(config, paths, console)
             record.parent.mkdir(parents=True, exist_ok=True)

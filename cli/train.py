@@ -7,7 +7,7 @@ import torch
 import typer
 from rich.console import Console
 
-from heedful.cli.options import DATA, PARSER, Data, Parser, Threads
+from heedful.cli.options import DATA, PARSER, Data, Parser, Threads, TrainsOn
 from heedful.cli.train_arc_parser import write_arc_parser
 from heedful.training import config, fine_tuned, fine_tuning
 from heedful.training.config import Paths
@@ -24,6 +24,7 @@ def command(
     parser: Parser = PARSER,
     resume: Annotated[bool, typer.Option(help="Continue from the run's last epoch.")] = False,
     threads: Threads = 1,
+    device: TrainsOn = None,
     kind: Annotated[
         Literal["arc", "transition"],
         typer.Option(help="Kind of parser: the arc parser, or spaCy's transition parser."),
@@ -42,7 +43,7 @@ def command(
         console.print(f"EWT test, gold sentences: {scores}")
         return
     file = Path(target)
-    fields = config.load(file)
+    fields = config.load(file) | ({"device": device} if device else {})
     folder = run or Path("runs") / file.stem
     paths = Paths(folder, data, parser, Path(".cache/parses"), file)
     if fields.get("kind") == fine_tuned.KIND:

@@ -54,7 +54,7 @@ def read(run: Path, words: int | None = None) -> TrainedModel:
             config=record["file"],
             command=record.get("command", shlex.join(["heedful", "train", record["file"]])),
             commit=record["commit"],
-            teacher=config.teacher.run.as_posix() if config.teacher else "",
+            teacher=", ".join(map(Path.as_posix, config.teacher.runs)) if config.teacher else "",
             start=config.start.as_posix() if config.start else "",
         ),
         licence=config.licence,

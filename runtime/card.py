@@ -130,7 +130,7 @@ class TrainingCard(_Frozen):
     config: str
     command: str
     commit: str
-    teacher: str = ""  # the run whose answers were learned in addition to the labels
+    teacher: str = ""  # the runs whose answers were learned in addition to the labels
     start: str = ""  # the run whose weights it began with
 
 

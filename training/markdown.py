@@ -1,6 +1,7 @@
 """Markdown of the pages that are written from records."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 
 def table(headings: Sequence[object], rows: Iterable[Iterable[object]]) -> Iterator[str]:
@@ -20,3 +21,8 @@ def figure(value: float | None, metric: str, digits: int = 1) -> str:
     if value is None:
         return ""
     return f"{100 * value:.{digits}f}" if metric == "accuracy" else f"{value:.3f}"
+
+
+def run_names(runs: Iterable[Path]) -> str:
+    """The names of runs' folders."""
+    return ", ".join(f"`{run.name}`" for run in runs)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.training import papers, reproduced, tables
-from heedful.training.markdown import figure
+from heedful.training.markdown import figure, run_names
 from heedful.training.markdown import table as markdown_table
 from heedful.training.metrics import standard_error
 from heedful.training.suite import WORDS
@@ -125,8 +125,8 @@ def _teacher(card: dict[str, Any]) -> str:
     """Whose answers the model learned from, "" where labels alone taught it."""
     if card["kind"] == "embedding":
         return "all-MiniLM-L6-v2"
-    run = card["training"]["teacher"]
-    return f"`{Path(run).name}`" if run else ""
+    found: str = card["training"]["teacher"]
+    return run_names(map(Path, found.split(", "))) if found else ""
 
 
 def _paper(

@@ -11,7 +11,7 @@ from typing import Any
 from heedful.training import tables, tasks
 from heedful.training.config import RunConfig
 from heedful.training.evaluate import TRAIN_ROWS
-from heedful.training.markdown import figure
+from heedful.training.markdown import figure, run_names
 from heedful.training.markdown import table as markdown_table
 from heedful.training.metrics import standard_error
 from heedful.training.model import count_weights
@@ -106,10 +106,10 @@ def _notes(name: str, table: TableConfig, results: Path) -> Iterator[str]:
         }
     )
     lines += [
-        f"**{row}** is taught by `{Path(teacher['run']).name}`, a model over all-MiniLM-L6-v2: "
-        f"{teacher['weight']} of each target is its answer, and all of it where a pair has no label."
+        f"**{row}** is taught by {run_names(teacher.runs)}, over all-MiniLM-L6-v2: "
+        f"{teacher.weight} of each target is the answer, and all of it where a pair has no label."
         for row, of_row in ran.items()
-        if (teacher := of_row[0]["config"].get("teacher"))
+        if (teacher := RunConfig.model_validate(of_row[0]["config"]).teacher)
     ]
     lines += [f"{row.name}: {row.note}." for row in table.rows if row.note]
     lines += [
@@ -151,12 +151,12 @@ def _precisions(ran: Mapping[str, list[Any]]) -> dict[str, str]:
 
 
 def _epoch_seconds(ran: Mapping[str, list[Any]]) -> dict[str, str]:
-    """The median epoch of a row's first run, as far as its record has them: since 2026-11-23."""
+    """The median epoch of a row's first run on a CPU, as far as its record has them: since 2026-11-23."""
     found = {
         row: [
             one["processor_seconds"]
             for one in of_row[0].get("log", [])
-            if "processor_seconds" in one
+            if "processor_seconds" in one and of_row[0]["config"].get("device") != "cuda"
         ]
         for row, of_row in ran.items()
     }

@@ -87,12 +87,14 @@ def measured(results: Path, config: RunConfig) -> Any | None:
 
 
 def is_of(record: Mapping[str, Any], config: RunConfig) -> bool:
-    """Whether the record belongs to such a run, in either precision; a field added later has its default there.
+    """Whether the record belongs to such a run, in either precision, on any device; a field added later has its
+    default there.
 
     A run in the other precision scores as another seed would (docs/experiments.md).
     """
     found = RunConfig.model_validate(record["config"])
-    return in_precision(found, config.optimiser.precision) == config
+    alike = in_precision(found, config.optimiser.precision)
+    return alike.model_copy(update={"device": config.device}) == config
 
 
 def in_precision(config: RunConfig, precision: Precision) -> RunConfig:

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from heedful.text.batch import collate
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.vocab import Vocab
 from heedful.training.data import Examples, subsample, vocabulary
@@ -115,6 +116,24 @@ def test_batches_hold_every_example_once(pipeline: BuiltParser, cache: Path) -> 
 
     assert seen(None) == seen(np.random.default_rng(1))
     assert sum(seen(None).values()) == len(pairs)
+
+
+@pytest.mark.parametrize("composed", [0, 4096])
+def test_a_batch_is_what_collate_makes_of_its_sentences(
+    pipeline: BuiltParser, cache: Path, composed: int
+) -> None:
+    rows = parsed(pipeline, cache).rows(Vocab(["a", "dog", "kids"], composed))
+    chosen = np.array([2, 0, 1, 0])
+    found, expected = rows.batch(chosen, None), collate([rows.sentence(i) for i in chosen])
+    for name in ("ids", "heads", "lengths", "features"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+    assert found.padding == pytest.approx(expected.padding)
+    if composed:
+        every = rows.batch(chosen, lambda words: np.ones(words, bool))
+        inside = np.arange(every.ids.shape[1]) < every.lengths[:, None]
+        assert every.ids[inside].tolist() == list(range(-1, -1 - inside.sum(), -1))
+        assert every.features is not None
+        assert len(every.features) == inside.sum()
 
 
 def test_a_batch_holds_one_length_or_mixed_lengths(pipeline: BuiltParser, cache: Path) -> None:

@@ -9,9 +9,10 @@ import torch
 from rich.console import Console
 
 from heedful.training import checkpoint, fine_tuned, fine_tuning, teaching
-from heedful.training.config import Paths
+from heedful.training.config import Paths, TeacherConfig
 from heedful.training.errors import ConfigError
 from heedful.training.fine_tuned import FineTuneConfig, Pieces
+from heedful.training.objectives import make_classes
 from heedful.training.tasks import TASKS, Example, base
 
 WORDS = ("dog", "cat", "car", "tree", "house", "river")
@@ -80,6 +81,34 @@ def test_it_learns_teaches_and_goes_on(task: str, tmp_path: Path) -> None:
         teaching.probabilities(
             tmp_path / "run", asked, classes=3, pipeline="none", cache=tmp_path / "cache"
         )
+
+
+def test_it_learns_from_the_mean_of_teachers_alone(
+    task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pairs without a label, one good teacher and one that knows nothing: the mean still leans to what is right."""
+    console = Console(file=io.StringIO())
+    good = paths(tmp_path / "good")
+    fine_tuning.fine_tune(config(task), good, resume=False, console=console)
+    torch.manual_seed(1)
+    bad = tmp_path / "bad" / "run"
+    bad.mkdir(parents=True)
+    checkpoint.save(bad / checkpoint.BEST, fine_tuned.FineTuned(2).state_dict())
+    (bad / checkpoint.RECORD).write_bytes((good.run / checkpoint.RECORD).read_bytes())
+
+    asked = [base.Example(one.texts, base.UNLABELLED) for one in examples(400, 5)]
+    unlabelled = base.Source(TASK, "none", "made", lambda _: asked)
+    monkeypatch.setitem(TASKS, TASK, TASKS[TASK].variant(TASK, unlabelled))
+    pupil = paths(tmp_path / "pupil")
+    teacher = TeacherConfig(run=(good.run, bad), weight=1)
+    changes = {"teacher": teacher, "dropout": 0.1, "epochs": 3}
+    record = fine_tuning.fine_tune(
+        config(task).model_copy(update=changes), pupil, resume=False, console=console
+    )
+    assert record["dev"] > 0.9
+    objective = make_classes(0.0, teacher, 2, pipeline="none", cache=pupil.cache)
+    each = [fine_tuned.probabilities(run, [one.texts for one in asked]) for run in teacher.runs]
+    np.testing.assert_allclose(objective.targets(asked), np.mean(each, axis=0), atol=1e-5)
 
 
 def test_padding_does_not_change_an_answer(tmp_path: Path) -> None:

@@ -138,6 +138,12 @@ def test_the_cost_of_an_epoch_is_the_median_of_those_recorded(results: Path) -> 
     file.write_text(json.dumps({**json.loads(file.read_text()), "log": log}))
     said = "- Processor seconds of training an epoch, one thread: Whole 9.\n"
     assert said in report(BUNDLES, results)
+    found = json.loads(file.read_text())
+    found["config"]["device"] = "cuda"
+    file.write_text(json.dumps(found))
+    page = report(BUNDLES, results)
+    assert "Processor seconds of training" not in page, "a GPU is not one thread"
+    assert "| Whole | " in page, "a record counts on any device"
 
 
 def test_the_time_of_a_test_is_that_of_the_benchmark(results: Path) -> None:
@@ -178,7 +184,7 @@ def test_a_row_that_was_taught_names_its_teacher(results: Path) -> None:
     teacher = 'set = { teacher = { run = "runs/wise", weight = 0.7 } }\n\n[[rows]]'
     file.write_text(TABLE.replace("[[rows]]", teacher, 1))
     record(results / "runs" / "toys", 0, 1, 0.9)
-    assert "- **Whole** is taught by `wise`, a model over all-MiniLM-L6-v2: 0.7" in report(
+    assert "- **Whole** is taught by `wise`, over all-MiniLM-L6-v2: 0.7" in report(
         BUNDLES, results
     )
 
