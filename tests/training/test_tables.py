@@ -184,9 +184,7 @@ def test_a_row_that_was_taught_names_its_teacher(results: Path) -> None:
     teacher = 'set = { teacher = { run = "runs/wise", weight = 0.7 } }\n\n[[rows]]'
     file.write_text(TABLE.replace("[[rows]]", teacher, 1))
     record(results / "runs" / "toys", 0, 1, 0.9)
-    assert "- **Whole** is taught by `wise`, over all-MiniLM-L6-v2: 0.7" in report(
-        BUNDLES, results
-    )
+    assert "- **Whole** is taught by `wise`, over all-MiniLM-L6-v2: 0.7" in report(BUNDLES, results)
 
 
 def test_every_encoder_has_a_row() -> None:

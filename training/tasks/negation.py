@@ -17,7 +17,7 @@ from heedful.training.tasks.base import Example, Source, Task
 from heedful.training.tasks.nli import SNLI_TEST, SNLI_TRAIN
 
 SEED = 1
-TEMPLATE_PAIRS, PREMISE_PAIRS, EXCHANGED_PAIRS, DEV_PAIRS = 20_000, 6_000, 12_000, 300
+TEMPLATE_PAIRS, PREMISE_PAIRS, EXCHANGED_PAIRS, DEV_PAIRS = 30_000, 6_000, 12_000, 300
 _LABELS: dict[str, NLILabel] = {"e": "entailment", "n": "neutral", "c": "contradiction"}
 _SLOT = re.compile(r"\{(\w+?)(2?)\}")
 _PARALLEL = {"plural": "singular", "things": "thing", "verb": "participle"}
@@ -163,7 +163,7 @@ def _train(data: Path) -> list[Example]:
 TRAIN = Source(
     "negation",
     contrast.TRAIN.licence,
-    "20,000 pairs of templates, 6,000 of SNLI's premises, at most 12,000 of the sentences of `contrast`",
+    "30,000 pairs of templates, 6,000 of SNLI's premises, at most 12,000 of the sentences of `contrast`",
     _train,
 )
 DEV = Source(
