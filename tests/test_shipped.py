@@ -31,7 +31,7 @@ FLOORS = {
     ("ms-san-sentiment", "sentiment"): 0.895,
     ("ms-san-sst2", "sst2"): 0.875,
     ("ms-san-sst5", "sst5"): 0.505,
-    ("ms-san-nli", "snli"): 0.81,
+    ("ms-san-nli", "snli"): 0.83,
     ("ms-san-trec", "trec"): 0.92,
     ("dsa-nli", "snli"): 0.78,
     ("ms-san-relatedness", "sick-relatedness"): 0.83,

@@ -56,10 +56,11 @@ def train(
 
     model = make_model(config, task.kind, len(task.labels), inputs.words)
     start_context(model.sentence.encoder, inputs.words, inputs.train.rows.ids)
-    embedding = model.sentence.embedding
-    composed.start(embedding, inputs.lexicon, seed=config.seed, device=config.device)
     if config.start:
         begin_with(config.start, model, task, paths.run / lexicon_file)
+    else:
+        embedding = model.sentence.embedding
+        composed.start(embedding, inputs.lexicon, seed=config.seed, device=config.device)
     model.to(config.device)
     steps = config.epochs * inputs.train.steps(config.optimiser.batch)
     optimisation = Optimisation.of(model, config, steps)

@@ -100,9 +100,9 @@ def _shipped(papers: Sequence[dict[str, Any]], bundles: Path) -> Iterator[str]:
     )
     yield (
         "The paper's score is that of the same encoder, trained on all of the data. A teacher, where one is\n"
-        "named, is all-MiniLM-L6-v2 or a model over it. all-MiniLM-L6-v2 was itself trained on pairs of SNLI and\n"
-        "MultiNLI, among a billion others, so a figure with a teacher rests on more than the rows that are\n"
-        "listed.\n"
+        "named, is all-MiniLM-L6-v2, a model over it, or a run that such models taught on more pairs\n"
+        "(`configs/ms-san-nli-mined.toml`). all-MiniLM-L6-v2 was itself trained on pairs of SNLI and MultiNLI, among\n"
+        "a billion others, so a figure with a teacher rests on more than the rows that are listed.\n"
     )
     yield from markdown_table(
         ("bundle", "teacher", "trained on", "rows", "licence of the data", ""),
