@@ -16,23 +16,26 @@ from heedful.training.config import Paths
 from heedful.training.data import Ints, sorted_batches
 from heedful.training.fine_tuned import FineTuneConfig, FineTuned, Pieces, accuracy, validate
 from heedful.training.objectives import make_classes
-from heedful.training.optimise import AVERAGE_EVERY, make_schedule, moving_average
+from heedful.training.optimise import (
+    AVERAGE_EVERY,
+    make_schedule,
+    moving_average,
+    require_device,
+)
 from heedful.training.source_commit import source_commit
 from heedful.training.tasks import get as get_task
 from heedful.training.tasks.base import Source, Task
 
 
 def fine_tune(
-    config: FineTuneConfig,
-    paths: Paths,
-    *,
-    resume: bool,
-    console: Console,
+    config: FineTuneConfig, paths: Paths, *, resume: bool, console: Console
 ) -> dict[str, Any]:
     """Train to the last epoch; returns the record, with the dev accuracy of every epoch.
 
-    Raises ConfigError where the folder holds another run, DataMissing, RunMissing for a teacher.
+    Raises ConfigError where the folder holds another run or the device is not there, DataMissing, RunMissing
+    for a teacher.
     """
+    require_device(config.device)
     folder, data = paths.run, paths.data
     task = get_task(config.task)
     commit = source_commit()

@@ -20,7 +20,7 @@ from heedful.training.data import Examples, subsample
 from heedful.training.metrics import dev_metric
 from heedful.training.model import TrainingModel, make_model
 from heedful.training.objectives import Objective, dev_score, make_objective
-from heedful.training.optimise import Optimisation
+from heedful.training.optimise import Optimisation, require_device
 from heedful.training.prepare import Prepared, prepare, start_context
 from heedful.training.source_commit import source_commit
 from heedful.training.start import begin_with
@@ -38,8 +38,9 @@ def train(
 
     `task` is given where `config.task` is not one of `training.tasks`. Deterministic for a seed and a
     number of threads, also across an interruption and `resume`. Raises ConfigError where the folder
-    holds another run, DataMissing, ParserError.
+    holds another run or the device is not there, DataMissing, ParserError.
     """
+    require_device(config.device)
     task = task or get_task(config.task)
     commit = source_commit()  # now: the source may change during the run
     torch.manual_seed(config.seed)

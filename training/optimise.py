@@ -13,8 +13,9 @@ from torch.optim.lr_scheduler import LambdaLR
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from heedful.training.checkpoint import Stateful
-from heedful.training.config import OptimiserConfig, RunConfig
+from heedful.training.config import Device, OptimiserConfig, RunConfig
 from heedful.training.data import Examples
+from heedful.training.errors import ConfigError
 from heedful.training.model import TrainingModel
 
 Tensors = tuple[Tensor, ...] | list[Tensor]
@@ -94,6 +95,12 @@ class Optimisation:
         parts |= {f"optimiser{i}": part for i, part in enumerate(self.optimisers)}
         parts |= {f"schedule{i}": part for i, part in enumerate(self.schedules)}
         return parts | ({"average": self.average} if self.average else {})
+
+
+def require_device(device: Device) -> None:
+    """Raises ConfigError where torch sees no GPU and one is asked for, before minutes of parsing."""
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("device is cuda, but torch sees no GPU: train with --device cpu")
 
 
 def make_optimisers(

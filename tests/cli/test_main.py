@@ -15,6 +15,7 @@ from heedful.cli.errors import TRAIN_EXTRA, CommandError, describe
 from heedful.cli.explain import read_priors
 from heedful.models.registry import ENCODERS
 from heedful.runtime.errors import BadInput
+from heedful.runtime.session import gpus
 from tests.process import ROOT
 
 
@@ -63,6 +64,17 @@ def test_a_busy_port_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     said = str(caught.value.code)
     assert said.startswith(f"heedful: cannot listen on 127.0.0.1:{port}: ")
     assert said.endswith("set another HEEDFUL_PORT or HEEDFUL_HOST")
+
+
+@pytest.mark.skipif(gpus() > 0, reason="there is a GPU")
+@pytest.mark.parametrize("config", ["configs/ms-san-nli.toml", "configs/teachers/minilm-nli.toml"])
+def test_training_on_a_gpu_that_is_not_there_is_one_line(config: str, tmp_path: Path) -> None:
+    refused = heedful("train", config, "--device", "cuda", "--run", str(tmp_path / "run"))
+    assert refused.returncode == 1
+    assert refused.stderr == (
+        "heedful: device is cuda, but torch sees no GPU: train with --device cpu\n"
+    )
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_fault_of_ours_is_not_dressed_as_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
