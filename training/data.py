@@ -53,16 +53,14 @@ class Rows:
         """
         if self.framing:
             return collate([self.sentence(i) for i in chosen])
-        starts = self.bounds[chosen]
-        lengths = self.bounds[chosen + 1] - starts
-        heads = np.tile(np.arange(lengths.max()), (len(chosen), 1))
-        inside = heads < lengths[:, None]
-        words = (heads + starts[:, None])[inside]
+        words, inside = cells(self.bounds, chosen)
         ids, features = self.ids[words], None
         if self.spelling:
             ids, features = self.spelling.compose(ids, drop)
-        padded = np.full(heads.shape, PAD, np.int64)
+        padded = np.full(inside.shape, PAD, np.int64)
+        heads = np.tile(np.arange(inside.shape[1]), (len(chosen), 1))
         padded[inside], heads[inside] = ids, self.heads[words]
+        lengths = inside.sum(1)
         return Batch(padded, heads, lengths, 1.0 - len(words) / padded.size, features=features)
 
 
@@ -152,6 +150,17 @@ def subsample(
 def labels(examples: Sequence[Example]) -> npt.NDArray[np.float64]:
     """(N,) the labels."""
     return np.array([one.label for one in examples], np.float64)
+
+
+def cells(bounds: Ints, chosen: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """How to pad rows that lie one behind the other, row i at `bounds[i]:bounds[i + 1]`, to the longest of the chosen.
+
+    The places (N,) of their items, and which cells of the padded rows (B, L) hold these, in the same order.
+    """
+    lengths = bounds[chosen + 1] - bounds[chosen]
+    columns = np.arange(lengths.max())
+    inside = columns < lengths[:, None]
+    return (bounds[chosen][:, None] + columns)[inside], inside
 
 
 def sorted_batches(order: Ints, lengths: Ints, size: int) -> list[Ints]:

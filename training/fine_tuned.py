@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from heedful.training import checkpoint, minilm
 from heedful.training.config import Device, Precision, Section, TeacherConfig, refused
-from heedful.training.data import Ints
+from heedful.training.data import Ints, cells
 from heedful.training.restore import read_record
 from heedful.training.tasks.base import Example
 
@@ -126,10 +126,7 @@ class Pieces:
 
     def collate(self, group: Ints, device: Device = "cpu") -> tuple[Tensor, Tensor, Tensor]:
         """Ids, types and mask (B, L) of some examples."""
-        lengths = self.lengths[group]
-        places = np.tile(np.arange(lengths.max()), (len(group), 1))
-        mask = places < lengths[:, None]
-        found = (places + self.bounds[group][:, None])[mask]
+        found, mask = cells(self.bounds, group)
         ids, types = np.zeros((2, *mask.shape), np.int64)
         ids[mask], types[mask] = self.ids[found], self.types[found]
         first, second, third = (torch.from_numpy(one).to(device) for one in (ids, types, mask))

@@ -64,7 +64,7 @@ def test_the_vectors_are_those_of_one_reference_after_the_other(
 
 
 class Loop(torch.nn.Module):
-    """The loop alone: products before it have bits of their own."""
+    """The loop alone: products before it round differently."""
 
     def forward(self, queries: Tensor, allowed: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         return scan(attend, [], [queries, allowed], [keys, values])[0]

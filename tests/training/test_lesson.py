@@ -40,7 +40,7 @@ def test_probabilities_are_learned_as_such(multi_label: bool) -> None:
 
 
 def test_the_student_learns_what_the_teacher_alone_can_read() -> None:
-    """Eight labelled texts have words of their own; a word of the others goes with what the teacher sees."""
+    """Each of the eight labelled texts has a word that no other has; the words of the others go with their class."""
     classes = np.arange(208) % 2
     words = np.concatenate([np.arange(8) + 10, classes[8:]])
     keys = [np.array([word], np.int64) for word in words.tolist()]

@@ -1,5 +1,4 @@
-"""Natural language inference: SNLI (Bowman et al. 2015), SNLI with other datasets (`nli`), and both with
-unlabelled pairs for a teacher (`snli-taught`, `nli-taught`).
+"""Natural language inference: SNLI (Bowman et al. 2015), and SNLI with other datasets (`nli`).
 
 Reads the official SNLI and MultiNLI JSON lines (`sentence1`, `sentence2`, `gold_label`; pairs without a
 majority label are left out) or JSON lines of `premise`, `hypothesis`, `label`.
@@ -99,9 +98,4 @@ def hypotheses(pairs: list[Example]) -> list[Example]:
 
 SNLI = Task("snli", "nli", NLI_LABELS, (SNLI_TRAIN,), dev=SNLI_DEV, test=SNLI_TEST)
 NLI = replace(SNLI, name="nli", train=(SNLI_TRAIN, *MORE))
-TASKS = (
-    SNLI,
-    SNLI.variant("snli-taught", SNLI_TRAIN, SNLI_HYPOTHESES),
-    NLI,
-    NLI.variant("nli-taught", SNLI_TRAIN, *MORE, SNLI_HYPOTHESES),
-)
+TASKS = (SNLI, NLI)
