@@ -17,6 +17,7 @@ COMMANDS = {
     "models": "List every encoder with its paper, output size and parameters.",
     "train": "Train an encoder for a task, or a dependency parser.",
     "export": "Write a run's best weights as a bundle: ONNX graphs, vocabulary and card.",
+    "compact": "Copy what a bundle is made from, with the weights in 8 bits.",
     "calibrate": "Fit the temperature of bundles' probabilities on dev.",
     "quantize": "Add int8 graphs to bundles, for the CPU.",
     "repack": "Store the word tables of bundles in 4 bits.",

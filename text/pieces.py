@@ -46,7 +46,7 @@ class Pieces:
         tokenizer.no_truncation()
         tokenizer.encode_special_tokens = True  # "[SEP]" in a text is three words like any other
         self._tokenizer, self.limit = tokenizer, limit
-        self._cls, self._sep, self._unknown = map(self._special, ("[CLS]", "[SEP]", "[UNK]"))
+        self.cls, self.sep, self._unknown = map(self._special, ("[CLS]", "[SEP]", "[UNK]"))
         self._max_pieces = min(MAX_PIECES, limit - 2)
         self._pieces = lru_cache(maxsize=CACHED_WORDS)(self._split)
 
@@ -65,7 +65,7 @@ class Pieces:
 
     def framed(self, ids: Ints, heads: Ints, counts: Ints) -> Sentence:
         """A sentence of pieces that `split` gave, [CLS] and [SEP] around them."""
-        return Sentence(np.concatenate([[self._cls], ids, [self._sep]]), heads, counts)
+        return Sentence(np.concatenate([[self.cls], ids, [self.sep]]), heads, counts)
 
     def sentence(self, tokens: Sequence[str], heads: Ints) -> Sentence:
         ids, counts = self.split(tokens)

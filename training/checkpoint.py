@@ -2,7 +2,8 @@
 
 runs/<name>/
   vocab.txt, or tokenizer.json for word pieces
-  best.pt       weights with the best dev score so far (the averaged ones, where averaging is on)
+  best.pt       weights with the best dev score so far (the averaged ones, where averaging is on), without those of a
+                transformer that training left as they were: these are read from where they came from
   last.pt       everything a resumed run needs
   log.jsonl     one line per epoch
   run.json      the configuration and the model card's facts about the training; written at the end
@@ -18,6 +19,7 @@ from typing import Any, Protocol
 
 import torch
 from pydantic import BaseModel
+from torch import Tensor
 
 from heedful.text.atomic import write_file
 from heedful.training.errors import ConfigError
@@ -25,6 +27,8 @@ from heedful.training.errors import ConfigError
 VOCAB, TOKENIZER = "vocab.txt", "tokenizer.json"
 BEST, LAST, LOG = "best.pt", "last.pt", "log.jsonl"
 RECORD, SCORES = "run.json", "scores.json"
+SCALE = ":scale"
+"""After the name of a matrix in 8 bits: its rows' scales."""
 
 
 def save(path: Path, state: dict[str, Any]) -> None:
@@ -35,6 +39,31 @@ def load(path: Path) -> dict[str, Any]:
     """Loads tensors and plain values only: nothing in a checkpoint is executed."""
     state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     return state
+
+
+def best(run: Path) -> dict[str, Tensor]:
+    """The best weights of a finished run in float32, also where `compact` made them smaller."""
+    stored: dict[str, Tensor] = load(run / BEST)
+    scales = {name: stored.pop(name) for name in list(stored) if name.endswith(SCALE)}
+    wide = {name: one.float() if one.is_floating_point() else one for name, one in stored.items()}
+    return wide | {
+        name.removesuffix(SCALE): wide[name.removesuffix(SCALE)].float() * scale.float()
+        for name, scale in scales.items()
+    }
+
+
+def compact(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Matrices in 8 bits with a scale for each row, the other weights in float16: a quarter of the bytes.
+
+    What they lose is less than the served graph's int8 loses.
+    """
+    small = {name: one.half() if one.is_floating_point() else one for name, one in weights.items()}
+    for name, one in weights.items():
+        if one.ndim == 2 and one.is_floating_point():
+            scale = one.abs().amax(1, keepdim=True).clamp(min=1e-12) / 127
+            small[name] = (one / scale).round().to(torch.int8)
+            small[name + SCALE] = scale
+    return small
 
 
 @dataclass(frozen=True, slots=True)

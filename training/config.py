@@ -65,9 +65,12 @@ class TransformerConfig(Section):
     name: str = "minilm"
     """`minilm`, or a folder with config.json, model.safetensors and tokenizer.json."""
     dim: int = Field(default=384, gt=0)
-    finetune: Literal["all", "layers", "none"] = "all"
+    finetune: Literal["all", "layers", "low-rank", "none"] = "all"
     """`layers` trains all but the embedding table, which holds half of the weights and would cost the
-    optimiser as much as all the rest."""
+    optimiser as much as all the rest. `low-rank` trains a change of low rank to each layer's matrices (LoRA), and
+    the biases and norms: a tenth of the weights, which are all that `best.pt` then holds."""
+    rank: int = Field(default=32, gt=0)
+    """Of the changes where `finetune` is `low-rank`."""
     frozen_layers: int = Field(default=0, ge=0)
     """Number of lowest layers that are frozen, with the embeddings below them."""
     sentence: Literal["cls", "mean"] = "cls"

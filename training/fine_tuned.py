@@ -21,14 +21,13 @@ from heedful.training.config import Device, Precision, Section, TeacherConfig, r
 from heedful.training.data import Ints, cells
 from heedful.training.restore import read_record
 from heedful.training.tasks.base import Example
+from heedful.training.transformer import ATTENTION
 
 Floats = npt.NDArray[np.float32]
 
 KIND: Literal["teacher"] = "teacher"
 CELLS: dict[Device, int] = {"cpu": 6_000, "cuda": 200_000}
 """Pieces of a batch that is only read, padding counted."""
-ATTENTION: dict[Device, str] = {"cpu": "eager", "cuda": "sdpa"}
-"""The faster implementation on each device."""
 
 
 class FineTuneConfig(Section):

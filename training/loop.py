@@ -86,7 +86,7 @@ def train(
         progress = progress.after_epoch(loss, score)
         better = progress.best_epoch == epoch
         if better:
-            checkpoint.save(paths.run / checkpoint.BEST, optimisation.evaluated.state_dict())
+            checkpoint.save(paths.run / checkpoint.BEST, optimisation.evaluated.learned())
         checkpoint.save_last(paths.run, optimisation.parts(), progress, config)
         times = {"seconds": round(time.monotonic() - started), "processor_seconds": processor}
         checkpoint.log(paths.run, {"epoch": epoch, "loss": loss, "dev": score, **times})

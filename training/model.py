@@ -1,5 +1,7 @@
 """The model of a configuration: word vectors, encoder and head."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -34,6 +36,25 @@ class TrainingModel(nn.Module):
         self.sentence, self.head = sentence, head
         self.mixed = any(isinstance(one, nn.BatchNorm1d) for one in head.modules())
         self.register_buffer("alpha", torch.tensor(alpha), persistent=False)
+
+    def learned(self) -> dict[str, Tensor]:
+        """The weights, without those of a transformer that are not trained."""
+        fixed = self._fixed()
+        return {name: one for name, one in self.state_dict().items() if name not in fixed}
+
+    def load_learned(self, weights: Mapping[str, Tensor]) -> None:
+        """Load what `learned` gave. Raises RuntimeError where the weights are another model's."""
+        missing, unexpected = self.load_state_dict(weights, strict=False)
+        if lacking := [*unexpected, *(set(missing) - self._fixed())]:
+            raise RuntimeError(f"weights of another model: {min(lacking)}")
+
+    def _fixed(self) -> set[str]:
+        """The names of a transformer's weights that are not trained."""
+        embedding = self.sentence.embedding
+        if not isinstance(embedding, PieceEmbedding):
+            return set()
+        weights = embedding.named_parameters(prefix="sentence.embedding")
+        return {name for name, one in weights if not one.requires_grad}
 
     def forward(self, sides: list[Batch]) -> Tensor:
         """Batches of B sentences each -> (B, classes)."""

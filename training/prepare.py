@@ -58,7 +58,7 @@ def prepare(
     lexicon: Lexicon
     words: Tensor | nn.Module
     if config.transformer:
-        words, lexicon = transformer.load(config.transformer)
+        words, lexicon = transformer.load(config.transformer, config.device)
     else:
         widened = config.words.background_min_count is not None
         sources = task.background if widened else ()

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from heedful.models.low_rank import merge
 from heedful.text.pieces import Lexicon, Pieces
 from heedful.text.vocab import Vocab
 from heedful.training import checkpoint, transformer
@@ -32,7 +33,8 @@ def restore(folder: Path) -> Run:
     config = validate(record["config"], folder / checkpoint.RECORD)
     lexicon, words = _words(folder, config)
     model = make_model(config, record["kind"], len(record["labels"]), words)
-    model.load_state_dict(checkpoint.load(folder / checkpoint.BEST))
+    model.load_learned(checkpoint.best(folder))
+    merge(model)
     return Run(config, record, lexicon, model.eval())
 
 

@@ -30,7 +30,7 @@ def begin_with(run: Path, model: TrainingModel, task: Task, lexicon: Path) -> No
     listed, words = run / lexicon.name, lexicon.name == checkpoint.VOCAB
     if not listed.exists() or not (words or listed.read_bytes() == lexicon.read_bytes()):
         raise ConfigError(f"start: {run} reads other pieces: take the same [transformer]")
-    weights: dict[str, Tensor] = checkpoint.load(run / checkpoint.BEST)
+    weights = checkpoint.best(run)
     if (record["kind"], tuple(record["labels"])) != (task.kind, task.labels):
         lent = {name: value for name, value in weights.items() if name.startswith(LENT)}
         own = {f"head.{name}": value for name, value in model.head.state_dict().items()}
@@ -38,7 +38,7 @@ def begin_with(run: Path, model: TrainingModel, task: Task, lexicon: Path) -> No
     try:
         if words:
             _move_words(weights, model, Vocab.load(listed), Vocab.load(lexicon))
-        model.load_state_dict(weights)
+        model.load_learned(weights)
     except (KeyError, RuntimeError) as error:
         raise ConfigError(f"start: {run} holds another model: {error}") from error
 

@@ -1,16 +1,22 @@
 """The transformer of a run, a Hugging Face BertModel, and its tokenizer."""
 
 from pathlib import Path
+from typing import Any
 
 from torch import nn
 
+from heedful.models.low_rank import change_by_low_rank
 from heedful.text.pieces import Pieces
 from heedful.training import minilm
-from heedful.training.config import TransformerConfig
+from heedful.training.config import Device, TransformerConfig
 from heedful.training.errors import ConfigError
 
+ATTENTION: dict[Device, str] = {"cpu": "eager", "cuda": "sdpa"}
+"""The better implementation on each device. On a CPU the backward pass of torch's fused attention takes as long as all
+the rest at 16 pieces a sentence; on a GPU it is faster and saves memory."""
 
-def load(config: TransformerConfig) -> tuple[nn.Module, Pieces]:
+
+def load(config: TransformerConfig, device: Device = "cpu") -> tuple[nn.Module, Pieces]:
     """The pretrained model, without its pooling layer, and its tokenizer applied word by word.
 
     Raises ConfigError where `name` is no such model, or its size is not `dim`.
@@ -24,11 +30,10 @@ def load(config: TransformerConfig) -> tuple[nn.Module, Pieces]:
             f"transformer.name: {config.name!r} is neither minilm nor a folder of a Hugging Face "
             "BertModel with its tokenizer.json"
         )
-    # The backward pass of torch's fused attention takes as long as all the rest at 16 pieces a sentence.
     model = BertModel.from_pretrained(
         folder,
         add_pooling_layer=False,
-        attn_implementation="eager",
+        attn_implementation=ATTENTION[device],
         hidden_dropout_prob=config.dropout,
         attention_probs_dropout_prob=config.dropout,
     )
@@ -44,8 +49,17 @@ def load(config: TransformerConfig) -> tuple[nn.Module, Pieces]:
         )
     if config.finetune == "layers":
         model.embeddings.word_embeddings.requires_grad_(False)
+    if config.finetune == "low-rank":
+        _train_low_rank(model, config.rank)
     if config.frozen_layers:
         model.embeddings.requires_grad_(False)
         model.encoder.layer[: config.frozen_layers].requires_grad_(False)
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     return model, Pieces(tokenizer, found.max_position_embeddings)
+
+
+def _train_low_rank(model: Any, rank: int) -> None:
+    """Only changes of low rank to the matrices of the layers are trained, and the layers' biases and norms."""
+    model.embeddings.requires_grad_(False)
+    layers = model.encoder.layer
+    change_by_low_rank([one for one in layers.modules() if isinstance(one, nn.Linear)], rank)

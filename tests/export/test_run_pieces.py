@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from heedful.cli import compact
 from heedful.export import run
 from heedful.export.bundle import export_bundle
 from heedful.export.weight_storage import Storage
@@ -23,36 +24,47 @@ from tests.transformer import LIMIT, tiny_folder
 DIM = 12
 
 
-def configuration(folder: Path, *, frozen: bool = False) -> dict[str, object]:
+TABLE = "embedding.transformer.embeddings.word_embeddings.weight"
+
+
+def configuration(folder: Path, *, finetune: str = "all") -> dict[str, object]:
     tiny = str(tiny_folder(folder / "tiny", DIM))
     return {
         "encoder": {"name": "ms-san-bert", "config": {"hidden": 12, "dropout": 0.1}},
         "transformer": {
             "name": tiny,
             "dim": DIM,
-            "finetune": "none" if frozen else "all",
+            "finetune": finetune,
             "rate": 1e-2,
+            "rank": 2,
         },
     }
 
 
 @pytest.mark.parametrize(
-    ("frozen", "storage"), [(False, "small"), pytest.param(True, "normal", marks=pytest.mark.slow)]
+    ("finetune", "storage"),
+    [
+        ("all", "small"),
+        ("low-rank", "normal"),
+        pytest.param("none", "normal", marks=pytest.mark.slow),
+    ],
 )
 def test_a_run_becomes_a_bundle_that_answers_as_the_trained_model(
-    tmp_path: Path, frozen: bool, storage: Storage
+    tmp_path: Path, finetune: str, storage: Storage
 ) -> None:
+    frozen = finetune == "none"
     models = tmp_path / "models"
     models.mkdir()
     parser = build_parser(models / "parser")
-    folder = train(tmp_path, parser.folder, **configuration(tmp_path, frozen=frozen))
+    folder = train(tmp_path, parser.folder, **configuration(tmp_path, finetune=finetune))
     assert not (folder / checkpoint.VOCAB).exists()
     trained = run.read(folder)
-    before = torch.load(folder / checkpoint.BEST)[
-        "sentence.embedding.transformer.embeddings.word_embeddings.weight"
-    ]
+    stored = torch.load(folder / checkpoint.BEST)
+    assert (f"sentence.{TABLE}" in stored) == (
+        finetune == "all"
+    )  # it is read from where it came from
     start = tiny_weights(tmp_path / "tiny")
-    assert torch.equal(before, start) == frozen
+    assert torch.equal(trained.model.state_dict()[TABLE], start) == (finetune != "all")
 
     card = export_bundle(trained, models / "ms-san-tiny-sst2", storage)
     assert (card.encoder.name, card.dimension, card.tree) == ("ms-san-bert", 2 * DIM, True)
@@ -80,6 +92,21 @@ def test_a_run_becomes_a_bundle_that_answers_as_the_trained_model(
         )
         expected = trained.head.eval()(vectors).softmax(-1)
     np.testing.assert_allclose(asyncio.run(served()), expected, atol=2e-2)
+
+
+def test_a_compact_run_becomes_nearly_the_same_bundle(tmp_path: Path) -> None:
+    parser = build_parser(tmp_path / "parser")
+    folder = train(tmp_path, parser.folder, **configuration(tmp_path, finetune="low-rank"))
+    compact.command(folder, tmp_path / "adapters" / "tiny")
+    whole, small = run.read(folder), run.read(tmp_path / "adapters" / "tiny")
+    assert isinstance(small.vocab, Pieces)
+    assert isinstance(whole.vocab, Pieces)
+    assert small.vocab.text == whole.vocab.text
+    ids, pieces = torch.tensor([[2, 5, 6, 7, 3]]), torch.tensor([[1, 2]])
+    arrays = (ids, torch.tensor([2]), torch.tensor([[1, 1]]), torch.tensor(0.25), pieces)
+    with torch.inference_mode():
+        expected, found = (one.model.eval()(*arrays) for one in (whole, small))
+    assert 0 < (found - expected).abs().max() < 0.02 * expected.abs().max()
 
 
 def tiny_weights(folder: Path) -> torch.Tensor:

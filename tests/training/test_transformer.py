@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from heedful.text.batch import collate
 from heedful.text.pieces import Pieces
 from heedful.training import minilm, transformer
 from heedful.training.config import OptimiserConfig, RunConfig, TransformerConfig
@@ -105,6 +106,28 @@ def test_its_piece_vectors_can_stay_while_its_layers_move(tmp_path: Path) -> Non
     assert module.training  # it drops out as it did when it was trained
 
 
+def test_a_change_of_low_rank_is_all_that_is_trained_and_kept(tmp_path: Path) -> None:
+    run = config(str(tiny_folder(tmp_path, DIM)), finetune="low-rank")
+    assert run.transformer is not None
+    module, _ = transformer.load(run.transformer)
+    model = make_model(run, "classification", 2, module)
+    inside = {name for name, p in module.named_parameters() if p.requires_grad}
+    assert {name.rsplit(".", 1)[1] for name in inside} == {"down", "up", "bias", "weight"}
+    assert {name for name in inside if name.endswith(".weight")} == {
+        "encoder.layer.0.attention.output.LayerNorm.weight",
+        "encoder.layer.0.output.LayerNorm.weight",
+    }
+    learned = model.learned()
+    kept = {name for name, p in model.named_parameters() if p.requires_grad}
+    assert set(learned) == kept
+    other = make_model(run, "classification", 2, transformer.load(run.transformer)[0])
+    other.load_learned(learned)
+    for name, one in model.state_dict().items():
+        assert torch.equal(other.state_dict()[name], one)
+    with pytest.raises(RuntimeError, match=r"weights of another model: head\.layers\.1\.bias"):
+        other.load_learned({n: one for n, one in learned.items() if n != "head.layers.1.bias"})
+
+
 def test_an_encoder_that_reads_cls_needs_a_transformer(tmp_path: Path) -> None:
     run = config("minilm").model_copy(update={"transformer": None})
     with pytest.raises(ConfigError, match=r"encoder\.name: ms-san-bert: .* needs a transformer"):
@@ -127,6 +150,10 @@ def test_rows_are_the_sentences_that_serving_makes(tmp_path: Path) -> None:
         i = rows.index[text]
         assert rows.sentence(i).key == pieces.sentence(texts[text], heads[i].astype(np.int64)).key
     examples = Examples.of([Example((text,), 0) for text in texts], rows)
+    chosen = np.array([2, 0, 2])
+    found, expected = rows.batch(chosen, None), collate([rows.sentence(i) for i in chosen])
+    for name in ("ids", "heads", "lengths", "pieces", "padding"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
     (((batch,), _),) = examples.batches(8, None)
     assert batch.ids.shape == (2, 5)
     assert batch.pieces is not None
