@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 from fastapi import APIRouter, Request
 from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag
 from starlette.responses import Response
@@ -99,7 +100,7 @@ async def embeddings(body: EmbeddingsRequest, request: Request) -> Response:
     return answers.json(
         {
             "object": "list",
-            "data": await answers.rows(data),
+            "data": orjson.Fragment(await answers.rows(data)),
             "model": model.card.name,
             "usage": {"prompt_tokens": result.tokens, "total_tokens": result.tokens},
         }

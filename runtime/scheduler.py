@@ -236,13 +236,16 @@ class Scheduler:
     async def _serve_all(
         self, tickets: list[Ticket[EncodeItem, Vectors]], threads: SessionThreads
     ) -> None:
-        """Encode batches of small calls first, in one thread call: a hand-over costs as much as a sentence."""
+        """Encode the batches of small calls first, and deliver them; then the others.
+
+        All of a kind in one thread call: a hand-over costs as much as a sentence, and takes the core from what is
+        being parsed.
+        """
         with Answered([tickets]):
-            planned = sorted(plan(tickets), key=lambda batch: not batch.small)
-            at_once = sum(batch.small for batch in planned) or 1
-            await self._encode_now(planned[:at_once], threads)
-            for batch in planned[at_once:]:
-                await self._encode_now([batch], threads)
+            planned = plan(tickets)
+            for small in (True, False):
+                if of_kind := [batch for batch in planned if batch.small == small]:
+                    await self._encode_now(of_kind, threads)
 
     async def _encode_now(self, planned: Sequence[PlannedBatch], threads: SessionThreads) -> None:
         loop = asyncio.get_running_loop()

@@ -48,17 +48,21 @@ class Vocab:
 
     def ids(self, tokens: Sequence[str]) -> npt.NDArray[np.int64]:
         """(L,) ids, `UNKNOWN` for a word that is not in the vocabulary. A literal "<pad>" is unknown too."""
+        return np.array(self._found(tokens), np.int64)
+
+    def _found(self, tokens: Sequence[str]) -> list[int]:
         find = self._ids.get
-        return np.array([find(token.lower(), UNKNOWN) or UNKNOWN for token in tokens], np.int64)
+        return [find(token.lower(), UNKNOWN) or UNKNOWN for token in tokens]
 
     def sentence(self, tokens: Sequence[str], heads: npt.NDArray[np.int64]) -> Sentence:
-        ids = self.ids(tokens)
-        unlisted = np.flatnonzero(ids == UNKNOWN)
-        if not (self.composed and len(unlisted)):
-            return Sentence(ids, heads)
-        ids[unlisted] = -1 - np.arange(len(unlisted))
-        features = composition.matrix([tokens[i] for i in unlisted.tolist()], self.composed)
-        return Sentence(ids, heads, features=features)
+        found = self._found(tokens)
+        if not self.composed or UNKNOWN not in found:
+            return Sentence(np.array(found, np.int64), heads)
+        unlisted = [i for i, word in enumerate(found) if word == UNKNOWN]
+        for number, i in enumerate(unlisted):
+            found[i] = -1 - number
+        features = composition.matrix([tokens[i] for i in unlisted], self.composed)
+        return Sentence(np.array(found, np.int64), heads, features=features)
 
     def fitting(self, tokens: Sequence[str]) -> int:
         """How many of the first words fit: all of them."""
