@@ -35,7 +35,8 @@ SATURATED = 64
 """Connections at which the rate counts as saturation."""
 CLOSED = """Closed loop (wrk): each connection sends its next request when it has the answer to the last. Memory is that
 of the server's process tree with every shipped bundle loaded; the cores used do not include the load generator's.
-The last column is processor time of the server for a request, without that of the threads that encode."""
+The last column is processor time of the server for a request, without that of the threads that encode; batches that
+the event loop encodes count here."""
 OPEN = f"""Open loop at {100 * SHARE:.0f} % of the rate at c = {SATURATED}, single sentences: requests leave at fixed
 times, and latency counts from the moment a request was due. Medians of alternating saturation and open-loop rounds."""
 

@@ -2,8 +2,9 @@
 
 A free session thread takes everything that waits, or its share if several are free, up to WINDOW
 batches' worth, one sentence from each request in turn. No timer adds latency to an idle server, and a
-short call that comes alone is encoded on the event loop: a hand-over to a thread and back takes 0.2 ms. If the
-caller says that its request is the only one, it passes no queue either.
+short call that comes alone is encoded on the event loop: a hand-over to a thread and back takes 0.2 ms. So are
+several where the thread has no core to itself. If the caller says that its request is the only one, it passes
+no queue either.
 Equal sentences are encoded once; the others are grouped by model and length into the cheapest batches
 under a cost budget (runtime.batch_plan).
 
@@ -42,14 +43,15 @@ from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.observer import Observer
 from heedful.runtime.session import SessionThreads
 from heedful.text.batch import Batch, Sentence, collate
+from heedful.text.graph import CPU
 from heedful.text.vocab import UNKNOWN
 
 log = logging.getLogger(__name__)
 
 Key = tuple[str, float | None, bytes]  # a bundle's version and alpha, and a sentence's key
 
-QUICK_SECONDS = 0.002
-"""What a call may take on the event loop: a slice of the parse takes up to 5 ms there."""
+QUICK_SECONDS = 0.005
+"""What batches may take on the event loop: a slice of the parse takes as long there."""
 FLUSH_INTERVAL = 0.005
 """Seconds after which finished batches are delivered before the rest of their window."""
 
@@ -193,14 +195,25 @@ class Scheduler:
         self._dispatch_small()
 
     def _is_quick(self, tickets: Sequence[Ticket[EncodeItem, Vectors]]) -> bool:
-        """Whether it is one short call and nothing else is under way: handing it to a thread would cost more."""
-        call = tickets[0].call
+        """Whether they take little time and nothing else is under way: handing them to a thread would cost more.
+
+        Sentences of several calls stay here only where a thread has no core to itself (`_one_core`).
+        """
         if self._serving or self._queue:
             return False
-        if len(tickets) > 1 and any(ticket.call is not call for ticket in tickets):
-            return False
-        cost = sum([ticket.item.cost for ticket in tickets])
-        return self._pace.seconds(tickets[0].item.encoder, cost) < QUICK_SECONDS
+        call = tickets[0].call
+        costs: dict[EncoderSession, int] = {}
+        for ticket in tickets:
+            encoder = ticket.item.encoder
+            if ticket.call is not call and not self._one_core(encoder):
+                return False
+            costs[encoder] = costs.get(encoder, 0) + ticket.item.cost
+        seconds = sum(self._pace.seconds(encoder, cost) for encoder, cost in costs.items())
+        return seconds < QUICK_SECONDS
+
+    def _one_core(self, encoder: EncoderSession) -> bool:
+        """Whether the event loop and the one session thread share a core: on CPUs each serving process has one."""
+        return self._threads.size == 1 and encoder.session.provider == CPU
 
     def _encode_here(self, tickets: list[Ticket[EncodeItem, Vectors]]) -> None:
         """On the event loop."""

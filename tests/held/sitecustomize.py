@@ -11,7 +11,7 @@ from typing import Any
 
 import onnxruntime
 
-SLOW_SECONDS = 0.01
+SLOW_SECONDS = 0.02
 """Several times heedful.runtime.scheduler.QUICK_SECONDS."""
 _run = onnxruntime.InferenceSession.run
 

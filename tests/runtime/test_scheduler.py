@@ -219,13 +219,30 @@ async def test_it_is_not_alone_where_a_thread_is_at_work() -> None:
         assert (await other).vectors.tolist() == [[30, 1]]
 
 
-async def test_calls_that_come_together_are_encoded_in_a_thread() -> None:
+@pytest.mark.parametrize(("threads", "provider"), [(2, CPU), (1, CUDA)])
+async def test_calls_that_come_together_are_encoded_in_a_thread_that_has_a_core(
+    threads: int, provider: str
+) -> None:
     session = Where()
-    async with started() as scheduler:
+    session.provider = provider
+    async with started(threads=threads) as scheduler:
         used = encoder(session)
         await session.until_here(scheduler, used)
         await asyncio.gather(*(scheduler.encode(used, [sentence(20 + i)]) for i in range(2)))
         assert session.here[-1] is False
+
+
+async def test_on_one_core_calls_that_come_together_are_encoded_on_the_event_loop() -> None:
+    first, second = Where(), Where()
+    async with started() as scheduler:
+        one, other = encoder(first), encoder(second, name="other")
+        while not (first.here and first.here[-1] and second.here[-1]):  # a busy machine is slow
+            await first.until_here(scheduler, one)
+            await second.until_here(scheduler, other)
+            calls = [(one, 20), (other, 30), (one, 21)]
+            found = await asyncio.gather(*(scheduler.encode(e, [sentence(i)]) for e, i in calls))
+            assert [each.vectors.tolist() for each in found] == [[[20, 1]], [[30, 1]], [[21, 1]]]
+        assert len(first.batches[-1]) == 2
 
 
 async def test_a_failure_on_the_event_loop_is_answered_as_one_in_a_thread() -> None:
