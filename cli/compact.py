@@ -21,7 +21,7 @@ def command(
         for name in (checkpoint.RECORD, checkpoint.SCORES, checkpoint.TOKENIZER, checkpoint.VOCAB):
             if (run / name).exists():
                 shutil.copyfile(run / name, folder / name)
-        weights = checkpoint.compact(checkpoint.load(run / checkpoint.BEST))
+        weights = checkpoint.compact(checkpoint.best(run))
         checkpoint.save(folder / checkpoint.BEST, weights)
     size = sum(file.stat().st_size for file in out.iterdir())
     typer.echo(f"{out}: {size / 1e6:.1f} MB")

@@ -53,10 +53,7 @@ def best(run: Path) -> dict[str, Tensor]:
 
 
 def compact(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Matrices in 8 bits with a scale for each row, the other weights in float16: a quarter of the bytes.
-
-    What they lose is less than the served graph's int8 loses.
-    """
+    """Matrices in 8 bits with a scale for each row, the other weights in float16: a quarter of the bytes."""
     small = {name: one.half() if one.is_floating_point() else one for name, one in weights.items()}
     for name, one in weights.items():
         if one.ndim == 2 and one.is_floating_point():

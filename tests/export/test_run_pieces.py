@@ -60,9 +60,8 @@ def test_a_run_becomes_a_bundle_that_answers_as_the_trained_model(
     assert not (folder / checkpoint.VOCAB).exists()
     trained = run.read(folder)
     stored = torch.load(folder / checkpoint.BEST)
-    assert (f"sentence.{TABLE}" in stored) == (
-        finetune == "all"
-    )  # it is read from where it came from
+    # What was not trained is read from where it came from.
+    assert (f"sentence.{TABLE}" in stored) == (finetune == "all")
     start = tiny_weights(tmp_path / "tiny")
     assert torch.equal(trained.model.state_dict()[TABLE], start) == (finetune != "all")
 
@@ -107,6 +106,10 @@ def test_a_compact_run_becomes_nearly_the_same_bundle(tmp_path: Path) -> None:
     with torch.inference_mode():
         expected, found = (one.model.eval()(*arrays) for one in (whole, small))
     assert 0 < (found - expected).abs().max() < 0.02 * expected.abs().max()
+    compact.command(tmp_path / "adapters" / "tiny", tmp_path / "adapters" / "again")
+    again = run.read(tmp_path / "adapters" / "again").model.state_dict()
+    for name, one in small.model.state_dict().items():
+        torch.testing.assert_close(again[name], one, atol=1e-3, rtol=1e-2)
 
 
 def tiny_weights(folder: Path) -> torch.Tensor:
