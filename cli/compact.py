@@ -1,11 +1,14 @@
 """compact: a finished run in few bytes, from which `export` makes a bundle."""
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from torch import Tensor
 
+from heedful.export.weight_storage import int8_rows
 from heedful.text.atomic import replace_folder
 from heedful.training import checkpoint
 from heedful.training.restore import require
@@ -21,7 +24,17 @@ def command(
         for name in (checkpoint.RECORD, checkpoint.SCORES, checkpoint.TOKENIZER, checkpoint.VOCAB):
             if (run / name).exists():
                 shutil.copyfile(run / name, folder / name)
-        weights = checkpoint.compact(checkpoint.best(run))
-        checkpoint.save(folder / checkpoint.BEST, weights)
+        checkpoint.save(folder / checkpoint.BEST, _compact(checkpoint.best(run)))
     size = sum(file.stat().st_size for file in out.iterdir())
     typer.echo(f"{out}: {size / 1e6:.1f} MB")
+
+
+def _compact(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Matrices in 8 bits with a scale for each row, the other weights in float16: a quarter of the bytes."""
+    small: dict[str, Tensor] = {}
+    for name, one in weights.items():
+        if one.ndim == 2 and one.is_floating_point():
+            small[name], small[name + checkpoint.SCALE] = int8_rows(one)
+        else:
+            small[name] = one.half() if one.is_floating_point() else one
+    return small

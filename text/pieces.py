@@ -63,13 +63,10 @@ class Pieces:
         counts = np.fromiter(map(len, words), np.int64, len(words))
         return np.fromiter(chain.from_iterable(words), np.int64, int(counts.sum())), counts
 
-    def framed(self, ids: Ints, heads: Ints, counts: Ints) -> Sentence:
-        """A sentence of pieces that `split` gave, [CLS] and [SEP] around them."""
-        return Sentence(np.concatenate([[self.cls], ids, [self.sep]]), heads, counts)
-
     def sentence(self, tokens: Sequence[str], heads: Ints) -> Sentence:
+        """The words' pieces, [CLS] and [SEP] around them."""
         ids, counts = self.split(tokens)
-        return self.framed(ids, heads, counts)
+        return Sentence(np.concatenate([[self.cls], ids, [self.sep]]), heads, counts)
 
     def fitting(self, tokens: Sequence[str]) -> int:
         """How many of the first words fit into `limit` pieces."""

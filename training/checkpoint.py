@@ -28,7 +28,7 @@ VOCAB, TOKENIZER = "vocab.txt", "tokenizer.json"
 BEST, LAST, LOG = "best.pt", "last.pt", "log.jsonl"
 RECORD, SCORES = "run.json", "scores.json"
 SCALE = ":scale"
-"""After the name of a matrix in 8 bits: its rows' scales."""
+"""After the name of a matrix in 8 bits: the scales of its rows (O, 1), which it has to be multiplied by."""
 
 
 def save(path: Path, state: dict[str, Any]) -> None:
@@ -42,25 +42,15 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def best(run: Path) -> dict[str, Tensor]:
-    """The best weights of a finished run in float32, also where `compact` made them smaller."""
+    """The best weights of a finished run in float32, also where `heedful compact` made them smaller."""
     stored: dict[str, Tensor] = load(run / BEST)
-    scales = {name: stored.pop(name) for name in list(stored) if name.endswith(SCALE)}
-    wide = {name: one.float() if one.is_floating_point() else one for name, one in stored.items()}
-    return wide | {
-        name.removesuffix(SCALE): wide[name.removesuffix(SCALE)].float() * scale.float()
-        for name, scale in scales.items()
-    }
-
-
-def compact(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Matrices in 8 bits with a scale for each row, the other weights in float16: a quarter of the bytes."""
-    small = {name: one.half() if one.is_floating_point() else one for name, one in weights.items()}
-    for name, one in weights.items():
-        if one.ndim == 2 and one.is_floating_point():
-            scale = one.abs().amax(1, keepdim=True).clamp(min=1e-12) / 127
-            small[name] = (one / scale).round().to(torch.int8)
-            small[name + SCALE] = scale
-    return small
+    found: dict[str, Tensor] = {}
+    for name, one in stored.items():
+        if name + SCALE in stored:
+            found[name] = one * stored[name + SCALE]
+        elif not name.endswith(SCALE):
+            found[name] = one.float() if one.is_floating_point() else one
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from heedful.text import composition
-from heedful.text.batch import PAD, Batch, Sentence
+from heedful.text.batch import PAD, Batch
 from heedful.text.pieces import Pieces
 from heedful.text.vocab import UNKNOWN, Vocab
 from heedful.training.tasks.base import Example, Source
@@ -32,24 +32,11 @@ class Rows:
     framing: "Framing | None" = None  # None with a word vocabulary
     spelling: "Spelling | None" = None  # None without composed words
 
-    def sentence(self, i: int) -> Sentence:
-        """Text i."""
-        span = slice(self.bounds[i], self.bounds[i + 1])
-        heads = self.heads[span].astype(np.int64)
-        if self.spelling:
-            ids, features = self.spelling.compose(self.ids[span], None)
-            return Sentence(ids, heads, features=features)
-        if self.framing is None:
-            return Sentence(self.ids[span], heads)
-        stops = self.framing.stops
-        ids = self.ids[stops[i] : stops[i + 1]]
-        return self.framing.pieces.framed(ids, heads, self.framing.counts[span])
-
     def batch(self, chosen: Ints, drop: Callable[[int], npt.NDArray[np.bool_]] | None) -> Batch:
         """These texts as `collate` pads them. `drop`, given a number of words, says which of them are composed
         although they are listed.
 
-        Words are padded without a step for each text, which is six times as fast (docs/gpu.md).
+        There is no step for each text, which for words is six times as fast (docs/gpu.md).
         """
         words, inside = cells(self.bounds, chosen)
         heads = np.tile(np.arange(inside.shape[1]), (len(chosen), 1))

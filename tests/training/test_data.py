@@ -13,6 +13,7 @@ from heedful.training.data import Examples, subsample, vocabulary
 from heedful.training.parses import CHUNK, Parsed, parse
 from heedful.training.tasks.base import Example, Source
 from tests.builders import BuiltParser
+from tests.training.sentences import sentence
 
 TEXTS = [
     "Two kids wash their hands.",
@@ -47,9 +48,9 @@ def test_parsed_once_and_kept(pipeline: BuiltParser, tmp_path: Path) -> None:
     assert "  " not in first.index  # holds no token
     for text, i in first.index.items():
         (expected,) = parser.parse([ParseJob(text, 4, tree=True)])
-        sentence = rows.sentence(i)
-        np.testing.assert_array_equal(sentence.heads, expected.heads)
-        np.testing.assert_array_equal(sentence.ids, vocab.ids(expected.tokens))
+        found = sentence(rows, i)
+        np.testing.assert_array_equal(found.heads, expected.heads)
+        np.testing.assert_array_equal(found.ids, vocab.ids(expected.tokens))
 
 
 def test_many_texts_are_parsed_in_processes(pipeline: BuiltParser, tmp_path: Path) -> None:
@@ -60,7 +61,7 @@ def test_many_texts_are_parsed_in_processes(pipeline: BuiltParser, tmp_path: Pat
         i, span = together.index[text], slice(*together.bounds[together.index[text] :][:2])
         assert together.tokens[span] == alone.tokens
         np.testing.assert_array_equal(together.heads[span], alone.heads)
-        assert len(together.rows(Vocab([])).sentence(i)) == len(alone.tokens)
+        assert len(sentence(together.rows(Vocab([])), i)) == len(alone.tokens)
 
 
 def test_another_parser_is_another_file(pipeline: BuiltParser, tmp_path: Path) -> None:
@@ -124,7 +125,7 @@ def test_a_batch_is_what_collate_makes_of_its_sentences(
 ) -> None:
     rows = parsed(pipeline, cache).rows(Vocab(["a", "dog", "kids"], composed))
     chosen = np.array([2, 0, 1, 0])
-    found, expected = rows.batch(chosen, None), collate([rows.sentence(i) for i in chosen])
+    found, expected = rows.batch(chosen, None), collate([sentence(rows, i) for i in chosen])
     for name in ("ids", "heads", "lengths", "features"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
     assert found.padding == pytest.approx(expected.padding)

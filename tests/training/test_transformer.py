@@ -17,6 +17,7 @@ from heedful.training.model import make_model
 from heedful.training.optimise import make_optimisers
 from heedful.training.parses import Parsed
 from heedful.training.tasks.base import Example
+from tests.training.sentences import sentence
 from tests.transformer import LIMIT, tiny_folder
 
 DIM = 12
@@ -148,10 +149,10 @@ def test_rows_are_the_sentences_that_serving_makes(tmp_path: Path) -> None:
     assert list(rows.index) == ["short", "other"]  # 105 pieces are more than are read
     for text in ("short", "other"):
         i = rows.index[text]
-        assert rows.sentence(i).key == pieces.sentence(texts[text], heads[i].astype(np.int64)).key
+        assert sentence(rows, i).key == pieces.sentence(texts[text], heads[i].astype(np.int64)).key
     examples = Examples.of([Example((text,), 0) for text in texts], rows)
     chosen = np.array([2, 0, 2])
-    found, expected = rows.batch(chosen, None), collate([rows.sentence(i) for i in chosen])
+    found, expected = rows.batch(chosen, None), collate([sentence(rows, i) for i in chosen])
     for name in ("ids", "heads", "lengths", "pieces", "padding"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
     (((batch,), _),) = examples.batches(8, None)
