@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import onnx
 
 from heedful.export import batch_invariance
+from heedful.export.composed_branch import composed_in_branch
 from heedful.export.convolutions import as_products
 from heedful.export.errors import ExportError
 from heedful.export.int8 import float_graph, int8_graph, products
@@ -56,6 +57,7 @@ def int8_files(bundle: Bundle) -> Int8Files:
         dropped = {product.key for product in taken if product.read in found.dependent}
         taken = [product for product in taken if product.key not in dropped]
     _check_deviation(bundle, "a sentence's vector", found.deviation)
+    composed_in_branch(model)
 
     weights = bundle.files[ENCODER] if again else serialize(float_graph(encoder, keys))
     files = {ENCODER: weights, ENCODER_INT8: externalize_weights(model, weights, ENCODER)}

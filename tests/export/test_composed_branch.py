@@ -1,0 +1,83 @@
+"""The steps that compose words, in a branch: the same bits, and skipped where a batch has no composed word."""
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import pytest
+from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
+
+from heedful.export.bundle import export_bundle
+from heedful.export.composed_branch import composed_in_branch
+from heedful.runtime.bundle import ENCODER, Bundle, read
+from heedful.runtime.graphs import Feeds, encoder_feeds
+from heedful.text.batch import collate
+from heedful.text.graph import open_session
+from tests.export.test_composed import ROWS, TEXTS, composed
+from tests.export.trained import trained
+
+LISTED = [["word1", "word2", "word7"], ["word3"]]
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    folder = tmp_path_factory.mktemp("branch") / "open-words"
+    export_bundle(composed(), folder)
+    return read(folder)
+
+
+@pytest.fixture(scope="module")
+def branched(bundle: Bundle) -> onnx.ModelProto:
+    model = onnx.load_from_string(bundle.files[ENCODER])
+    composed_in_branch(model)
+    return model
+
+
+def feeds(bundle: Bundle, texts: list[list[str]]) -> Feeds:
+    sentences = [bundle.vocab.sentence(text, np.arange(len(text))) for text in texts]
+    return encoder_feeds(bundle.card, collate(sentences))
+
+
+def run(graph: bytes, feeds: Feeds) -> npt.NDArray[np.float32]:
+    # ONNX Runtime's optimizer, which does not look into branches, may change a last bit.
+    (found,) = open_session(graph, optimize=False).run(None, feeds)
+    return np.asarray(found, np.float32)
+
+
+@pytest.mark.parametrize("texts", [LISTED, list(TEXTS), [TEXTS[0]], [*LISTED, TEXTS[3]]])
+def test_the_vectors_have_the_same_bits(
+    bundle: Bundle, branched: onnx.ModelProto, texts: list[list[str]]
+) -> None:
+    fed = feeds(bundle, texts)
+    expected = run(bundle.files[ENCODER], fed)
+    np.testing.assert_array_equal(run(branched.SerializeToString(), fed), expected)
+
+
+def test_a_batch_of_listed_words_composes_none(bundle: Bundle, branched: onnx.ModelProto) -> None:
+    """A row that is in no table is an error where it is looked up."""
+    beyond = {"features": np.full((1, feeds(bundle, LISTED)["features"].shape[1]), ROWS + 1)}
+    for texts, skipped in ((LISTED, True), (list(TEXTS[3:4]), False)):
+        fed = feeds(bundle, texts)
+        wrong = fed | {"features": np.broadcast_to(beyond["features"], fed["features"].shape)}
+        if skipped:
+            found = run(branched.SerializeToString(), wrong)
+            np.testing.assert_array_equal(found, run(bundle.files[ENCODER], fed))
+        else:
+            with pytest.raises(InvalidArgument, match="out of data bounds"):
+                run(branched.SerializeToString(), wrong)
+
+
+def test_no_step_of_composition_is_left_beside_the_branch(branched: onnx.ModelProto) -> None:
+    (branch,) = (node for node in branched.graph.node if node.op_type == "If")
+    assert not [node for node in branched.graph.node if "features" in node.input]
+    then = next(one.g for one in branch.attribute if one.name == "then_branch")
+    assert [node for node in then.node if "features" in node.input]
+
+
+def test_a_graph_that_composes_none_stays(tmp_path: Path) -> None:
+    export_bundle(trained("classification"), tmp_path / "listed")
+    model = onnx.load_from_string(read(tmp_path / "listed").files[ENCODER])
+    before = model.SerializeToString(deterministic=True)
+    composed_in_branch(model)
+    assert model.SerializeToString(deterministic=True) == before
