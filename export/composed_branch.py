@@ -1,7 +1,7 @@
 """The steps that compose words, in a branch: a batch of listed words alone skips them.
 
-They are 38 of the 271 nodes of MS-SAN's graph and a tenth of a sentence's time where it comes alone. The bits stay: the
-same nodes run where a word is composed.
+They are 38 of the 271 nodes of MS-SAN's int8 graph, and a tenth of the time of a sentence that comes alone. The same
+nodes run where a word is composed, and the vectors of the shipped bundles kept their bits.
 """
 
 from collections.abc import Iterator
