@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.process import ROOT
 
 BUNDLES = ROOT / "bundles"
-MADE = frozenset(adapter.name for adapter in (ROOT / "adapters").iterdir())
+MADE = frozenset(adapter.name for adapter in ROOT.glob("adapters/*"))
 SHIPPED = sorted({card.parent.name for card in BUNDLES.glob("*/card.json")} - MADE)
 
 
