@@ -4,28 +4,31 @@ They are 38 of the 271 nodes of MS-SAN's int8 graph, and a tenth of the time of 
 nodes run where a word is composed, and the vectors of the shipped bundles kept their bits.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 import onnx
-from onnx import AttributeProto, TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
-from heedful.export.graph_edits import copied, renamed, with_nodes
+from heedful.export.compose import FEATURES, IDS
+from heedful.export.errors import ExportError
+from heedful.export.graph_edits import copied, renamed, values_read, with_nodes
+from heedful.export.word_scale import word_vectors
 
-COMPOSED = "features"
-"""The input that holds what words are composed of. The ids of composed words are negative."""
 NONE = "composed_none"
 
 
 def composed_in_branch(model: onnx.ModelProto) -> None:
-    """Compose words only where a batch has such ids, in place. A graph that composes none stays as it is."""
-    nodes = list(model.graph.node)
-    if COMPOSED not in {value.name for value in model.graph.input}:
+    """Compose words only where a batch has their ids, which are negative, in place. Other graphs stay as they are.
+
+    Raises ExportError where it does not find the step that chooses between composed and listed words.
+    """
+    if FEATURES not in {value.name for value in model.graph.input}:
         return
-    at = _join(nodes)
-    inside = _only_for(nodes, at)
+    nodes, output = list(model.graph.node), word_vectors(model)
+    (at,) = (i for i, node in enumerate(nodes) if output in node.output)
     join = nodes[at]
-    (output,) = join.output
+    if join.op_type != "Where":
+        raise ExportError("nothing chooses between composed words and those of the list")
+    inside = _only_for(nodes, at)
     composed, listed, least, any_ = (
         f"{output}_{part}" for part in ("composed", "listed", "least", "any")
     )
@@ -33,7 +36,7 @@ def composed_in_branch(model: onnx.ModelProto) -> None:
     words = helper.make_node("Identity", [join.input[2]], [listed])
     model.graph.initializer.append(numpy_helper.from_array(np.array(0, np.int64), NONE))
     made = [
-        helper.make_node("ReduceMin", ["ids"], [least], keepdims=0),
+        helper.make_node("ReduceMin", [IDS], [least], keepdims=0),
         helper.make_node("Less", [least, NONE], [any_]),
         helper.make_node(
             "If",
@@ -48,22 +51,11 @@ def composed_in_branch(model: onnx.ModelProto) -> None:
     with_nodes(model, [*before, *made, *nodes[at + 1 :]])
 
 
-def _join(nodes: list[onnx.NodeProto]) -> int:
-    """The index of the first node that chooses between composed and listed words."""
-    composed = {COMPOSED}
-    for i, node in enumerate(nodes):
-        if node.op_type == "Where" and node.input[1] in composed:
-            return i
-        if composed.intersection(node.input):
-            composed.update(node.output)
-    raise ValueError(f"nothing chooses between what is computed from {COMPOSED} and other words")
-
-
 def _only_for(nodes: list[onnx.NodeProto], at: int) -> set[int]:
     """The nodes whose every reader leads to the node `at`, but for those of its last input, the listed words."""
     readers: dict[str, set[int]] = {}
     for i, node in enumerate(nodes):
-        for name in _read(node):
+        for name in values_read(node):
             readers.setdefault(name, set()).add(i)
     inside = {at}
     for i in range(at - 1, -1, -1):
@@ -72,15 +64,6 @@ def _only_for(nodes: list[onnx.NodeProto], at: int) -> set[int]:
         if read_by <= inside and nodes[at].input[2] not in outputs:
             inside.add(i)
     return inside - {at}
-
-
-def _read(node: onnx.NodeProto) -> Iterator[str]:
-    """What a node reads, and what loops and branches inside it read."""
-    yield from node.input
-    for attribute in node.attribute:
-        if attribute.type == AttributeProto.GRAPH:
-            for inner in attribute.g.node:
-                yield from _read(inner)
 
 
 def _graph(nodes: list[onnx.NodeProto], output: str) -> onnx.GraphProto:

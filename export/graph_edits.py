@@ -55,6 +55,12 @@ def reader(graph: onnx.GraphProto, value: str, kind: str) -> onnx.NodeProto:
     return found
 
 
+def values_read(node: onnx.NodeProto) -> set[str]:
+    """Values that the node and the graphs inside it, loops and branches, read."""
+    bodies = (one.g for one in node.attribute if one.type == AttributeProto.GRAPH)
+    return set(node.input).union(*(values_read(inner) for body in bodies for inner in body.node))
+
+
 def with_nodes(model: onnx.ModelProto, nodes: Iterable[onnx.NodeProto]) -> onnx.ModelProto:
     """Give the model these nodes, in place, and drop what nothing reads any more."""
     del model.graph.node[:]

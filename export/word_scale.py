@@ -9,7 +9,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper, shape_inference
 
 from heedful.export.errors import ExportError
-from heedful.export.graph_edits import copied
+from heedful.export.graph_edits import copied, values_read
 from heedful.export.weight_sharing import serialize
 from heedful.runtime.explain_graph import SCALE
 
@@ -62,7 +62,7 @@ def word_vectors(model: onnx.ModelProto) -> str:
     named = [(one.name, len(one.dims)) for one in graph.initializer]
     named += [(one.name, len(one.type.tensor_type.shape.dim)) for one in graph.input]
     derived = {name for name, rank in named if name.startswith(TABLES) and rank > 1}
-    last = {name: place for place, node in enumerate(graph.node) for name in _read(node)}
+    last = {name: place for place, node in enumerate(graph.node) for name in values_read(node)}
     inferred = shape_inference.infer_shapes(model).graph
     shapes = (*inferred.value_info, *inferred.output)
     ranks = {one.name: len(one.type.tensor_type.shape.dim) for one in shapes}
@@ -74,9 +74,3 @@ def word_vectors(model: onnx.ModelProto) -> str:
         if needed == {node.output[0]} and ranks.get(node.output[0]) == 3:
             return str(node.output[0])
     raise ExportError("the graph has no place where all word vectors pass")
-
-
-def _read(node: onnx.NodeProto) -> set[str]:
-    """Values that the node and the bodies of its loops read."""
-    bodies = (one.g for one in node.attribute if one.type == onnx.AttributeProto.GRAPH)
-    return set(node.input).union(*(_read(inner) for body in bodies for inner in body.node))

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from benchmarks.processes import bundles
 from heedful.models.registry import ENCODERS
 from heedful.training import papers, tables, tasks
 from heedful.training.errors import ConfigError
 from heedful.training.report import report
 from heedful.training.tables import RowConfig
-from tests.shipped import link_shipped
+from tests.shipped import SHIPPED
 
 BUNDLES, RESULTS = Path("bundles"), Path("results")
 TABLE = """
@@ -281,9 +282,9 @@ def test_every_floor_holds() -> None:
     assert {reached for _, reached in rows} <= {"goal", "floor"}, part
 
 
-def test_the_page_is_that_of_the_records(tmp_path: Path) -> None:
+def test_the_page_is_that_of_the_records() -> None:
     """After a change of a bundle or a record: `heedful report`."""
-    bundles = link_shipped(tmp_path / "bundles")
-    page = report(bundles, RESULTS)
-    assert page == report(bundles, RESULTS)
+    with bundles(SHIPPED, BUNDLES) as folder:
+        page = report(folder, RESULTS)
+        assert page == report(folder, RESULTS)
     assert Path("docs/results.md").read_text(encoding="utf-8") == page
