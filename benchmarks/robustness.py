@@ -1,13 +1,14 @@
-"""What unlisted spellings cost: dev scores of bundles on a task's texts and on the same texts misspelt.
+"""What other spellings cost: dev scores of bundles on a task's texts and on the same texts as people type them.
 
-Each content word is replaced, with probability SHARE, by a spelling one edit away that no bundle lists. All
-bundles read the same texts.
+For "misspelt" each content word is replaced, with probability SHARE, by a spelling one edit away that no bundle
+lists; TYPED has the others. All bundles read the same texts.
 
     python -m benchmarks.robustness sst2 bundles/ms-san-sst2 another/bundle
 """
 
 import random
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -32,6 +33,17 @@ SHARE = 0.3
 SEED = 1
 TRIES = 20
 """Spellings tried for a word before it stays as it is."""
+TYPED: dict[str, Callable[[str], str]] = {
+    "typographic": lambda text: re.sub(r'"([^"]*)"', r"“\1”", _joined(text).replace("'", "’")),
+    "no apostrophe": lambda text: re.sub(r"n't\b", "nt", _joined(text)),
+    "emoji": lambda text: f"{text} 😂😂",
+    "symbols": lambda text: f"→ {text} ★★★",
+    "link": lambda text: f"{text} https://t.co/abc",
+    "mention": lambda text: f"@user {text}",
+    "stretched": lambda text: re.sub(r"\b(\w{2,}?)([aeiou])(?=\w)", r"\1\2\2\2\2", text),
+    "tags": lambda text: f"<p>{text}</p>",
+}
+"""Ways to type a text."""
 
 
 def main(
@@ -43,16 +55,24 @@ def main(
     examples = judged.dev.read(data_folder())
     lists = [vocab for folder in bundles if isinstance(vocab := read(folder).vocab, Vocab)]
     listed = {word for vocab in lists for word in vocab.words}
-    changed = misspelt(examples, listed, Parser.load(parser))
+    variants = {"dev": examples, "misspelt": misspelt(examples, listed, Parser.load(parser))}
+    variants |= {name: _each(examples, typed) for name, typed in TYPED.items()}
     rows: list[Row] = []
     for folder in bundles:
         with open_folder(folder, parser) as model:
-            before, after = (_score(judged, each, model) for each in (examples, changed))
-        rows.append({"bundle": folder.name, "dev": 100 * before, "misspelt": 100 * after})
-    caption = (
-        f"{task} dev ({len(examples):,} rows): each content word misspelt with probability {SHARE}"
-    )
-    write("robustness", f"Unlisted spellings: {task}", table(caption, rows), folder=FOLDER / task)
+            scores = {name: 100 * _score(judged, each, model) for name, each in variants.items()}
+        rows.append({"bundle": folder.name, **scores})
+    caption = f"{task} dev ({len(examples):,} rows), as it is and in other spellings"
+    write("robustness", f"Other spellings: {task}", table(caption, rows), folder=FOLDER / task)
+
+
+def _each(examples: Sequence[Example], typed: Callable[[str], str]) -> list[Example]:
+    return [Example(tuple(map(typed, one.texts)), one.label) for one in examples]
+
+
+def _joined(text: str) -> str:
+    """The treebank's "is n't" as people write it."""
+    return re.sub(r" (n't|'(?:s|re|ve|ll|d|m)\b)", r"\1", text)
 
 
 def _score(task: Task, examples: Sequence[Example], model: Predictor) -> float:

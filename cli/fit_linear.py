@@ -20,6 +20,7 @@ from heedful.runtime.card import Card
 from heedful.text.batch import Sentence
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.pieces import Lexicon
+from heedful.text.plain import plain_word
 from heedful.text.vocab import SPECIAL, Vocab
 from heedful.training import minilm
 from heedful.training.assess import FOLDS, HeldOut, Split, held_out, splits
@@ -97,7 +98,7 @@ class LinearFit:
         """From the tokens and the base's vectors (N + U, D) of length 1 of the rows, then of the unlabelled texts."""
         lexicon = base.vocab
         if isinstance(lexicon, Vocab) and not lexicon.composed:
-            words = dict.fromkeys(token.lower() for row in tokens for token in row)
+            words = dict.fromkeys(plain_word(token).lower() for row in tokens for token in row)
             new = [word for word in words if word not in lexicon and word.split() == [word]]
             lexicon = Vocab([*lexicon.words[len(SPECIAL) :], *new])
         sentences = _sentences(lexicon, tokens)

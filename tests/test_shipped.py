@@ -251,6 +251,42 @@ def test_no_two_unlisted_words_share_a_vector(client: httpx.Client, name: str) -
     assert apart.min() > 1e-5
 
 
+PLAIN = "It isn't \"good\", and they can't save it."
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        PLAIN.replace("'", "’"),
+        PLAIN.replace("'", "`"),
+        "It isn’t “good”, and they can’t save it.",
+        f"<p>{PLAIN}</p>",
+        PLAIN.replace("save it", "<b>save</b> it"),
+    ],
+)
+def test_a_text_is_read_the_same_however_it_is_typed(client: httpx.Client, typed: str) -> None:
+    for name in SHIPPED:
+        plain, other = embed(client, [PLAIN, typed], name)
+        assert (plain == other).all(), name
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        *(("It isn’t good.", "negative"), ("It isnt good.", "negative")),
+        *(("It doesn’t disappoint.", "positive"), ("It doesnt disappoint.", "positive")),
+        *(("I loooove it 😂😂", "positive"), ("I haaaate it 😂😂", "negative")),
+        *(("★★★ So goooood! https://t.co/abc", "positive"), ("@anna so baaaad!", "negative")),
+    ],
+)
+def test_spelling_does_not_turn_an_answer_round(
+    client: httpx.Client, text: str, label: str
+) -> None:
+    for model in ("ms-san-sentiment", "ms-san-sst2"):
+        ranked = client.post("/classify", json={"inputs": text, "model": model}).json()
+        assert ranked[0]["label"] == label, (model, ranked)
+
+
 @pytest.mark.slow
 @needs_data
 @pytest.mark.parametrize(("model", "task"), FLOORS)

@@ -7,7 +7,8 @@ each a row of one table of vectors:
     shape      its characters by class ("iOS" is "xXX", "18.2" is "dd.d"): case and digits
     signature  SIGNATURE rows by a hash of the whole word: two words that share every other feature differ in it
 
-No script, no spelling and no number is left out, so two different words have different features.
+No script, no spelling and no number is left out, so two different words have different features. What is not
+spelled (an emoji, a link, a name with @) has the n-grams and the shape of a full stop, and a signature of its own.
 """
 
 import hashlib
@@ -35,7 +36,8 @@ LONGEST_SHAPE = 12
 
 def features(word: str, rows: int) -> tuple[int, ...]:
     """The rows of a table of `rows` that `word` is read by: FEATURES of them, 0 for none, the signature last."""
-    framed = f"<{word.lower()}>"
+    spelling = word if is_word(word) else "."
+    framed = f"<{spelling.lower()}>"
     grams = [framed[i : i + n] for n in NGRAMS for i in range(len(framed) - n + 1)]
     room = FEATURES - SIGNATURE - 1
     if len(grams) > room:
@@ -44,12 +46,18 @@ def features(word: str, rows: int) -> tuple[int, ...]:
     spelled = [
         first + zlib.crc32(gram.encode("utf-8", "surrogatepass")) % (rows - first) for gram in grams
     ]
-    spelled.append(first + zlib.crc32(b"shape " + shape(word).encode()) % (rows - first))
+    spelled.append(first + zlib.crc32(b"shape " + shape(spelling).encode()) % (rows - first))
     digest = hashlib.blake2b(
         word.encode("utf-8", "surrogatepass"), digest_size=4 * SIGNATURE
     ).digest()
     signature = [1 + int(value) % SIGNATURES for value in np.frombuffer(digest, "<u4")]
     return (*spelled, *([0] * (room + 1 - len(spelled))), *signature)
+
+
+def is_word(token: str) -> bool:
+    """Whether its spelling says what it means: not that of a symbol, a link, an address or a name with @."""
+    linked = "@" in token or "://" in token or token.startswith("www.")
+    return not linked and any(map(str.isalnum, token))
 
 
 def shape(word: str) -> str:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from tokenizers import Tokenizer
 
 from heedful.text.batch import Sentence
+from heedful.text.plain import plain_word
 from heedful.text.vocab import Vocab
 
 Ints = npt.NDArray[np.int64]
@@ -111,7 +112,7 @@ class Pieces:
         return int(found)
 
     def _split(self, word: str) -> tuple[int, ...]:
-        ids = self._tokenizer.encode(word, add_special_tokens=False).ids
+        ids = self._tokenizer.encode(plain_word(word), add_special_tokens=False).ids
         return tuple(ids) if 0 < len(ids) <= self._max_pieces else (self._unknown,)
 
 

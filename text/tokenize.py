@@ -15,6 +15,8 @@ from spacy.attrs import IDX, LENGTH
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
+from heedful.text.plain import plain
+
 Ints = npt.NDArray[np.int64]
 
 MAX_RUN = 500
@@ -63,8 +65,9 @@ class TextTokenizer:
 
         White space of any length becomes one blank, which is no token for spaCy, as in the treebanks
         that parsers are trained on. A run between white space holds at least one token, so only the
-        first `max_tokens` + 1 runs are read.
+        first `max_tokens` + 1 runs are read. Typographic marks are read as plain ones, which stand in the same places.
         """
+        text = plain(text)
         if len(text) <= MAX_RUN and " ".join(text.split()) == text:
             doc, cut = self._first(text, max_tokens)
             return Tokenized(doc, None, cut)

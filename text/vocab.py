@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from heedful.text import composition
 from heedful.text.batch import PAD, Sentence
+from heedful.text.plain import plain_word, shortened
 
 __all__ = ["PAD", "SPECIAL", "UNKNOWN", "Vocab"]
 
@@ -17,7 +18,7 @@ SPECIAL = ("<pad>", "<unk>")
 
 
 class Vocab:
-    """Lower-cased words and their ids; 0 is padding.
+    """Lower-cased words and their ids; 0 is padding. A token is looked up in plain characters first (text.plain).
 
     All unlisted words have the id 1. With `composed` rows they are composed from their spelling instead
     (text.composition): the k-th unlisted word of a sentence has the id -k.
@@ -44,7 +45,7 @@ class Vocab:
         return len(self.words)
 
     def __contains__(self, token: str) -> bool:
-        return self._ids.get(token.lower(), UNKNOWN) > UNKNOWN
+        return self._found([token]) > [UNKNOWN]
 
     def ids(self, tokens: Sequence[str]) -> npt.NDArray[np.int64]:
         """(L,) ids, `UNKNOWN` for a word that is not in the vocabulary. A literal "<pad>" is unknown too."""
@@ -52,7 +53,12 @@ class Vocab:
 
     def _found(self, tokens: Sequence[str]) -> list[int]:
         find = self._ids.get
-        return [find(token.lower(), UNKNOWN) or UNKNOWN for token in tokens]
+        return [find(plain_word(token).lower()) or self._other(token) for token in tokens]
+
+    def _other(self, token: str) -> int:
+        """The id of another spelling of a word that is not listed in plain characters, or UNKNOWN."""
+        spellings = (token.lower(), *shortened(plain_word(token).lower()))
+        return next((found for each in spellings if (found := self._ids.get(each))), UNKNOWN)
 
     def sentence(self, tokens: Sequence[str], heads: npt.NDArray[np.int64]) -> Sentence:
         found = self._found(tokens)
@@ -61,7 +67,7 @@ class Vocab:
         unlisted = [i for i, word in enumerate(found) if word == UNKNOWN]
         for number, i in enumerate(unlisted):
             found[i] = -1 - number
-        features = composition.matrix([tokens[i] for i in unlisted], self.composed)
+        features = composition.matrix([plain_word(tokens[i]) for i in unlisted], self.composed)
         return Sentence(np.array(found, np.int64), heads, features=features)
 
     def fitting(self, tokens: Sequence[str]) -> int:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from heedful.text import composition
 from heedful.text.batch import PAD, Batch
 from heedful.text.pieces import Pieces
+from heedful.text.plain import plain_word
 from heedful.text.vocab import UNKNOWN, Vocab
 from heedful.training.tasks.base import Example, Source
 
@@ -84,7 +85,7 @@ class Spelling:
         """Features of the list and of the unlisted tokens, whose `ids` become V, V + 1, .. in place."""
         numbers: dict[str, int] = {}
         for i in np.flatnonzero(ids == UNKNOWN).tolist():
-            ids[i] = len(vocab) + numbers.setdefault(tokens[i], len(numbers))
+            ids[i] = len(vocab) + numbers.setdefault(plain_word(tokens[i]), len(numbers))
         words = [*vocab.words, *numbers]
         return cls(composition.matrix(words, vocab.composed), len(vocab))
 

@@ -17,11 +17,14 @@ from rich.progress import track
 from heedful.text.atomic import write_arrays
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.pieces import Lexicon
+from heedful.text.plain import plain_word
 from heedful.text.vocab import Vocab
 from heedful.training.data import Framing, Ints, Rows, Spelling
 
 CHUNK = 512
 """Texts per task of a process that parses."""
+READING = 2
+"""Of a text, for which cached parses are kept: changes with what `text.parse` makes of the same text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +49,14 @@ class Parsed:
         return Rows(index, ids, self.heads, self.bounds, Framing(vocab, counts, stops))
 
     def sentences(self) -> list[list[str]]:
-        """The lower-cased tokens of each distinct text."""
+        """The plain lower-cased tokens of each distinct text."""
         spans = pairwise(self.bounds.tolist())
-        return [[token.lower() for token in self.tokens[start:stop]] for start, stop in spans]
+        words = [plain_word(token).lower() for token in self.tokens]
+        return [words[start:stop] for start, stop in spans]
 
     def counts(self) -> Counter[str]:
-        """Counts of the lower-cased tokens in the distinct texts."""
-        return Counter(token.lower() for token in self.tokens)
+        """Counts of the plain lower-cased tokens in the distinct texts."""
+        return Counter(plain_word(token).lower() for token in self.tokens)
 
 
 @cache
@@ -74,12 +78,13 @@ def parse(
     tree: bool,
     cache_dir: Path,
 ) -> Parsed:
-    """Tokenize (and parse, if `tree`) the distinct texts in processes, cached under the parser's fingerprint.
+    """Tokenize (and parse, if `tree`) the distinct texts in processes.
 
+    The result is cached under the parser's fingerprint and READING.
     Texts without a token are left out; longer texts are cut to `max_tokens`.
     """
     distinct = list(dict.fromkeys(texts))
-    digest = hashlib.sha256(f"{fingerprint} {max_tokens} {tree}\n".encode())
+    digest = hashlib.sha256(f"{fingerprint} {max_tokens} {tree} {READING}\n".encode())
     for text in distinct:
         digest.update(text.encode() + b"\0")
     file = cache_dir / f"{digest.hexdigest()[:24]}.npz"

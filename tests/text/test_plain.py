@@ -1,0 +1,127 @@
+"""Typographic characters are read as the plain ones that the models were trained on."""
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from heedful.text.composition import SIGNATURE, features
+from heedful.text.parse import Parse, ParseJob, Parser
+from heedful.text.plain import plain, plain_word
+from heedful.text.vocab import UNKNOWN, Vocab
+
+APOSTROPHES = "’‘‛ʼ′＇`´\x92"
+MARKS = st.text(st.one_of(st.characters(), st.sampled_from(APOSTROPHES + "“”„–—\u00ad ﬁ")))
+
+
+@given(MARKS)
+@example("it isn`t ‘so’")
+def test_plain_text_has_each_character_in_its_place(text: str) -> None:
+    found = plain(text)
+    assert len(found) == len(text)
+    assert all(a == b or b in "'\"- " for a, b in zip(text, found, strict=True))
+
+
+@given(st.text(st.characters(max_codepoint=127, exclude_characters="`<")))
+def test_plain_text_stays_as_it_is(text: str) -> None:
+    assert plain(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        *(
+            ("<p>A film</p>", "A film"),
+            ("so<br /><br />Not", "so Not"),
+            ("<BR>so<i>it</i>is", "so it is"),
+        ),
+        *(("see <a href='x'>here</a>", "see here"), ('<div class="x y">so</div>', "so")),
+        *(
+            ("a <b and c> d", "a <b and c> d"),
+            ("if a<b: x>y", "if a<b: x>y"),
+            ("I <3 you", "I <3 you"),
+        ),
+        *(("List<String>", "List<String>"), ("a <= b", "a <= b"), ("<p", "<p")),
+    ],
+)
+def test_html_tags_are_blanks(text: str, words: str) -> None:
+    found = plain(text)
+    assert found.split() == words.split()
+    assert len(found) == len(text)
+
+
+@given(MARKS.filter(lambda word: word.split() == [word]))
+@example("<b>")
+def test_a_word_stays_one_word(word: str) -> None:
+    found = plain_word(word)
+    assert found.split() == [found]
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        *((f"n{mark}t", "n't") for mark in APOSTROPHES),
+        *(("nt", "n't"), ("NT", "N'T"), ("ant", "ant"), ("N’T", "N'T"), ("’s", "'s")),
+        *(("“", '"'), ("”", '"'), ("…", "..."), ("—", "--"), ("3–5", "3-5"), ("co‑op", "co-op")),
+        *(("ﬁne", "fine"), ("Ｆｕｌｌ", "Full"), ("co\u00adoperate", "cooperate")),
+        *(("\ufeffHello", "Hello"), ("zero\u200bwidth", "zerowidth"), ("cafe\u0301", "café")),
+        *(("\u200b", "\u200b"), ("´", "´"), ("`", "`"), ("naïve", "naïve"), ("世界", "世界")),
+    ],
+)
+def test_plain_words(word: str, expected: str) -> None:
+    assert plain_word(word) == expected
+
+
+def test_a_vocabulary_finds_the_plain_spelling_first() -> None:
+    vocab = Vocab(["n't", "fine", "’s", "'s", "—", "nt"])
+    tokens = ["n’t", "nt", "ﬁne", "’s", "—", "n`t", "it’s"]
+    assert vocab.ids(tokens).tolist() == [2, 2, 3, 5, 6, 2, UNKNOWN]
+    assert "N’T" in vocab
+    assert "it’s" not in vocab
+
+
+def test_a_stretched_word_is_found_short() -> None:
+    vocab = Vocab(["so", "good", "aaa", "fol", "follow"])
+    tokens = ["sooooo", "GOOOOD", "aaa", "folllow", "aaaa", "1000", "..."]
+    assert vocab.ids(tokens).tolist() == [2, 3, 4, 6, *[UNKNOWN] * 3]
+
+
+SYMBOLS = ("😀", "😡", "→", "★★★", "@anna", "@ben", "https://a.org/b", "www.a.org", "ben@a.org")
+
+
+def test_a_symbol_is_composed_like_a_full_stop_and_differs_from_others() -> None:
+    found = np.array([features(symbol, 4096) for symbol in SYMBOLS])
+    stop = np.array(features(".", 4096))
+    assert (found[:, :-SIGNATURE] == stop[:-SIGNATURE]).all()
+    assert len({tuple(row) for row in found.tolist()}) == len(SYMBOLS)
+
+
+def test_an_unlisted_word_is_composed_from_its_plain_spelling() -> None:
+    vocab = Vocab([], composed=4096)
+    curly, straight = (
+        vocab.sentence([word], Vocab([]).ids([])).features for word in ("o’er", "o'er")
+    )
+    assert curly is not None
+    assert straight is not None
+    assert curly.tolist() == straight.tolist()
+
+
+@pytest.mark.parametrize("mark", APOSTROPHES)
+def test_tokens_are_the_users_and_the_tree_is_that_of_the_plain_text(
+    parser: Parser, mark: str
+) -> None:
+    text = "The “best” film isn't   one we’d see; they can't."
+    typed = text.replace("'", mark)
+    found, expected = (_parse(parser, each) for each in (typed, text))
+    assert found.tokens == tuple(
+        typed[start:stop] for start, stop in zip(found.starts, found.stops, strict=True)
+    )
+    assert f"n{mark}t" in found.tokens
+    for field in ("starts", "stops", "heads"):
+        assert getattr(found, field).tolist() == getattr(expected, field).tolist()
+    assert found.deps == expected.deps
+
+
+def _parse(parser: Parser, text: str) -> Parse:
+    (found,) = parser.parse([ParseJob(text, 64, tree=True)])
+    return found
