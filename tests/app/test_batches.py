@@ -167,3 +167,9 @@ async def refused_uploads(idle: httpx.AsyncClient) -> None:
         check(await idle.get(f"/v1/files/{name}"), 404, code)
     answer = await idle.post("/v1/files", files=content, data=data)
     assert answer.json()["bytes"] == 3
+    for name in ("a" * 256, "é" * 100):  # more bytes than a file's name may have
+        for method in ("GET", "DELETE"):
+            check(await idle.request(method, f"/v1/files/{name}"), 404, "not_found")
+        check(await idle.get(f"/v1/batches/{name}"), 404, "not_found")
+        body = {"input_file_id": name, "endpoint": "/embed"}
+        check(await idle.post("/v1/batches", json=body), 404, "not_found")
