@@ -141,6 +141,20 @@ HEADERS: Mapping[type[RequestError], Mapping[str, str]] = {
 }
 
 
+MESSAGES: Mapping[str, str] = {
+    "bool_type": "must be true or false",
+    "dict_type": "must be an object",
+    "float_type": "must be a number",
+    "int_type": "must be an integer",
+    "list_type": "must be a list",
+    "string_type": "must be a string",
+    "string_too_short": "must not be empty",
+    "too_short": "must not be empty",
+    "too_long": "must have at most {max_length} items",
+}
+"""pydantic's kinds of errors whose messages are worded for programmers in Python. Every minimum here is 1."""
+
+
 def status_of(error: RequestError) -> int:
     return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
 
@@ -218,6 +232,8 @@ def bad_input(errors: Sequence[Any]) -> BadInput:
         message, code = "is not a field of this route; GET /docs lists them", "unknown_field"
     else:
         message = first["msg"].replace("Input should be", "must be").removeprefix("Value error, ")
+        if kind in MESSAGES:
+            message = MESSAGES[kind].format_map(first.get("ctx", {}))
         code = "invalid_type" if kind.endswith("_type") else "invalid_value"
         code = kind if kind == "unsupported" else code
     return BadInput(f"{param or 'the body'}: {message}", param=param, code=code)

@@ -84,6 +84,7 @@ def test_a_rate_holds_over_all_processes() -> None:
         ("[a]\n", "a.key: Field required"),
         ('[a]\nkey = "two words"\n', "a.key: "),
         ('[a]\nkey = "b"\nclass = "fast"\n', "a.class: "),
+        ("a = 3\n", "a: must be a table with key"),
         ('[a]\nkey = "b"\nrate = 0\n', "a.rate: "),
         ('[a]\nkey = "b"\n[c]\nkey = "b"\n', "the same key"),
         ("[a", "Expected"),
