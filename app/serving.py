@@ -101,14 +101,21 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def check_tls(settings: Settings) -> None:
-    """Raises StartupError where the certificate cannot be used."""
+    """Raises StartupError where the certificate or its key cannot be used."""
+    names = f"{environment_name('tls_cert')} and {environment_name('tls_key')}"
     if settings.tls_cert is None:
+        if settings.tls_key:
+            raise StartupError(f"{names}: a key without a certificate: set both, or neither")
         return
+
+    def pass_phrase() -> str:
+        """Without this, OpenSSL asks for it on the terminal."""
+        raise StartupError(f"{names}: the key is encrypted: name one without a pass phrase")
+
     try:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(settings.tls_cert, settings.tls_key)
+        context.load_cert_chain(settings.tls_cert, settings.tls_key, pass_phrase)
     except OSError as error:  # ssl's own errors among them
-        names = f"{environment_name('tls_cert')} and {environment_name('tls_key')}"
         raise StartupError(f"{names}: {error.strerror or error}: name PEM files") from error
 
 
