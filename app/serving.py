@@ -7,6 +7,7 @@ import signal
 import socket
 import ssl
 import sys
+import tempfile
 from dataclasses import replace
 from typing import NoReturn
 
@@ -36,6 +37,7 @@ def serve(settings: Settings) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there are models to reload
     size = processes(settings)
     check_tls(settings)
+    check_files(settings)
     listener = listen(settings.host, settings.port)
     logs.configure(settings.log_format)
     for deprecation in settings.deprecations():
@@ -117,6 +119,19 @@ def check_tls(settings: Settings) -> None:
         context.load_cert_chain(settings.tls_cert, settings.tls_key, pass_phrase)
     except OSError as error:  # ssl's own errors among them
         raise StartupError(f"{names}: {error.strerror or error}: name PEM files") from error
+
+
+def check_files(settings: Settings) -> None:
+    """Make the folder for files, where one is set. Raises StartupError where none can be written there."""
+    if settings.files is None:
+        return
+    try:
+        settings.files.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=settings.files):
+            pass
+    except OSError as error:
+        reason = f"{environment_name('files')}: {settings.files}: {error.strerror}"
+        raise StartupError(f"{reason}: name a folder that can be written to") from error
 
 
 def raise_descriptor_limit() -> None:

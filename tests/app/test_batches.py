@@ -10,6 +10,9 @@ import openai
 import pytest
 from openai.types import Batch
 
+from heedful.app.serving import check_files
+from heedful.app.settings import Settings
+from heedful.runtime.errors import StartupError
 from tests.app.conftest import KEY, Serve, Start
 from tests.app.test_errors import check
 from tests.process import PATIENCE, Process, wait_for
@@ -149,6 +152,16 @@ async def test_without_a_folder_they_are_refused(serve: Serve, tmp_path: Path) -
         check(await idle.post("/v1/batches", json=body), 403, "files_not_set")
     async with serve(start=False, files=tmp_path / "files", max_file_bytes=1000) as idle:
         await refused_uploads(idle)
+
+
+def test_a_folder_that_cannot_be_written_stops_the_start(tmp_path: Path) -> None:
+    check_files(Settings())
+    check_files(Settings(files=tmp_path / "made" / "files"))
+    assert not list((tmp_path / "made" / "files").iterdir())
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/none")):
+        with pytest.raises(StartupError, match=f"HEEDFUL_FILES: {folder}: .*: name a folder"):
+            check_files(Settings(files=folder))
 
 
 async def refused_uploads(idle: httpx.AsyncClient) -> None:
