@@ -119,7 +119,12 @@ async def test_404_an_unknown_route(idle: httpx.AsyncClient, path: str) -> None:
 async def test_405_names_what_is_allowed(idle: httpx.AsyncClient) -> None:
     for method, path, allowed in (
         ("GET", "/embed", "POST"),
-        ("DELETE", "/health", "GET"),
+        ("DELETE", "/health", "GET, HEAD"),
+        ("DELETE", "/static/page.js", "GET, HEAD"),
+        ("DELETE", "/openapi.json", "GET, HEAD"),
+        ("PUT", "/v1/files", "GET, HEAD, POST"),
+        ("POST", "/v1/files/file-1", "DELETE, GET, HEAD"),
+        ("PATCH", "/v1/batches/", "GET, HEAD, POST"),
         ("PUT", "/", "GET, HEAD, POST"),
     ):
         answer = await idle.request(method, path)
