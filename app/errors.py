@@ -143,9 +143,11 @@ HEADERS: Mapping[type[RequestError], Mapping[str, str]] = {
 
 
 MESSAGES: Mapping[str, str] = {
+    "bool_parsing": "must be true or false",
     "bool_type": "must be true or false",
     "dict_type": "must be an object",
     "float_type": "must be a number",
+    "int_parsing": "must be an integer",
     "int_type": "must be an integer",
     "list_type": "must be a list",
     "string_type": "must be a string",

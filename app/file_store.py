@@ -124,7 +124,8 @@ class FileStore:
 
 
 def new_id(kind: str) -> str:
-    return f"{kind}-{secrets.token_hex(12)}"
+    """It begins with the time: `created_at`, which is in seconds, says less about the order of two."""
+    return f"{kind}-{time.time_ns():016x}{secrets.token_hex(8)}"
 
 
 def _newest_first(folder: Path) -> list[dict[str, Any]]:
