@@ -112,23 +112,30 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
     return cert, key
 
 
-def test_https(start: Start, certificate: tuple[Path, Path]) -> None:
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_https(start: Start, certificate: tuple[Path, Path], processes: str) -> None:
     cert, key = certificate
-    process = start(processes="2", tls_cert=str(cert), tls_key=str(key))
+    process = start(processes=processes, tls_cert=str(cert), tls_key=str(key))
     wait_for(lambda: "listening on https://127.0.0.1:" in process.log or None, "a port")
     port = process.log.partition("https://127.0.0.1:")[2].split()[0]
-    context = ssl.create_default_context(cafile=cert)
 
-    def ready(client: httpx.Client) -> bool | None:
+    def answers(version: ssl.TLSVersion) -> list[int]:
+        """The statuses of two requests over a new connection."""
+        context = ssl.create_default_context(cafile=cert)
+        context.minimum_version = context.maximum_version = version
+        with httpx.Client(verify=context, timeout=PATIENCE) as client:
+            return [client.get(f"https://127.0.0.1:{port}/ready").status_code for _ in range(2)]
+
+    def ready() -> bool | None:
         try:
-            return client.get(f"https://127.0.0.1:{port}/ready").status_code == 200 or None
-        except httpx.RemoteProtocolError:  # no process answers yet
+            return answers(ssl.TLSVersion.TLSv1_3) == [200, 200] or None
+        except httpx.TransportError:  # no process answers yet
             return None
 
-    with httpx.Client(verify=context, timeout=PATIENCE) as client:
-        wait_for(lambda: ready(client), "a serving process")
-        for _ in range(2):
-            assert client.get(f"https://127.0.0.1:{port}/health").json() == {"status": "ok"}
+    wait_for(ready, "a serving process")
+    for version in [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3] * 3:
+        assert answers(version) == [200, 200]
+    assert "Traceback" not in process.log
     with pytest.raises(httpx.HTTPError):
         httpx.get(f"http://127.0.0.1:{port}/health", timeout=PATIENCE)
 
