@@ -10,7 +10,7 @@ from starlette.responses import Response
 from heedful.app import answers, inference, record
 from heedful.app.fields import PASS_OVER
 from heedful.app.requests import InferenceRoute
-from heedful.app.trees import Closed
+from heedful.app.trees import FIRST_ERROR, Closed
 from heedful.runtime.inputs import Inputs
 
 router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["rerank"])
@@ -33,15 +33,18 @@ class DocumentsRequest(Closed):
 
     model: str | None = Field(None, description="A name from /models, or an alias.")
     query: str
-    documents: list[
-        Annotated[
-            Annotated[str, Tag("<text>")] | Annotated[Document, Tag("<object>")],
-            Discriminator(
-                _kind,
-                custom_error_type="texts_type",
-                custom_error_message="must be a string or an object with text",
-            ),
-        ]
+    documents: Annotated[
+        list[
+            Annotated[
+                Annotated[str, Tag("<text>")] | Annotated[Document, Tag("<object>")],
+                Discriminator(
+                    _kind,
+                    custom_error_type="texts_type",
+                    custom_error_message="must be a string or an object with text",
+                ),
+            ]
+        ],
+        FIRST_ERROR,
     ]
     top_n: int | None = Field(None, ge=1, description="Return this many of the best documents.")
     return_documents: bool | None = Field(

@@ -28,6 +28,16 @@ MAX_FIELDS = 256
 MAX_TREE_WORDS = 10_000
 
 
+class _FirstError(FailFast):
+    """Hashable, as what annotates a part of a union must be."""
+
+    __hash__ = object.__hash__
+
+
+FIRST_ERROR = _FirstError()
+"""For every list in a request: one wrong item is enough, and what describes millions takes gigabytes."""
+
+
 class Closed(BaseModel):
     """Strict: no type is coerced, and unknown fields are refused."""
 
@@ -60,8 +70,8 @@ class Arc(Closed):
 class Displacy(Closed):
     """The input of `displacy.render(.., manual=True)`."""
 
-    words: Annotated[list[Word], FailFast()] = Field(min_length=1, max_length=MAX_TREE_WORDS)
-    arcs: Annotated[list[Arc], FailFast()] = Field(max_length=MAX_TREE_WORDS)
+    words: Annotated[list[Word], FIRST_ERROR] = Field(min_length=1, max_length=MAX_TREE_WORDS)
+    arcs: Annotated[list[Arc], FIRST_ERROR] = Field(max_length=MAX_TREE_WORDS)
 
 
 class Tree(Closed):

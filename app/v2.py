@@ -150,7 +150,7 @@ async def infer(body: InferRequest, request: Request) -> Response:
 async def _run(
     model: Inference, kind: Signature, body: InferRequest, request: Request
 ) -> Result[npt.NDArray[Any]]:
-    inputs = read_inputs(body.inputs, kind)
+    inputs = read_inputs(body.inputs, kind, state_of(request.app).settings.max_batch_inputs)
     parameters = body.parameters or InferParameters()
     mean = parameters.long == "mean"
     truncate = inference.truncates(request, parameters.truncate)

@@ -201,6 +201,10 @@ class Service:
         for threads in (self._encoder_threads, engine.head_threads, engine.explain_threads):
             await threads.stop()
 
+    def trim_later(self) -> None:
+        """Have the heap trimmed soon: a large request that was refused has used memory too."""
+        self._engine.admission.untrimmed = True
+
     def ready(self) -> str | None:
         """None if every model is loaded and works, else what is missing."""
         if self._state != "started":
@@ -223,9 +227,9 @@ class Service:
         admission = self._engine.admission
         while True:
             await asyncio.sleep(TRIM_INTERVAL)
-            if admission.admitted:
-                admission.admitted = bool(admission.in_flight)
-                if not admission.admitted:
+            if admission.untrimmed:
+                admission.untrimmed = bool(admission.in_flight)
+                if not admission.untrimmed:
                     gc.collect()  # cycles that refused requests leave behind would stay for long
                 await asyncio.to_thread(trim_heap)
 
