@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import socket
 import time
 
@@ -14,6 +15,8 @@ from heedful.app.state import state_of
 from heedful.app.worker_group import CONNECTION_ID_BYTES, Link, WorkerGroup
 from heedful.runtime.errors import Unavailable
 from heedful.runtime.service import Reloaded
+
+log = logging.getLogger("heedful.server")
 
 
 class SupervisedPeers:
@@ -48,7 +51,9 @@ class SupervisedPeers:
         if result:
             finished.set_result(result)
         else:
-            finished.set_exception(Unavailable("no serving process can load models now"))
+            finished.set_exception(
+                Unavailable("no serving process could load the models: its log says why")
+            )
 
 
 class Worker(Server):
@@ -144,7 +149,13 @@ class Worker(Server):
                         self._peers.reload_finished(result)
 
     async def _reload_here(self) -> None:
+        """Reload the bundles, and tell the supervisor, which waits for it."""
         result = None
-        with contextlib.suppress(Unavailable):  # shutting down
+        try:
             result = await state_of(self.app).reload_here()
-        self._link.send(messages.WorkerReloaded(result))
+        except Unavailable:
+            pass  # shutting down
+        except Exception:
+            log.exception("the reload failed, the models served before stay")
+        finally:
+            self._link.send(messages.WorkerReloaded(result))

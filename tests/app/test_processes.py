@@ -20,10 +20,13 @@ import httpx
 import numpy as np
 import pytest
 
+from heedful.runtime.card import GOLDEN
+from heedful.runtime.golden import Golden, Outputs
 from heedful.text.parse import fingerprint
 from tests.app.conftest import KEY, Start
 from tests.builders import BuiltParser, build_bundle
 from tests.process import PATIENCE, Process, wait_for
+from tests.runtime.test_bundle import replace_file
 
 BODY = {"inputs": ["the kids", "a dog"], "model": "tiny-nli"}
 ALLOWED = {"Authorization": f"Bearer {KEY}"}
@@ -161,6 +164,18 @@ def test_a_reload_reaches_every_process(
     assert counted(page, r'reloads_total\{result="ok"\}') == 1
     assert counted(page, r'reloads_total\{result="refused"\}') == 2
     assert process.log.count("bundle refused, the model served before stays") == 2
+
+    build_bundle(folder, parser, name="tiny-nli", kind="nli", alpha=0.5)
+    vectors = np.zeros((3, 1), np.float32)  # of no model's shape, which nothing looks at before
+    outputs = Outputs(vectors, vectors)
+    wrong = Golden(["a"], [["a"]], [np.array([0])], {"float32": outputs}, {})
+    replace_file(folder / "tiny-nli", GOLDEN, wrong.to_bytes())
+    failed = asking[0].post("/models/reload", headers=ALLOWED)
+    assert (failed.status_code, failed.json()["error"]["code"]) == (503, "unavailable")
+    assert process.log.count("the reload failed, the models served before stay") == 2
+    assert {tuple(row) for row in rows()} == {new}
+    build_bundle(folder, parser, name="tiny-nli", kind="nli", alpha=0.5)
+    assert asking[1].post("/models/reload", headers=ALLOWED).status_code == 200
 
 
 def test_requests_in_flight_of_a_killed_process_get_a_503(several: Callable[..., Process]) -> None:
