@@ -13,6 +13,7 @@ import orjson
 from fastapi import FastAPI
 
 from heedful.app import errors
+from heedful.app.answers import repeatable
 from heedful.app.file_store import FileStore
 from heedful.app.lines import Work, answer
 from heedful.runtime.errors import BadInput, Unavailable
@@ -88,13 +89,14 @@ class Batches:
     async def _answer(self, line: bytes, about: dict[str, Any]) -> tuple[bytes, bool]:
         """OpenAI's line for one request, and whether it succeeded. Raises Unavailable."""
         work = self._routes[about["endpoint"]]
-        sent: dict[str, Any] = {}
+        custom_id: object = None
 
         def body() -> Any:
+            nonlocal custom_id
             value = work.parse(line)
             if not isinstance(value, dict):
                 raise BadInput("the line must be an object with custom_id, method, url and body")
-            sent.update(value)
+            custom_id = repeatable(value.get("custom_id"), "custom_id")
             if value.get("url") != about["endpoint"]:
                 raise BadInput(
                     f"url: must be the batch's endpoint, {about['endpoint']}", param="url"
@@ -113,7 +115,7 @@ class Batches:
             raise Unavailable("the service cannot answer now")
         row = {
             "id": f"batch_req_{entry.id}",
-            "custom_id": sent.get("custom_id"),
+            "custom_id": custom_id,
             "response": {
                 "status_code": response.status_code,
                 "request_id": entry.id,

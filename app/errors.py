@@ -99,6 +99,9 @@ class Internal(RequestError):
 
     code = "internal_error"
 
+    def __init__(self) -> None:
+        super().__init__("the service failed; its log has the cause under this request id")
+
 
 STATUS: Mapping[type[RequestError], int] = {
     MalformedBody: 400,

@@ -72,10 +72,7 @@ class Recorded:
             log.exception("request failed", extra={"request_id": entry.id, "route": route})
             if status != CLIENT_CLOSED:  # the answer has begun, and can only be cut off
                 raise
-            internal = errors.Internal(
-                "the service failed; its log has the cause under this request id"
-            )
-            await errors.respond(entry, internal)(scope, receive, send_on)
+            await errors.respond(entry, errors.Internal())(scope, receive, send_on)
         finally:
             ended = time.perf_counter()
             self._metrics.request(entry, status, ended)

@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
 from heedful.app import errors, record
+from heedful.app.answers import repeatable
 from heedful.app.errors import BodyTooLarge, MalformedBody
 from heedful.app.lines import Work, answer
 from heedful.runtime.errors import RequestError, TimedOut
@@ -111,7 +112,7 @@ async def _answered(work: Work, scope: Scope, number: int, line: bytes, limit: f
     def body() -> Any:
         value = work.parse(line)
         if isinstance(value, dict) and "id" in value:
-            head["id"] = value.pop("id")
+            head["id"] = repeatable(value.pop("id"), "id")
         return value
 
     bulk = record.of(scope).bulk

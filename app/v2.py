@@ -130,6 +130,7 @@ async def model_ready(request: Request) -> Response:
 )
 async def infer(body: InferRequest, request: Request) -> Response:
     """The model's outputs for texts or pairs of texts."""
+    named = {} if body.id is None else {"id": answers.repeatable(body.id, "id")}
     kind = SIGNATURES[_card(request).kind]
     model = inference.bind(request, kind.task, request.path_params["model"])
     result = await _run(model, kind, body, request)
@@ -142,7 +143,6 @@ async def infer(body: InferRequest, request: Request) -> Response:
         )
     if body.outputs is not None:
         outputs = [_find(wanted.name, i, outputs) for i, wanted in enumerate(body.outputs)]
-    named = {} if body.id is None else {"id": body.id}
     about = {"model_name": model.card.name, "model_version": model.card.version}
     return answers.json({**about, **named, "outputs": outputs})
 

@@ -11,7 +11,7 @@ import pytest
 from openai.types import Batch
 
 from tests.app.conftest import KEY, Serve, Start
-from tests.app.test_errors import check
+from tests.app.test_errors import JSON, check
 from tests.process import PATIENCE, Process, wait_for
 
 LINES = 2000
@@ -95,6 +95,7 @@ def test_a_batch_killed_in_the_middle_ends_complete(
 
 def test_files_and_batches_as_openai_has_them(client: openai.OpenAI) -> None:
     lines: list[Any] = [line(1), "no object", {**line(2), "url": "/embed"}, {**line(3), "body": []}]
+    lines.append({**line(4), "custom_id": "\ud800"})
     file = upload(client, lines)
     assert client.files.retrieve(file).filename == "rows.jsonl"
     assert [one.id for one in client.files.list()] == [file]
@@ -102,7 +103,7 @@ def test_files_and_batches_as_openai_has_them(client: openai.OpenAI) -> None:
     done = ended(client, batch)
     assert [row["custom_id"] for row in rows(client, done.output_file_id)] == ["row 1"]
     bad = rows(client, done.error_file_id)
-    assert [row["custom_id"] for row in bad] == [None, "row 2", "row 3"]
+    assert [row["custom_id"] for row in bad] == [None, "row 2", "row 3", None]
     assert {row["response"]["status_code"] for row in bad} == {422}
     assert [one.id for one in client.batches.list()] == [batch]
     assert client.batches.cancel(batch).status == "completed"  # too late
@@ -167,3 +168,19 @@ async def refused_uploads(idle: httpx.AsyncClient) -> None:
         check(await idle.get(f"/v1/files/{name}"), 404, code)
     answer = await idle.post("/v1/files", files=content, data=data)
     assert answer.json()["bytes"] == 3
+    batch = {"input_file_id": answer.json()["id"], "endpoint": "/embed"}
+    for more, code, param in (
+        ({"metadata": {"a": "\ud800"}}, "invalid_input", "metadata"),
+        ({"completion_window": "\ud800"}, "invalid_input", "completion_window"),
+        ({"metadata": {str(i): i for i in range(1000)}}, "invalid_value", "metadata"),
+    ):
+        sent = json.dumps({**batch, **more}).encode()
+        check(await idle.post("/v1/batches", content=sent, headers=JSON), 422, code, param)
+    assert (await idle.get("/v1/batches")).json()["data"] == []
+    parts = ('name="purpose"', 'name="file"; filename="\\ud800"')
+    body = "".join(
+        f"--X\r\nContent-Disposition: form-data; {part}\r\n\r\nbatch\r\n" for part in parts
+    )
+    multipart = {"Content-Type": "multipart/form-data; boundary=X; charset=unicode_escape"}
+    answer = await idle.post("/v1/files", content=f"{body}--X--\r\n".encode(), headers=multipart)
+    check(answer, 422, "invalid_input", "file")
