@@ -1,5 +1,7 @@
 """Named API keys: rates, classes, metrics and the file that is read again; and TLS."""
 
+import os
+import resource
 import shutil
 import ssl
 import subprocess
@@ -10,7 +12,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from heedful.app.keys import MAX_KEYS, Key, Keys, Rates
+from heedful.app.keys import Key, Keys, Rates
 from heedful.app.settings import Settings
 from heedful.app.state import AppState, state_of
 from heedful.runtime.errors import StartupError
@@ -71,11 +73,52 @@ async def test_named_keys_have_a_rate_and_are_counted(serve: Serve, tmp_path: Pa
 
 
 def test_a_rate_holds_over_all_processes() -> None:
-    rates, key = Rates(), Key("one", rate=5.0, slot=MAX_KEYS - 1)
+    rates, key = Rates(), Key("one", rate=5.0)
     waits = [rates.wait(key) for _ in range(20)]
     assert waits.count(0.0) in (5, 6)  # the sixth if the loop took a fifth of a second
     assert 0 < waits[-1] <= 1
     assert Rates().wait(key) == 0
+
+
+def test_a_rate_stays_with_its_name_when_the_file_changes(tmp_path: Path) -> None:
+    def table(name: str, rate: float) -> str:
+        return f'[{name}]\nkey = "{name}"\nrate = {rate}\n'
+
+    def wait(name: str) -> float:
+        key = keys.find(name)
+        assert key is not None
+        return rates.wait(key)
+
+    file, rates = tmp_path / "keys.toml", Rates()
+    file.write_text(table("b", 0.001) + table("c", 100))
+    keys = Keys(Settings(api_keys=file))
+    assert wait("b") == wait("c") == 0
+    file.write_text(table("a", 100) + table("b", 0.001) + table("c", 100))
+    keys.refresh()
+    assert wait("a") == wait("c") == 0
+    assert wait("b") > 900
+    file.write_text(table("b", 100))
+    keys.refresh()
+    assert wait("b") <= 0.01
+
+
+def test_a_file_that_cannot_be_read_for_a_moment_is_read_later(tmp_path: Path) -> None:
+    file = tmp_path / "keys.toml"
+    file.write_text('[old]\nkey = "old"\n')
+    keys = Keys(Settings(api_keys=file))
+    file.write_text('[another]\nkey = "another"\n')
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest_free = os.dup(0)
+    os.close(lowest_free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))  # no more can be opened
+    try:
+        keys.refresh()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert keys.find("old") is not None
+    keys.refresh()
+    assert keys.find("old") is None
+    assert keys.find("another") is not None
 
 
 @pytest.mark.parametrize(
