@@ -41,19 +41,33 @@ class Batches:
     async def run(self) -> None:
         """Until it is cancelled."""
         while True:
-            for folder in self._store.unfinished():
-                try:
-                    with _locked(folder) as got:
-                        if got and (folder / "unfinished").exists():
-                            await self._work(folder.name)
-                except Unavailable:
-                    continue  # the models are loading, or the service is stopping: later
-                except OSError as error:
-                    log.error("batch %s waits: %s", folder.name, error)
-                except Exception:
-                    log.exception("batch %s failed", folder.name)
-                    self._finish(self._store.batch(folder.name), "failed")
+            try:
+                for folder in self._store.unfinished():
+                    await self._work_on(folder)
+            except Exception:
+                log.exception("the batches wait")
             await asyncio.sleep(POLL_SECONDS)
+
+    async def _work_on(self, folder: Path) -> None:
+        """Answer the batch unless another process does."""
+        try:
+            with _locked(folder) as got:
+                if got and (folder / "unfinished").exists():
+                    await self._work(folder.name)
+        except Unavailable:
+            pass  # the models are loading, or the service is stopping: later
+        except OSError as error:
+            log.error("batch %s waits: %s", folder.name, error)
+        except Exception:
+            log.exception("batch %s failed", folder.name)
+            self._fail(folder)
+
+    def _fail(self, folder: Path) -> None:
+        """End the batch as failed. One whose description is missing or broken is not tried again."""
+        try:
+            self._finish(self._store.batch(folder.name), "failed")
+        except (errors.NotFound, ValueError):
+            (folder / "unfinished").unlink(missing_ok=True)
 
     async def _work(self, name: str) -> None:
         """Answer what has no answer yet, then write the output. Raises Unavailable, OSError."""

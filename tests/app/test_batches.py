@@ -1,5 +1,6 @@
 """OpenAI's files and batches, with OpenAI's client; a batch continues after its process was killed."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import openai
 import pytest
 from openai.types import Batch
 
+from heedful.app.file_store import FileStore
 from tests.app.conftest import KEY, Serve, Start
 from tests.app.test_errors import JSON, check
 from tests.process import PATIENCE, Process, wait_for
@@ -132,6 +134,33 @@ def test_a_batch_may_be_cancelled(client: openai.OpenAI, process: Process) -> No
     assert done.status == "cancelled"
     assert done.request_counts is not None
     assert 0 < len(rows(client, done.output_file_id)) == done.request_counts.completed < 50_000
+
+
+@pytest.mark.anyio
+async def test_a_batch_without_a_description_does_not_stop_the_others(
+    serve: Serve, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name, about in (("batch-1", None), ("batch-2", "{")):
+        folder = tmp_path / "batches" / name
+        folder.mkdir(parents=True)
+        (folder / "unfinished").touch()
+        if about is not None:
+            (folder / "about.json").write_text(about)
+    store = FileStore(tmp_path)
+    async with serve(files=tmp_path) as client:
+        while store.unfinished():
+            await asyncio.sleep(0.01)
+        files = {"file": ("a.jsonl", json.dumps(line(1)).encode())}
+        sent = await client.post("/v1/files", files=files, data={"purpose": "batch"})
+        body = {"input_file_id": sent.json()["id"], "endpoint": "/v1/embeddings"}
+        batch = (await client.post("/v1/batches", json=body)).json()["id"]
+        while (found := store.batch(batch))["status"] != "completed":
+            await asyncio.sleep(0.01)
+    assert found["request_counts"] == {"total": 1, "completed": 1, "failed": 0}
+    assert "batch batch-1 failed" in caplog.text
+    # A client that cancels while another process finishes the batch:
+    (store.batch_folder(batch) / "cancel").touch()
+    assert store.batch(batch)["status"] == "completed"
 
 
 @pytest.mark.anyio
