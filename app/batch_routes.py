@@ -103,7 +103,7 @@ class BatchList(BaseModel):
 
 @router.post(
     "/v1/files",
-    responses=answers.documented(File, 400, 401, 403, 413, 422),
+    responses=answers.documented(File, 400, 401, 403, 413, 422, 504),
     openapi_extra=UPLOAD,
 )
 async def upload(request: Request) -> Response:

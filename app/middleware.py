@@ -1,5 +1,6 @@
 """Middleware for every request: its record, the API key, the body limit. Pure ASGI."""
 
+import asyncio
 import logging
 import math
 import re
@@ -14,7 +15,7 @@ from heedful.app.keys import Keys, Rates
 from heedful.app.metrics import Metrics
 from heedful.app.paths import Paths
 from heedful.app.tracing import Tracing
-from heedful.runtime.errors import RequestError
+from heedful.runtime.errors import RequestError, TimedOut
 
 log = logging.getLogger("heedful.access")
 
@@ -137,20 +138,27 @@ class ApiKey:
 
 
 class BodyLimit:
-    """Refuses bodies of more than `limit` bytes without reading the rest; `others` have their own."""
+    """Refuses bodies of more than `limit` bytes without reading the rest; `uploads` have their own.
+
+    Refuses uploads of which nothing comes for `timeout` seconds too; app.watch ends other requests.
+    """
 
     def __init__(
-        self, app: ASGIApp, *, limit: int, others: Mapping[str, int] | None = None
+        self, app: ASGIApp, *, limit: int, uploads: Mapping[str, int], timeout: float
     ) -> None:
         self._app = app
         self._limit = limit
-        self._others = dict(others or {})
+        self._uploads = uploads
+        self._timeout = timeout
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or ndjson.declared(scope):  # a limit for each line
             await self._app(scope, receive, send)
             return
-        limit = self._others.get(scope["path"], self._limit)
+        limit = self._limit
+        if scope["path"] in self._uploads:
+            limit = self._uploads[scope["path"]]
+            receive = _impatient(receive, self._timeout)
         announced = record.header(scope, b"content-length")
         if announced.isdecimal() and int(announced) > limit:
             await errors.respond(record.of(scope), _too_large(limit))(scope, receive, send)
@@ -166,6 +174,19 @@ class BodyLimit:
             return message
 
         await self._app(scope, receive_on, send)
+
+
+def _impatient(receive: Receive, limit: float) -> Receive:
+    """Raises TimedOut when no message comes within `limit` seconds."""
+
+    async def receive_on() -> Message:
+        try:
+            async with asyncio.timeout(limit):
+                return await receive()
+        except TimeoutError:
+            raise TimedOut(f"nothing of the body came within {limit:g} s: send it again") from None
+
+    return receive_on
 
 
 def _too_large(limit: int) -> errors.BodyTooLarge:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +179,15 @@ async def test_without_a_folder_they_are_refused(serve: Serve, tmp_path: Path) -
         check(await idle.post("/v1/batches", json=body), 403, "files_not_set")
     async with serve(start=False, files=tmp_path / "files", max_file_bytes=1000) as idle:
         await refused_uploads(idle)
+    async with serve(start=False, files=tmp_path / "files", request_timeout=0.1) as idle:
+        multipart = {"Content-Type": "multipart/form-data; boundary=X"}
+        answer = await idle.post("/v1/files", content=stuck(), headers=multipart)
+        check(answer, 504, "timeout")
+
+
+async def stuck() -> AsyncIterator[bytes]:
+    yield b"--X\r\n"
+    await asyncio.Event().wait()
 
 
 async def refused_uploads(idle: httpx.AsyncClient) -> None:
