@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 from starlette.responses import Response
 
 from heedful.app import lines
+from heedful.app.ndjson import _lines
 from heedful.app.requests import InferenceRoute, parse
 from tests.app.conftest import KEY, Serve
 from tests.app.test_answers import TEXTS, embed
@@ -120,16 +121,32 @@ async def test_limits(serve: Serve) -> None:
         check(refused, 400, "wrong_content_type")
 
 
-async def test_a_client_that_sends_nothing_more(serve: Serve) -> None:
+@pytest.mark.parametrize("trickles", [False, True])
+async def test_a_client_that_never_ends_a_line(serve: Serve, trickles: bool) -> None:
     async def stuck() -> AsyncIterator[bytes]:
         yield b'{"inputs": "kids", "model": "tiny-flat"}\n{"inputs": '
+        while trickles:
+            yield b" "
+            await asyncio.sleep(0.01)
         await asyncio.Event().wait()
 
-    async with serve(request_timeout=0.5) as client:
+    async with asyncio.timeout(PATIENCE), serve(request_timeout=0.5) as client:
         answer = await client.post("/embed", content=stuck(), headers=NDJSON)
     first, last = map(json.loads, answer.text.splitlines())
     assert first["line"] == 0
     assert last["error"]["code"] == "timeout"
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
+async def test_lines_are_the_same_whatever_they_come_in(size: int) -> None:
+    body = b"first\n\nthird\n  \nno end"
+    pieces = [body[at : at + size] for at in range(0, len(body), size)]
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": pieces.pop(0), "more_body": bool(pieces)}
+
+    found = [line async for line in _lines(receive, PATIENCE, 6)]
+    assert found == [b"first", b"", b"third", b"  ", b"no end"]
 
 
 @contextlib.asynccontextmanager
