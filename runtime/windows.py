@@ -64,7 +64,8 @@ async def split(
 ) -> Windows:
     """Cut the `long` inputs into windows of as many tokens as the model reads, at white space.
 
-    Those of a `bulk` request wait while others do. Raises BadInput if one of them is a tree, and what `Parses.get` raises.
+    Those of a `bulk` request wait while others do. Raises BadInput if one of them is a tree, and what `Parses.get`
+    raises.
     """
     inputs.check_are_texts(long)
     cutters = {row: _Cutter(str(inputs.items[row]), model) for row in long}

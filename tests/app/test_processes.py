@@ -8,8 +8,10 @@ import re
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import termios
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -20,6 +22,9 @@ import httpx
 import numpy as np
 import pytest
 
+from heedful.app.settings import Settings
+from heedful.app.supervisor import Supervisor
+from heedful.app.worker_group import Link, WorkerGroup, WorkerProcess
 from heedful.runtime.card import GOLDEN
 from heedful.runtime.golden import Golden, Outputs
 from heedful.text.parse import fingerprint
@@ -282,6 +287,21 @@ def test_sigterm_ends_them_all_with_0(several: Callable[..., Process]) -> None:
     assert process.exit_status() == 0
     wait_for(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in children) or None, "all")
     assert all(json.loads(line) for line in process.log.splitlines())
+
+
+def test_a_process_that_hangs_at_the_end_is_killed_once(caplog: pytest.LogCaptureFixture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        supervisor = Supervisor(listener, WorkerGroup.create(1), Settings(), lambda _: 0)
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
+        link, other_end = Link.pair(1)
+        supervisor._processes.append(WorkerProcess(child.pid, link, time.monotonic()))
+        supervisor._kill_at = time.monotonic()
+        for _ in range(3):
+            supervisor._look_after(time.monotonic() + 1)
+        link.close()
+        other_end.close()
+    assert child.wait(PATIENCE) == -signal.SIGKILL
+    assert caplog.text.count("hangs: killing it") == 1
 
 
 def test_a_supervisor_that_is_killed_leaves_nothing_behind(
