@@ -144,6 +144,11 @@ HEADERS: Mapping[type[RequestError], Mapping[str, str]] = {
 }
 
 
+def body_too_large(limit: int) -> BodyTooLarge:
+    """For a body of more than `limit` bytes, as it was sent or decompressed."""
+    return BodyTooLarge(f"the body is larger than {limit} bytes; send fewer inputs in one request")
+
+
 def status_of(error: RequestError) -> int:
     return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
 

@@ -161,7 +161,9 @@ class BodyLimit:
             receive = _impatient(receive, self._timeout)
         announced = record.header(scope, b"content-length")
         if announced.isdecimal() and int(announced) > limit:
-            await errors.respond(record.of(scope), _too_large(limit))(scope, receive, send)
+            await errors.respond(record.of(scope), errors.body_too_large(limit))(
+                scope, receive, send
+            )
             return
         read = 0
 
@@ -170,7 +172,7 @@ class BodyLimit:
             message = await receive()
             read += len(message.get("body", b""))
             if read > limit:
-                raise _too_large(limit)
+                raise errors.body_too_large(limit)
             return message
 
         await self._app(scope, receive_on, send)
@@ -187,12 +189,6 @@ def _impatient(receive: Receive, limit: float) -> Receive:
             raise TimedOut(f"nothing of the body came within {limit:g} s: send it again") from None
 
     return receive_on
-
-
-def _too_large(limit: int) -> errors.BodyTooLarge:
-    return errors.BodyTooLarge(
-        f"the body is larger than {limit} bytes; send fewer inputs in one request"
-    )
 
 
 class HeadAsGet:

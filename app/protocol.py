@@ -11,13 +11,12 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from heedful.app import errors
+from heedful.app.refusals import LINGER_SECONDS
 from heedful.app.state import state_of
 from heedful.app.worker_group import BUSY, IDLE, SENDING
 from heedful.runtime.errors import Overloaded, RequestError, Unavailable
 
 _HEAD = b"HTTP/1.1 "
-LINGER_SECONDS = 5.0
-"""How long a refused client may take to read its answer."""
 
 
 class Protocol(HttpToolsProtocol):
