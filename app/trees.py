@@ -3,6 +3,7 @@
 `/explain` answers in the same two shapes.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
@@ -26,6 +27,7 @@ from heedful.text.parse import Parse
 MAX_FIELDS = 256
 """More than any object of a request has: what is wrong with each is not worth finding."""
 MAX_TREE_WORDS = 10_000
+_WHITE_SPACE = re.compile(r"\s")
 
 
 class _FirstError(FailFast):
@@ -100,6 +102,9 @@ class DisplacyTree(Tree):
     displacy: Displacy
 
     def _parse(self) -> Parse:
+        for i, arc in enumerate(self.displacy.arcs):
+            if _WHITE_SPACE.search(arc.label):
+                raise ValueError(f"arcs[{i}].label holds white space, which CoNLL-U cannot hold")
         return trees.from_displacy(self.displacy.model_dump())
 
 

@@ -96,7 +96,7 @@ async def test_row_8_a_tree_has_a_bounded_number_of_words(serve: Serve) -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("path", ["/explain", "/embed"])
-async def test_row_17_half_a_surrogate_pair_in_a_relation(
+async def test_row_17_a_relation_that_cannot_be_written(
     client: httpx.AsyncClient, path: str
 ) -> None:
     arc = {"start": 0, "end": 1, "label": "\ud800", "dir": "left"}
@@ -105,3 +105,7 @@ async def test_row_17_half_a_surrogate_pair_in_a_relation(
     answer = await client.post(path, content=body, headers=JSON)
     message = check(answer, 422, "invalid_input", "inputs.displacy")["message"]
     assert "surrogate" in message
+    arc["label"] = "a\tb"
+    answer = await client.post(path, json={"inputs": tree})
+    message = check(answer, 422, "invalid_input", "inputs.displacy")["message"]
+    assert "arcs[0].label holds white space" in message
