@@ -10,6 +10,7 @@ from fastapi import FastAPI
 
 from heedful.app import messages
 from heedful.app.protocol import Protocol
+from heedful.app.reload_queue import shortened
 from heedful.app.server import Server
 from heedful.app.state import state_of
 from heedful.app.worker_group import CONNECTION_ID_BYTES, Link, WorkerGroup
@@ -152,7 +153,7 @@ class Worker(Server):
         """Reload the bundles, and tell the supervisor, which waits for it."""
         result = None
         try:
-            result = await state_of(self.app).reload_here()
+            result = shortened(await state_of(self.app).reload_here())
         except Unavailable:
             pass  # shutting down
         except Exception:

@@ -22,11 +22,14 @@ import httpx
 import numpy as np
 import pytest
 
+from heedful.app.messages import WorkerReloaded
+from heedful.app.reload_queue import shortened
 from heedful.app.settings import Settings
 from heedful.app.supervisor import Supervisor
 from heedful.app.worker_group import Link, WorkerGroup, WorkerProcess
 from heedful.runtime.card import GOLDEN
 from heedful.runtime.golden import Golden, Outputs
+from heedful.runtime.service import Reloaded
 from heedful.text.parse import fingerprint
 from tests.app.conftest import KEY, Start
 from tests.builders import BuiltParser, build_bundle
@@ -287,6 +290,24 @@ def test_sigterm_ends_them_all_with_0(several: Callable[..., Process]) -> None:
     assert process.exit_status() == 0
     wait_for(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in children) or None, "all")
     assert all(json.loads(line) for line in process.log.splitlines())
+
+
+def test_the_reasons_of_many_refusals_fit_into_a_message() -> None:
+    result = Reloaded(
+        loaded=("a",), refused=tuple(f"{i} " + "\U0001f600" * 9999 for i in range(99))
+    )
+    one_end, other_end = Link.pair(1)
+    one_end.send(WorkerReloaded(shortened(result)))
+    received = other_end.receive()
+    one_end.close()
+    other_end.close()
+    assert isinstance(received, WorkerReloaded)
+    assert received.result is not None
+    assert received.result.loaded == ("a",)
+    assert [reason.split()[0] for reason in received.result.refused] == [
+        *map(str, range(25)),
+        "and",
+    ]
 
 
 def test_a_process_that_hangs_at_the_end_is_killed_once(caplog: pytest.LogCaptureFixture) -> None:
