@@ -4,7 +4,7 @@ import asyncio
 import time
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 from starlette.datastructures import UploadFile
@@ -21,6 +21,7 @@ from heedful.runtime.errors import BadInput
 router = APIRouter(tags=["OpenAI"])
 create_router = APIRouter(route_class=InferenceRoute, tags=["OpenAI"])
 
+After = Annotated[str | None, Query(description="Begin behind the one with this id.")]
 
 UPLOAD = {
     "requestBody": {
@@ -122,10 +123,16 @@ async def upload(request: Request) -> Response:
         return answers.json(await asyncio.to_thread(store.add, file.file, name, purpose))
 
 
-@router.get("/v1/files", responses=answers.documented(Files, 401, 403))
-async def files(request: Request) -> Response:
-    """Every file, the newest first."""
-    return answers.json({"object": "list", "data": _store(request).files(), "has_more": False})
+@router.get("/v1/files", responses=answers.documented(Files, 401, 403, 422))
+async def files(
+    request: Request,
+    after: After = None,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 10_000,
+    purpose: Annotated[str | None, Query(description="Only files of this purpose.")] = None,
+) -> Response:
+    """The files, the newest first."""
+    found = _store(request).files()
+    return _page([one for one in found if purpose in (None, one["purpose"])], after, limit)
 
 
 @router.get(
@@ -195,10 +202,12 @@ async def create(body: CreateBatch, request: Request) -> Response:
     return answers.json(about)
 
 
-@router.get("/v1/batches", responses=answers.documented(BatchList, 401, 403))
-async def batches(request: Request) -> Response:
-    """Every batch, the newest first."""
-    return answers.json({"object": "list", "data": _store(request).batches(), "has_more": False})
+@router.get("/v1/batches", responses=answers.documented(BatchList, 401, 403, 422))
+async def batches(
+    request: Request, after: After = None, limit: Annotated[int, Query(ge=1, le=100)] = 20
+) -> Response:
+    """The batches, the newest first."""
+    return _page(_store(request).batches(), after, limit)
 
 
 @router.get(
@@ -219,6 +228,18 @@ async def batch(request: Request) -> Response:
 async def cancel(request: Request) -> Response:
     """End a batch after the lines in flight; what was answered is kept."""
     return answers.json(_store(request).cancel_batch(request.path_params["batch"]))
+
+
+def _page(found: list[dict[str, Any]], after: str | None, limit: int) -> Response:
+    """At most `limit` of the list, from the one behind the id `after`. Raises BadInput."""
+    if after is not None:
+        ids = [one["id"] for one in found]
+        if after not in ids:
+            raise BadInput(
+                f"after: {after[:100]!r} is not in the list; send an id of it", param="after"
+            )
+        found = found[ids.index(after) + 1 :]
+    return answers.json({"object": "list", "data": found[:limit], "has_more": len(found) > limit})
 
 
 def _store(request: Request) -> FileStore:

@@ -12,6 +12,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match
 
 from heedful.app import record
 from heedful.runtime.errors import (
@@ -147,6 +148,20 @@ HEADERS: Mapping[type[RequestError], Mapping[str, str]] = {
 def body_too_large(limit: int) -> BodyTooLarge:
     """For a body of more than `limit` bytes, as it was sent or decompressed."""
     return BodyTooLarge(f"the body is larger than {limit} bytes; send fewer inputs in one request")
+MESSAGES: Mapping[str, str] = {
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "dict_type": "must be an object",
+    "float_type": "must be a number",
+    "int_parsing": "must be an integer",
+    "int_type": "must be an integer",
+    "list_type": "must be a list",
+    "string_type": "must be a string",
+    "string_too_short": "must not be empty",
+    "too_short": "must not be empty",
+    "too_long": "must have at most {max_length} items",
+}
+"""pydantic's kinds of errors whose messages are worded for programmers in Python. Every minimum here is 1."""
 
 
 def status_of(error: RequestError) -> int:
@@ -198,12 +213,14 @@ def install(app: FastAPI) -> None:
 
     async def framework(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        headers = (
-            {"Allow": _allowed(request.url.path, error)}
-            if error.status_code == 405
-            else error.headers
-        )
-        return respond(record.of(request.scope), _from_framework(request, error), headers)
+        entry = record.of(request.scope)
+        if error.status_code == 404:
+            return respond(entry, UnknownRoute("no such route; GET /docs lists them"))
+        if error.status_code == 405:
+            allowed = ", ".join(_allowed(request))
+            refusal = WrongMethod(f"{request.method} is not answered here; use {allowed}")
+            return respond(entry, refusal, {"Allow": allowed})
+        return respond(entry, MalformedBody(str(error.detail)), error.headers)
 
     async def wrong_query(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
@@ -226,6 +243,8 @@ def bad_input(errors: Sequence[Any]) -> BadInput:
         message, code = "is not a field of this route; GET /docs lists them", "unknown_field"
     else:
         message = first["msg"].replace("Input should be", "must be").removeprefix("Value error, ")
+        if kind in MESSAGES:
+            message = MESSAGES[kind].format_map(first.get("ctx", {}))
         code = "invalid_type" if kind.endswith("_type") else "invalid_value"
         code = kind if kind == "unsupported" else code
     return BadInput(f"{param or 'the body'}: {message}", param=param, code=code)
@@ -242,20 +261,15 @@ def _field(location: Sequence[str | int]) -> str | None:
     return path or None
 
 
-def _from_framework(request: Request, error: HTTPException) -> RequestError:
-    if error.status_code == 404:
-        return UnknownRoute("no such route; GET /docs lists them")
-    if error.status_code == 405:
-        return WrongMethod(
-            f"{request.method} is not answered here; use {_allowed(request.url.path, error)}"
-        )
-    return MalformedBody(str(error.detail))
-
-
-def _allowed(path: str, error: HTTPException) -> str:
-    """The path's methods. The framework lists those of the first route only, and / has two."""
-    methods = set((error.headers or {}).get("Allow", "").split(", ")) - {""}
-    return ", ".join(sorted(methods | ({"GET", "HEAD", "POST"} if path == "/" else set())))
+def _allowed(request: Request) -> list[str]:
+    """The methods of the request's path. The framework names those of the path's first route only."""
+    found = {
+        method
+        for method in ("DELETE", "GET", "POST")
+        for route in request.app.routes
+        if route.matches({**request.scope, "method": method})[0] is Match.FULL
+    }
+    return sorted(found | ({"HEAD"} if "GET" in found else set()))  # app.middleware answers it
 
 
 def _encodable(text: str) -> str:

@@ -1,6 +1,7 @@
 """Files and batches in a folder of the operator's: /v1/files keeps them, app.batches answers them."""
 
 import contextlib
+import re
 import secrets
 import shutil
 import time
@@ -14,6 +15,8 @@ from heedful.app.errors import Forbidden, NotFound
 from heedful.text.atomic import replace_folder, write_file
 
 NOT_SET = "the operator has set no folder for files: HEEDFUL_FILES"
+ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+"""Ids that can exist. An id is a folder's name, and file systems fail on names of more than 255 bytes."""
 
 
 class FileStore:
@@ -114,7 +117,7 @@ class FileStore:
 
     def _about(self, kind: str, name: str) -> dict[str, Any]:
         path = self.folder / kind / name / "about.json"
-        if not name.replace("-", "").replace("_", "").isalnum() or not path.is_file():
+        if not ID.fullmatch(name) or not path.is_file():
             what = "file" if kind == "files" else "batch"
             raise NotFound(f"there is no {what} {name[:100]!r}")
         about: dict[str, Any] = orjson.loads(path.read_bytes())
@@ -122,7 +125,8 @@ class FileStore:
 
 
 def new_id(kind: str) -> str:
-    return f"{kind}-{secrets.token_hex(12)}"
+    """It begins with the time: `created_at`, which is in seconds, says less about the order of two."""
+    return f"{kind}-{time.time_ns():016x}{secrets.token_hex(8)}"
 
 
 def _newest_first(folder: Path) -> list[dict[str, Any]]:

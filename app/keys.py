@@ -153,5 +153,6 @@ def _line(error: Exception) -> str:
     """What is wrong, without a key."""
     if isinstance(error, ValidationError):
         first: Any = error.errors(include_input=False)[0]
-        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        reason = "must be a table with key" if first["type"] == "model_type" else first["msg"]
+        return f"{'.'.join(map(str, first['loc']))}: {reason}"
     return str(error)

@@ -4,12 +4,13 @@ from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, Discriminator, Field, Tag
+from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag
 from starlette.responses import Response
 
 from heedful.app import answers, inference, record
 from heedful.app.fields import PASS_OVER
 from heedful.app.requests import InferenceRoute
+from heedful.app.schemas import unsupported
 from heedful.app.trees import FIRST_ERROR, Closed
 from heedful.runtime.inputs import Inputs
 
@@ -26,6 +27,12 @@ def _kind(value: object) -> str | None:
     if isinstance(value, str):
         return "<text>"
     return "<object>" if isinstance(value, dict | Document) else None
+
+
+def _text_alone(fields: list[str] | None) -> list[str] | None:
+    if fields not in (None, ["text"]):
+        raise unsupported('documents are ranked by their text alone; send ["text"] or leave it out')
+    return fields
 
 
 class DocumentsRequest(Closed):
@@ -46,6 +53,9 @@ class DocumentsRequest(Closed):
         ],
         FIRST_ERROR,
     ]
+    rank_fields: Annotated[list[str] | None, AfterValidator(_text_alone)] = Field(
+        None, description='Cohere\'s. Refused unless it is ["text"]: nothing else is ranked.'
+    )
     top_n: int | None = Field(None, ge=1, description="Return this many of the best documents.")
     return_documents: bool | None = Field(
         None, description="Jina's default is true on /v1; on /v2 it is false, as Cohere's."

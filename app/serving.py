@@ -7,6 +7,7 @@ import signal
 import socket
 import ssl
 import sys
+import tempfile
 from dataclasses import replace
 from typing import NoReturn
 
@@ -36,6 +37,7 @@ def serve(settings: Settings) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there are models to reload
     size = processes(settings)
     check_tls(settings)
+    check_files(settings)
     listener = listen(settings.host, settings.port)
     logs.configure(settings.log_format)
     for deprecation in settings.deprecations():
@@ -101,15 +103,35 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def check_tls(settings: Settings) -> None:
-    """Raises StartupError where the certificate cannot be used."""
+    """Raises StartupError where the certificate or its key cannot be used."""
+    names = f"{environment_name('tls_cert')} and {environment_name('tls_key')}"
     if settings.tls_cert is None:
+        if settings.tls_key:
+            raise StartupError(f"{names}: a key without a certificate: set both, or neither")
         return
+
+    def pass_phrase() -> str:
+        """Without this, OpenSSL asks for it on the terminal."""
+        raise StartupError(f"{names}: the key is encrypted: name one without a pass phrase")
+
     try:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(settings.tls_cert, settings.tls_key)
+        context.load_cert_chain(settings.tls_cert, settings.tls_key, pass_phrase)
     except OSError as error:  # ssl's own errors among them
-        names = f"{environment_name('tls_cert')} and {environment_name('tls_key')}"
         raise StartupError(f"{names}: {error.strerror or error}: name PEM files") from error
+
+
+def check_files(settings: Settings) -> None:
+    """Make the folder for files, where one is set. Raises StartupError where none can be written there."""
+    if settings.files is None:
+        return
+    try:
+        settings.files.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=settings.files):
+            pass
+    except OSError as error:
+        reason = f"{environment_name('files')}: {settings.files}: {error.strerror}"
+        raise StartupError(f"{reason}: name a folder that can be written to") from error
 
 
 def raise_descriptor_limit() -> None:

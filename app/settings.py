@@ -1,6 +1,7 @@
 """Every setting: a variable HEEDFUL_<NAME>, and a flag of `heedful serve` generated from its field."""
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -22,6 +23,11 @@ RENAMED = {"grace": "shutdown_timeout"}
 """Old field names -> new ones. The old variables and flags work for one more release."""
 REMOVED = {"parse_workers": "trees are read in the serving process"}
 """Fields that mean nothing any more -> why. Their variables and flags are ignored for one more release."""
+
+ORIGIN = re.compile(
+    r"\*|null|(?!http://.*:80$|https://.*:443$)[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:.]+\])(:\d+)?"
+)
+"""Any origin, or what browsers send in the header Origin (RFC 6454, 6.2), which is compared as text."""
 
 
 class SettingsError(Exception):
@@ -47,6 +53,10 @@ def _pairs(value: object) -> object:
     pairs = [part.split("=", 1) for part in value.split(",") if part.strip()]
     if any(len(pair) < 2 or not all(map(str.strip, pair)) for pair in pairs):
         raise ValueError("write alias=model, separated by commas")
+    aliases = [alias.strip() for alias, _ in pairs]
+    for alias in aliases:
+        if aliases.count(alias) > 1:
+            raise ValueError(f"the alias {alias} is there twice: leave one out")
     return {alias.strip(): model.strip() for alias, model in pairs}
 
 
@@ -173,6 +183,17 @@ class Settings(BaseSettings):
         if key and not all("!" <= character <= "~" for character in key.get_secret_value()):
             raise ValueError("use printable ASCII characters without spaces")
         return key
+
+    @field_validator("cors_origins")
+    @classmethod
+    def _browsers_send_such_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in origins:
+            if not ORIGIN.fullmatch(origin):
+                raise ValueError(
+                    f"{origin} is no origin that a browser sends: write scheme://host or "
+                    "scheme://host:port in lower case, without a path or the scheme's usual port; or *"
+                )
+        return origins
 
     @model_validator(mode="after")
     def _a_full_request_fits_the_queue(self) -> Self:

@@ -74,6 +74,11 @@ class AppState:
     async def _load(self) -> None:
         await self.service.start()
         for alias, name in self.settings.aliases.items():
+            if alias in self.service.cards:
+                raise StartupError(
+                    f"HEEDFUL_ALIASES: {alias}={name}: {alias} is a model's own name, which an "
+                    "alias cannot change: leave it out"
+                )
             if name not in self.service.cards:
                 raise StartupError(
                     f"HEEDFUL_ALIASES: {alias}={name}: there is no model {name}; "

@@ -47,9 +47,16 @@ class Closed(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _few_fields(cls, value: object) -> object:
-        if isinstance(value, dict) and len(value) > MAX_FIELDS:
-            raise PydanticCustomError("fields", f"holds {len(value)} fields")
+    def _object_of_few_fields(cls, value: object) -> object:
+        if isinstance(value, dict):
+            if len(value) > MAX_FIELDS:
+                raise PydanticCustomError("fields", f"holds {len(value)} fields")
+        elif not isinstance(value, cls):  # pydantic's own message has the name of a class of ours
+            needed = ", ".join(
+                name for name, field in cls.model_fields.items() if field.is_required()
+            )
+            message = f"must be an object with {needed}" if needed else "must be an object"
+            raise PydanticCustomError("object_type", message)
         return value
 
 

@@ -1,6 +1,7 @@
 """Tensors of the Open Inference Protocol V2: texts in, numbers and labels out."""
 
 import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -23,6 +24,8 @@ from heedful.text.kinds import Kind
 
 JSON_SIZE = b"inference-header-content-length"
 """The header of Triton's binary extension: the body is that many bytes of JSON, then tensors."""
+MAX_DIMENSIONS = 32
+"""Of a tensor: as many as numpy had for long. The product of a million sizes would take minutes."""
 
 
 class InferParameters(Closed):
@@ -54,7 +57,7 @@ class Tensor(Closed):
     model_config = PASS_OVER
 
     name: str
-    shape: Annotated[list[int], FIRST_ERROR]
+    shape: Annotated[list[Annotated[int, Field(ge=0)]], FIRST_ERROR] = Field(max_length=MAX_DIMENSIONS)
     datatype: Literal["BYTES"]
     data: Annotated[list[Any], AfterValidator(_flat)] = Field(
         description="Texts; they may be nested."
@@ -118,20 +121,35 @@ def metadata(card: Card) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 
 
 def read_inputs(tensors: list[Tensor], kind: Signature, max_inputs: int) -> Inputs:
-    """The texts of the tensors that the model has. Raises BadInput, TooManyInputs."""
+    """The texts of the tensors, which must be those that the model reads. Raises BadInput, TooManyInputs."""
     columns: list[list[str]] = []
     for name in kind.inputs:
         at = next((i for i, tensor in enumerate(tensors) if tensor.name == name), None)
         if at is None:
             names = " and ".join(kind.inputs)
             raise BadInput(f"inputs: the model reads {names}; send {name}", param="inputs")
-        columns.append(tensors[at].data)
+        columns.append(_texts(tensors[at], f"inputs[{at}]"))
+    for i, tensor in enumerate(tensors):
+        if tensor.name not in kind.inputs or tensor.name in {one.name for one in tensors[:i]}:
+            path, names = f"inputs[{i}].name", " and ".join(kind.inputs)
+            raise BadInput(f"{path}: the model reads {names}, each once; leave it out", param=path)
     if len({len(column) for column in columns}) > 1:
         raise BadInput("inputs: the two tensors differ in length", param="inputs")
     check_length(columns[0], max_inputs, "inputs")
     paths = [f"inputs.{name}[{row}]" for row in range(len(columns[0])) for name in kind.inputs]
     texts = list(itertools.chain.from_iterable(zip(*columns, strict=True)))
     return Inputs(texts, paths, "inputs", len(columns))
+
+
+def _texts(tensor: Tensor, path: str) -> list[str]:
+    """The tensor's texts in row-major order. Raises BadInput."""
+    if math.prod(tensor.shape) != len(tensor.data):
+        count = len(tensor.data)
+        raise BadInput(
+            f"{path}.shape: is {tensor.shape}, but data has {count} texts: send [{count}]",
+            param=f"{path}.shape",
+        )
+    return tensor.data
 
 
 def read_body(scope: Scope, body: bytes) -> Any:

@@ -12,6 +12,9 @@ import pytest
 from openai.types import Batch
 
 from heedful.app.file_store import FileStore
+from heedful.app.serving import check_files
+from heedful.app.settings import Settings
+from heedful.runtime.errors import StartupError
 from tests.app.conftest import KEY, Serve, Start
 from tests.app.test_errors import JSON, check
 from tests.process import PATIENCE, Process, wait_for
@@ -190,6 +193,48 @@ async def stuck() -> AsyncIterator[bytes]:
     await asyncio.Event().wait()
 
 
+def test_a_folder_that_cannot_be_written_stops_the_start(tmp_path: Path) -> None:
+    check_files(Settings())
+    check_files(Settings(files=tmp_path / "made" / "files"))
+    assert not list((tmp_path / "made" / "files").iterdir())
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/none")):
+        with pytest.raises(StartupError, match=f"HEEDFUL_FILES: {folder}: .*: name a folder"):
+            check_files(Settings(files=folder))
+
+
+@pytest.mark.anyio
+async def test_lists_are_read_in_pages(serve: Serve, tmp_path: Path) -> None:
+    async with serve(start=False, files=tmp_path) as idle:
+
+        async def pages(path: str, limit: int, **more: str) -> list[list[str]]:
+            """The ids of each page, read as OpenAI's client does."""
+            found: list[list[str]] = []
+            while True:
+                answer = await idle.get(path, params={"limit": limit, **more})
+                found.append([one["id"] for one in answer.json()["data"]])
+                if not answer.json()["has_more"]:
+                    return found
+                more["after"] = found[-1][-1]
+
+        files: list[str] = []
+        batches: list[str] = []
+        for number in range(5):
+            data = {"purpose": "batch" if number % 2 else "evals"}
+            made = await idle.post("/v1/files", files={"file": ("a", b"")}, data=data)
+            files.insert(0, made.json()["id"])
+            body = {"input_file_id": files[0], "endpoint": "/v1/embeddings"}
+            batches.insert(0, (await idle.post("/v1/batches", json=body)).json()["id"])
+        for path, ids, most in (("/v1/files", files, 10_000), ("/v1/batches", batches, 100)):
+            assert await pages(path, 2) == [ids[:2], ids[2:4], ids[4:]]
+            assert await pages(path, most) == [ids]
+            for wrong in ("abc", "0", str(most + 1)):
+                answer = await idle.get(path, params={"limit": wrong})
+                check(answer, 422, "invalid_value", "limit")
+            check(await idle.get(path, params={"after": "x"}), 422, "invalid_input", "after")
+        assert await pages("/v1/files", 1, purpose="batch") == [[files[1]], [files[3]]]
+
+
 async def refused_uploads(idle: httpx.AsyncClient) -> None:
     content = {"file": ("a.jsonl", b"{}\n")}
     check(await idle.post("/v1/files", json={}), 422, "invalid_input", "file")
@@ -222,3 +267,9 @@ async def refused_uploads(idle: httpx.AsyncClient) -> None:
     multipart = {"Content-Type": "multipart/form-data; boundary=X; charset=unicode_escape"}
     answer = await idle.post("/v1/files", content=f"{body}--X--\r\n".encode(), headers=multipart)
     check(answer, 422, "invalid_input", "file")
+    for name in ("a" * 256, "é" * 100):  # more bytes than a file's name may have
+        for method in ("GET", "DELETE"):
+            check(await idle.request(method, f"/v1/files/{name}"), 404, "not_found")
+        check(await idle.get(f"/v1/batches/{name}"), 404, "not_found")
+        body = {"input_file_id": name, "endpoint": "/embed"}
+        check(await idle.post("/v1/batches", json=body), 404, "not_found")

@@ -119,7 +119,12 @@ async def test_404_an_unknown_route(idle: httpx.AsyncClient, path: str) -> None:
 async def test_405_names_what_is_allowed(idle: httpx.AsyncClient) -> None:
     for method, path, allowed in (
         ("GET", "/embed", "POST"),
-        ("DELETE", "/health", "GET"),
+        ("DELETE", "/health", "GET, HEAD"),
+        ("DELETE", "/static/page.js", "GET, HEAD"),
+        ("DELETE", "/openapi.json", "GET, HEAD"),
+        ("PUT", "/v1/files", "GET, HEAD, POST"),
+        ("POST", "/v1/files/file-1", "DELETE, GET, HEAD"),
+        ("PATCH", "/v1/batches/", "GET, HEAD, POST"),
         ("PUT", "/", "GET, HEAD, POST"),
     ):
         answer = await idle.request(method, path)
@@ -233,6 +238,52 @@ async def test_422_by_the_shape(
 ) -> None:
     message = check(await client.post(path, json=body), 422, code, param)["message"]
     assert param is None or param in message
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        ("/embed", [], "the body: must be an object with inputs"),
+        ("/explain", "a", "the body: must be an object with inputs"),
+        (
+            "/nli",
+            {"pairs": [["a", "b"]]},
+            "pairs[0]: must be an object with premise, hypothesis",
+        ),
+        (
+            "/similarity",
+            {"inputs": []},
+            "inputs: must be an object with source_sentence, sentences",
+        ),
+        ("/explain", {"inputs": "a", "priors": []}, "priors: must be an object"),
+        ("/classify", {"inputs": "a", "options": []}, "options: must be an object"),
+        ("/nli", {"pairs": "a"}, "pairs: must be a list"),
+        ("/embed", {"inputs": "a", "model": 3}, "model: must be a string"),
+        ("/embed", {"inputs": "a", "truncate": 1}, "truncate: must be true or false"),
+        ("/embed", {"inputs": "a", "dimensions": 1.5}, "dimensions: must be an integer"),
+        (
+            "/explain",
+            {"inputs": "a", "priors": {"alpha": "1"}},
+            "priors.alpha: must be a number",
+        ),
+        ("/embed", {"inputs": {"conllu": ""}}, "inputs.conllu: must not be empty"),
+        (
+            "/embed",
+            {"inputs": {"displacy": {"words": [], "arcs": []}}},
+            "inputs.displacy.words: must not be empty",
+        ),
+        (
+            "/embed",
+            {"inputs": {"displacy": {"words": [{"text": "a"}] * 10_001, "arcs": []}}},
+            "inputs.displacy.words: must have at most 10000 items",
+        ),
+    ],
+)
+async def test_422_in_words_of_json(
+    client: httpx.AsyncClient, path: str, body: object, message: str
+) -> None:
+    answer = await client.post(path, json=body)
+    assert (answer.status_code, answer.json()["error"]["message"]) == (422, message)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 from fastapi import FastAPI
 
 from heedful.app.keys import Key, Keys, Rates
+from heedful.app.serving import check_tls
 from heedful.app.settings import Settings
 from heedful.app.state import AppState, state_of
 from heedful.runtime.errors import StartupError
@@ -127,6 +128,7 @@ def test_a_file_that_cannot_be_read_for_a_moment_is_read_later(tmp_path: Path) -
         ("[a]\n", "a.key: Field required"),
         ('[a]\nkey = "two words"\n', "a.key: "),
         ('[a]\nkey = "b"\nclass = "fast"\n', "a.class: "),
+        ("a = 3\n", "a: must be a table with key"),
         ('[a]\nkey = "b"\nrate = 0\n', "a.rate: "),
         ('[a]\nkey = "b"\n[c]\nkey = "b"\n', "the same key"),
         ("[a", "Expected"),
@@ -189,3 +191,16 @@ def test_a_certificate_that_is_none_is_one_line(start: Start, tmp_path: Path) ->
     assert process.exit_status() == 1
     assert "HEEDFUL_TLS_CERT" in process.log
     assert "Traceback" not in process.log
+
+
+def test_keys_of_tls_that_cannot_be_used(certificate: tuple[Path, Path], tmp_path: Path) -> None:
+    cert, key = certificate
+    check_tls(Settings(tls_cert=cert, tls_key=key))
+    with pytest.raises(StartupError, match="HEEDFUL_TLS_CERT and HEEDFUL_TLS_KEY: a key without"):
+        check_tls(Settings(tls_key=key))
+    encrypted = tmp_path / "encrypted.pem"
+    command = ["openssl", "pkey", "-in", str(key), "-out", str(encrypted)]
+    command += ["-aes128", "-passout", "pass:sesame"]
+    subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE)
+    with pytest.raises(StartupError, match="the key is encrypted"):
+        check_tls(Settings(tls_cert=cert, tls_key=encrypted))

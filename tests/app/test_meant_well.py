@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -9,7 +11,8 @@ import numpy as np
 import pytest
 import zstandard
 
-from tests.app.conftest import Serve
+from heedful.runtime.errors import StartupError
+from tests.app.conftest import KEY, Serve
 from tests.app.test_answers import TEXTS, embed
 from tests.app.test_errors import JSON, check
 
@@ -158,22 +161,36 @@ async def test_large_answers_are_compressed_for_those_who_accept_it(
 
 
 async def test_aliases(serve: Serve) -> None:
-    aliases = {"text-embedding-3-small": "tiny-flat", "tiny-nli": "tiny-flat"}
-    async with serve(aliases=aliases) as client:
+    async with serve(aliases={"text-embedding-3-small": "tiny-flat"}) as client:
         rows = await embed(client, TEXTS, model="tiny-flat")
         np.testing.assert_array_equal(
             await embed(client, TEXTS, model="text-embedding-3-small"), rows
         )
-        nli = await embed(client, TEXTS, model="tiny-nli")
-        assert not np.allclose(nli, rows)  # the name of a model means that model
         listed = [model["id"] for model in (await client.get("/v1/models")).json()["data"]]
-        assert listed.count("tiny-nli") == listed.count("text-embedding-3-small") == 1
+        assert listed.count("text-embedding-3-small") == 1
         one = (await client.get("/v1/models/text-embedding-3-small")).json()
         assert (one["id"], one["object"]) == ("text-embedding-3-small", "model")
         check(await client.get("/v1/models/bert"), 404, "model_not_found", "model")
         page = (await client.get("/metrics")).text
         assert 'route="/v1/models/{model}"' in page
         assert "bert" not in page
+
+
+async def test_a_models_own_name_is_no_alias(serve: Serve, models: Path, tmp_path: Path) -> None:
+    with pytest.raises(StartupError, match="HEEDFUL_ALIASES: tiny-nli=tiny-flat: tiny-nli is a"):
+        async with serve(aliases={"tiny-nli": "tiny-flat"}):
+            pass
+    folder = tmp_path / "models"
+    shutil.copytree(models, folder, ignore=shutil.ignore_patterns("tiny-nli"))
+    aliases = {"tiny-nli": "tiny-flat"}
+    async with serve(models=folder, api_key=KEY, aliases=aliases) as client:
+        client.headers["Authorization"] = f"Bearer {KEY}"
+        rows = await embed(client, TEXTS, model="tiny-nli")
+        shutil.copytree(models / "tiny-nli", folder / "tiny-nli")
+        assert (await client.post("/models/reload")).json()["loaded"] == ["tiny-nli"]
+        assert not np.allclose(await embed(client, TEXTS, model="tiny-nli"), rows)
+        listed = [model["id"] for model in (await client.get("/v1/models")).json()["data"]]
+        assert listed.count("tiny-nli") == 1
 
 
 async def test_a_long_text_has_the_mean_of_its_windows(client: httpx.AsyncClient) -> None:

@@ -38,6 +38,14 @@ async def test_documents_are_returned_by_jinas_default_and_not_by_coheres(
             assert texts == (["kids", "dog"] if wanted else [None, None])
 
 
+async def test_rank_fields_may_name_the_text(client: httpx.AsyncClient) -> None:
+    body = {"query": "kids", "documents": [{"text": "dog"}, {"text": "kids"}]}
+    answer = await client.post("/v1/rerank", json={**body, "rank_fields": ["text"]})
+    assert "X-Ignored-Fields" not in answer.headers
+    plain = await post(client, "/v1/rerank", **body)
+    assert answer.json()["results"] == plain["results"]
+
+
 async def test_other_fields_are_passed_over_and_long_documents_averaged(
     client: httpx.AsyncClient,
 ) -> None:
@@ -59,6 +67,11 @@ async def test_other_fields_are_passed_over_and_long_documents_averaged(
         ({"query": "a", "documents": ["a", {"title": "b"}]}, "missing_field", "documents[1].text"),
         ({"query": "a", "documents": ["a", " "]}, "invalid_input", "documents[1]"),
         ({"query": "a", "documents": ["a"], "top_n": 0}, "invalid_value", "top_n"),
+        (
+            {"query": "a", "documents": ["a"], "rank_fields": ["title", "text"]},
+            "unsupported",
+            "rank_fields",
+        ),
     ],
 )
 async def test_422(client: httpx.AsyncClient, body: object, code: str, param: str) -> None:

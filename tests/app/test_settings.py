@@ -40,6 +40,14 @@ def test_aliases_are_read() -> None:
     }
 
 
+def test_origins_that_browsers_send_are_taken() -> None:
+    origins = (
+        *("https://a.example", "http://127.0.0.1:8080", "http://[::1]:3000", "null", "*"),
+        *("chrome-extension://abcdefgh", "https://xn--bcher-kva.example:8443"),
+    )
+    assert load(cors_origins=",".join(origins)).cors_origins == origins
+
+
 def test_environment_is_read_and_a_flag_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEEDFUL_PORT", "9000")
     monkeypatch.setenv("HEEDFUL_MODELS", "/srv/models")
@@ -62,6 +70,12 @@ def test_environment_is_read_and_a_flag_wins(monkeypatch: pytest.MonkeyPatch) ->
         ("log_format", "xml", "'text' or 'json'"),
         ("aliases", "ms-san-embed", "alias=model"),
         ("aliases", "a=", "alias=model"),
+        ("aliases", "a=b, c=d, a=e", "the alias a is there twice"),
+        ("cors_origins", "https://a.example/", "https://a.example/ is no origin"),
+        ("cors_origins", "https://a.example, b.example", "b.example is no origin"),
+        ("cors_origins", "https://A.example", "in lower case"),
+        ("cors_origins", "https://*.example", "scheme://host:port"),
+        ("cors_origins", "https://a.example:443", "usual port"),
         ("api_key", "two words", "without spaces"),
         ("api_key", "", "at least 1"),
     ],

@@ -117,6 +117,25 @@ async def test_tensors_behind_the_json(client: httpx.AsyncClient) -> None:
         ({"inputs": [tensor("text", [])]}, "invalid_input", "inputs"),
         ({"inputs": [tensor("text", ["a", " "])]}, "invalid_input", "inputs.text[1]"),
         (
+            {"inputs": [tensor("text", ["a"]), tensor("text", ["b"])]},
+            "invalid_input",
+            "inputs[1].name",
+        ),
+        (
+            {"inputs": [tensor("junk", ["a"]), tensor("text", ["b"])]},
+            "invalid_input",
+            "inputs[0].name",
+        ),
+        *(
+            ({"inputs": [{**tensor("text", ["a"]), "shape": shape}]}, code, param)
+            for shape, code, param in (
+                ([2], "invalid_input", "inputs[0].shape"),
+                ([1, 0], "invalid_input", "inputs[0].shape"),
+                ([-1], "invalid_value", "inputs[0].shape[0]"),
+                ([1] * 33, "invalid_value", "inputs[0].shape"),
+            )
+        ),
+        (
             {"inputs": [{**tensor("text", ["a"]), "datatype": "FP32"}]},
             "invalid_value",
             "inputs[0].datatype",
