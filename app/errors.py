@@ -148,6 +148,8 @@ HEADERS: Mapping[type[RequestError], Mapping[str, str]] = {
 def body_too_large(limit: int) -> BodyTooLarge:
     """For a body of more than `limit` bytes, as it was sent or decompressed."""
     return BodyTooLarge(f"the body is larger than {limit} bytes; send fewer inputs in one request")
+
+
 MESSAGES: Mapping[str, str] = {
     "bool_parsing": "must be true or false",
     "bool_type": "must be true or false",

@@ -57,7 +57,9 @@ class Tensor(Closed):
     model_config = PASS_OVER
 
     name: str
-    shape: Annotated[list[Annotated[int, Field(ge=0)]], FIRST_ERROR] = Field(max_length=MAX_DIMENSIONS)
+    shape: Annotated[list[Annotated[int, Field(ge=0)]], FIRST_ERROR] = Field(
+        max_length=MAX_DIMENSIONS
+    )
     datatype: Literal["BYTES"]
     data: Annotated[list[Any], AfterValidator(_flat)] = Field(
         description="Texts; they may be nested."

@@ -271,5 +271,5 @@ async def refused_uploads(idle: httpx.AsyncClient) -> None:
         for method in ("GET", "DELETE"):
             check(await idle.request(method, f"/v1/files/{name}"), 404, "not_found")
         check(await idle.get(f"/v1/batches/{name}"), 404, "not_found")
-        body = {"input_file_id": name, "endpoint": "/embed"}
-        check(await idle.post("/v1/batches", json=body), 404, "not_found")
+        unknown = {"input_file_id": name, "endpoint": "/embed"}
+        check(await idle.post("/v1/batches", json=unknown), 404, "not_found")
