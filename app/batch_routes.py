@@ -5,7 +5,8 @@ import time
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 from starlette.datastructures import UploadFile
 from starlette.responses import FileResponse, Response
 
@@ -14,7 +15,7 @@ from heedful.app.fields import PASS_OVER
 from heedful.app.file_store import FileStore, new_id
 from heedful.app.requests import InferenceRoute
 from heedful.app.state import state_of
-from heedful.app.trees import Closed
+from heedful.app.trees import MAX_FIELDS, Closed
 from heedful.runtime.errors import BadInput
 
 router = APIRouter(tags=["OpenAI"])
@@ -63,13 +64,20 @@ class Deleted(BaseModel):
     deleted: bool
 
 
+def _few_fields(value: object) -> object:
+    """Before what is wrong with each of millions is described."""
+    if isinstance(value, dict) and len(value) > MAX_FIELDS:
+        raise PydanticCustomError("fields", f"holds {len(value)} fields")
+    return value
+
+
 class CreateBatch(Closed):
     model_config = PASS_OVER
 
     input_file_id: str
     endpoint: str = Field(description="An inference route of this service, as /v1/embeddings.")
     completion_window: str = Field("24h", description="OpenAI's. No effect.")
-    metadata: dict[str, str] | None = None
+    metadata: Annotated[dict[str, str] | None, BeforeValidator(_few_fields)] = None
 
 
 class Batch(BaseModel):
@@ -96,7 +104,7 @@ class BatchList(BaseModel):
 
 @router.post(
     "/v1/files",
-    responses=answers.documented(File, 400, 401, 403, 413, 422),
+    responses=answers.documented(File, 400, 401, 403, 413, 422, 504),
     openapi_extra=UPLOAD,
 )
 async def upload(request: Request) -> Response:
@@ -110,7 +118,8 @@ async def upload(request: Request) -> Response:
         if not isinstance(purpose, str):
             raise BadInput("purpose: is required; send batch", param="purpose")
         folder.mkdir(parents=True, exist_ok=True)
-        name = file.filename or "file"
+        name = answers.repeatable(file.filename or "file", "file")
+        purpose = answers.repeatable(purpose, "purpose")
         return answers.json(await asyncio.to_thread(store.add, file.file, name, purpose))
 
 
@@ -178,7 +187,7 @@ async def create(body: CreateBatch, request: Request) -> Response:
             param="endpoint",
         )
     about = {
-        **body.model_dump(),
+        **{name: answers.repeatable(sent, name) for name, sent in body.model_dump().items()},
         "id": new_id("batch"),
         "object": "batch",
         "status": "validating",

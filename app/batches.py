@@ -13,6 +13,7 @@ import orjson
 from fastapi import FastAPI
 
 from heedful.app import errors
+from heedful.app.answers import repeatable
 from heedful.app.file_store import FileStore
 from heedful.app.lines import Work, answer
 from heedful.runtime.errors import BadInput, Unavailable
@@ -40,19 +41,33 @@ class Batches:
     async def run(self) -> None:
         """Until it is cancelled."""
         while True:
-            for folder in self._store.unfinished():
-                try:
-                    with _locked(folder) as got:
-                        if got and (folder / "unfinished").exists():
-                            await self._work(folder.name)
-                except Unavailable:
-                    continue  # the models are loading, or the service is stopping: later
-                except OSError as error:
-                    log.error("batch %s waits: %s", folder.name, error)
-                except Exception:
-                    log.exception("batch %s failed", folder.name)
-                    self._finish(self._store.batch(folder.name), "failed")
+            try:
+                for folder in self._store.unfinished():
+                    await self._work_on(folder)
+            except Exception:
+                log.exception("the batches wait")
             await asyncio.sleep(POLL_SECONDS)
+
+    async def _work_on(self, folder: Path) -> None:
+        """Answer the batch unless another process does."""
+        try:
+            with _locked(folder) as got:
+                if got and (folder / "unfinished").exists():
+                    await self._work(folder.name)
+        except Unavailable:
+            pass  # the models are loading, or the service is stopping: later
+        except OSError as error:
+            log.error("batch %s waits: %s", folder.name, error)
+        except Exception:
+            log.exception("batch %s failed", folder.name)
+            self._fail(folder)
+
+    def _fail(self, folder: Path) -> None:
+        """End the batch as failed. One whose description is missing or broken is not tried again."""
+        try:
+            self._finish(self._store.batch(folder.name), "failed")
+        except (errors.NotFound, ValueError):
+            (folder / "unfinished").unlink(missing_ok=True)
 
     async def _work(self, name: str) -> None:
         """Answer what has no answer yet, then write the output. Raises Unavailable, OSError."""
@@ -88,13 +103,14 @@ class Batches:
     async def _answer(self, line: bytes, about: dict[str, Any]) -> tuple[bytes, bool]:
         """OpenAI's line for one request, and whether it succeeded. Raises Unavailable."""
         work = self._routes[about["endpoint"]]
-        sent: dict[str, Any] = {}
+        custom_id: object = None
 
         def body() -> Any:
+            nonlocal custom_id
             value = work.parse(line)
             if not isinstance(value, dict):
                 raise BadInput("the line must be an object with custom_id, method, url and body")
-            sent.update(value)
+            custom_id = repeatable(value.get("custom_id"), "custom_id")
             if value.get("url") != about["endpoint"]:
                 raise BadInput(
                     f"url: must be the batch's endpoint, {about['endpoint']}", param="url"
@@ -113,7 +129,7 @@ class Batches:
             raise Unavailable("the service cannot answer now")
         row = {
             "id": f"batch_req_{entry.id}",
-            "custom_id": sent.get("custom_id"),
+            "custom_id": custom_id,
             "response": {
                 "status_code": response.status_code,
                 "request_id": entry.id,

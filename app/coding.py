@@ -15,7 +15,7 @@ import zstandard
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heedful.app import record
-from heedful.app.errors import BodyTooLarge, MalformedBody
+from heedful.app.errors import MalformedBody, body_too_large
 
 MIN_BYTES = 16 * 1024
 """Smaller answers are sent as they are: most clients ask for compression always, and it costs more than it saves."""
@@ -39,9 +39,7 @@ async def decoded(body: bytes, coding: str, limit: int) -> bytes:
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
         raise MalformedBody(f"the body is not {coding}: {error}") from None
     if len(inflated) > limit:
-        raise BodyTooLarge(
-            f"the body is larger than {limit} bytes; send fewer inputs in one request"
-        )
+        raise body_too_large(limit)
     return inflated
 
 

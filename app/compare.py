@@ -1,5 +1,7 @@
 """TEI's routes that compare one text with many by cosine similarity."""
 
+from typing import Annotated
+
 import numpy as np
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
@@ -8,7 +10,7 @@ from starlette.responses import Response
 from heedful.app import answers, inference, schemas
 from heedful.app.fields import PASS_OVER
 from heedful.app.requests import InferenceRoute
-from heedful.app.trees import Closed
+from heedful.app.trees import FIRST_ERROR, Closed
 from heedful.runtime.inputs import Inputs
 
 router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["models"])
@@ -18,7 +20,7 @@ class Sentences(Closed):
     model_config = PASS_OVER
 
     source_sentence: str
-    sentences: list[str]
+    sentences: Annotated[list[str], FIRST_ERROR]
 
 
 class Parameters(schemas.Truncation):
@@ -38,7 +40,7 @@ class RerankRequest(schemas.Request, schemas.Truncation):
     model_config = PASS_OVER
 
     query: str
-    texts: list[str]
+    texts: Annotated[list[str], FIRST_ERROR]
     return_text: bool = False
     raw_scores: bool = Field(False, description="TEI's. No effect: a cosine is its own raw score.")
 

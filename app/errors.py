@@ -100,6 +100,9 @@ class Internal(RequestError):
 
     code = "internal_error"
 
+    def __init__(self) -> None:
+        super().__init__("the service failed; its log has the cause under this request id")
+
 
 STATUS: Mapping[type[RequestError], int] = {
     MalformedBody: 400,
@@ -140,6 +143,11 @@ HEADERS: Mapping[type[RequestError], Mapping[str, str]] = {
     Unauthorized: {"WWW-Authenticate": "Bearer"},
     BodyTooLarge: {"Connection": "close"},  # the rest of the body stays unread
 }
+
+
+def body_too_large(limit: int) -> BodyTooLarge:
+    """For a body of more than `limit` bytes, as it was sent or decompressed."""
+    return BodyTooLarge(f"the body is larger than {limit} bytes; send fewer inputs in one request")
 
 
 MESSAGES: Mapping[str, str] = {

@@ -81,7 +81,8 @@ class FileStore:
     def batch(self, name: str) -> dict[str, Any]:
         """Raises NotFound."""
         about = self._about("batches", name)
-        if (self.batch_folder(name) / "cancel").exists():
+        # Another process may have finished it just before `cancel` was written.
+        if all((self.batch_folder(name) / mark).exists() for mark in ("cancel", "unfinished")):
             about["status"] = "cancelling"
         return about
 

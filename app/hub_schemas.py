@@ -2,12 +2,12 @@
 
 from typing import Annotated, Any, Literal
 
-import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
 from heedful.app.fields import PASS_OVER
 from heedful.app.trees import Closed
+from heedful.runtime.answers import sigmoid
 
 TopK = Annotated[int | None, Field(ge=1, description="Return this many of the best labels.")]
 
@@ -36,4 +36,4 @@ class HubFields(Closed):
 
 def finished(scores: npt.NDArray[Any], function: str) -> npt.NDArray[Any]:
     """Scores (N, C) of an answer: probabilities or, unless `function` is softmax, of logits."""
-    return 1 / (1 + np.exp(-scores.astype(np.float64))) if function == "sigmoid" else scores
+    return sigmoid(scores) if function == "sigmoid" else scores

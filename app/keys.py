@@ -22,7 +22,8 @@ DEFAULT = "default"
 BURST_SECONDS = 1.0
 """A client may send this many seconds' requests at once."""
 MAX_KEYS = 4096
-_DOUBLE = 8
+SLOTS = 4 * MAX_KEYS
+_BYTES = 8  # of a number in a slot
 
 
 class KeyEntry(BaseModel):
@@ -43,29 +44,43 @@ class Key:
     name: str
     bulk: bool = False
     rate: float | None = None  # requests per second
-    slot: int = 0
 
 
 class Rates:
     """Each key's rate, over all serving processes: the time at which it has used up its share.
 
     That is the generic cell rate algorithm. Two processes that write at once count one request too few.
+
+    A key keeps its slot when others come and go: each slot says which name it is of.
     """
 
     def __init__(self) -> None:
-        self._times = memoryview(mmap.mmap(-1, MAX_KEYS * _DOUBLE)).cast("d")
+        shared = memoryview(mmap.mmap(-1, 2 * SLOTS * _BYTES))
+        self._owners = shared[: SLOTS * _BYTES].cast("Q")  # hashes of names; 0 is free
+        self._times = shared[SLOTS * _BYTES :].cast("d")
 
     def wait(self, key: Key) -> float:
         """Count a request; or the seconds until the key may send one, if that is not now."""
         if key.rate is None:
             return 0.0
         now = time.monotonic()
-        due = max(now, self._times[key.slot])
+        slot = self._slot(key.name)
         burst = max(BURST_SECONDS, 1 / key.rate)
+        # At most a whole share is used up: what is in the slot may be of a lower rate.
+        due = min(max(now, self._times[slot]), now + burst)
         if due + 1 / key.rate > now + burst + 1e-9:
             return due + 1 / key.rate - now - burst
-        self._times[key.slot] = due + 1 / key.rate
+        self._times[slot] = due + 1 / key.rate
         return 0.0
+
+    def _slot(self, name: str) -> int:
+        """The name's slot, or the first free one after where it would be."""
+        owner = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=_BYTES).digest()) or 1
+        for slot in range(owner % SLOTS, owner % SLOTS + SLOTS):
+            if self._owners[slot % SLOTS] in (0, owner):
+                self._owners[slot % SLOTS] = owner
+                return slot % SLOTS
+        return owner % SLOTS  # so many names have come and gone: it shares one
 
 
 class Keys:
@@ -80,6 +95,7 @@ class Keys:
         self._version: object = None
         self._keys: Mapping[bytes, Key] = self._own
         if self._path is not None:
+            self._version = _version(self._path)
             try:
                 self._keys = self._own | self._read(self._path)
             except (OSError, ValueError) as error:
@@ -95,23 +111,25 @@ class Keys:
 
     def refresh(self) -> None:
         """Read the file again if it has changed. A wrong file leaves the keys as they are."""
-        if self._path is None or _version(self._path) == self._version:
+        if self._path is None or (version := _version(self._path)) == self._version:
             return
         try:
             self._keys = self._own | self._read(self._path)
             log.info("read the API keys of %s", self._path.name)
         except (OSError, ValueError) as error:
             log.error("the API keys stay as they are: %s", _line(error))
+            if isinstance(error, OSError) and version is not None:
+                return  # the next try may succeed, with this version
+        self._version = version
 
     def _read(self, path: Path) -> dict[bytes, Key]:
         """Raises OSError, ValueError."""
-        self._version = _version(path)
         entries = _FILE.validate_python(tomllib.loads(path.read_text(encoding="utf-8")))
-        if len(entries) >= MAX_KEYS:
-            raise ValueError(f"more than {MAX_KEYS - 1} keys")
+        if len(entries) > MAX_KEYS:
+            raise ValueError(f"more than {MAX_KEYS} keys")
         keys = {
-            _digest(entry.key): Key(name, entry.priority == "bulk", entry.rate, slot)
-            for slot, (name, entry) in enumerate(sorted(entries.items()), 1)
+            _digest(entry.key): Key(name, entry.priority == "bulk", entry.rate)
+            for name, entry in entries.items()
         }
         if len(keys) < len(entries):
             raise ValueError("two names have the same key: give each another")

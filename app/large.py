@@ -1,7 +1,7 @@
 """Bodies that would hold the event loop: counts come before contents, and large ones go to a thread."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -29,17 +29,34 @@ class LargeBodies:
         return await loop.run_in_executor(self._thread, function, *arguments)
 
 
-def check_counts(value: object, max_inputs: int, path: str = "") -> None:
+def check_counts(value: object, max_inputs: int) -> None:
     """Raise TooManyInputs for a longer list in the body, before anything in it is looked at."""
-    if not isinstance(value, dict):
-        return
+    if isinstance(value, dict) and (found := _too_long(value, max_inputs)):
+        path, items = found
+        check_length(items, max_inputs, ".".join(path))
+
+
+def check_length(items: Sequence[object], max_inputs: int, path: str) -> None:
+    """Raise TooManyInputs if the field `path` holds more."""
+    if len(items) > max_inputs:
+        message = f"{path} holds {len(items)}, more than {max_inputs}: send several requests"
+        raise TooManyInputs(message, param=path)
+
+
+def _too_long(
+    value: dict[str, object], max_inputs: int
+) -> tuple[tuple[str, ...], list[object]] | None:
+    """The first list of more than `max_inputs`, with the names of the fields that lead to it."""
     for field, found in value.items():
-        where = f"{path}.{field}" if path else field
-        if isinstance(found, list) and len(found) > max_inputs and not _is_one_text(field, found):
-            message = f"{where} holds {len(found)}, more than {max_inputs}: send several requests"
-            raise TooManyInputs(message, param=where)
-        if isinstance(found, dict) and field not in NO_INPUTS:
-            check_counts(found, max_inputs, where)
+        if isinstance(found, list):
+            if len(found) > max_inputs and not _is_one_text(field, found):
+                return (field,), found
+        elif isinstance(found, dict) and field not in NO_INPUTS:
+            inner = _too_long(found, max_inputs)
+            if inner is not None:
+                path, items = inner
+                return (field, *path), items
+    return None
 
 
 def _is_one_text(field: str, found: list[object]) -> bool:

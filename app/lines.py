@@ -1,6 +1,7 @@
 """One of many requests that came together, in a stream or in a file: it is answered as if it came alone."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from heedful.app import errors, fields, record
 from heedful.app.large import check_counts
 from heedful.app.state import state_of
 from heedful.runtime.errors import Overloaded, RequestError, TimedOut
+
+log = logging.getLogger("heedful.access")
 
 RETRY_SECONDS = 0.1
 """Time between two tries while the queue is full; a refused client is told whole seconds."""
@@ -65,6 +68,9 @@ async def answer(
         response = errors.respond(entry, TimedOut(f"not answered within {limit} s"))
     except RequestError as error:
         response = errors.respond(entry, error)
+    except Exception:  # the other lines have their answers
+        log.exception("a line failed", extra={"request_id": entry.id, "route": work.path})
+        response = errors.respond(entry, errors.Internal())
     state.metrics.request(entry, response.status_code, time.perf_counter())
     return response, entry
 

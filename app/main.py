@@ -164,7 +164,10 @@ def _add_middleware(app: FastAPI, settings: Settings, keys: Keys, rates: Rates) 
     )
     app.add_middleware(Compressed)
     app.add_middleware(
-        BodyLimit, limit=settings.max_body_bytes, others={"/v1/files": settings.max_file_bytes}
+        BodyLimit,
+        limit=settings.max_body_bytes,
+        uploads={"/v1/files": settings.max_file_bytes},
+        timeout=settings.request_timeout,
     )
     if keys.needed:
         app.add_middleware(ApiKey, keys=keys, rates=rates, pages=playground.PATHS)
@@ -181,5 +184,6 @@ def _add_middleware(app: FastAPI, settings: Settings, keys: Keys, rates: Rates) 
                 "X-Ignored-Fields",
                 "X-Request-Id",
                 "X-Truncated",
+                "X-Warning",
             ],
         )

@@ -1,5 +1,6 @@
 """Middleware for every request: its record, the API key, the body limit. Pure ASGI."""
 
+import asyncio
 import logging
 import math
 import re
@@ -14,7 +15,7 @@ from heedful.app.keys import Keys, Rates
 from heedful.app.metrics import Metrics
 from heedful.app.paths import Paths
 from heedful.app.tracing import Tracing
-from heedful.runtime.errors import RequestError
+from heedful.runtime.errors import RequestError, TimedOut
 
 log = logging.getLogger("heedful.access")
 
@@ -72,10 +73,7 @@ class Recorded:
             log.exception("request failed", extra={"request_id": entry.id, "route": route})
             if status != CLIENT_CLOSED:  # the answer has begun, and can only be cut off
                 raise
-            internal = errors.Internal(
-                "the service failed; its log has the cause under this request id"
-            )
-            await errors.respond(entry, internal)(scope, receive, send_on)
+            await errors.respond(entry, errors.Internal())(scope, receive, send_on)
         finally:
             ended = time.perf_counter()
             self._metrics.request(entry, status, ended)
@@ -140,23 +138,32 @@ class ApiKey:
 
 
 class BodyLimit:
-    """Refuses bodies of more than `limit` bytes without reading the rest; `others` have their own."""
+    """Refuses bodies of more than `limit` bytes without reading the rest; `uploads` have their own.
+
+    Refuses uploads of which nothing comes for `timeout` seconds too; app.watch ends other requests.
+    """
 
     def __init__(
-        self, app: ASGIApp, *, limit: int, others: Mapping[str, int] | None = None
+        self, app: ASGIApp, *, limit: int, uploads: Mapping[str, int], timeout: float
     ) -> None:
         self._app = app
         self._limit = limit
-        self._others = dict(others or {})
+        self._uploads = uploads
+        self._timeout = timeout
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or ndjson.declared(scope):  # a limit for each line
             await self._app(scope, receive, send)
             return
-        limit = self._others.get(scope["path"], self._limit)
+        limit = self._limit
+        if scope["path"] in self._uploads:
+            limit = self._uploads[scope["path"]]
+            receive = _impatient(receive, self._timeout)
         announced = record.header(scope, b"content-length")
         if announced.isdecimal() and int(announced) > limit:
-            await errors.respond(record.of(scope), _too_large(limit))(scope, receive, send)
+            await errors.respond(record.of(scope), errors.body_too_large(limit))(
+                scope, receive, send
+            )
             return
         read = 0
 
@@ -165,16 +172,23 @@ class BodyLimit:
             message = await receive()
             read += len(message.get("body", b""))
             if read > limit:
-                raise _too_large(limit)
+                raise errors.body_too_large(limit)
             return message
 
         await self._app(scope, receive_on, send)
 
 
-def _too_large(limit: int) -> errors.BodyTooLarge:
-    return errors.BodyTooLarge(
-        f"the body is larger than {limit} bytes; send fewer inputs in one request"
-    )
+def _impatient(receive: Receive, limit: float) -> Receive:
+    """Raises TimedOut when no message comes within `limit` seconds."""
+
+    async def receive_on() -> Message:
+        try:
+            async with asyncio.timeout(limit):
+                return await receive()
+        except TimeoutError:
+            raise TimedOut(f"nothing of the body came within {limit:g} s: send it again") from None
+
+    return receive_on
 
 
 class HeadAsGet:

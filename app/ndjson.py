@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
 from heedful.app import errors, record
+from heedful.app.answers import repeatable
 from heedful.app.errors import BodyTooLarge, MalformedBody
 from heedful.app.lines import Work, answer
 from heedful.runtime.errors import RequestError, TimedOut
@@ -29,7 +30,7 @@ def declared(scope: Scope) -> bool:
 async def stream(
     work: Work, scope: Scope, receive: Receive, send: Send, *, limit: float, max_bytes: int
 ) -> None:
-    """Answer every line. `limit` seconds bound a line, and how long the client may neither send nor read.
+    """Answer every line. `limit` seconds bound how long a line is sent, answered, and not read.
 
     A line of more than `max_bytes` ends the stream with its error; at most that many bytes are in flight.
     Raises MalformedBody for a compressed body.
@@ -78,30 +79,55 @@ async def stream(
 
 
 async def _lines(receive: Receive, limit: float, max_bytes: int) -> AsyncIterator[bytes]:
-    """The body's lines as they come. Raises BodyTooLarge, TimedOut, ClientDisconnect."""
-    rest = b""
+    """The body's lines as they come, each within `limit` seconds after the one before was taken.
+
+    Raises BodyTooLarge, TimedOut, ClientDisconnect.
+    """
+    clock = asyncio.get_running_loop().time
+    line = _Line(max_bytes)
+    deadline = clock() + limit
     more = True
     while more:
         try:
-            async with asyncio.timeout(limit):
+            async with asyncio.timeout_at(deadline):
                 message = await receive()
         except TimeoutError:
             raise TimedOut(f"no line came within {limit:g} s") from None
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
-        *whole, rest = (rest + message.get("body", b"")).split(b"\n")
+        first, *others = message.get("body", b"").split(b"\n")
         more = message.get("more_body", False)
-        for line in whole:
-            _check_length(line, max_bytes)
-            yield line
-        _check_length(rest, max_bytes)
-    if rest:
+        line.add(first)
+        for begin in others:
+            yield line.end()
+            line.add(begin)
+            deadline = clock() + limit
+    if rest := line.end():
         yield rest
 
 
-def _check_length(line: bytes, max_bytes: int) -> None:
-    if len(line) > max_bytes:
-        raise BodyTooLarge(f"a line is longer than {max_bytes} bytes: send fewer inputs in it")
+class _Line:
+    """A line that comes in parts: joining it with each of them would take time quadratic in its length."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._parts: list[bytes] = []
+        self._length = 0
+
+    def add(self, part: bytes) -> None:
+        """Raises BodyTooLarge."""
+        self._length += len(part)
+        if self._length > self._max_bytes:
+            raise BodyTooLarge(
+                f"a line is longer than {self._max_bytes} bytes: send fewer inputs in it"
+            )
+        self._parts.append(part)
+
+    def end(self) -> bytes:
+        """The whole line; another one begins."""
+        whole = b"".join(self._parts)
+        self._parts, self._length = [], 0
+        return whole
 
 
 async def _answered(work: Work, scope: Scope, number: int, line: bytes, limit: float) -> bytes:
@@ -111,7 +137,7 @@ async def _answered(work: Work, scope: Scope, number: int, line: bytes, limit: f
     def body() -> Any:
         value = work.parse(line)
         if isinstance(value, dict) and "id" in value:
-            head["id"] = value.pop("id")
+            head["id"] = repeatable(value.pop("id"), "id")
         return value
 
     bulk = record.of(scope).bulk

@@ -14,7 +14,7 @@ from heedful.app import answers, inference, token_ids, trees
 from heedful.app.fields import PASS_OVER
 from heedful.app.requests import InferenceRoute
 from heedful.app.schemas import Dimensions, Long, Truncate, not_both
-from heedful.app.trees import Closed
+from heedful.app.trees import FIRST_ERROR, Closed
 
 router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["OpenAI"])
 
@@ -35,9 +35,9 @@ class EmbeddingsRequest(Closed):
 
     input: Annotated[
         Annotated[str, Tag("<one>")]
-        | Annotated[list[str], Tag("<many>")]
-        | Annotated[list[int], Tag("<ids>")]
-        | Annotated[list[list[int]], Tag("<ids of many>")],
+        | Annotated[list[str], FIRST_ERROR, Tag("<many>")]
+        | Annotated[list[int], FIRST_ERROR, Tag("<ids>")]
+        | Annotated[list[Annotated[list[int], FIRST_ERROR]], FIRST_ERROR, Tag("<ids of many>")],
         Discriminator(
             _shape,
             custom_error_type="texts_type",

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Request
-from pydantic import Discriminator, FailFast, Field, RootModel, Tag, field_validator
+from pydantic import Discriminator, Field, RootModel, Tag, field_validator
 from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
@@ -11,6 +11,7 @@ from heedful.app import answer_schemas, answers, inference, schemas
 from heedful.app.fields import PASS_OVER
 from heedful.app.hub_schemas import HubFields, finished
 from heedful.app.requests import InferenceRoute
+from heedful.app.trees import FIRST_ERROR
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.model_registry import Task
 
@@ -18,7 +19,9 @@ router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["
 
 
 class TextOrPair(RootModel[list[str]]):
-    root: Annotated[list[str], FailFast()] = Field(json_schema_extra={"minItems": 1, "maxItems": 2})
+    root: Annotated[list[str], FIRST_ERROR] = Field(
+        json_schema_extra={"minItems": 1, "maxItems": 2}
+    )
 
     @field_validator("root")
     @classmethod
@@ -31,6 +34,8 @@ class TextOrPair(RootModel[list[str]]):
 
 
 class Batch(RootModel[list[TextOrPair]]):
+    root: Annotated[list[TextOrPair], FIRST_ERROR]
+
     @field_validator("root")
     @classmethod
     def _all_alike(cls, rows: list[TextOrPair]) -> list[TextOrPair]:

@@ -11,13 +11,12 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from heedful.app import errors
+from heedful.app.refusals import LINGER_SECONDS
 from heedful.app.state import state_of
 from heedful.app.worker_group import BUSY, IDLE, SENDING
 from heedful.runtime.errors import Overloaded, RequestError, Unavailable
 
 _HEAD = b"HTTP/1.1 "
-LINGER_SECONDS = 5.0
-"""How long a refused client may take to read its answer."""
 
 
 class Protocol(HttpToolsProtocol):
@@ -53,8 +52,11 @@ class Protocol(HttpToolsProtocol):
     # The connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        transport.set_write_buffer_limits(high=0)
         super().connection_made(cast(asyncio.Transport, HeadBuffer(transport)))
+        # uvloop calls pause_writing, which needs what uvicorn sets above, as soon as a limit is reached: with TLS
+        # a limit of 0 is reached by an empty buffer, which never resumes.
+        encrypted = transport.get_extra_info("sslcontext") is not None
+        transport.set_write_buffer_limits(high=1 if encrypted else 0)
         if self._too_many_of_its_address():
             self._count("max_connections_per_address")
             self._refuse(Overloaded("close another connection of this address", retry_after=1))

@@ -2,11 +2,14 @@
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from heedful.app.messages import ReloadFinished, ReloadNow
 from heedful.app.worker_group import WorkerProcess
 from heedful.runtime.service import Reloaded
+
+MAX_REASONS, MAX_REASON = 25, 1000
+"""Of a reload: how many reasons why a bundle was refused are passed on, and how many characters of each."""
 
 
 @dataclass
@@ -65,5 +68,12 @@ def merged(results: list[Reloaded]) -> Reloaded | None:
     if not results:
         return None
     refused = tuple(dict.fromkeys(line for result in results for line in result.refused))
-    first = results[0]
-    return Reloaded(first.loaded, first.unchanged, first.removed, refused)
+    return shortened(replace(results[0], refused=refused))
+
+
+def shortened(result: Reloaded) -> Reloaded:
+    """The result with as many and as long reasons as fit into a control message."""
+    refused = tuple(reason[:MAX_REASON] for reason in result.refused[:MAX_REASONS])
+    if (more := len(result.refused) - MAX_REASONS) > 0:
+        refused = (*refused, f"and {more} more")
+    return replace(result, refused=refused)

@@ -16,12 +16,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from heedful.app import coding, errors, ndjson, record
 from heedful.app.errors import MalformedBody
-from heedful.app.large import LargeBodies, check_counts
+from heedful.app.large import LARGE_BYTES, LargeBodies, check_counts
 from heedful.app.lines import Work
 from heedful.app.middleware import CLIENT_CLOSED
 from heedful.app.state import state_of
 from heedful.app.watch import Watch
 from heedful.runtime.errors import RequestError
+
+MAX_DEPTH = 64
+"""Levels of lists and objects in a body: no route reads as many, and what walks them uses the stack."""
 
 
 class InferenceRoute(APIRoute):
@@ -127,9 +130,13 @@ class FastPath:
 
     def _value(self, work: Work, scope: Scope, entry: record.Record, body: bytes) -> Any:
         """What the endpoint takes. Raises MalformedBody, TooManyInputs, BadInput."""
-        value = work.read(scope, body)
-        check_counts(value, self._max_inputs)
-        return work.validated(value, entry)
+        try:
+            value = work.read(scope, body)
+            check_counts(value, self._max_inputs)
+            return work.validated(value, entry)
+        finally:
+            if len(body) > LARGE_BYTES:
+                state_of(scope["app"]).service.trim_later()
 
 
 def _body_of(endpoint: Callable[..., Any]) -> TypeAdapter[Any]:
@@ -138,10 +145,33 @@ def _body_of(endpoint: Callable[..., Any]) -> TypeAdapter[Any]:
 
 
 def parse(body: bytes) -> Any:
-    """Read JSON strictly: no NaN, no Infinity, UTF-8. Raises MalformedBody.
+    """Read JSON strictly: no NaN, no Infinity, UTF-8, at most MAX_DEPTH deep. Raises MalformedBody.
 
     Lone surrogates pass: the runtime refuses them and names the field.
     """
+    value = _loads(body)
+    if body.count(b"[") + body.count(b"{") > MAX_DEPTH:  # fewer cannot be deeper
+        _check_depth(value)
+    return value
+
+
+def _check_depth(value: object) -> None:
+    """Level by level. Raises MalformedBody."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        containers = [each for each in level if isinstance(each, (dict, list))]
+        if not containers:
+            return
+        level = []
+        for each in containers:
+            level += each.values() if isinstance(each, dict) else each
+    raise MalformedBody(
+        f"the body nests lists and objects more than {MAX_DEPTH} deep: send them flatter"
+    )
+
+
+def _loads(body: bytes) -> Any:
+    """Raises MalformedBody."""
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:

@@ -11,7 +11,7 @@ from heedful.app import answers, inference, record
 from heedful.app.fields import PASS_OVER
 from heedful.app.requests import InferenceRoute
 from heedful.app.schemas import unsupported
-from heedful.app.trees import Closed
+from heedful.app.trees import FIRST_ERROR, Closed
 from heedful.runtime.inputs import Inputs
 
 router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["rerank"])
@@ -40,15 +40,18 @@ class DocumentsRequest(Closed):
 
     model: str | None = Field(None, description="A name from /models, or an alias.")
     query: str
-    documents: list[
-        Annotated[
-            Annotated[str, Tag("<text>")] | Annotated[Document, Tag("<object>")],
-            Discriminator(
-                _kind,
-                custom_error_type="texts_type",
-                custom_error_message="must be a string or an object with text",
-            ),
-        ]
+    documents: Annotated[
+        list[
+            Annotated[
+                Annotated[str, Tag("<text>")] | Annotated[Document, Tag("<object>")],
+                Discriminator(
+                    _kind,
+                    custom_error_type="texts_type",
+                    custom_error_message="must be a string or an object with text",
+                ),
+            ]
+        ],
+        FIRST_ERROR,
     ]
     rank_fields: Annotated[list[str] | None, AfterValidator(_text_alone)] = Field(
         None, description='Cohere\'s. Refused unless it is ["text"]: nothing else is ranked.'

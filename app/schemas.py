@@ -19,7 +19,7 @@ from pydantic_core import PydanticCustomError
 
 from heedful.app.fields import PASS_OVER
 from heedful.app.hub_schemas import HubFields, TopK
-from heedful.app.trees import Closed, ConlluTree, DisplacyTree, Item, shape
+from heedful.app.trees import FIRST_ERROR, Closed, ConlluTree, DisplacyTree, Item, shape
 
 
 def unsupported(message: str) -> PydanticCustomError:
@@ -54,7 +54,7 @@ def _one_or_many(value: object) -> str | None:
 
 
 Texts = Annotated[
-    Annotated[str, Tag("<one>")] | Annotated[list[str], Tag("<many>")],
+    Annotated[str, Tag("<one>")] | Annotated[list[str], FIRST_ERROR, Tag("<many>")],
     Discriminator(
         _one_or_many,
         custom_error_type="texts_type",
@@ -73,7 +73,7 @@ Items = Annotated[
     Annotated[str, Tag("<text>")]
     | Annotated[DisplacyTree, Tag("<displacy>")]
     | Annotated[ConlluTree, Tag("<conllu>")]
-    | Annotated[list[Item], Tag("<many>")],
+    | Annotated[list[Item], FIRST_ERROR, Tag("<many>")],
     Discriminator(
         _items,
         custom_error_type="texts_type",
@@ -164,7 +164,7 @@ class OnePair(Cutting, Trusting):
 
 
 class ManyPairs(Cutting, Trusting):
-    pairs: list[Pair]
+    pairs: Annotated[list[Pair], FIRST_ERROR]
 
 
 def _pair_or_pairs(value: object) -> str | None:
@@ -189,7 +189,7 @@ class TwoTexts(Closed):
 
 
 class RelatednessRequest(Cutting, Trusting):
-    pairs: list[TwoTexts]
+    pairs: Annotated[list[TwoTexts], FIRST_ERROR]
 
 
 class ClassifyRequest(Cutting, HubFields, Trusting):

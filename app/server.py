@@ -1,7 +1,7 @@
 """A serving process, from its start to the last answer after SIGTERM."""
 
 import asyncio
-import contextlib
+import logging
 import os
 import signal
 import socket
@@ -16,6 +16,8 @@ from heedful.app.protocol import Protocol
 from heedful.app.state import state_of
 from heedful.runtime.errors import ServiceFault, Unavailable
 from heedful.runtime.memory import freeze_gc
+
+log = logging.getLogger("heedful.server")
 
 FLUSH_TIMEOUT = 2
 """Seconds after the shutdown timeout to send answers; then slow clients are dropped."""
@@ -49,8 +51,12 @@ class Server(uvicorn.Server):
         )
 
     async def _reload(self) -> None:
-        with contextlib.suppress(Unavailable):  # shutting down
+        try:
             await state_of(self.app).reload()
+        except Unavailable:
+            pass  # shutting down
+        except Exception:
+            log.exception("the reload failed, the models served before stay")
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Run it as a task. The event loop holds only weak references to tasks."""

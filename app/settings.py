@@ -41,6 +41,11 @@ def _split(value: object) -> object:
     return value
 
 
+def _none_if_empty(value: object) -> object:
+    """Compose's ${FILES:-} sets a variable to "", which as a path is the working directory."""
+    return None if value == "" else value
+
+
 def _pairs(value: object) -> object:
     """ "a=b, c=d" -> {"a": "b", "c": "d"}."""
     if not isinstance(value, str):
@@ -150,7 +155,7 @@ class Settings(BaseSettings):
         ge=0,
         description="Maximum cached parses, and as many vectors, within 32 MiB each; 0 disables caching.",
     )
-    files: Path | None = Field(
+    files: Annotated[Path | None, BeforeValidator(_none_if_empty)] = Field(
         None, description="Folder for /v1/files and /v1/batches; without it they are refused."
     )
     max_file_bytes: int = Field(

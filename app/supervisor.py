@@ -134,11 +134,12 @@ class Supervisor:
         for process in self._processes:
             silence = now - process.heard
             process.silent = silence > SILENT_SHARE * self._hang_timeout
-            if silence > self._hang_timeout or (self._kill_at and now > self._kill_at):
+            late = silence > self._hang_timeout or (self._kill_at and now > self._kill_at)
+            if late and not process.killed:
                 log.error("serving process %d hangs: killing it", process.pid)
                 self._metrics.limit("hang_timeout")
                 os.kill(process.pid, signal.SIGKILL)
-                process.heard = now + START_SECONDS  # it is dead as soon as it is reaped
+                process.killed = True
                 process.ready = False
         ready = sum(process.ready and not process.silent for process in self._processes)
         if ready != self._peers.ready:

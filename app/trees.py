@@ -3,6 +3,7 @@
 `/explain` answers in the same two shapes.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
@@ -26,6 +27,17 @@ from heedful.text.parse import Parse
 MAX_FIELDS = 256
 """More than any object of a request has: what is wrong with each is not worth finding."""
 MAX_TREE_WORDS = 10_000
+_WHITE_SPACE = re.compile(r"\s")
+
+
+class _FirstError(FailFast):
+    """Hashable, as what annotates a part of a union must be."""
+
+    __hash__ = object.__hash__
+
+
+FIRST_ERROR = _FirstError()
+"""For every list in a request: one wrong item is enough, and what describes millions takes gigabytes."""
 
 
 class Closed(BaseModel):
@@ -67,8 +79,8 @@ class Arc(Closed):
 class Displacy(Closed):
     """The input of `displacy.render(.., manual=True)`."""
 
-    words: Annotated[list[Word], FailFast()] = Field(min_length=1, max_length=MAX_TREE_WORDS)
-    arcs: Annotated[list[Arc], FailFast()] = Field(max_length=MAX_TREE_WORDS)
+    words: Annotated[list[Word], FIRST_ERROR] = Field(min_length=1, max_length=MAX_TREE_WORDS)
+    arcs: Annotated[list[Arc], FIRST_ERROR] = Field(max_length=MAX_TREE_WORDS)
 
 
 class Tree(Closed):
@@ -97,6 +109,9 @@ class DisplacyTree(Tree):
     displacy: Displacy
 
     def _parse(self) -> Parse:
+        for i, arc in enumerate(self.displacy.arcs):
+            if _WHITE_SPACE.search(arc.label):
+                raise ValueError(f"arcs[{i}].label holds white space, which CoNLL-U cannot hold")
         return trees.from_displacy(self.displacy.model_dump())
 
 

@@ -130,6 +130,7 @@ async def model_ready(request: Request) -> Response:
 )
 async def infer(body: InferRequest, request: Request) -> Response:
     """The model's outputs for texts or pairs of texts."""
+    named = {} if body.id is None else {"id": answers.repeatable(body.id, "id")}
     kind = SIGNATURES[_card(request).kind]
     model = inference.bind(request, kind.task, request.path_params["model"])
     result = await _run(model, kind, body, request)
@@ -142,7 +143,6 @@ async def infer(body: InferRequest, request: Request) -> Response:
         )
     if body.outputs is not None:
         outputs = [_find(wanted.name, i, outputs) for i, wanted in enumerate(body.outputs)]
-    named = {} if body.id is None else {"id": body.id}
     about = {"model_name": model.card.name, "model_version": model.card.version}
     return answers.json({**about, **named, "outputs": outputs})
 
@@ -150,7 +150,7 @@ async def infer(body: InferRequest, request: Request) -> Response:
 async def _run(
     model: Inference, kind: Signature, body: InferRequest, request: Request
 ) -> Result[npt.NDArray[Any]]:
-    inputs = read_inputs(body.inputs, kind)
+    inputs = read_inputs(body.inputs, kind, state_of(request.app).settings.max_batch_inputs)
     parameters = body.parameters or InferParameters()
     mean = parameters.long == "mean"
     truncate = inference.truncates(request, parameters.truncate)

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, Field
+from pydantic_core import PydanticCustomError
 from starlette.types import Scope
 
 from heedful.app import record, requests
 from heedful.app.errors import MalformedBody
 from heedful.app.fields import PASS_OVER
+from heedful.app.large import check_length
 from heedful.app.schemas import Long, Truncate, not_both
-from heedful.app.trees import Closed
+from heedful.app.trees import FIRST_ERROR, Closed
 from heedful.runtime.card import Card
 from heedful.runtime.errors import BadInput
 from heedful.runtime.inputs import Inputs
@@ -33,13 +35,35 @@ class InferParameters(Closed):
     long: Annotated[Long, AfterValidator(not_both)] = None
 
 
+def _flat(data: list[Any]) -> list[str]:
+    """Nested lists of texts in row-major order. For pydantic, which reads large bodies in a thread."""
+    flat: list[str] = []
+    _add(data, flat)
+    return flat
+
+
+def _add(data: list[Any], flat: list[str]) -> None:
+    """Append the texts to `flat`."""
+    for item in data:
+        if isinstance(item, list):
+            _add(item, flat)
+        elif isinstance(item, str):
+            flat.append(item)
+        else:
+            raise PydanticCustomError("texts_type", "must hold strings")
+
+
 class Tensor(Closed):
     model_config = PASS_OVER
 
     name: str
-    shape: list[Annotated[int, Field(ge=0)]] = Field(max_length=MAX_DIMENSIONS)
+    shape: Annotated[list[Annotated[int, Field(ge=0)]], FIRST_ERROR] = Field(
+        max_length=MAX_DIMENSIONS
+    )
     datatype: Literal["BYTES"]
-    data: list[Any] = Field(description="Texts; they may be nested.")
+    data: Annotated[list[Any], AfterValidator(_flat)] = Field(
+        description="Texts; they may be nested."
+    )
 
 
 class Wanted(Closed):
@@ -53,8 +77,10 @@ class InferRequest(Closed):
 
     id: str | None = None
     parameters: InferParameters | None = None
-    inputs: list[Tensor]
-    outputs: list[Wanted] | None = Field(None, description="Without it, all outputs.")
+    inputs: Annotated[list[Tensor], FIRST_ERROR]
+    outputs: Annotated[list[Wanted], FIRST_ERROR] | None = Field(
+        None, description="Without it, all outputs."
+    )
 
 
 class TensorMetadata(BaseModel):
@@ -96,8 +122,8 @@ def metadata(card: Card) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     return inputs, outputs
 
 
-def read_inputs(tensors: list[Tensor], kind: Signature) -> Inputs:
-    """The texts of the tensors, which must be those that the model reads. Raises BadInput."""
+def read_inputs(tensors: list[Tensor], kind: Signature, max_inputs: int) -> Inputs:
+    """The texts of the tensors, which must be those that the model reads. Raises BadInput, TooManyInputs."""
     columns: list[list[str]] = []
     for name in kind.inputs:
         at = next((i for i, tensor in enumerate(tensors) if tensor.name == name), None)
@@ -111,6 +137,7 @@ def read_inputs(tensors: list[Tensor], kind: Signature) -> Inputs:
             raise BadInput(f"{path}: the model reads {names}, each once; leave it out", param=path)
     if len({len(column) for column in columns}) > 1:
         raise BadInput("inputs: the two tensors differ in length", param="inputs")
+    check_length(columns[0], max_inputs, "inputs")
     paths = [f"inputs.{name}[{row}]" for row in range(len(columns[0])) for name in kind.inputs]
     texts = list(itertools.chain.from_iterable(zip(*columns, strict=True)))
     return Inputs(texts, paths, "inputs", len(columns))
@@ -118,26 +145,13 @@ def read_inputs(tensors: list[Tensor], kind: Signature) -> Inputs:
 
 def _texts(tensor: Tensor, path: str) -> list[str]:
     """The tensor's texts in row-major order. Raises BadInput."""
-    texts = _flat(tensor.data, f"{path}.data")
-    if math.prod(tensor.shape) != len(texts):
+    if math.prod(tensor.shape) != len(tensor.data):
+        count = len(tensor.data)
         raise BadInput(
-            f"{path}.shape: is {tensor.shape}, but data has {len(texts)} texts: send [{len(texts)}]",
+            f"{path}.shape: is {tensor.shape}, but data has {count} texts: send [{count}]",
             param=f"{path}.shape",
         )
-    return texts
-
-
-def _flat(data: list[Any], path: str) -> list[str]:
-    """Nested lists of texts in row-major order. Raises BadInput."""
-    flat: list[str] = []
-    for item in data:
-        if isinstance(item, list):
-            flat += _flat(item, path)
-        elif isinstance(item, str):
-            flat.append(item)
-        else:
-            raise BadInput(f"{path}: must hold strings", param=path, code="invalid_type")
-    return flat
+    return tensor.data
 
 
 def read_body(scope: Scope, body: bytes) -> Any:
@@ -145,7 +159,8 @@ def read_body(scope: Scope, body: bytes) -> Any:
     size = record.header(scope, JSON_SIZE)
     if not size:
         return requests.parse(body)
-    if not size.isdecimal() or int(size) > len(body):
+    # Python reads no number of more than 4,300 digits.
+    if not size.isdecimal() or len(size) > 20 or int(size) > len(body):
         raise MalformedBody("Inference-Header-Content-Length is no length within the body")
     value, rest = requests.parse(body[: int(size)]), memoryview(body)[int(size) :]
     tensors = value.get("inputs") if isinstance(value, dict) else None

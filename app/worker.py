@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import socket
 import time
 
@@ -9,11 +10,14 @@ from fastapi import FastAPI
 
 from heedful.app import messages
 from heedful.app.protocol import Protocol
+from heedful.app.reload_queue import shortened
 from heedful.app.server import Server
 from heedful.app.state import state_of
 from heedful.app.worker_group import CONNECTION_ID_BYTES, Link, WorkerGroup
 from heedful.runtime.errors import Unavailable
 from heedful.runtime.service import Reloaded
+
+log = logging.getLogger("heedful.server")
 
 
 class SupervisedPeers:
@@ -48,7 +52,9 @@ class SupervisedPeers:
         if result:
             finished.set_result(result)
         else:
-            finished.set_exception(Unavailable("no serving process can load models now"))
+            finished.set_exception(
+                Unavailable("no serving process could load the models: its log says why")
+            )
 
 
 class Worker(Server):
@@ -144,7 +150,13 @@ class Worker(Server):
                         self._peers.reload_finished(result)
 
     async def _reload_here(self) -> None:
+        """Reload the bundles, and tell the supervisor, which waits for it."""
         result = None
-        with contextlib.suppress(Unavailable):  # shutting down
-            result = await state_of(self.app).reload_here()
-        self._link.send(messages.WorkerReloaded(result))
+        try:
+            result = shortened(await state_of(self.app).reload_here())
+        except Unavailable:
+            pass  # shutting down
+        except Exception:
+            log.exception("the reload failed, the models served before stay")
+        finally:
+            self._link.send(messages.WorkerReloaded(result))

@@ -107,5 +107,7 @@ class WorkerProcess:
     silent: bool = False
     """Not heard of for a third of the time after which it counts as hung."""
     leaving: bool = False
+    killed: bool = False
+    """Sent SIGKILL, and still to be reaped."""
     first_ready: float | None = None
     """When it became ready for the first time."""

@@ -32,8 +32,8 @@ class Admission:
         self._drained_at = clock()
         self._empty = asyncio.Event()
         self._empty.set()
-        self.admitted = False
-        """Whether a request has been admitted since this was last reset."""
+        self.untrimmed = False
+        """Whether requests have used memory since this was last reset."""
 
     @property
     def in_flight(self) -> int:
@@ -55,7 +55,7 @@ class Admission:
                 retry_after=wait,
             )
         self._in_flight += inputs
-        self.admitted = True
+        self.untrimmed = True
         self._empty.clear()
 
     def leave(self, inputs: int) -> None:

@@ -15,12 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from heedful.runtime.answers import expected_score, normalise, softmax
-from heedful.runtime.card import Card
+from heedful.runtime.card import ENCODER, ENCODER_INT8, Card
 from heedful.runtime.graphs import head_inputs
 from heedful.text.parse import Parse
 
 Floats = npt.NDArray[np.float32]
 Precision = Literal["int8", "float32"]
+
+ENCODERS: Mapping[Precision, str] = {"float32": ENCODER, "int8": ENCODER_INT8}
 
 TOLERANCE = 2e-3
 """Largest change of a value of a vector of length 1: rounding on another processor stays below it."""
@@ -47,7 +49,7 @@ class Golden:
 
     @classmethod
     def read(cls, content: bytes, hashes: Mapping[str, str]) -> Self:
-        """Raises ValueError for another format, or if it was not made from the files of these hashes."""
+        """Raises ValueError for another format, if it was made from other files, or lacks one of their precisions."""
         try:
             with np.load(io.BytesIO(content)) as arrays:
                 about = json.loads(str(arrays["about"]))
@@ -67,6 +69,9 @@ class Golden:
         for name, expected in golden.files.items():
             if hashes.get(name) != expected:
                 raise ValueError(f"was made from another {name}: {REMEDY}")
+        for precision, encoder in ENCODERS.items():
+            if encoder in hashes and precision not in golden.outputs:
+                raise ValueError(f"has nothing for {precision}, {encoder} does: {REMEDY}")
         return golden
 
     def to_bytes(self) -> bytes:

@@ -174,7 +174,7 @@ class Inference:
 
     async def _mean(self, inputs: Inputs, long: Sequence[int]) -> Result[Floats]:
         """Vectors (N, D); those of the `long` inputs are means over windows."""
-        windows = await split(inputs, long, self.model, self.engine.parses)
+        windows = await split(inputs, long, self.model, self.engine.parses, bulk=self.bulk)
         parsed = await self._parse(
             windows.inputs(), truncate=True
         )  # a cut run may give more tokens

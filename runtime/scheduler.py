@@ -8,7 +8,8 @@ no queue either.
 Equal sentences are encoded once; the others are grouped by model and length into the cheapest batches
 under a cost budget (runtime.batch_plan).
 
-When a batch fails, one token is tried: that distinguishes a bad input from a broken session.
+When a batch fails, one token is tried, now and every RETRY_SECONDS: that distinguishes a bad input from a broken
+session, and a fault that passes from one that stays.
 """
 
 import asyncio
@@ -16,11 +17,12 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, MutableMapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -52,6 +54,10 @@ Key = tuple[str, float | None, bytes]  # a bundle's version and alpha, and a sen
 
 QUICK_SECONDS = 0.005
 """What batches may take on the event loop: a slice of the parse takes as long there."""
+FAILURES = 5
+"""A session that fails so often in a row, on any input, needs a new process."""
+RETRY_SECONDS = 1.0
+"""Between two tries of a session that fails."""
 FLUSH_INTERVAL = 0.005
 """Seconds after which finished batches are delivered before the rest of their window."""
 
@@ -87,8 +93,9 @@ class Scheduler:
         self._open: set[Call[EncodeItem, Vectors]] = set()
         self._started = self._waking = False
         self._serving: set[asyncio.Task[None]] = set()
-        self.failures: dict[str, int] = {}
-        """By model, how often in a row its session failed even on one token."""
+        self.failures: MutableMapping[EncoderSession, int] = WeakKeyDictionary()
+        """How often in a row a session failed even on one token. Those that a reload replaces go with their models."""
+        self._retried: set[EncoderSession] = set()
 
     def start(self) -> None:
         self._started = True
@@ -301,9 +308,10 @@ class Scheduler:
         name = ran.encoder.card.name
         if ran.vectors is None:
             fail(ran.groups)
-            self._spawn(self._probe(ran.encoder))
+            self._spawn(self._check(ran.encoder))
             return
-        self.failures.pop(name, None)
+        if self.failures:
+            self.failures.pop(ran.encoder, None)
         if len(ran.groups) == 1:
             self._pace.measured(ran.encoder, ran.groups[0][0].item.cost, ran.seconds)
         for call in {ticket.call for group in ran.groups for ticket in group}:
@@ -318,16 +326,31 @@ class Scheduler:
         tokens = int(ran.batch.lengths.sum())
         self._observer.batch(name, len(ran.groups), tokens, ran.batch.padding)
 
+    async def _check(self, encoder: EncoderSession) -> None:
+        """Probe, and while that fails, again until it succeeds or has failed FAILURES times.
+
+        A process that is not ready gets no requests, by which it could find that the fault has passed.
+        """
+        await self._probe(encoder)
+        if encoder in self._retried:
+            return
+        self._retried.add(encoder)
+        try:
+            while 0 < self.failures.get(encoder, 0) < FAILURES:
+                await asyncio.sleep(RETRY_SECONDS)
+                await self._probe(encoder)
+        finally:
+            self._retried.discard(encoder)
+
     async def _probe(self, encoder: EncoderSession) -> None:
         """Run one token, and count a failure."""
-        name = encoder.card.name
         one = collate([Sentence(np.array([UNKNOWN]), np.array([0]))])
         try:
             await self._threads.run(encoder.session, encoder_feeds(encoder.card, one))
         except InferenceFailed:
-            self.failures[name] = self.failures.get(name, 0) + 1
+            self.failures[encoder] = self.failures.get(encoder, 0) + 1
         else:
-            self.failures.pop(name, None)
+            self.failures.pop(encoder, None)
 
 
 @dataclass(frozen=True, slots=True)

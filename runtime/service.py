@@ -19,7 +19,7 @@ from heedful.runtime.memory import trim_heap
 from heedful.runtime.model_registry import ModelRegistry, Task, check_parser
 from heedful.runtime.observer import Observer
 from heedful.runtime.parses import Parses
-from heedful.runtime.scheduler import Scheduler
+from heedful.runtime.scheduler import FAILURES, Scheduler
 from heedful.runtime.self_test import SelfTest, self_test
 from heedful.runtime.session import STUCK_SECONDS, Device, SessionThreads, split_threads
 from heedful.runtime.shipped import parser_of
@@ -30,8 +30,6 @@ __all__ = ["Options", "Reloaded", "Service", "running"]
 
 ENCODE_NICENESS, EXPLAIN_NICENESS = 10, 15
 """Where processors are short, the event loop and small work go first, then what else encodes, then explanations."""
-FAILURES = 5
-"""A session that fails so often in a row, on any input, needs a new process."""
 SELF_TEST_INTERVAL = 10.0
 """Seconds for which a self-test's result is kept: anybody may ask for one."""
 TRIM_INTERVAL = 2.0
@@ -201,11 +199,15 @@ class Service:
         for threads in (self._encoder_threads, engine.head_threads, engine.explain_threads):
             await threads.stop()
 
+    def trim_later(self) -> None:
+        """Have the heap trimmed soon: a large request that was refused has used memory too."""
+        self._engine.admission.untrimmed = True
+
     def ready(self) -> str | None:
         """None if every model is loaded and works, else what is missing."""
         if self._state != "started":
             return f"the service is {self._state}"
-        if failing := [name for name in self._scheduler.failures if name in self.cards]:
+        if failing := self._failures():
             return f"the session of {', '.join(failing)} fails"
         return self.fault()
 
@@ -213,19 +215,26 @@ class Service:
         """Why only a new process can help, or None."""
         if self._encoder_threads.stuck or self._engine.head_threads.stuck:
             return f"a model has not answered for {STUCK_SECONDS:.0f} s"
-        for name, times in self._scheduler.failures.items():
-            if times >= FAILURES and name in self.cards:
+        for name, times in self._failures().items():
+            if times >= FAILURES:
                 return f"the session of {name} has failed {times} times in a row, on any input"
         return None
+
+    def _failures(self) -> dict[str, int]:
+        """By model, how often in a row its session has failed, of those that fail."""
+        if not (failures := self._scheduler.failures):
+            return {}
+        models = self._registry.models.items()
+        return {name: failures[m.encoder] for name, m in models if m.encoder in failures}
 
     async def _trim(self) -> None:
         """Return memory to the operating system after requests."""
         admission = self._engine.admission
         while True:
             await asyncio.sleep(TRIM_INTERVAL)
-            if admission.admitted:
-                admission.admitted = bool(admission.in_flight)
-                if not admission.admitted:
+            if admission.untrimmed:
+                admission.untrimmed = bool(admission.in_flight)
+                if not admission.untrimmed:
                     gc.collect()  # cycles that refused requests leave behind would stay for long
                 await asyncio.to_thread(trim_heap)
 

@@ -59,17 +59,20 @@ class Windows:
         return means
 
 
-async def split(inputs: Inputs, long: Sequence[int], model: LoadedModel, parses: Parses) -> Windows:
+async def split(
+    inputs: Inputs, long: Sequence[int], model: LoadedModel, parses: Parses, *, bulk: bool
+) -> Windows:
     """Cut the `long` inputs into windows of as many tokens as the model reads, at white space.
 
-    Raises BadInput if one of them is a tree, and what `Parses.get` raises.
+    Those of a `bulk` request wait while others do. Raises BadInput if one of them is a tree, and what `Parses.get`
+    raises.
     """
     inputs.check_are_texts(long)
     cutters = {row: _Cutter(str(inputs.items[row]), model) for row in long}
     left = list(cutters.values())
     while left:
         jobs = [cutter.candidate() for cutter in left]
-        for cutter, parse in zip(left, await parses.get(jobs), strict=True):
+        for cutter, parse in zip(left, await parses.get(jobs, bulk=bulk), strict=True):
             cutter.take(parse)
         left = [cutter for cutter in left if cutter.has_more and len(cutter.windows) < MAX_WINDOWS]
         await asyncio.sleep(0)  # let other requests run

@@ -1,7 +1,8 @@
 """OpenAI's files and batches, with OpenAI's client; a batch continues after its process was killed."""
 
+import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,12 @@ import openai
 import pytest
 from openai.types import Batch
 
+from heedful.app.file_store import FileStore
 from heedful.app.serving import check_files
 from heedful.app.settings import Settings
 from heedful.runtime.errors import StartupError
 from tests.app.conftest import KEY, Serve, Start
-from tests.app.test_errors import check
+from tests.app.test_errors import JSON, check
 from tests.process import PATIENCE, Process, wait_for
 
 LINES = 2000
@@ -98,6 +100,7 @@ def test_a_batch_killed_in_the_middle_ends_complete(
 
 def test_files_and_batches_as_openai_has_them(client: openai.OpenAI) -> None:
     lines: list[Any] = [line(1), "no object", {**line(2), "url": "/embed"}, {**line(3), "body": []}]
+    lines.append({**line(4), "custom_id": "\ud800"})
     file = upload(client, lines)
     assert client.files.retrieve(file).filename == "rows.jsonl"
     assert [one.id for one in client.files.list()] == [file]
@@ -105,7 +108,7 @@ def test_files_and_batches_as_openai_has_them(client: openai.OpenAI) -> None:
     done = ended(client, batch)
     assert [row["custom_id"] for row in rows(client, done.output_file_id)] == ["row 1"]
     bad = rows(client, done.error_file_id)
-    assert [row["custom_id"] for row in bad] == [None, "row 2", "row 3"]
+    assert [row["custom_id"] for row in bad] == [None, "row 2", "row 3", None]
     assert {row["response"]["status_code"] for row in bad} == {422}
     assert [one.id for one in client.batches.list()] == [batch]
     assert client.batches.cancel(batch).status == "completed"  # too late
@@ -137,6 +140,33 @@ def test_a_batch_may_be_cancelled(client: openai.OpenAI, process: Process) -> No
 
 
 @pytest.mark.anyio
+async def test_a_batch_without_a_description_does_not_stop_the_others(
+    serve: Serve, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name, about in (("batch-1", None), ("batch-2", "{")):
+        folder = tmp_path / "batches" / name
+        folder.mkdir(parents=True)
+        (folder / "unfinished").touch()
+        if about is not None:
+            (folder / "about.json").write_text(about)
+    store = FileStore(tmp_path)
+    async with serve(files=tmp_path) as client:
+        while store.unfinished():
+            await asyncio.sleep(0.01)
+        files = {"file": ("a.jsonl", json.dumps(line(1)).encode())}
+        sent = await client.post("/v1/files", files=files, data={"purpose": "batch"})
+        body = {"input_file_id": sent.json()["id"], "endpoint": "/v1/embeddings"}
+        batch = (await client.post("/v1/batches", json=body)).json()["id"]
+        while (found := store.batch(batch))["status"] != "completed":
+            await asyncio.sleep(0.01)
+    assert found["request_counts"] == {"total": 1, "completed": 1, "failed": 0}
+    assert "batch batch-1 failed" in caplog.text
+    # A client that cancels while another process finishes the batch:
+    (store.batch_folder(batch) / "cancel").touch()
+    assert store.batch(batch)["status"] == "completed"
+
+
+@pytest.mark.anyio
 async def test_without_a_folder_they_are_refused(serve: Serve, tmp_path: Path) -> None:
     async with serve(start=False) as idle:
         for method, path in (
@@ -152,6 +182,15 @@ async def test_without_a_folder_they_are_refused(serve: Serve, tmp_path: Path) -
         check(await idle.post("/v1/batches", json=body), 403, "files_not_set")
     async with serve(start=False, files=tmp_path / "files", max_file_bytes=1000) as idle:
         await refused_uploads(idle)
+    async with serve(start=False, files=tmp_path / "files", request_timeout=0.1) as idle:
+        multipart = {"Content-Type": "multipart/form-data; boundary=X"}
+        answer = await idle.post("/v1/files", content=stuck(), headers=multipart)
+        check(answer, 504, "timeout")
+
+
+async def stuck() -> AsyncIterator[bytes]:
+    yield b"--X\r\n"
+    await asyncio.Event().wait()
 
 
 def test_a_folder_that_cannot_be_written_stops_the_start(tmp_path: Path) -> None:
@@ -212,6 +251,22 @@ async def refused_uploads(idle: httpx.AsyncClient) -> None:
         check(await idle.get(f"/v1/files/{name}"), 404, code)
     answer = await idle.post("/v1/files", files=content, data=data)
     assert answer.json()["bytes"] == 3
+    batch = {"input_file_id": answer.json()["id"], "endpoint": "/embed"}
+    for more, code, param in (
+        ({"metadata": {"a": "\ud800"}}, "invalid_input", "metadata"),
+        ({"completion_window": "\ud800"}, "invalid_input", "completion_window"),
+        ({"metadata": {str(i): i for i in range(1000)}}, "invalid_value", "metadata"),
+    ):
+        sent = json.dumps({**batch, **more}).encode()
+        check(await idle.post("/v1/batches", content=sent, headers=JSON), 422, code, param)
+    assert (await idle.get("/v1/batches")).json()["data"] == []
+    parts = ('name="purpose"', 'name="file"; filename="\\ud800"')
+    body = "".join(
+        f"--X\r\nContent-Disposition: form-data; {part}\r\n\r\nbatch\r\n" for part in parts
+    )
+    multipart = {"Content-Type": "multipart/form-data; boundary=X; charset=unicode_escape"}
+    answer = await idle.post("/v1/files", content=f"{body}--X--\r\n".encode(), headers=multipart)
+    check(answer, 422, "invalid_input", "file")
     for name in ("a" * 256, "é" * 100):  # more bytes than a file's name may have
         for method in ("GET", "DELETE"):
             check(await idle.request(method, f"/v1/files/{name}"), 404, "not_found")

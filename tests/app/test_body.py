@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from heedful.app.errors import MalformedBody
-from heedful.app.requests import parse
+from heedful.app.requests import MAX_DEPTH, parse
 
 VALUES = st.recursive(
     st.none()
@@ -60,6 +60,17 @@ def test_any_bytes_are_a_value_or_refused(body: bytes) -> None:
 def test_refuses_what_is_no_json(body: bytes) -> None:
     with pytest.raises(MalformedBody, match="not JSON"):
         parse(body)
+
+
+@pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")])
+def test_the_depth_is_limited(opening: bytes, closing: bytes) -> None:
+    deepest = opening * MAX_DEPTH + b"1" + closing * MAX_DEPTH
+    wide = b"[" + b"[]," * MAX_DEPTH + b'"[[["]'
+    assert parse(deepest) == json.loads(deepest)
+    assert parse(wide) == json.loads(wide)
+    for value in (deepest, b'"\\ud800",' + deepest):
+        with pytest.raises(MalformedBody, match=f"more than {MAX_DEPTH} deep"):
+            parse(b"[" + value + b"]")
 
 
 def test_a_lone_surrogate_is_let_through_for_the_runtime_to_name() -> None:

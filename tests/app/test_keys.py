@@ -1,5 +1,7 @@
 """Named API keys: rates, classes, metrics and the file that is read again; and TLS."""
 
+import os
+import resource
 import shutil
 import ssl
 import subprocess
@@ -10,7 +12,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from heedful.app.keys import MAX_KEYS, Key, Keys, Rates
+from heedful.app.keys import Key, Keys, Rates
 from heedful.app.serving import check_tls
 from heedful.app.settings import Settings
 from heedful.app.state import AppState, state_of
@@ -72,11 +74,52 @@ async def test_named_keys_have_a_rate_and_are_counted(serve: Serve, tmp_path: Pa
 
 
 def test_a_rate_holds_over_all_processes() -> None:
-    rates, key = Rates(), Key("one", rate=5.0, slot=MAX_KEYS - 1)
+    rates, key = Rates(), Key("one", rate=5.0)
     waits = [rates.wait(key) for _ in range(20)]
     assert waits.count(0.0) in (5, 6)  # the sixth if the loop took a fifth of a second
     assert 0 < waits[-1] <= 1
     assert Rates().wait(key) == 0
+
+
+def test_a_rate_stays_with_its_name_when_the_file_changes(tmp_path: Path) -> None:
+    def table(name: str, rate: float) -> str:
+        return f'[{name}]\nkey = "{name}"\nrate = {rate}\n'
+
+    def wait(name: str) -> float:
+        key = keys.find(name)
+        assert key is not None
+        return rates.wait(key)
+
+    file, rates = tmp_path / "keys.toml", Rates()
+    file.write_text(table("b", 0.001) + table("c", 100))
+    keys = Keys(Settings(api_keys=file))
+    assert wait("b") == wait("c") == 0
+    file.write_text(table("a", 100) + table("b", 0.001) + table("c", 100))
+    keys.refresh()
+    assert wait("a") == wait("c") == 0
+    assert wait("b") > 900
+    file.write_text(table("b", 100))
+    keys.refresh()
+    assert wait("b") <= 0.01
+
+
+def test_a_file_that_cannot_be_read_for_a_moment_is_read_later(tmp_path: Path) -> None:
+    file = tmp_path / "keys.toml"
+    file.write_text('[old]\nkey = "old"\n')
+    keys = Keys(Settings(api_keys=file))
+    file.write_text('[another]\nkey = "another"\n')
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest_free = os.dup(0)
+    os.close(lowest_free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))  # no more can be opened
+    try:
+        keys.refresh()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert keys.find("old") is not None
+    keys.refresh()
+    assert keys.find("old") is None
+    assert keys.find("another") is not None
 
 
 @pytest.mark.parametrize(
@@ -114,23 +157,30 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
     return cert, key
 
 
-def test_https(start: Start, certificate: tuple[Path, Path]) -> None:
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_https(start: Start, certificate: tuple[Path, Path], processes: str) -> None:
     cert, key = certificate
-    process = start(processes="2", tls_cert=str(cert), tls_key=str(key))
+    process = start(processes=processes, tls_cert=str(cert), tls_key=str(key))
     wait_for(lambda: "listening on https://127.0.0.1:" in process.log or None, "a port")
     port = process.log.partition("https://127.0.0.1:")[2].split()[0]
-    context = ssl.create_default_context(cafile=cert)
 
-    def ready(client: httpx.Client) -> bool | None:
+    def answers(version: ssl.TLSVersion) -> list[int]:
+        """The statuses of two requests over a new connection."""
+        context = ssl.create_default_context(cafile=cert)
+        context.minimum_version = context.maximum_version = version
+        with httpx.Client(verify=context, timeout=PATIENCE) as client:
+            return [client.get(f"https://127.0.0.1:{port}/ready").status_code for _ in range(2)]
+
+    def ready() -> bool | None:
         try:
-            return client.get(f"https://127.0.0.1:{port}/ready").status_code == 200 or None
-        except httpx.RemoteProtocolError:  # no process answers yet
+            return answers(ssl.TLSVersion.TLSv1_3) == [200, 200] or None
+        except httpx.TransportError:  # no process answers yet
             return None
 
-    with httpx.Client(verify=context, timeout=PATIENCE) as client:
-        wait_for(lambda: ready(client), "a serving process")
-        for _ in range(2):
-            assert client.get(f"https://127.0.0.1:{port}/health").json() == {"status": "ok"}
+    wait_for(ready, "a serving process")
+    for version in [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3] * 3:
+        assert answers(version) == [200, 200]
+    assert "Traceback" not in process.log
     with pytest.raises(httpx.HTTPError):
         httpx.get(f"http://127.0.0.1:{port}/health", timeout=PATIENCE)
 

@@ -152,6 +152,10 @@ async def test_browsers_may_call_from_the_origins_that_are_set(tight: httpx.Asyn
         answer = await tight.post("/embed", json={"inputs": ""}, headers={"Origin": origin})
         assert answer.headers.get("Access-Control-Allow-Origin") == allowed
         assert answer.status_code == 422
+        if allowed:
+            exposed = answer.headers["Access-Control-Expose-Headers"]
+            for name in ("X-Averaged", "X-Ignored-Fields", "X-Truncated", "X-Warning"):
+                assert name in exposed
 
 
 async def test_a_preflight_that_is_refused_gets_the_envelope(tight: httpx.AsyncClient) -> None:

@@ -10,7 +10,12 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from pydantic import TypeAdapter
+from starlette.responses import Response
 
+from heedful.app import lines
+from heedful.app.ndjson import _lines
+from heedful.app.requests import InferenceRoute, parse
 from tests.app.conftest import KEY, Serve
 from tests.app.test_answers import TEXTS, embed
 from tests.app.test_errors import check
@@ -48,9 +53,12 @@ async def test_errors_are_the_lines(client: httpx.AsyncClient) -> None:
         {"inputs": "kids", "colour": "red"},
         {"inputs": "kids", "model": "bert", "id": None},
         "[]",
+        '{"inputs": "kids", "id": "\\ud800"}',
+        {"inputs": "kids", "id": json.loads("[" * 300 + "]" * 300)},
+        '{"inputs": "kids", "x": ' + '{"a":' * 500 + "1" + "}" * 501,
         {"inputs": "kids " * 17, "truncate": True, "id": [7]},
     )
-    assert [one["line"] for one in found] == [0, 1, 3, 4, 5, 6, 7]
+    assert [one["line"] for one in found] == [0, 1, 3, 4, 5, 6, 7, 8, 9, 10]
     errors = [one.get("error", {}).get("code") for one in found]
     assert errors == [
         None,
@@ -59,11 +67,32 @@ async def test_errors_are_the_lines(client: httpx.AsyncClient) -> None:
         "unknown_field",
         "model_not_found",
         "invalid_type",
+        "invalid_input",
+        "invalid_json",
+        "invalid_json",
         None,
     ]
     assert found[2]["error"]["param"] == "inputs[1]"
-    assert [one.get("id", "none") for one in found] == [1, "none", 2, "none", None, "none", [7]]
+    assert [one.get("id", "none") for one in found] == [
+        *(1, "none", 2, "none", None, "none"),
+        *("none", "none", "none", [7]),
+    ]
     assert found[-1]["headers"] == {"X-Truncated": "1"}
+
+
+async def test_a_line_that_fails_unexpectedly_is_answered_alone(
+    client: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def endpoint(body: object, request: object) -> Response:
+        raise ZeroDivisionError
+
+    assert isinstance(client._transport, httpx.ASGITransport)
+    scope = {"type": "http", "app": client._transport.app}
+    work = lines.Work("/embed", TypeAdapter(Any), endpoint, InferenceRoute.read, parse)
+    response, _ = await lines.answer(scope, work, lambda: 1, None, bulk=False)
+    assert response.status_code == 500
+    assert json.loads(bytes(response.body))["error"]["code"] == "internal_error"
+    assert "ZeroDivisionError" in caplog.text
 
 
 async def test_a_stream_is_counted_by_its_lines(serve: Serve) -> None:
@@ -92,16 +121,32 @@ async def test_limits(serve: Serve) -> None:
         check(refused, 400, "wrong_content_type")
 
 
-async def test_a_client_that_sends_nothing_more(serve: Serve) -> None:
+@pytest.mark.parametrize("trickles", [False, True])
+async def test_a_client_that_never_ends_a_line(serve: Serve, trickles: bool) -> None:
     async def stuck() -> AsyncIterator[bytes]:
         yield b'{"inputs": "kids", "model": "tiny-flat"}\n{"inputs": '
+        while trickles:
+            yield b" "
+            await asyncio.sleep(0.01)
         await asyncio.Event().wait()
 
-    async with serve(request_timeout=0.5) as client:
+    async with asyncio.timeout(PATIENCE), serve(request_timeout=0.5) as client:
         answer = await client.post("/embed", content=stuck(), headers=NDJSON)
     first, last = map(json.loads, answer.text.splitlines())
     assert first["line"] == 0
     assert last["error"]["code"] == "timeout"
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
+async def test_lines_are_the_same_whatever_they_come_in(size: int) -> None:
+    body = b"first\n\nthird\n  \nno end"
+    pieces = [body[at : at + size] for at in range(0, len(body), size)]
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": pieces.pop(0), "more_body": bool(pieces)}
+
+    found = [line async for line in _lines(receive, PATIENCE, 6)]
+    assert found == [b"first", b"", b"third", b"  ", b"no end"]
 
 
 @contextlib.asynccontextmanager

@@ -8,8 +8,10 @@ import re
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import termios
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -20,10 +22,19 @@ import httpx
 import numpy as np
 import pytest
 
+from heedful.app.messages import WorkerReloaded
+from heedful.app.reload_queue import shortened
+from heedful.app.settings import Settings
+from heedful.app.supervisor import Supervisor
+from heedful.app.worker_group import Link, WorkerGroup, WorkerProcess
+from heedful.runtime.card import GOLDEN
+from heedful.runtime.golden import Golden, Outputs
+from heedful.runtime.service import Reloaded
 from heedful.text.parse import fingerprint
 from tests.app.conftest import KEY, Start
 from tests.builders import BuiltParser, build_bundle
 from tests.process import PATIENCE, Process, wait_for
+from tests.runtime.test_bundle import replace_file
 
 BODY = {"inputs": ["the kids", "a dog"], "model": "tiny-nli"}
 ALLOWED = {"Authorization": f"Bearer {KEY}"}
@@ -162,6 +173,18 @@ def test_a_reload_reaches_every_process(
     assert counted(page, r'reloads_total\{result="refused"\}') == 2
     assert process.log.count("bundle refused, the model served before stays") == 2
 
+    build_bundle(folder, parser, name="tiny-nli", kind="nli", alpha=0.5)
+    vectors = np.zeros((3, 1), np.float32)  # of no model's shape, which nothing looks at before
+    outputs = Outputs(vectors, vectors)
+    wrong = Golden(["a"], [["a"]], [np.array([0])], {"float32": outputs}, {})
+    replace_file(folder / "tiny-nli", GOLDEN, wrong.to_bytes())
+    failed = asking[0].post("/models/reload", headers=ALLOWED)
+    assert (failed.status_code, failed.json()["error"]["code"]) == (503, "unavailable")
+    assert process.log.count("the reload failed, the models served before stay") == 2
+    assert {tuple(row) for row in rows()} == {new}
+    build_bundle(folder, parser, name="tiny-nli", kind="nli", alpha=0.5)
+    assert asking[1].post("/models/reload", headers=ALLOWED).status_code == 200
+
 
 def test_requests_in_flight_of_a_killed_process_get_a_503(several: Callable[..., Process]) -> None:
     process = several()
@@ -267,6 +290,39 @@ def test_sigterm_ends_them_all_with_0(several: Callable[..., Process]) -> None:
     assert process.exit_status() == 0
     wait_for(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in children) or None, "all")
     assert all(json.loads(line) for line in process.log.splitlines())
+
+
+def test_the_reasons_of_many_refusals_fit_into_a_message() -> None:
+    result = Reloaded(
+        loaded=("a",), refused=tuple(f"{i} " + "\U0001f600" * 9999 for i in range(99))
+    )
+    one_end, other_end = Link.pair(1)
+    one_end.send(WorkerReloaded(shortened(result)))
+    received = other_end.receive()
+    one_end.close()
+    other_end.close()
+    assert isinstance(received, WorkerReloaded)
+    assert received.result is not None
+    assert received.result.loaded == ("a",)
+    assert [reason.split()[0] for reason in received.result.refused] == [
+        *map(str, range(25)),
+        "and",
+    ]
+
+
+def test_a_process_that_hangs_at_the_end_is_killed_once(caplog: pytest.LogCaptureFixture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        supervisor = Supervisor(listener, WorkerGroup.create(1), Settings(), lambda _: 0)
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
+        link, other_end = Link.pair(1)
+        supervisor._processes.append(WorkerProcess(child.pid, link, time.monotonic()))
+        supervisor._kill_at = time.monotonic()
+        for _ in range(3):
+            supervisor._look_after(time.monotonic() + 1)
+        link.close()
+        other_end.close()
+    assert child.wait(PATIENCE) == -signal.SIGKILL
+    assert caplog.text.count("hangs: killing it") == 1
 
 
 def test_a_supervisor_that_is_killed_leaves_nothing_behind(

@@ -27,6 +27,12 @@ def test_a_short_queue_bounds_the_inputs_of_a_request() -> None:
     assert load(max_queue="10000").max_batch_inputs == 2048
 
 
+def test_an_empty_folder_for_files_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEEDFUL_FILES", "")
+    assert load().files is None
+    assert load(files="kept").files == Path("kept")
+
+
 def test_aliases_are_read() -> None:
     assert load(aliases="a=b, text-embedding-3-small = c,").aliases == {
         "a": "b",

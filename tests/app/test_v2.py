@@ -100,6 +100,7 @@ async def test_tensors_behind_the_json(client: httpx.AsyncClient) -> None:
         (head + first[:-1] + second, str(len(head))),
         (head, "10000"),
         (head, "-1"),
+        (head, "9" * 5000),
         (head + packed(["a"])[:3], str(len(head))),
     ):
         headers = {"Inference-Header-Content-Length": sent}
@@ -109,6 +110,7 @@ async def test_tensors_behind_the_json(client: httpx.AsyncClient) -> None:
 @pytest.mark.parametrize(
     ("body", "code", "param"),
     [
+        ({"id": "\ud800", "inputs": [tensor("text", ["a"])]}, "invalid_input", "id"),
         ({"inputs": []}, "invalid_input", "inputs"),
         ({"inputs": [tensor("words", ["a"])]}, "invalid_input", "inputs"),
         ({"inputs": [tensor("text", [3])]}, "invalid_type", "inputs[0].data"),
@@ -154,7 +156,8 @@ async def test_tensors_behind_the_json(client: httpx.AsyncClient) -> None:
     ],
 )
 async def test_422(client: httpx.AsyncClient, body: object, code: str, param: str) -> None:
-    check(await client.post("/v2/models/tiny-flat/infer", json=body), 422, code, param)
+    content = json.dumps(body).encode()
+    check(await client.post("/v2/models/tiny-flat/infer", content=content), 422, code, param)
 
 
 async def test_long_texts_as_on_embed(client: httpx.AsyncClient) -> None:

@@ -15,8 +15,9 @@ from pydantic import ValidationError
 
 from heedful.runtime import bundle
 from heedful.runtime.bundle import CARD, ENCODER, HEAD, VOCAB
-from heedful.runtime.card import Card, CardContent
+from heedful.runtime.card import GOLDEN, Card, CardContent
 from heedful.runtime.errors import BundleError
+from heedful.runtime.golden import Golden, Outputs
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.text.vocab import SPECIAL, Vocab
 from tests.builders import (
@@ -154,6 +155,14 @@ def test_a_missing_file_is_named(folder: Path, name: str) -> None:
     error = refusal(folder)
     assert error.file == name
     assert "No such file" in error.reason
+
+
+def test_golden_vectors_are_of_every_encoder(folder: Path) -> None:
+    outputs = {"int8": Outputs(np.zeros((0, DIMENSION), np.float32), np.zeros((0, 2), np.float32))}
+    replace_file(folder, GOLDEN, Golden([], [], [], outputs, {}).to_bytes())  # type: ignore[arg-type]  # a literal
+    error = refusal(folder)
+    assert error.file == GOLDEN
+    assert "has nothing for float32" in error.reason
 
 
 def test_a_file_that_the_card_does_not_know_is_left_alone(folder: Path) -> None:

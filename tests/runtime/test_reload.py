@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import pytest
 
-from heedful.runtime.errors import Unavailable
+from heedful.runtime.errors import InferenceFailed, Unavailable
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Reloaded, Service
 from heedful.text import graph
@@ -73,6 +73,28 @@ def test_what_is_added_replaced_and_removed_is_picked_up_together(
     assert served.service.cards[NAME].version != old.version
     assert np.abs(vector(served) - before).max() > 0.01
     assert served.service.ready() is None
+
+
+def test_a_session_that_fails_is_forgotten_with_its_model(
+    served: Running, folder: Path, parser: BuiltParser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(feeds: object) -> None:
+        raise MemoryError
+
+    service = served.service
+    monkeypatch.setattr(service._registry.models[NAME].encoder.session, "run", fail)
+    with pytest.raises(InferenceFailed):
+        served.ask(embed(service, ["a sentence that is not in the cache"], model=NAME))
+
+    async def not_ready() -> str:
+        while not (reason := service.ready()):
+            await asyncio.sleep(0.01)
+        return reason
+
+    assert NAME in served.ask(not_ready())
+    build_bundle(folder, parser, name=NAME, alpha=0.25)
+    served.ask(service.reload())
+    assert service.ready() is None
 
 
 def test_what_has_not_changed_is_not_loaded_again(served: Running, folder: Path) -> None:

@@ -433,11 +433,31 @@ async def test_a_session_that_runs_nothing_is_told_from_an_input_that_it_cannot_
             session.longest = longest
             with pytest.raises(InferenceFailed):
                 await scheduler.encode(used, [sentence(20, 21)])
-            while scheduler.failures.get("tiny", 0) != failures:
+            while scheduler.failures.get(used, 0) != failures:
                 await asyncio.sleep(0)
         session.longest = 2
         await scheduler.encode(used, [sentence(20, 21)])
-        assert scheduler.failures == {}
+        assert not scheduler.failures
+
+
+async def test_a_session_that_failed_is_tried_again_without_a_request() -> None:
+    class FailingTwice(HeldSession):
+        left = 2
+
+        def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
+            if self.left:
+                self.left -= 1
+                raise MemoryError
+            return super().run(feeds)
+
+    async with started() as scheduler:
+        used = encoder(FailingTwice())
+        with pytest.raises(InferenceFailed):
+            await scheduler.encode(used, [sentence(20, 21)])
+        while used not in scheduler.failures:
+            await asyncio.sleep(0)
+        while scheduler.failures:
+            await asyncio.sleep(0.01)
 
 
 async def test_a_single_sentence_overtakes_a_request_of_many() -> None:
