@@ -275,6 +275,7 @@ def test_a_text_is_read_the_same_however_it_is_typed(client: httpx.Client, typed
     [
         *(("It isn’t good.", "negative"), ("It isnt good.", "negative")),
         *(("It doesn’t disappoint.", "positive"), ("It doesnt disappoint.", "positive")),
+        *(("IT ISNT GOOD.", "negative"), ("IT DOESNT DISAPPOINT.", "positive")),
         *(("I loooove it 😂😂", "positive"), ("I haaaate it 😂😂", "negative")),
         *(("★★★ So goooood! https://t.co/abc", "positive"), ("@anna so baaaad!", "negative")),
     ],

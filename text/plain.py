@@ -24,14 +24,23 @@ TAG = re.compile(
     r"(?:\s+[a-z-]+\s*=[^<>]{0,300})?\s*/?>",
     re.IGNORECASE,
 )
+SHOUTED = re.compile(
+    r"\b(?:AI|ARE|CA|COULD|DID|DOES|DO|HAD|HAS|HAVE|IS|MIGHT|MUST|NEED|SHOULD|WAS|WERE|WO|WOULD)NT\b"
+)
+"""spaCy's tokenizer parts "Dont" and "dont"."""
 REMEMBERED_WORDS = 16_384
 """Words whose plain spelling is kept, in about 200 bytes each."""
 
 
 def plain(text: str) -> str:
-    """The text with plain quotation marks, apostrophes and hyphens, and blanks for HTML tags: as long as it was."""
+    """The text as the tokenizer takes it, of the same length.
+
+    With plain quotation marks, apostrophes and hyphens, blanks for HTML tags, and "Dont" for "DONT".
+    """
     text = _plain_marks(text)
-    return TAG.sub(lambda tag: " " * len(tag[0]), text) if "<" in text else text
+    if "<" in text:
+        text = TAG.sub(lambda tag: " " * len(tag[0]), text)
+    return SHOUTED.sub(lambda word: word[0].capitalize(), text) if "NT" in text else text
 
 
 @lru_cache(maxsize=REMEMBERED_WORDS)
