@@ -63,7 +63,7 @@ class Provenance:
 def write_bundle(base: Bundle, head: LinearHead, made: Provenance, out: Path) -> Card:
     """Write the bundle `out`: the graphs and words of `base`, whatever its kind, under a new head.
 
-    Raises ParityError where the graph of the head differs from numpy, BundleError if the result would
+    Whether a text has several labels and when the model abstains are as the card of `base` says. Raises ParityError where the graph of the head differs from numpy, BundleError if the result would
     not load. Then nothing is written.
     """
     graph = head_graph(head)
