@@ -14,6 +14,8 @@ from heedful.text.vocab import Vocab
 from heedful.training import checkpoint, loop, tasks
 from heedful.training.config import EncoderConfig, Paths, RunConfig
 from heedful.training.errors import ConfigError
+from heedful.training.model import make_model
+from heedful.training.start import begin_with
 from tests.builders import BuiltParser
 
 
@@ -116,6 +118,14 @@ def test_a_run_begins_with_another_runs_weights(
     for name, value in theirs.items():
         if name.startswith("sentence."):
             torch.testing.assert_close(value, mine[name])
+    embedding = make_model(
+        config, "embedding", 0, torch.zeros_like(mine["sentence.embedding.weight"])
+    )
+    own = {name: value.clone() for name, value in embedding.state_dict().items()}
+    begin_with(paths.run, embedding, tasks.get("embed"), paths.run / checkpoint.VOCAB)
+    for name, value in embedding.state_dict().items():
+        projection = name.startswith("sentence.projection.")
+        torch.testing.assert_close(value, own[name] if projection else mine[name])
     fewer = {"words": config.words.model_copy(update={"background_min_count": None})}
     other = replace(paths, run=tmp_path / "three")
     loop.train(again.model_copy(update=fewer), other, resume=False, console=quiet())
