@@ -151,7 +151,7 @@ def read_files(folder: Path) -> tuple[Card, dict[str, bytes]]:
 
 
 def rewrite(folder: Path, card: Mapping[str, Any], files: Mapping[str, Path | bytes]) -> Card:
-    """`write` in the place of the bundle in `folder`: what is no part of it, such as the report of `heedful fit`, stays.
+    """`write` over the bundle in `folder`: what is no part of it, such as the report of `heedful fit`, stays.
 
     Raises BundleError.
     """

@@ -30,10 +30,10 @@ from heedful.training.tasks.base import Source, Task
 def fine_tune(
     config: FineTuneConfig, paths: Paths, *, resume: bool, console: Console
 ) -> dict[str, Any]:
-    """Train to the last epoch; returns the record, with the dev accuracy of every epoch.
+    """Train to the last epoch; returns the record, with the best dev accuracy.
 
-    Raises ConfigError where the folder holds another run or the device is not there, DataMissing, RunMissing
-    for a teacher.
+    Deterministic for a seed, also across an interruption and `resume`. Raises ConfigError where the folder holds
+    another run or the device is not there, DataMissing, RunMissing for a teacher.
     """
     require_device(config.device)
     folder, data = paths.run, paths.data
@@ -63,6 +63,7 @@ def fine_tune(
     half = config.precision == "bfloat16"
     while progress.epoch < config.epochs:
         epoch = progress.epoch + 1
+        torch.manual_seed(config.seed * 1000 + epoch)  # as in loop.train
         groups = _shuffled(pieces, config, epoch)
         model.train()
         total = 0.0

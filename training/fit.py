@@ -34,8 +34,10 @@ def make_task(
     seed: int,
     held: Collection[int] | None = None,
 ) -> Task:
-    """The rows whose numbers are in `held` for test, a tenth of the others for dev, stratified by label, texts
-    that are equal but for white space in the same part. Where `held` is None, nothing is held out: dev is a part of train.
+    """The rows whose numbers are in `held` for test, a tenth of the others for dev, stratified by label.
+
+    Texts that are equal but for white space are in the same part. Where `held` is None, nothing is held out: dev is
+    a part of train.
 
     `words` are added to the vocabulary. Raises DataError where the labels of pairs are not those of NLI,
     or where there are too few rows for dev.

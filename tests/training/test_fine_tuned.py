@@ -1,7 +1,11 @@
 """all-MiniLM-L6-v2 fine-tuned on pairs: it learns what only both sentences together say, and teaches it."""
 
 import io
+import os
+import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -81,6 +85,26 @@ def test_it_learns_teaches_and_goes_on(task: str, tmp_path: Path) -> None:
         teaching.probabilities(
             tmp_path / "run", asked, classes=3, pipeline="none", cache=tmp_path / "cache"
         )
+
+
+def test_a_resumed_teacher_is_the_unbroken_one(
+    task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = base.Source(TASK, "none", "made", lambda _: examples(8, 0))
+    monkeypatch.setitem(TASKS, TASK, replace(TASKS[TASK], train=(few,), dev=few))
+    with_dropout = config(task).model_copy(update={"dropout": 0.1, "average": 0.0})
+    whole, broken = paths(tmp_path / "whole"), paths(tmp_path / "broken")
+
+    class KeptAfterOneEpoch(Console):
+        def print(self, *objects: Any, **options: Any) -> None:
+            if str(objects[0]).startswith("epoch 1:"):
+                shutil.copytree(whole.run, broken.run, copy_function=os.link)
+
+    fine_tuning.fine_tune(with_dropout, whole, resume=False, console=KeptAfterOneEpoch())
+    fine_tuning.fine_tune(with_dropout, broken, resume=True, console=Console(file=io.StringIO()))
+    expected, found = (checkpoint.load(one.run / checkpoint.LAST) for one in (whole, broken))
+    for name, value in expected["model"].items():
+        assert torch.equal(value, found["model"][name]), name
 
 
 def test_it_learns_from_the_mean_of_teachers_alone(

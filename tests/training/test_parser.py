@@ -16,6 +16,7 @@ from heedful.training import parser, soft_trees, tree_teacher, treebank
 from heedful.training.errors import DataMissing
 from heedful.training.tree_teacher import UNKNOWN
 from tests.builders import BuiltParser
+from tests.training.interrupted import Interrupted
 
 CONLLU = """\
 # text = Kids can't wash.
@@ -83,6 +84,19 @@ def test_the_teacher_learns_and_writes_trees(gold: list[Doc]) -> None:
     assert [token.head.i for token in doc] == [3, 3, 3, 3, 3]
     assert [token.dep_ for token in doc] == ["nsubj", "aux", "advmod", "ROOT", "punct"]
     check_heads(np.array([token.head.i for token in doc]))
+
+
+def test_a_resumed_teacher_is_the_unbroken_one(gold: list[Doc], tmp_path: Path) -> None:
+    plans = [tree_teacher.aligned(spacy.blank("en"), gold)] * 2
+    file = tmp_path / "teacher.partly.pt"
+    whole = tree_teacher.train(plans, seed=1, dev=plans[0])
+    with pytest.raises(KeyboardInterrupt):
+        tree_teacher.train(
+            plans, seed=1, dev=plans[0], console=Interrupted("teacher, epoch 2"), file=file
+        )
+    resumed = tree_teacher.train(plans, seed=1, file=file).state_dict()
+    for name, value in whole.state_dict().items():
+        assert torch.equal(value, resumed[name]), name
 
 
 def test_as_many_plain_texts_are_drawn_as_are_asked_for(
