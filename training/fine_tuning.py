@@ -22,6 +22,7 @@ from heedful.training.optimise import (
     moving_average,
     require_device,
 )
+from heedful.training.restore import read_record
 from heedful.training.source_commit import source_commit
 from heedful.training.tasks import get as get_task
 from heedful.training.tasks.base import Source, Task
@@ -38,6 +39,10 @@ def fine_tune(
     require_device(config.device)
     folder, data = paths.run, paths.data
     task = get_task(config.task)
+    state = checkpoint.last_state(folder, config, validate, resume=resume)
+    if state and (folder / checkpoint.RECORD).exists():
+        console.print(f"{folder} is finished: nothing is left to train")
+        return read_record(folder)  # as it is: it names the source that the run was trained with
     commit = source_commit()
     examples = [one for source in task.train for one in source.read(data)]
     pieces = Pieces.of([one.texts for one in examples], config.max_pieces)
@@ -56,7 +61,6 @@ def fine_tune(
     kept: FineTuned = average.module if average else model  # type: ignore[assignment]
     parts: dict[str, checkpoint.Stateful] = {"model": model, "optimiser": optimiser}
     parts |= {"schedule": schedule} | ({"average": average} if average else {})
-    state = checkpoint.last_state(folder, config, validate, resume=resume)
     progress = checkpoint.restore(state, parts) if state else Progress()
     console.print(f"{task.name}: {len(examples)} examples, from epoch {progress.epoch + 1}")
 

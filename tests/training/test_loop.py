@@ -68,6 +68,16 @@ def test_a_resumed_run_is_the_unbroken_run(config: RunConfig, paths: Paths, tmp_
             assert torch.equal(value, resumed[part][name]), name
 
 
+def test_resuming_a_finished_run_keeps_its_record(config: RunConfig, paths: Paths) -> None:
+    short = config.model_copy(update={"epochs": 1})
+    record = loop.train(short, paths, resume=False, console=quiet())
+    earlier = json.dumps({**record, "commit": "of the day it was trained"})
+    (paths.run / checkpoint.RECORD).write_text(earlier)
+    again = loop.train(short, paths, resume=True, console=quiet())
+    assert again["commit"] == "of the day it was trained"
+    assert (paths.run / checkpoint.RECORD).read_text() == earlier
+
+
 def test_learns_in_bfloat16_too(config: RunConfig, paths: Paths) -> None:
     optimiser = config.optimiser.model_copy(update={"precision": "bfloat16"})
     half = config.model_copy(update={"optimiser": optimiser, "epochs": 12, "patience": 12})
