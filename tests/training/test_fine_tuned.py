@@ -13,6 +13,7 @@ import pytest
 import torch
 from rich.console import Console
 
+from heedful.cli import compact
 from heedful.training import checkpoint, fine_tuned, fine_tuning, teaching
 from heedful.training.config import Paths, TeacherConfig
 from heedful.training.errors import ConfigError
@@ -134,6 +135,10 @@ def test_it_learns_from_the_mean_of_teachers_alone(
     objective = make_classes(0.0, teacher, 2, pipeline="none", cache=pupil.cache)
     each = [fine_tuned.probabilities(run, [one.texts for one in asked]) for run in teacher.runs]
     np.testing.assert_allclose(objective.targets(asked), np.mean(each, axis=0), atol=1e-5)
+
+    compact.command(good.run, tmp_path / "compact")
+    found = fine_tuned.probabilities(tmp_path / "compact", [one.texts for one in asked[:20]])
+    np.testing.assert_allclose(found, each[0][:20], atol=0.1)
 
 
 def test_padding_does_not_change_an_answer(tmp_path: Path) -> None:
