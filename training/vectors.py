@@ -20,7 +20,7 @@ from heedful.training.errors import ConfigError, DataError, DataMissing
 Floats = npt.NDArray[np.float32]
 GRAPH = "encoder.onnx"
 UNKNOWN_RANGE = 0.05
-"""Words without a vector start uniform in +-0.05, as in DiSAN (docs/models.md)."""
+"""Words without a vector start uniform in +-0.05, as in DiSAN, and in DSA on SST (docs/models.md)."""
 
 
 class VectorSource(Protocol):

@@ -33,7 +33,9 @@ def corpus(seed: int = 0) -> Parsed:
 
 def test_texts_of_rare_words_are_refused() -> None:
     rare = Parsed({}, ["apple", "pear"], np.zeros(2, np.int16), np.array([0, 2]))
-    with pytest.raises(ConfigError, match=r"words\.vectors: word2vec needs words that occur 5 times"):
+    with pytest.raises(
+        ConfigError, match=r"words\.vectors: word2vec needs words that occur 5 times"
+    ):
         word2vec.train([rare], dim=8, seed=1)
 
 
