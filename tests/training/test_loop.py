@@ -17,7 +17,6 @@ from heedful.training.errors import ConfigError
 from heedful.training.model import make_model
 from heedful.training.start import begin_with
 from tests.builders import BuiltParser
-from tests.training.interrupted import Interrupted
 
 
 def quiet() -> Console:
@@ -51,13 +50,26 @@ def test_a_log_says_how_far_the_epoch_is(
     assert f"0% of epoch {config.epochs}" in lines
 
 
+class InterruptedInEpoch(Console):
+    """A user who presses Ctrl-C when the line of the epoch before is about to be printed."""
+
+    def __init__(self, epoch: int) -> None:
+        super().__init__(file=io.StringIO())
+        self.last = f"epoch {epoch - 1}:"
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        if str(objects[0]).startswith(self.last):
+            raise KeyboardInterrupt
+        super().print(*objects, **options)
+
+
 def test_a_resumed_run_is_the_unbroken_run(config: RunConfig, paths: Paths, tmp_path: Path) -> None:
     loop.train(config, paths, resume=False, console=quiet())
     whole = checkpoint.load(paths.run / checkpoint.LAST)
 
     broken = replace(paths, run=tmp_path / "broken")
     with pytest.raises(KeyboardInterrupt):
-        loop.train(config, broken, resume=False, console=Interrupted("epoch 2:"))
+        loop.train(config, broken, resume=False, console=InterruptedInEpoch(3))
     log = (broken.run / checkpoint.LOG).read_text().splitlines()
     assert len(log) == 2
     loop.train(config, broken, resume=True, console=quiet())
