@@ -11,7 +11,7 @@ from heedful.cli import rescore
 from heedful.cli.local_model import LocalModel, open_folder
 from heedful.cli.options import DATA, PARSER, Bundles, Data, Parser
 from heedful.runtime.answers import softmax
-from heedful.runtime.bundle import read, write
+from heedful.runtime.bundle import read, rewrite
 from heedful.runtime.card import Card
 from heedful.training.calibration import Numbers, calibration_error, fit_temperature
 from heedful.training.data import labels as gold_labels
@@ -57,7 +57,7 @@ def calibrate(bundle: Path, *, data: Path, parser: str) -> Calibrated:
     temperature = fit_temperature(scaled * old.card.temperature, gold)
     after = scaled * old.card.temperature / temperature
     fields = old.card.fields() | {"temperature": temperature}
-    card = write(bundle, fields, old.files)
+    card = rewrite(bundle, fields, old.files)
     errors = (calibration_error(softmax(one), gold) for one in (scaled, after))
     return Calibrated(card, *errors)
 

@@ -11,6 +11,7 @@ from heedful.cli.options import DATA, PARSER, URL, Data, FolderParser, Results, 
 from heedful.training import tasks
 from heedful.training.errors import ConfigError
 from heedful.training.evaluate import measure, record_score
+from heedful.training.restore import require
 
 
 def command(
@@ -53,6 +54,10 @@ def command(
         ):
             typer.echo(line)
         return
+    if rows is not None:
+        raise ConfigError("--rows is for --suite: a task's split is scored whole")
+    if run:
+        require(run)
     if task is None:
         raise ConfigError("name the task to score the model on, or --suite for all of its sets")
     with open_model(model, url=url, parser=parser) as predictor:

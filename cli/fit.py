@@ -181,6 +181,8 @@ def _check(wanted: Wanted, pairs: bool) -> None:
         minilm.folder()
         if pairs:
             raise ConfigError("--unlabelled is for one text a row: leave it or --pair-columns out")
+    if wanted.class_weight and pairs:
+        raise ConfigError("--class-weight is for one text a row: leave it or --pair-columns out")
 
 
 def _unlabelled(problem: Problem, column: str, wanted: Wanted, report: Report) -> list[str]:
@@ -225,7 +227,8 @@ def _tuned(
 
 
 def _score(problem: Problem, held: assess.HeldOut) -> ScoreCard:
-    split = "held out, 5 parts" if len(set(held.folds.tolist())) > 1 else "held out, a tenth"
+    parts = len(set(held.folds.tolist()))
+    split = f"held out, {parts} parts" if parts > 1 else "held out, a tenth"
     return ScoreCard(
         dataset=problem.name,
         split=split,

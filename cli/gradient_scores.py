@@ -14,7 +14,7 @@ from heedful.cli import rescore
 from heedful.cli.errors import CommandError
 from heedful.cli.local_model import LocalModel, open_folder
 from heedful.export.word_scale import scalable
-from heedful.runtime.bundle import Bundle, read, write
+from heedful.runtime.bundle import Bundle, read, rewrite, write
 from heedful.runtime.card import EXPLAIN, EXPLAIN_INT8, GOLDEN, Card, GradientsCard
 from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.explain_service import ExplainResult
@@ -48,7 +48,7 @@ def measure_gradients(folder: Path, parser: str, *, data: Path, sentences: int =
             figures = _figures(model, task, task.dev.read(data), sentences)
     fields = card.fields()
     fields["trust"]["gradients"] = figures
-    return write(folder, fields, files)
+    return rewrite(folder, fields, files)
 
 
 def explain(

@@ -16,7 +16,7 @@ from heedful.cli.local_model import open_folder
 from heedful.cli.options import DATA, PARSER, Bundles, Data, Parser
 from heedful.export.errors import ExportError
 from heedful.export.int8_bundle import Int8Files, float_files, int8_files
-from heedful.runtime.bundle import Bundle, read, write
+from heedful.runtime.bundle import Bundle, read, rewrite, write
 from heedful.runtime.card import Card, Int8Card
 from heedful.training.evaluate import Score, measure
 from heedful.training.tasks.base import Task
@@ -148,4 +148,4 @@ def _write(
     if not bundle.card.int8:
         fields["parity"]["against"] += "; before the matrices of int8 products were stored as bytes"
     files = {**bundle.model_files, **made.files}
-    return write(folder, {**fields, "int8": about, "scores": scores}, files)
+    return rewrite(folder, {**fields, "int8": about, "scores": scores}, files)

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from heedful.cli.local_model import LocalModel, open_folder
 from heedful.export.errors import ExportError
-from heedful.runtime.bundle import Bundle, write
+from heedful.runtime.bundle import Bundle, rewrite, write
 from heedful.runtime.card import Card
 from heedful.training import tasks
 from heedful.training.errors import ConfigError
@@ -76,4 +76,4 @@ def replace(
             f"{name} {kept} its {after.metric} on {after.dataset} dev falls by "
             f"{before.value - after.value:.4f} (at most {max_loss})"
         )
-    return write(bundle.folder, {**fields, "scores": merge_scores(bundle.card, found)}, files)
+    return rewrite(bundle.folder, {**fields, "scores": merge_scores(bundle.card, found)}, files)

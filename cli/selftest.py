@@ -13,7 +13,7 @@ from heedful.cli.errors import CommandError
 from heedful.cli.local_model import TIMEOUT
 from heedful.cli.options import PARSER, URL, Parser, Url
 from heedful.export.golden import golden
-from heedful.runtime.bundle import read, write
+from heedful.runtime.bundle import read, rewrite
 from heedful.runtime.card import GOLDEN, Card
 from heedful.runtime.self_test import SelfTest
 from heedful.runtime.service import Options, running
@@ -61,7 +61,7 @@ def write_golden(folder: Path, parser: parse.Parser) -> Card:
             f"{folder} was made with the parser {bundle.card.parser.name}: name it with --parser"
         )
     files = {**bundle.files, GOLDEN: golden(bundle, parser.parse).to_bytes()}
-    return write(folder, bundle.card.fields(), files)
+    return rewrite(folder, bundle.card.fields(), files)
 
 
 def run(bundles: Sequence[Path], parser: str) -> SelfTest:

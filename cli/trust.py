@@ -16,7 +16,7 @@ from heedful.cli.local_model import LocalModel, open_folder
 from heedful.cli.options import DATA, PARSER, Bundles, Data, Parser
 from heedful.cli.trust_page import write_page
 from heedful.export.typical import typical
-from heedful.runtime.bundle import read, write
+from heedful.runtime.bundle import read, rewrite
 from heedful.runtime.card import TYPICAL, Card, ControlCard, TrustCard, TypicalCard
 from heedful.runtime.explain_run import ExplainOptions
 from heedful.text import parse
@@ -105,7 +105,7 @@ def measure(
             threshold=THRESHOLD,
         ),
     }
-    return write(folder, fields, {**bundle.files, TYPICAL: index.to_bytes()})
+    return rewrite(folder, fields, {**bundle.files, TYPICAL: index.to_bytes()})
 
 
 def _curves(model: LocalModel, task: Task, examples: Sequence[Example]) -> dict[str, float | None]:

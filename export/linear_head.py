@@ -63,8 +63,9 @@ class Provenance:
 def write_bundle(base: Bundle, head: LinearHead, made: Provenance, out: Path) -> Card:
     """Write the bundle `out`: the graphs and words of `base`, whatever its kind, under a new head.
 
-    Raises ParityError where the graph of the head differs from numpy, BundleError if the result would
-    not load. Then nothing is written.
+    Whether a text has several labels and when the model abstains is as the card of `base` says. Raises
+    ParityError where the graph of the head differs from numpy, BundleError if the result would not load. Then
+    nothing is written.
     """
     graph = head_graph(head)
     error = _check(graph, head, base.card.dimension)

@@ -3,7 +3,9 @@
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Self
 
@@ -101,7 +103,7 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
         C: float = 10.0,
         class_weight: Mapping[Any, float] | str | None = None,
         threshold: float = 0.5,
-        random_state: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
         models: str | Path | None = None,
         parser: str | Path | None = None,
     ) -> None:
@@ -169,6 +171,10 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
 
         check_is_fitted(self)
         out = Path(out)
+        base = read(self.model_.folder)
+        answers = {"multi_label": False, "abstain": None}  # how the base's own head answers
+        base = replace(base, card=base.card.model_copy(update=answers))
+        state = self.random_state
         made = Provenance(
             task=task or out.name.rpartition("-")[2],
             data=DataCard(
@@ -178,9 +184,9 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
                 note="",
             ),
             command=shlex.join(sys.argv),
-            seed=self.random_state or 0,
+            seed=int(state) if isinstance(state, Integral) else 0,  # a RandomState tells none
         )
-        return write_bundle(read(self.model_.folder), self._linear_head(), made, out)
+        return write_bundle(base, self._linear_head(), made, out)
 
     def _linear_head(self) -> Any:
         from heedful.export.linear_head import LinearHead

@@ -17,6 +17,7 @@ from heedful.models.heads import (
     BatchNormNLIHead,
     ClassificationHead,
     NLIHead,
+    RelatednessHead,
 )
 from heedful.models.lama import LAMA, SAN
 from heedful.models.lama_baselines import Average, BiGRUMax, CNNMax, Transformer
@@ -112,6 +113,18 @@ ENCODERS: dict[str, Entry] = {
     ),
     "average": _lama(Average),
 }
+
+
+def head_of(
+    name: str, kind: Literal["nli", "classification", "relatedness"]
+) -> Callable[..., nn.Module]:
+    """Makes the head that the encoder's paper has for a kind of task; `hidden` and `dropout` default to the paper's."""
+    entry = ENCODERS[name]
+    return {
+        "nli": entry.nli,
+        "classification": entry.classification,
+        "relatedness": RelatednessHead,
+    }[kind]
 
 
 @dataclass(frozen=True, slots=True)

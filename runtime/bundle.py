@@ -19,7 +19,8 @@ bundles/ms-san-sst2/
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+import shutil
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -65,6 +66,7 @@ __all__ = [
     "Card",
     "Kind",
     "read",
+    "rewrite",
     "write",
 ]
 
@@ -148,7 +150,23 @@ def read_files(folder: Path) -> tuple[Card, dict[str, bytes]]:
     return card, files
 
 
-def write(folder: Path, card: Mapping[str, Any], files: Mapping[str, Path | bytes]) -> Card:
+def rewrite(folder: Path, card: Mapping[str, Any], files: Mapping[str, Path | bytes]) -> Card:
+    """`write` over the bundle in `folder`: what is no part of it, such as the report of `heedful fit`, stays.
+
+    Raises BundleError.
+    """
+    parts = {CARD, *read_card(folder).files, *files}
+    beside = [path for path in folder.iterdir() if path.name not in parts]
+    return write(folder, card, files, beside=beside)
+
+
+def write(
+    folder: Path,
+    card: Mapping[str, Any],
+    files: Mapping[str, Path | bytes],
+    *,
+    beside: Sequence[Path] = (),
+) -> Card:
     """Write a bundle, or replace the one in `folder`, atomically.
 
     `card` holds every field of Card except format, name, version and files, which follow from the
@@ -160,6 +178,9 @@ def write(folder: Path, card: Mapping[str, Any], files: Mapping[str, Path | byte
     content = _validate(CardContent, folder.name, fields)
     made = Card.model_validate({**content.model_dump(), "version": content.identity()})
     with replace_folder(folder) as new:
+        for path in beside:
+            copy = shutil.copytree if path.is_dir() else shutil.copy2
+            copy(path, new / path.name)
         for name, source in files.items():
             (new / name).write_bytes(_content(source))
         (new / CARD).write_bytes(made.model_dump_json(indent=2).encode() + b"\n")

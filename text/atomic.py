@@ -15,11 +15,12 @@ import numpy.typing as npt
 
 
 def write_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Call `write` on a temporary file in the same folder, flush it to the disk and rename it to `path`."""
-    part = path.with_name(f".{path.name}.part")
-    write(part)
-    _sync(part)
-    part.replace(path)
+    """Call `write` on a file of this call alone, beside `path`, flush it to the disk and rename it to `path`."""
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as temporary:
+        part = Path(temporary) / path.name  # in a folder: mkstemp's files are the owner's alone
+        write(part)
+        _sync(part)
+        part.replace(path)
 
 
 def write_json(path: Path, value: object) -> None:

@@ -151,7 +151,9 @@ def threshold(held: HeldOut, precision: float) -> tuple[float, float] | None:
     None where no threshold reaches it.
     """
     sure, right = _by_confidence(held)
-    reached = np.flatnonzero(np.cumsum(right) / np.arange(1, len(right) + 1) >= precision)
+    precise = np.cumsum(right) / np.arange(1, len(right) + 1) >= precision
+    ends = np.append(sure[:-1] > sure[1:], True)  # a threshold answers all of equal probability
+    reached = np.flatnonzero(precise & ends)
     if not len(reached):
         return None
     last = int(reached[-1])

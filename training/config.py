@@ -2,11 +2,15 @@
 
 import tomllib
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from heedful.models.registry import ENCODERS, build, head_of
+from heedful.training import tasks
 from heedful.training.errors import ConfigError
 
 Precision = Literal["float32", "bfloat16"]
@@ -83,6 +87,8 @@ class TransformerConfig(Section):
 
 
 class HeadConfig(Section):
+    """A file that leaves one out gets that of the encoder's paper (`validate`)."""
+
     hidden: int = Field(default=300, gt=0)
     dropout: float = Field(default=0.0, ge=0, lt=1)
 
@@ -202,9 +208,28 @@ def load(path: Path) -> dict[str, Any]:
 def validate(fields: Any, origin: Path) -> RunConfig:
     """The configuration that a TOML file, a record or a checkpoint holds. Raises ConfigError naming `origin`."""
     try:
-        return RunConfig.model_validate(fields)
+        found = RunConfig.model_validate(fields)
     except ValidationError as error:
         raise refused(error, origin) from error
+    name = found.encoder.name
+    try:
+        with torch.device("meta"):  # no weights, and no random numbers drawn
+            build(name, found.encoder_keywords())
+    except (ValueError, RuntimeError) as error:  # torch's for a size that it cannot make
+        field = "encoder.config" if name in ENCODERS else "encoder.name"
+        raise ConfigError(f"{origin}: {field}: {error}") from error
+    return found.model_copy(update={"head": _head(found)})
+
+
+def _head(run: RunConfig) -> HeadConfig:
+    """The head, with what is left out as in the encoder's paper. Raises ConfigError for an unknown task."""
+    given = run.head.model_fields_set
+    left_out = HeadConfig.model_fields.keys() - given
+    if not left_out or (kind := tasks.get(run.task).kind) == "embedding":
+        return run.head
+    papers = signature(head_of(run.encoder.name, kind)).parameters
+    sizes = {name: papers[name].default for name in left_out}
+    return HeadConfig.model_validate(run.head.model_dump() | sizes)
 
 
 def refused(error: ValidationError, origin: Path) -> ConfigError:

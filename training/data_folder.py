@@ -3,11 +3,14 @@
 import gzip
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from heedful.training.errors import DataError, DataMissing
+
+Row = TypeVar("Row")
+Read = TypeVar("Read")
 
 VARIABLE = "HEEDFUL_DATA"
 """The environment variable that names the folder."""
@@ -68,9 +71,38 @@ def lines(path: Path, encoding: str = "utf-8") -> Iterator[str]:
 
 
 def records(path: Path) -> Iterator[dict[str, Any]]:
-    """Objects of a JSON-lines file. Raises DataError naming the line that is not JSON."""
+    """Objects of a JSON-lines file. Raises DataError naming the line that is none."""
     for number, line in enumerate(lines(path), 1):
         try:
-            yield json.loads(line)
+            record = json.loads(line)
         except json.JSONDecodeError as error:
             raise DataError(f"{path.name}:{number}: not a JSON object") from error
+        if not isinstance(record, dict):
+            raise DataError(f"{path.name}:{number}: not a JSON object")
+        yield record
+
+
+def text_of(record: Mapping[str, Any], field: str) -> str:
+    """The text in a field. Raises KeyError, ValueError."""
+    text = record[field]
+    if not isinstance(text, str):
+        raise ValueError(f"{field!r} is no text")
+    return text
+
+
+def read_each(
+    path: Path, rows: Iterable[Row], read: Callable[[Row], Read], *, first: int = 1
+) -> Iterator[Read]:
+    """`read` of each row of the file, whose numbers begin with `first`.
+
+    Raises DataError naming the line for what `read` cannot use: its KeyError, TypeError or ValueError.
+    """
+    for number, row in enumerate(rows, first):
+        try:
+            found = read(row)
+        except (KeyError, TypeError, ValueError) as error:
+            reason = f"no {error}" if isinstance(error, KeyError) else str(error)
+            raise DataError(
+                f"{path.name}:{number}: {reason}; {PAGE} describes the layout"
+            ) from error
+        yield found

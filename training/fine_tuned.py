@@ -146,7 +146,7 @@ def load(folder: Path) -> tuple[FineTuned, FineTuneConfig]:
     config = FineTuneConfig.model_validate(record["config"])
     device: Device = "cuda" if torch.cuda.is_available() else "cpu"
     model = FineTuned(len(record["labels"]), device=device)
-    model.load_state_dict(checkpoint.load(folder / checkpoint.BEST))
+    model.load_state_dict(checkpoint.best(folder))
     return model.eval(), config
 
 

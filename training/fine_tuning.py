@@ -22,6 +22,7 @@ from heedful.training.optimise import (
     moving_average,
     require_device,
 )
+from heedful.training.restore import read_record
 from heedful.training.source_commit import source_commit
 from heedful.training.tasks import get as get_task
 from heedful.training.tasks.base import Source, Task
@@ -30,14 +31,18 @@ from heedful.training.tasks.base import Source, Task
 def fine_tune(
     config: FineTuneConfig, paths: Paths, *, resume: bool, console: Console
 ) -> dict[str, Any]:
-    """Train to the last epoch; returns the record, with the dev accuracy of every epoch.
+    """Train to the last epoch; returns the record, with the best dev accuracy.
 
-    Raises ConfigError where the folder holds another run or the device is not there, DataMissing, RunMissing
-    for a teacher.
+    Deterministic for a seed, also across an interruption and `resume`. Raises ConfigError where the folder holds
+    another run or the device is not there, DataMissing, RunMissing for a teacher.
     """
     require_device(config.device)
     folder, data = paths.run, paths.data
     task = get_task(config.task)
+    state = checkpoint.last_state(folder, config, validate, resume=resume)
+    if state and (folder / checkpoint.RECORD).exists():
+        console.print(f"{folder} is finished: nothing is left to train")
+        return read_record(folder)  # as it is: it names the source that the run was trained with
     commit = source_commit()
     examples = [one for source in task.train for one in source.read(data)]
     pieces = Pieces.of([one.texts for one in examples], config.max_pieces)
@@ -56,13 +61,13 @@ def fine_tune(
     kept: FineTuned = average.module if average else model  # type: ignore[assignment]
     parts: dict[str, checkpoint.Stateful] = {"model": model, "optimiser": optimiser}
     parts |= {"schedule": schedule} | ({"average": average} if average else {})
-    state = checkpoint.last_state(folder, config, validate, resume=resume)
     progress = checkpoint.restore(state, parts) if state else Progress()
     console.print(f"{task.name}: {len(examples)} examples, from epoch {progress.epoch + 1}")
 
     half = config.precision == "bfloat16"
     while progress.epoch < config.epochs:
         epoch = progress.epoch + 1
+        torch.manual_seed(config.seed * 1000 + epoch)  # as in loop.train
         groups = _shuffled(pieces, config, epoch)
         model.train()
         total = 0.0

@@ -12,7 +12,7 @@ from heedful.training.config import (
     WordsConfig,
 )
 from heedful.training.errors import DataError
-from heedful.training.table import Row
+from heedful.training.table import Row, same
 from heedful.training.tasks.base import UNLABELLED, Example, Reader, Source, Task
 from heedful.training.tasks.splits import stratified_split
 
@@ -34,8 +34,10 @@ def make_task(
     seed: int,
     held: Collection[int] | None = None,
 ) -> Task:
-    """The rows whose numbers are in `held` for test, a tenth of the others for dev, stratified by label, equal
-    texts in the same part. Where `held` is None, nothing is held out: dev is a part of train.
+    """The rows whose numbers are in `held` for test, a tenth of the others for dev, stratified by label.
+
+    Texts that are equal but for white space are in the same part. Where `held` is None, nothing is held out: dev is
+    a part of train.
 
     `words` are added to the vocabulary. Raises DataError where the labels of pairs are not those of NLI,
     or where there are too few rows for dev.
@@ -50,7 +52,7 @@ def make_task(
     examples = [Example(row.texts, labels.index(row.label)) for row in rows]
     test = [one for i, one in enumerate(examples) if i in (held or ())]
     others = [one for i, one in enumerate(examples) if i not in (held or ())]
-    texts = [one.texts for one in others]
+    texts = [same(one.texts) for one in others]
     dev, train = stratified_split(others, (SHARE,), groups=texts, seed=seed)
     if not dev:
         raise DataError(

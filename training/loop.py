@@ -22,6 +22,7 @@ from heedful.training.model import TrainingModel, make_model
 from heedful.training.objectives import Objective, dev_score, make_objective
 from heedful.training.optimise import Optimisation, require_device
 from heedful.training.prepare import Prepared, prepare, start_context
+from heedful.training.restore import read_record
 from heedful.training.source_commit import source_commit
 from heedful.training.start import begin_with
 from heedful.training.tasks import get as get_task
@@ -45,6 +46,9 @@ def train(
     commit = source_commit()  # now: the source may change during the run
     torch.manual_seed(config.seed)
     state = checkpoint.last_state(paths.run, config, validate, resume=resume)
+    if state and (paths.run / checkpoint.RECORD).exists():
+        console.print(f"{paths.run} is finished: nothing is left to train")
+        return read_record(paths.run)  # as it is: it names the source that the run was trained with
 
     parts = subsample([(one, one.read(paths.data)) for one in task.train], config.train_rows)
     examples = [example for _, found in parts for example in found]

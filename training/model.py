@@ -7,9 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from heedful.models.composed_words import ComposedWords
-from heedful.models.heads import RelatednessHead
 from heedful.models.pieces import PieceEmbedding
-from heedful.models.registry import ENCODERS, build
+from heedful.models.registry import build, head_of
 from heedful.models.sentence import SentenceEncoder, word_table
 from heedful.text import composition
 from heedful.text.batch import Batch
@@ -119,9 +118,5 @@ def _head(config: RunConfig, kind: Kind, classes: int, dim: int) -> nn.Module:
     """The head of the task's kind; an embedding has none."""
     if kind == "embedding":
         return nn.Identity()
-    layers = config.head.model_dump()
-    if kind == "relatedness":
-        return RelatednessHead(dim, scores=RELATEDNESS_LEVELS, **layers)
-    entry = ENCODERS[config.encoder.name]
-    head = entry.nli if kind == "nli" else entry.classification
-    return head(dim, classes=classes, **layers)
+    outputs = {"scores": RELATEDNESS_LEVELS} if kind == "relatedness" else {"classes": classes}
+    return head_of(config.encoder.name, kind)(dim, **outputs, **config.head.model_dump())

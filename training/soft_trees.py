@@ -71,7 +71,7 @@ def plain_texts(data: Path, seed: int, count: int = COUNT) -> list[str]:
     """
     rng = random.Random(seed)
     drawn: dict[str, None] = {}
-    for name, count in TEXTS.items():
+    for name, most in TEXTS.items():
         file = next((path for path in (data / name, data / f"{name}.gz") if path.is_file()), None)
         if file is None:
             continue
@@ -82,7 +82,7 @@ def plain_texts(data: Path, seed: int, count: int = COUNT) -> list[str]:
             if field in record
         }
         texts = [text for text in found if text]
-        drawn.update(dict.fromkeys(rng.sample(texts, min(count, len(texts)))))
+        drawn.update(dict.fromkeys(rng.sample(texts, min(most, len(texts)))))
     if not drawn:
         raise DataMissing(f"none of the texts that trees are made for is there: {', '.join(TEXTS)}")
     return rng.sample(list(drawn), len(drawn))[:count]

@@ -33,7 +33,7 @@ def begin_with(run: Path, model: TrainingModel, task: Task, lexicon: Path) -> No
     weights = checkpoint.best(run)
     if (record["kind"], tuple(record["labels"])) != (task.kind, task.labels):
         lent = {name: value for name, value in weights.items() if name.startswith(LENT)}
-        own = {f"head.{name}": value for name, value in model.head.state_dict().items()}
+        own = {name: one for name, one in model.learned().items() if not name.startswith(LENT)}
         weights = lent | own
     try:
         if words:

@@ -6,13 +6,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
 
 from heedful.text.rows import Format, Line, Rows
 from heedful.training.errors import DataError
 
 FORMATS: dict[str, Format] = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl"}
-FRAMES = {".parquet": "read_parquet", ".xlsx": "read_excel"}
-"""Read by the function of pandas of that name."""
+FRAMES: dict[str, tuple[str, dict[str, Any]]] = {
+    ".parquet": ("read_parquet", {"dtype_backend": "numpy_nullable"}),
+    ".xlsx": ("read_excel", {"dtype": str, "keep_default_na": False}),
+}
+"""Read by the function of pandas of that name with these keywords: a number stays as it is written beside an empty
+cell, and a word like "None" or "n/a" is a text."""
 DELIMITERS = ",;\t|"
 MAX_NAMED = 5
 """Line numbers listed in one message."""
@@ -72,7 +78,7 @@ def read_rows(path: Path, columns: Sequence[str], label_column: str, reading: Re
             for line, (*texts, label) in lines
         ]
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
     rows = _without_blanks(path, rows, columns, label_column, reading)
     if not rows:
         raise DataError(f"{path.name} holds no row: give it labelled texts")
@@ -88,7 +94,7 @@ def read_texts(path: Path, column: str, reading: Reading) -> list[str]:
     try:
         cells = [cell for _, (cell,) in _lines(path, (column,), reading)]
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
     texts = {same((cell,)): cell for cell in cells if cell.strip() and "\0" not in cell}
     return list(texts.values())
 
@@ -165,11 +171,16 @@ def _frame(path: Path, wanted: Sequence[str]) -> Iterable[Line]:
     try:
         import pandas
 
-        frame = getattr(pandas, FRAMES[path.suffix])(path)
+        name, keywords = FRAMES[path.suffix]
+        frame = getattr(pandas, name)(BytesIO(path.read_bytes()), **keywords)
     except ImportError as error:
         raise DataError(
             f"{path.name}: {path.suffix} is read through pandas: pip install pandas pyarrow openpyxl, "
             "or save the file as .csv"
+        ) from error
+    except (ValueError, KeyError, BadZipFile) as error:
+        raise DataError(
+            f"{path.name} cannot be read as {path.suffix}: save it again, or as .csv"
         ) from error
     names = [str(name) for name in frame.columns]
     for name in wanted:

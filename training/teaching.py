@@ -27,8 +27,9 @@ def probabilities(
 ) -> npt.NDArray[np.float32]:
     """(N, classes) the probabilities of the run's best model, cached so that an interrupted run can continue.
 
-    A text that the teacher cannot read whole is equally likely in every class. Raises RunMissing, and
-    ConfigError where the teacher has other classes.
+    A teacher reads the beginning of a text that is longer than it can read, but for an encoder over a transformer,
+    which reads none of it. A text of which it reads nothing is equally likely in every class. Raises RunMissing,
+    and ConfigError where the teacher has other classes.
     """
     record = read_record(folder)
     if len(record["labels"]) != classes:

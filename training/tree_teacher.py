@@ -178,6 +178,7 @@ def train(
         done = state["epoch"]
     for epoch, plan in enumerate(plans[done:], done + 1):
         teacher.train()
+        torch.manual_seed(seed * 1000 + epoch)  # as in loop.train
         for batch in track(plan, f"teacher, epoch {epoch}"):
             loss = _loss(teacher, batch)
             optimiser.zero_grad()

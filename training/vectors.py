@@ -1,7 +1,7 @@
 """Initial word vectors from several sources, reduced to one size and scale."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
@@ -20,7 +20,7 @@ from heedful.training.errors import ConfigError, DataError, DataMissing
 Floats = npt.NDArray[np.float32]
 GRAPH = "encoder.onnx"
 UNKNOWN_RANGE = 0.05
-"""Words without a vector start uniform in +-0.05, as in DiSAN and DSA (docs/models.md)."""
+"""Words without a vector start uniform in +-0.05, as in DiSAN, and in DSA on SST (docs/models.md)."""
 
 
 class VectorSource(Protocol):
@@ -59,21 +59,13 @@ class Table:
 
     @classmethod
     def glove(cls, path: Path) -> "Table":
-        """A GloVe text file: a word and its values on each line. Raises DataError naming a bad line."""
+        """A GloVe text file, gzipped or not. Raises DataError naming a bad line."""
         rows: dict[str, int] = {}
         vectors: list[Floats] = []
-        with path.open(encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
-                word, *values = line.rstrip("\n").split(" ")
-                if vectors and len(values) != len(vectors[0]):
-                    raise DataError(
-                        f"{path.name}:{number}: {len(values)} values where the lines before have {len(vectors[0])}"
-                    )
-                if word.lower() not in rows:  # cased files list the commoner form first
-                    rows[word.lower()] = len(vectors)
-                    vectors.append(np.array(values, np.float32))
-        if not vectors:
-            raise DataError(f"{path.name} holds no vectors")
+        for word, vector in glove_lines(path):
+            if word.lower() not in rows:  # cased files list the commoner form first
+                rows[word.lower()] = len(vectors)
+                vectors.append(vector)
         return cls(np.stack(vectors), rows)
 
     @classmethod
@@ -96,6 +88,35 @@ class Table:
         words = Vocab.load(folder / VOCAB).words
         own = {word: row for row, word in enumerate(words) if word not in SPECIAL}
         return cls(vectors, own)
+
+
+def glove_lines(path: Path) -> Iterator[tuple[str, Floats]]:
+    """The word and the values of each line. A few words of GloVe's largest file hold blanks, as ". . ." does.
+
+    Raises DataError naming a line whose values are no numbers, or not as many as the first line's; also where
+    there is no line.
+    """
+    size = 0
+    for number, line in enumerate(lines(path), 1):
+        size = size or line.count(" ")
+        word, *values = line.rsplit(" ", size)
+        *_, last = word.split(" ")
+        if len(values) < size or (last != word and _is_number(last)):
+            raise DataError(f"{path.name}:{number}: not {size} values, as the first line has")
+        try:
+            yield word, np.array(values, np.float32)
+        except ValueError as error:
+            raise DataError(f"{path.name}:{number}: {error}: give a word and numbers") from error
+    if not size:
+        raise DataError(f"{path.name} holds no vectors: give a word and its values on each line")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 class MiniLM:
@@ -129,7 +150,7 @@ def source(name: str, data: Path) -> VectorSource:
 
 def head_of_vocabulary(name: str, count: int) -> tuple[list[str], int]:
     """The first `count` words of a bundle's or a GloVe file's vectors, which are the most frequent, and the
-    size of a vector. Raises DataMissing.
+    size of a vector. Raises DataMissing, DataError.
     """
     path = Path(name)
     if (path / GRAPH).is_file():
@@ -137,8 +158,8 @@ def head_of_vocabulary(name: str, count: int) -> tuple[list[str], int]:
         return list(words[:count]), Table.bundle(path).look_up([words[0]]).shape[1]
     if not path.is_file():
         raise DataMissing(f"no word vectors {name}: name a bundle's folder or a GloVe text file")
-    rows = [line.split(" ") for line in islice(lines(path), count)]
-    return [row[0].lower() for row in rows], len(rows[0]) - 1
+    head = list(islice(glove_lines(path), count))
+    return [word.lower() for word, _ in head], len(head[0][1])
 
 
 def initial(

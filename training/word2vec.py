@@ -1,9 +1,11 @@
 """word2vec (Mikolov et al. 2013) on a task's own texts, as in LAMA, by gensim."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from gensim.models import Word2Vec
 
+from heedful.training.errors import ConfigError
 from heedful.training.parses import Parsed
 from heedful.training.vectors import Table
 
@@ -14,9 +16,15 @@ EPOCHS = 10
 
 def train(texts: Sequence[Parsed], *, dim: int, seed: int) -> Table:
     """Skip-gram vectors (V, dim) of the lower-cased tokens. One worker, whatever the threads of the run, makes
-    them the same for the same texts and seed.
+    them the same for the same texts and seed. Raises ConfigError where every word is too rare.
     """
     sentences = [sentence for parsed in texts for sentence in parsed.sentences()]
+    counts = Counter(word for sentence in sentences for word in sentence)
+    if max(counts.values(), default=0) < MIN_COUNT:
+        raise ConfigError(
+            f"words.vectors: word2vec needs words that occur {MIN_COUNT} times, and the texts have none: "
+            "name vectors that are made already"
+        )
     model = Word2Vec(
         sentences, vector_size=dim, min_count=MIN_COUNT, sg=1, epochs=EPOCHS, seed=seed, workers=1
     )

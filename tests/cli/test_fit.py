@@ -284,7 +284,16 @@ def test_what_cannot_be_made_is_refused_before_the_training(tmp_path: Path, want
         fit(file, replace(wanted, encoder="bert"))
     with pytest.raises(ConfigError, match="--abstain is for one label a row"):
         fit(file, replace(wanted, abstain=0.9, reading=Reading(separator=";")))
+    with pytest.raises(ConfigError, match="--class-weight is for one text a row"):
+        fit(file, replace(wanted, class_weight="balanced"), "review", "review")
     assert not (tmp_path / "Stars").exists()
+
+
+def test_the_card_says_how_many_parts_were_held_out(tmp_path: Path, wanted: Wanted) -> None:
+    few = [("one", "bad"), ("one", "poor"), ("five", "good"), ("five", "fine")]
+    file = write(tmp_path / "few.csv", few)
+    card, *_ = fit(file, replace(wanted, out=tmp_path / "few", effort="quick"))
+    assert card.scores[0].split == "held out, 2 parts"
 
 
 def test_a_precision_that_is_not_reached_is_an_error(tmp_path: Path) -> None:

@@ -116,7 +116,12 @@ def test_the_command_writes_and_compares(
     bundle: Path, pipeline: BuiltParser, capsys: pytest.CaptureFixture[str]
 ) -> None:
     parser = str(pipeline.folder)
+    (bundle / "report.html").write_text("of heedful fit")
+    (bundle / "notes").mkdir()
+    (bundle / "notes" / "mine.txt").write_text("mine")
     selftest.command([bundle], write_them=True, parser=parser)
+    assert (bundle / "report.html").read_text() == "of heedful fit"
+    assert (bundle / "notes" / "mine.txt").read_text() == "mine"
     assert capsys.readouterr().out.endswith("golden vectors written\n")
     selftest.command([bundle], write_them=False, parser=parser)
     assert capsys.readouterr().out.startswith(f"{NAME}: at most ")

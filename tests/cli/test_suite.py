@@ -21,7 +21,7 @@ from heedful.runtime.bundle import read
 from heedful.text.kinds import NLI_LABELS
 from heedful.training import suite as sets
 from heedful.training.calibration import calibration_error
-from heedful.training.errors import ConfigError
+from heedful.training.errors import ConfigError, RunMissing
 from heedful.training.report import suite_tables
 from heedful.training.tasks import sst
 from heedful.training.tasks.base import Example
@@ -148,3 +148,7 @@ def test_what_the_command_cannot_score_is_refused(tmp_path: Path) -> None:
         command("ms-san-sst2", "sst2", suite=True)
     with pytest.raises(ConfigError, match="is no bundle's folder"):
         command("ms-san-sst2", suite=True, results=tmp_path)
+    with pytest.raises(ConfigError, match="--rows is for --suite"):
+        command("ms-san-sst2", "sst2", rows=100)
+    with pytest.raises(RunMissing, match=r"holds no run\.json"):
+        command("ms-san-sst2", "sst2", run=tmp_path / "none")

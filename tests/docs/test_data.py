@@ -41,6 +41,11 @@ def test_it_says_where_the_folder_is() -> None:
     assert f"`--data`, else the environment variable `{VARIABLE}`, else `{DEFAULT}/`" in TEXT
 
 
+def test_every_task_is_named() -> None:
+    names = {name for name in tasks.TASKS if ":" not in name}  # cr:0 is a fold of cr
+    assert names - NAMED == set()
+
+
 @pytest.mark.parametrize("dataset", OFFICIAL)
 def test_every_address_is_there(dataset: str) -> None:
     assert OFFICIAL[dataset].split()[0] in TEXT
@@ -81,10 +86,6 @@ def _official(folder: Path) -> None:
         "multinli_1.0/multinli_1.0_train.jsonl": json.dumps(pair),
         "stsbenchmark/sts-train.csv": "main\tx\ty\t1\t4.0\tA man sleeps.\tA man is asleep.",
         "trees/train.txt": "(3 (2 A) (3 (3 good) (2 film)))",
-        "CR/custrev.neg": "it broke\n" * 10,
-        "CR/custrev.pos": "it works\n" * 10,
-        "plot.tok.gt9.5000": "he leaves town\n" * 10,
-        "quote.tok.gt9.5000": "a fine film\n" * 10,
         "train_5500.label": "DESC:manner How did he leave ?\n" * 10,
         "aclImdb/train/neg/0_1.txt": "dull",
         "aclImdb/train/pos/0_9.txt": "fine",
@@ -108,10 +109,11 @@ def test_the_conversion_makes_every_file_that_is_read_as_json_lines_alone(tmp_pa
     )
     made = {file.relative_to(data).as_posix(): file for file in data.glob("*/*.jsonl")}
     assert set(TEXTS) <= set(made)
-    for name in ("cr/all", "subj/all", "trec/train", "imdb/train"):
+    for name in ("trec/train", "imdb/train"):
         rows = [json.loads(line) for line in made[f"{name}.jsonl"].read_text().splitlines()]
         assert all(set(row) == {"text", "label"} for row in rows)
     counterfactual = tasks.get("nli").train[2:]
     assert [len(source.read(data)) for source in counterfactual] == [1, 1]
-    (data / "CR/custrev.neg").unlink()  # from now on the made file is read
-    assert len(tasks.get("cr").train[0].read(data)) == 16  # eight of ten parts of 20
+    (data / "train_5500.label").unlink()  # from now on the made file is read
+    trec = tasks.get("trec")
+    assert len(trec.train[0].read(data)) + len(trec.dev.read(data)) == 10

@@ -14,6 +14,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks
 
+import heedful
+from heedful.runtime.bundle import read, write
 from heedful.runtime.errors import BadInput
 from heedful.runtime.service import Options, running
 from heedful.sklearn import HeedfulClassifier, SentenceEncoder
@@ -95,6 +97,27 @@ def test_the_saved_bundle_predicts_the_same_in_the_service(
     else:
         assert "sad" in (predicted := made.predict(X).tolist())
         assert predicted.count("sad") < 6
+
+
+@pytest.mark.parametrize("answers", [{"abstain": 0.999}, {"multi_label": True}])
+def test_the_saved_bundle_answers_like_the_classifier_whatever_its_base_does(
+    models: Path, tmp_path: Path, answers: dict[str, Any]
+) -> None:
+    sst2 = read(models / "tiny-sst2")
+    write(tmp_path / "tiny-base", sst2.card.fields() | answers, sst2.files)
+    made = HeedfulClassifier(tmp_path / "tiny-base", parser=models / "parser").fit(X, Y)
+    card = made.save(tmp_path / "tiny-mood")
+    assert (card.abstain, card.multi_label) == (None, False)
+    with heedful.load(tmp_path / "tiny-mood", parser=models / "parser") as model:
+        assert model.predict(X).tolist() == made.predict(X).tolist()
+
+
+def test_a_random_state_without_a_seed_is_saved_as_0(tmp_path: Path) -> None:
+    state = np.random.RandomState(3)
+    made = HeedfulClassifier("tiny-flat", random_state=state).fit(X, Y)
+    assert made.save(tmp_path / "tiny-mood").training.seed == 0
+    made.set_params(random_state=np.int64(3))
+    assert made.save(tmp_path / "tiny-mood").training.seed == 3
 
 
 @pytest.mark.parametrize(

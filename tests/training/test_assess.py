@@ -66,6 +66,14 @@ def test_the_threshold_reaches_the_precision() -> None:
     assert threshold(made([4, 3], [False, True]), 0.9) is None
 
 
+def test_rows_of_equal_probability_are_answered_together() -> None:
+    tied = [True, True, False, False]
+    assert threshold(made([3, 3, 3, 3], tied), 0.9) is None
+    held = made([4, 3, 3, 3, 3], [True, *tied])
+    assert threshold(held, 0.9) == pytest.approx((1 / (1 + np.exp(-4)), 0.2))
+    assert threshold(held, 0.6) == pytest.approx((1 / (1 + np.exp(-3)), 1.0))
+
+
 def test_the_temperature_undoes_a_factor() -> None:
     rng = np.random.default_rng(0)
     logits = rng.normal(size=(4000, 3)) * 2

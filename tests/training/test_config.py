@@ -32,6 +32,11 @@ def test_defaults(tmp_path: Path) -> None:
         ("seed = ", "not TOML"),
         ("[encoder]\nname = 'ms-san'\n", "task"),
         (GOOD + "[head]\ndropout = 1.0\n", r"head\.dropout"),
+        (GOOD.replace("ms-san", "bert"), r"run\.toml: encoder\.name: no encoder 'bert': known are"),
+        (GOOD + "[encoder.config]\nheads = 3\n", r"run\.toml: encoder\.config: 3 heads over"),
+        (GOOD + "[encoder.config]\nsize = 3\n", r"run\.toml: encoder\.config: .*'size'"),
+        (GOOD + "[encoder.config]\nhidden = -1\n", r"run\.toml: encoder\.config: "),
+        (GOOD + "[encoder.config]\nrelative = 'far'\n", r"run\.toml: encoder\.config: .*far"),
         (
             GOOD + "[optimiser]\nword_rate = 1\n",
             r"optimiser\.word_rate is now called optimiser\.word_lr",
@@ -45,6 +50,26 @@ def test_defaults(tmp_path: Path) -> None:
 def test_a_wrong_file_is_named_with_its_field(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         config.read(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("encoder", "task", "head", "expected"),
+    [
+        ("lama", "r8", "", (512, 0.4)),
+        ("lama", "r8", "[head]\nhidden = 7\n", (7, 0.4)),
+        ("dsa", "sst2", "[head]\n", (300, 0.4)),
+        ("dsa", "snli", "", (300, 0.3)),
+        ("disan", "sick-relatedness", "", (50, 0.0)),
+        ("ms-san", "snli", "[head]\ndropout = 0.2\n", (300, 0.2)),
+    ],
+)
+def test_a_head_that_is_left_out_is_the_papers(
+    tmp_path: Path, encoder: str, task: str, head: str, expected: tuple[int, float]
+) -> None:
+    text = GOOD.replace("sst2", task).replace("ms-san", encoder) + head
+    run = config.read(write(tmp_path, text))
+    assert (run.head.hidden, run.head.dropout) == expected
+    assert config.validate(run.model_dump(mode="json"), Path("run.json")) == run
 
 
 def test_a_missing_file(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 from heedful.text.kinds import NLI_LABELS
 from heedful.training import fit
 from heedful.training.errors import DataError
-from heedful.training.table import Row
+from heedful.training.table import Row, same
 
 FILE, NONE = Path("my.csv"), Path()
 
@@ -35,6 +35,15 @@ def test_equal_texts_stay_on_one_side() -> None:
         for found in [fit.make_task(rows(("b", "a"), 400), FILE, words=(), seed=1, held=held)]
         for source in (*found.train, found.dev, found.test)
     ]
+
+
+def test_texts_that_differ_in_white_space_stay_on_one_side() -> None:
+    made = [Row(i + 2, (f"text{' ' * (1 + i % 2)}{i // 2}",), "ab"[i // 2 % 2]) for i in range(400)]
+    task = fit.make_task(made, FILE, words=(), seed=1, held=())
+    train, dev = (
+        {same(one.texts) for one in source.read(NONE)} for source in (*task.train, task.dev)
+    )
+    assert not train & dev
 
 
 def test_in_the_end_all_rows_are_trained_on() -> None:

@@ -113,6 +113,39 @@ def test_mnli_without_its_undecided_pairs(tmp_path: Path) -> None:
     assert mnli.test.read(tmp_path) == [Example(("A dog.", "dev_mismatched"), 1)]
 
 
+@pytest.mark.parametrize(
+    ("task", "name", "content", "said"),
+    [
+        ("cr", "cr/all.jsonl", '{"text": "a"}', r"all\.jsonl:1: no 'label'; docs/data\.md"),
+        ("cr", "cr/all.jsonl", '{"text": 1, "label": "negative"}', r":1: 'text' is no text"),
+        ("cr", "cr/all.jsonl", "[1]", r"all\.jsonl:1: not a JSON object"),
+        ("snli", "snli/dev.jsonl", '{"label": "neutral"}', r"dev\.jsonl:1: no 'premise'"),
+        (
+            "snli",
+            "snli/dev.jsonl",
+            '{"premise": "a", "hypothesis": "b", "label": "-"}\n'
+            '{"premise": "a", "hypothesis": "b", "label": "Neutral"}',
+            r"dev\.jsonl:2: label 'Neutral' is none of entailment, neutral, contradiction",
+        ),
+        (
+            "sick-entailment",
+            "sick/dev.jsonl",
+            '{"a": "a", "b": "b", "score": 3, "label": "unknown"}',
+            r"dev\.jsonl:1: label 'unknown' is none of entailment",
+        ),
+        ("yelp", "yelp_10k/all.jsonl", '{"text": "a", "label": "five"}', r":1: .*'five'"),
+        ("news", "uci-news-aggregator.csv", "ID,TITLE\n1,a", r"tor\.csv:2: no 'CATEGORY'"),
+        ("sst5", "trees/dev.txt", "(2 a)\n\n(2 (2 a) (2 b)", r"dev\.txt:3: a bracket is never"),
+    ],
+)
+def test_a_row_that_cannot_be_used_is_named_with_its_line(
+    tmp_path: Path, task: str, name: str, content: str, said: str
+) -> None:
+    write(tmp_path, name, content)
+    with pytest.raises(DataError, match=said):
+        tasks.get(task).dev.read(tmp_path)
+
+
 def test_an_unknown_label_is_named_with_its_line(tmp_path: Path) -> None:
     write(tmp_path, "r8-test-all-terms.txt", "ship\ttanker\nsugar\tsweet\n")
     with pytest.raises(DataError, match=r"terms\.txt:2: label 'sugar' is none of acq"):

@@ -14,6 +14,8 @@ from heedful.text.vocab import Vocab
 from heedful.training import checkpoint, loop, tasks
 from heedful.training.config import EncoderConfig, Paths, RunConfig
 from heedful.training.errors import ConfigError
+from heedful.training.model import make_model
+from heedful.training.start import begin_with
 from tests.builders import BuiltParser
 
 
@@ -78,6 +80,16 @@ def test_a_resumed_run_is_the_unbroken_run(config: RunConfig, paths: Paths, tmp_
             assert torch.equal(value, resumed[part][name]), name
 
 
+def test_resuming_a_finished_run_keeps_its_record(config: RunConfig, paths: Paths) -> None:
+    short = config.model_copy(update={"epochs": 1})
+    record = loop.train(short, paths, resume=False, console=quiet())
+    earlier = json.dumps({**record, "commit": "of the day it was trained"})
+    (paths.run / checkpoint.RECORD).write_text(earlier)
+    again = loop.train(short, paths, resume=True, console=quiet())
+    assert again["commit"] == "of the day it was trained"
+    assert (paths.run / checkpoint.RECORD).read_text() == earlier
+
+
 def test_learns_in_bfloat16_too(config: RunConfig, paths: Paths) -> None:
     optimiser = config.optimiser.model_copy(update={"precision": "bfloat16"})
     half = config.model_copy(update={"optimiser": optimiser, "epochs": 12, "patience": 12})
@@ -116,6 +128,14 @@ def test_a_run_begins_with_another_runs_weights(
     for name, value in theirs.items():
         if name.startswith("sentence."):
             torch.testing.assert_close(value, mine[name])
+    embedding = make_model(
+        config, "embedding", 0, torch.zeros_like(mine["sentence.embedding.weight"])
+    )
+    own = {name: value.clone() for name, value in embedding.state_dict().items()}
+    begin_with(paths.run, embedding, tasks.get("embed"), paths.run / checkpoint.VOCAB)
+    for name, value in embedding.state_dict().items():
+        projection = name.startswith("sentence.projection.")
+        torch.testing.assert_close(value, own[name] if projection else mine[name])
     fewer = {"words": config.words.model_copy(update={"background_min_count": None})}
     other = replace(paths, run=tmp_path / "three")
     loop.train(again.model_copy(update=fewer), other, resume=False, console=quiet())

@@ -1,6 +1,9 @@
 """What the parser is trained on and judged by; its full training is a command, not a test."""
 
+import json
+import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -82,6 +85,36 @@ def test_the_teacher_learns_and_writes_trees(gold: list[Doc]) -> None:
     assert [token.head.i for token in doc] == [3, 3, 3, 3, 3]
     assert [token.dep_ for token in doc] == ["nsubj", "aux", "advmod", "ROOT", "punct"]
     check_heads(np.array([token.head.i for token in doc]))
+
+
+def test_a_resumed_teacher_is_the_unbroken_one(gold: list[Doc], tmp_path: Path) -> None:
+    plans = [tree_teacher.aligned(spacy.blank("en"), gold)] * 2
+    file, broken = tmp_path / "teacher.partly.pt", tmp_path / "broken.pt"
+
+    class KeptAfterOneEpoch(Console):
+        def print(self, *objects: Any, **options: Any) -> None:
+            if str(objects[0]).startswith("teacher, epoch 2"):
+                os.link(file, broken)
+
+    whole = tree_teacher.train(
+        plans, seed=1, dev=plans[0], console=KeptAfterOneEpoch(), file=file
+    ).state_dict()
+    resumed = tree_teacher.train(plans, seed=1, file=broken).state_dict()
+    for name, value in whole.items():
+        assert torch.equal(value, resumed[name]), name
+
+
+def test_as_many_plain_texts_are_drawn_as_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(soft_trees, "TEXTS", {"sst5/train.jsonl": 8, "trec/train.jsonl": 2})
+    for name in ("sst5", "trec"):
+        (tmp_path / name).mkdir()
+        lines = [json.dumps({"text": f"{name} {i}"}) for i in range(20)]
+        (tmp_path / name / "train.jsonl").write_text("\n".join(lines))
+    drawn = soft_trees.plain_texts(tmp_path, seed=1)
+    assert [sum(text.startswith(name) for text in drawn) for name in ("sst5", "trec")] == [8, 2]
+    assert len(soft_trees.plain_texts(tmp_path, seed=1, count=5)) == 5
 
 
 def test_scores_count_words_but_no_punctuation(pipeline: BuiltParser) -> None:

@@ -183,7 +183,8 @@ def test_tables_of_pandas(tmp_path: Path, suffix: str) -> None:
     pandas = pytest.importorskip("pandas")
     pytest.importorskip({".parquet": "pyarrow", ".xlsx": "openpyxl"}[suffix])
     frame = pandas.DataFrame({"text": ["a", "b", None, "c", "d"], "label": [1, 1, 2, 2, 2]})
-    getattr(frame, {".parquet": "to_parquet", ".xlsx": "to_excel"}[suffix])(file, index=False)
+    writer = {".parquet": "to_parquet", ".xlsx": "to_excel"}[suffix]
+    getattr(frame, writer)(file, index=False)
     rows = read(file, ("text",), "label", Reading(drop_blank=True))
     assert [(row.line, *row.texts, row.label) for row in rows] == [
         (2, "a", "1"),
@@ -193,3 +194,34 @@ def test_tables_of_pandas(tmp_path: Path, suffix: str) -> None:
     ]
     with pytest.raises(DataError, match=r"no column 'class': it has text, label"):
         read(file, ("text",), "class")
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".xlsx"])
+def test_tables_of_pandas_keep_what_looks_missing_and_name_what_is_broken(
+    tmp_path: Path, suffix: str
+) -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip({".parquet": "pyarrow", ".xlsx": "openpyxl"}[suffix])
+    file = tmp_path / f"t{suffix}"
+    writer = {".parquet": "to_parquet", ".xlsx": "to_excel"}[suffix]
+    words = pandas.DataFrame(
+        {"text": ["n/a", "null", "NaN", "d", "e"], "label": ["None"] * 2 + ["Some"] * 2 + [""]}
+    )
+    getattr(words, writer)(file, index=False)
+    rows = read(file, ("text",), "label", Reading(drop_blank=True))
+    assert [(*row.texts, row.label) for row in rows] == [
+        ("n/a", "None"),
+        ("null", "None"),
+        ("NaN", "Some"),
+        ("d", "Some"),
+    ]
+    numbers = pandas.DataFrame({"text": list("abcde"), "label": [1, 1, 2, 2, None]})
+    getattr(numbers.astype({"label": "Int64"}), writer)(file, index=False)
+    rows = read(file, ("text",), "label", Reading(drop_blank=True))
+    assert [row.label for row in rows] == ["1", "1", "2", "2"]
+    for broken in (b"", b"no table", b"PK\x05\x06" + bytes(18)):  # the last is an empty archive
+        file.write_bytes(broken)
+        with pytest.raises(DataError, match=rf"t\{suffix} cannot be read as \{suffix}: save it"):
+            read(file, ("text",), "label")
+    with pytest.raises(DataError, match=r"none\..* cannot be read: .*No such file"):
+        read(file.with_stem("none"), ("text",), "label")

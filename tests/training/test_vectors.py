@@ -1,3 +1,4 @@
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -36,8 +37,33 @@ def test_glove_keeps_the_first_of_two_cases(tmp_path: Path) -> None:
 def test_a_glove_line_of_another_width_is_named(tmp_path: Path) -> None:
     file = tmp_path / "glove.txt"
     file.write_text("the 1 2\ncat 5\n")
-    with pytest.raises(DataError, match=r"glove\.txt:2: 1 values"):
+    with pytest.raises(DataError, match=r"glove\.txt:2: not 2 values"):
         vectors.source(str(file), tmp_path)
+    file.write_text("2 2\nthe 1 2\n")  # word2vec's first line
+    with pytest.raises(DataError, match=r"glove\.txt:2: not 1 values"):
+        vectors.source(str(file), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [("the 1 2\nof 1 x\n", r"glove\.txt:2: .*'x'"), ("", "holds no vectors"), ("\n", "holds no")],
+)
+def test_a_file_of_something_else_is_refused(tmp_path: Path, content: str, said: str) -> None:
+    file = tmp_path / "glove.txt"
+    file.write_text(content)
+    with pytest.raises(DataError, match=said):
+        vectors.source(str(file), tmp_path)
+    with pytest.raises(DataError, match=said):
+        vectors.head_of_vocabulary(str(file), 2)
+
+
+def test_a_gzipped_glove_file_whose_words_hold_blanks(tmp_path: Path) -> None:
+    file = tmp_path / "glove.txt.gz"
+    file.write_bytes(gzip.compress(b"the 1 2\n. . . 3 4\nat name@domain.com 5 6\n"))
+    words = ["the", ". . .", "at name@domain.com"]
+    assert vectors.head_of_vocabulary(str(file), 5) == (words, 2)
+    found = vectors.source(str(file), tmp_path).look_up(words)
+    np.testing.assert_array_equal(found, [[1, 2], [3, 4], [5, 6]])
 
 
 def test_a_bundles_own_vectors() -> None:

@@ -12,6 +12,7 @@ from heedful.models.registry import build
 from heedful.text.vocab import Vocab
 from heedful.training import checkpoint, loop, word2vec
 from heedful.training.config import Paths, RunConfig
+from heedful.training.errors import ConfigError
 from heedful.training.parses import Parsed
 from heedful.training.prepare import start_context
 from tests.training.test_loop import quiet
@@ -28,6 +29,14 @@ def corpus(seed: int = 0) -> Parsed:
     tokens = [token for sentence in sentences for token in sentence]
     bounds = np.arange(0, len(tokens) + 1, 5)
     return Parsed({}, tokens, np.zeros(len(tokens), np.int16), bounds)
+
+
+def test_texts_of_rare_words_are_refused() -> None:
+    rare = Parsed({}, ["apple", "pear"], np.zeros(2, np.int16), np.array([0, 2]))
+    with pytest.raises(
+        ConfigError, match=r"words\.vectors: word2vec needs words that occur 5 times"
+    ):
+        word2vec.train([rare], dim=8, seed=1)
 
 
 def test_words_in_similar_contexts_have_similar_vectors() -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heedful.text.kinds import NLI_LABELS
-from heedful.training.data_folder import find, records
+from heedful.training.data_folder import find, read_each, records, text_of
 from heedful.training.exchange import Sentence, candidates, exchanged, sentences
 from heedful.training.replacements import Replacement, Table, table
 from heedful.training.tasks.base import Example, Source, Task
@@ -84,8 +84,8 @@ def _premises(data: Path, *, dev: bool) -> list[str]:
     sources = (SNLI_DEV, MNLI_DEV) if dev else (SNLI_TRAIN, MNLI_TRAIN)
     name = f"nli_newprotocols/{'val' if dev else 'train'}.jsonl"
     found = [one.texts[0] for source in sources for one in source.read(data)]
-    more = records(find(data, (name,), dataset="nli_newprotocols"))
-    return [*found, *(record["premise"] for record in more)]
+    path = find(data, (name,), dataset="nli_newprotocols")
+    return [*found, *read_each(path, records(path), lambda row: text_of(row, "premise"))]
 
 
 def read_pairs(data: Path, *, dev: bool) -> list[Pair]:

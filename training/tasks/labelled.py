@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from heedful.training.data_folder import lines, records
+from heedful.training.data_folder import lines, read_each, records, text_of
 from heedful.training.errors import DataError
 from heedful.training.tasks.base import Example
 
@@ -11,9 +11,8 @@ UNSTATED = "no licence stated with the data"
 
 
 def json_lines(path: Path) -> Iterator[tuple[str, str]]:
-    """(label, text) of each `{"text", "label"}`."""
-    for record in records(path):
-        yield str(record["label"]), record["text"]
+    """(label, text) of each `{"text", "label"}`. Raises DataError."""
+    return read_each(path, records(path), lambda row: (str(row["label"]), text_of(row, "text")))
 
 
 def label_first(path: Path, separator: str, encoding: str = "utf-8") -> Iterator[tuple[str, str]]:

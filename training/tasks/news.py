@@ -7,7 +7,7 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
-from heedful.training.data_folder import find, lines
+from heedful.training.data_folder import find, lines, read_each, text_of
 from heedful.training.errors import DataError
 from heedful.training.tasks.base import Example
 from heedful.training.tasks.labelled import UNSTATED, examples, json_lines
@@ -30,8 +30,8 @@ def _tabs(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _commas(path: Path) -> Iterator[tuple[str, str]]:
-    for row in csv.DictReader(lines(path)):
-        yield row["CATEGORY"], row["TITLE"]
+    rows = csv.DictReader(lines(path))
+    return read_each(path, rows, lambda row: (row["CATEGORY"], text_of(row, "TITLE")), first=2)
 
 
 def read(data: Path) -> list[Example]:

@@ -1,36 +1,51 @@
 """Natural language inference: SNLI (Bowman et al. 2015), and SNLI with other datasets (`nli`).
 
 Reads the official SNLI and MultiNLI JSON lines (`sentence1`, `sentence2`, `gold_label`; pairs without a
-majority label are left out) or JSON lines of `premise`, `hypothesis`, `label`.
+majority label, `-`, are left out) or JSON lines of `premise`, `hypothesis`, `label`.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 from heedful.text.kinds import NLI_LABELS
-from heedful.training.data_folder import find, records
+from heedful.training.data_folder import find, read_each, records, text_of
 from heedful.training.tasks.base import UNLABELLED, Example, Source, Task
 
 SNLI_LICENCE = "CC BY-SA 4.0"
 WIKIPEDIA = "CC BY-SA 3.0"
+UNDECIDED = ("-", -1)
+"""Labels of a pair whose annotators did not agree: the official files' and Hugging Face's."""
 MNLI_LICENCE = "OANC, CC BY-SA 3.0 and others, by genre"
 
 
 def _read(*candidates: str, dataset: str) -> Callable[[Path], list[Example]]:
     def read(data: Path) -> list[Example]:
-        examples = []
-        for record in records(find(data, candidates, dataset=dataset)):
-            label = record.get("gold_label", record.get("label"))
-            if label in NLI_LABELS:
-                official = "sentence1" in record
-                premise = record["sentence1" if official else "premise"]
-                hypothesis = record["sentence2" if official else "hypothesis"]
-                examples.append(Example((premise, hypothesis), NLI_LABELS.index(label)))
-        return examples
+        path = find(data, candidates, dataset=dataset)
+        found = read_each(path, records(path), _example)
+        return [example for example in found if example]
 
     return read
+
+
+def _example(record: dict[str, Any]) -> Example | None:
+    """None for a pair without a majority label. Raises KeyError, ValueError."""
+    official = "sentence1" in record
+    premise = text_of(record, "sentence1" if official else "premise")
+    hypothesis = text_of(record, "sentence2" if official else "hypothesis")
+    label = record["gold_label" if "gold_label" in record else "label"]
+    if label in UNDECIDED:
+        return None
+    return Example((premise, hypothesis), label_number(label))
+
+
+def label_number(label: object) -> int:
+    """The place of a label in NLI_LABELS. Raises ValueError."""
+    if label not in NLI_LABELS:
+        raise ValueError(f"label {label!r} is none of {', '.join(NLI_LABELS)}")
+    return NLI_LABELS.index(label)
 
 
 def _snli(split: str, *here: str, note: str = "whole") -> Source:

@@ -7,31 +7,36 @@ line) or JSON lines of `a`, `b`, `score`, `label`.
 import csv
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from heedful.text.kinds import NLI_LABELS
-from heedful.training.data_folder import find, lines, records
-from heedful.training.errors import DataError
+from heedful.training.data_folder import find, lines, read_each, records, text_of
 from heedful.training.tasks.base import Example, Source, Task
-from heedful.training.tasks.nli import SNLI_TRAIN
+from heedful.training.tasks.nli import SNLI_TRAIN, label_number
 
 LICENCE = "CC BY-NC-SA 3.0"
 OFFICIAL = {"train": "SICK_train.txt", "dev": "SICK_trial.txt", "test": "SICK_test_annotated.txt"}
 OVERLAP = "59 of its pairs, in lower case, stand in the test split too"
 
 
-def rows(data: Path, split: str) -> Iterator[tuple[tuple[str, str], float, str]]:
+Pair = tuple[tuple[str, str], float, str]
+
+
+def rows(data: Path, split: str) -> Iterator[Pair]:
     """(a, b), score, label of every pair. Raises DataMissing, DataError."""
     path = find(data, (OFFICIAL[split], f"sick/{split}.jsonl"), dataset="sick")
-    try:
-        if OFFICIAL[split] in path.name:
-            for row in csv.DictReader(lines(path), delimiter="\t", quoting=csv.QUOTE_NONE):
-                texts = row["sentence_A"], row["sentence_B"]
-                yield texts, float(row["relatedness_score"]), row["entailment_judgment"].lower()
-        else:
-            for record in records(path):
-                yield (record["a"], record["b"]), float(record["score"]), record["label"]
-    except (KeyError, ValueError) as error:
-        raise DataError(f"{path.name} is not laid out as SICK is: {error}") from error
+    if OFFICIAL[split] in path.name:
+        table = csv.DictReader(lines(path), delimiter="\t", quoting=csv.QUOTE_NONE)
+        names = ("sentence_A", "sentence_B", "relatedness_score", "entailment_judgment")
+        return read_each(path, table, lambda row: _pair(row, names), first=2)
+    return read_each(path, records(path), lambda row: _pair(row, ("a", "b", "score", "label")))
+
+
+def _pair(row: dict[str, Any], names: tuple[str, str, str, str]) -> Pair:
+    """The pair in the fields of these names. Raises KeyError, TypeError, ValueError."""
+    a, b, score, label = names
+    number = label_number(text_of(row, label).lower())
+    return (text_of(row, a), text_of(row, b)), float(row[score]), NLI_LABELS[number]
 
 
 def _relatedness(split: str) -> Callable[[Path], list[Example]]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from heedful.training.data_folder import find, lines, records
+from heedful.training.data_folder import find, lines, read_each, records, text_of
 from heedful.training.tasks.base import UNLABELLED, Example, Source, Task
 
 FIVE = ("very negative", "negative", "neutral", "positive", "very positive")
@@ -47,7 +47,8 @@ def _trees(data: Path, split: str) -> list[list[tuple[str, int]]]:
         (f"sst5/trees/{split}.ptb.txt", f"trees/{split}.txt"),
         dataset="sst5",
     )
-    return [list(nodes(line)) for line in lines(path) if line]
+    trees = read_each(path, lines(path), lambda line: list(nodes(line)))
+    return [tree for tree in trees if tree]
 
 
 def five(label: int) -> int:
@@ -86,7 +87,8 @@ def _unlabelled(name: str) -> Source:
 
     def read(data: Path) -> list[Example]:
         path = find(data, (f"{name}.jsonl",), dataset=name.partition("/")[0])
-        return [Example((record["text"],), UNLABELLED) for record in records(path)]
+        texts = read_each(path, records(path), lambda record: text_of(record, "text"))
+        return [Example((text,), UNLABELLED) for text in texts]
 
     return Source(name, LICENCE, "vocabulary only", read)
 

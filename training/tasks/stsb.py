@@ -7,8 +7,7 @@ columns 5 to 7) or JSON lines of `a`, `b`, `score`.
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from heedful.training.data_folder import find, lines, records
-from heedful.training.errors import DataError
+from heedful.training.data_folder import find, lines, read_each, records, text_of
 from heedful.training.tasks.base import Example, Source, Task
 
 LICENCE = "CC BY-SA 4.0, some sources their own"
@@ -16,16 +15,21 @@ LICENCE = "CC BY-SA 4.0, some sources their own"
 
 def _rows(data: Path, split: str) -> Iterator[tuple[tuple[str, str], float]]:
     path = find(data, (f"stsbenchmark/sts-{split}.csv", f"stsb/{split}.jsonl"), dataset="stsb")
-    try:
-        if ".csv" in path.suffixes:
-            for line in lines(path):
-                _, _, _, _, score, a, b, *_ = line.split("\t")
-                yield (a, b), float(score)
-        else:
-            for record in records(path):
-                yield (record["a"], record["b"]), float(record["score"])
-    except (KeyError, ValueError) as error:
-        raise DataError(f"{path.name} is not laid out as STS-B is: {error}") from error
+    if ".csv" in path.suffixes:
+        return read_each(path, lines(path), _official)
+    return read_each(
+        path,
+        records(path),
+        lambda row: ((text_of(row, "a"), text_of(row, "b")), float(row["score"])),
+    )
+
+
+def _official(line: str) -> tuple[tuple[str, str], float]:
+    cells = line.split("\t")
+    if len(cells) < 7:
+        raise ValueError(f"{len(cells)} cells, not 7 or more")
+    score, a, b = cells[4:7]
+    return (a, b), float(score)
 
 
 def _similarity(split: str) -> Callable[[Path], list[Example]]:

@@ -4,8 +4,9 @@ Reads the official `yelp_academic_dataset_review.json` (a review a line: `text`,
 """
 
 from pathlib import Path
+from typing import Any
 
-from heedful.training.data_folder import find, records
+from heedful.training.data_folder import find, read_each, records, text_of
 from heedful.training.tasks.base import Example
 from heedful.training.tasks.labelled import examples
 from heedful.training.tasks.splits import ten_parts
@@ -19,11 +20,12 @@ def read(data: Path) -> list[Example]:
     official = "yelp_academic_dataset_review.json"
     candidates = (official, f"yelp/{official}", "yelp_10k/all.jsonl")
     path = find(data, candidates, dataset="yelp")
-    rows = (
-        (str(int(record["stars"] if "stars" in record else record["label"])), record["text"])
-        for record in records(path)
-    )
-    return examples(path, rows, LABELS)
+    return examples(path, read_each(path, records(path), _row), LABELS)
+
+
+def _row(record: dict[str, Any]) -> tuple[str, str]:
+    stars = record["stars"] if "stars" in record else record["label"]
+    return str(int(stars)), text_of(record, "text")
 
 
 TASKS = (ten_parts("yelp", LABELS, LICENCE, "the 10,000 reviews at hand, or all of Yelp's", read),)
