@@ -22,6 +22,7 @@ from heedful.cli.fit_candidate import Problem
 from heedful.cli.fit_report import Report
 from heedful.runtime.bundle import read
 from heedful.runtime.card import Card
+from heedful.runtime.errors import BundleError
 from heedful.training import contrastive
 from heedful.training.assess import HeldOut
 from heedful.training.errors import ConfigError, DataError
@@ -280,6 +281,14 @@ def test_what_cannot_be_made_is_refused_before_the_training(tmp_path: Path, want
     file = write(tmp_path / "stars.csv", rows(40))
     with pytest.raises(ConfigError, match="--out: 'Stars' names no bundle"):
         fit(file, replace(wanted, out=tmp_path / "Stars"))
+    with pytest.raises(ConfigError, match=r"--out: .* is also --base"):
+        fit(file, replace(wanted, out=wanted.base))
+    notes = tmp_path / "notes" / "thesis.docx"
+    notes.parent.mkdir()
+    notes.write_text("years of work")
+    with pytest.raises(BundleError, match="notes is not empty: name a new folder"):
+        fit(file, replace(wanted, out=notes.parent))
+    assert notes.read_text() == "years of work"
     with pytest.raises(ConfigError, match=r"--encoder: 'bert': known are .*ms-san"):
         fit(file, replace(wanted, encoder="bert"))
     with pytest.raises(ConfigError, match="--abstain is for one label a row"):

@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks
 
-from heedful.runtime.errors import BadInput
+from heedful.runtime.errors import BadInput, BundleError
 from heedful.runtime.service import Options, running
 from heedful.sklearn import HeedfulClassifier, SentenceEncoder
 from tests import asking
@@ -112,6 +112,20 @@ def test_the_saved_bundle_predicts_the_same_in_the_service(
 def test_wrong_data_is_named(texts: Any, labels: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         HeedfulClassifier("tiny-flat").fit(texts, labels)
+
+
+def test_a_classifier_is_not_saved_over_its_model_or_other_files(
+    models: Path, tmp_path: Path
+) -> None:
+    made = HeedfulClassifier("tiny-flat").fit(X, Y)
+    before = (models / "tiny-flat" / "card.json").read_bytes()
+    with pytest.raises(BundleError, match=r"tiny-flat: .*under the classifier: save into another"):
+        made.save(models / "tiny-flat")
+    assert (models / "tiny-flat" / "card.json").read_bytes() == before
+    (tmp_path / "notes.txt").write_text("years of work")
+    with pytest.raises(BundleError, match="not empty: name a new folder"):
+        made.save(tmp_path)
+    assert (tmp_path / "notes.txt").read_text() == "years of work"
 
 
 def test_wrong_thresholds_and_blank_texts_are_named() -> None:
