@@ -144,6 +144,34 @@ def test_a_script_needs_no_guard_and_no_torch(models: Path, tmp_path: Path) -> N
     assert done.stdout.startswith("(3000, 8) <Model tiny-sst2 ")
 
 
+def test_a_forked_process_uses_a_loaded_model(models: Path) -> None:
+    """Few texts are answered by its threads, many by its processes."""
+    script = f"""
+import os, signal, heedful
+from heedful.library import model as library
+
+library.CHUNK = 300
+texts = [f"two kids wash {{i}}" for i in range(500)]
+model = heedful.load("tiny-sst2", models={str(models)!r}, threads=2, processes=2)
+for part in (texts[:300], texts):
+    expected = model.encode(part, batch_size=2)
+    child = os.fork()
+    if not child:
+        signal.alarm({PATIENCE / 2:.0f})  # where it hangs
+        os._exit(0 if (model.encode(part, batch_size=2) == expected).all() else 1)
+    print(os.waitpid(child, 0)[1], (model.encode(part, batch_size=2) == expected).all())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE,
+        check=False,
+    )
+    assert done.stdout == "0 True\n0 True\n", done.stderr
+
+
 def test_an_explanation_draws_itself(model: Model, models: Path, tmp_path: Path) -> None:
     found = model.explain("two kids wash", options=ExplainOptions(ablation=True))
     assert found.tokens == [["two", "kids", "wash"]]
