@@ -3,7 +3,7 @@
 import asyncio
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -204,17 +204,60 @@ def test_evidence_gradients_and_curves_are_the_services(model: Model, models: Pa
     assert answer["faithfulness"]
 
 
+def test_pairs_in_every_shape(models: Path) -> None:
+    named = [{"hypothesis": hypothesis, "premise": premise} for premise, hypothesis in PAIRS]
+    with heedful.load("tiny-nli", models=models) as nli:
+        expected = nli.nli(PAIRS)
+        assert nli.nli(named) == expected
+        assert nli.nli(zip(*zip(*PAIRS, strict=True), strict=True)) == expected
+        assert nli.nli(pair for pair in PAIRS) == expected
+        assert nli.nli([list(pair) for pair in PAIRS]) == expected
+        assert nli.nli(np.array(PAIRS)) == expected
+        assert nli.nli([]) == []
+        remedy = "give two strings in a tuple, or a dictionary of premise and hypothesis"
+        for pair in ({"a": "kids", "b": "dog"}, {"kids", "dog"}, None, "ab", ["kids"], np.array(1)):
+            with pytest.raises(BadInput, match=rf"pairs\[1\] is no pair: {remedy}"):
+                nli.nli([PAIRS[0], pair])  # type: ignore[list-item]
+        for pairs, said in (
+            (named[0], "pairs is dict"),
+            (None, "pairs is NoneType"),
+            ([("kids", None)], r"pairs\[0\].hypothesis is NoneType: give a string"),
+        ):
+            with pytest.raises(BadInput, match=said):
+                nli.nli(pairs)  # type: ignore[arg-type]
+    with heedful.load(models / "tiny-related") as related:
+        named = [{"a": a, "b": b} for a, b in PAIRS]
+        np.testing.assert_array_equal(related.relatedness(named), related.relatedness(PAIRS))
+
+
+class Table:
+    """Like a DataFrame: two dimensions, and iterating over it gives the columns' names."""
+
+    shape = (1, 2)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(["text", "label"])
+
+
+@pytest.mark.parametrize("prompt", [None, "query: "])
 @pytest.mark.parametrize(
     ("texts", "said"),
     [
         (["kids", " "], r"sentences\[1\] is blank: send a text"),
         (["kids", float("nan")], r"sentences\[1\] is float: give a string"),
         ([None], r"sentences\[0\] is NoneType"),
+        (None, "sentences is NoneType: give a list of strings"),
+        ({"kids": "dog"}, "sentences is dict: give a list of strings"),
+        (Table(), r"sentences has the shape \(1, 2\): give one text a row, for example a column"),
+        (np.array([["kids"]]), r"sentences has the shape \(1, 1\)"),
     ],
 )
-def test_what_is_no_text_is_named(model: Model, texts: Any, said: str) -> None:
+def test_what_is_no_text_is_named(model: Model, texts: Any, said: str, prompt: str | None) -> None:
     with pytest.raises(BadInput, match=said):
-        model.encode(texts)
+        model.encode(texts, prompt=prompt)
+    if not isinstance(texts, list):
+        with pytest.raises(BadInput, match=said.replace("sentences", "texts")):
+            model.predict(texts)
 
 
 def test_wrong_uses_are_named(model: Model, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,10 +265,10 @@ def test_wrong_uses_are_named(model: Model, models: Path, monkeypatch: pytest.Mo
         model.nli(PAIRS)
     with pytest.raises(BadInput, match="texts is one string: give a list"):
         model.predict("kids")
-    with pytest.raises(BadInput, match=r"pairs\[0\] is no pair"):
-        model.nli(["two kids"])  # type: ignore[list-item]
-    with pytest.raises(BadInput, match="dimensions is 9"):
-        model.encode(TEXTS, truncate_dim=9)
+    for texts, dimension in ((TEXTS, 9), ([], -3), ([], 0)):
+        said = f"truncate_dim is {dimension}, tiny-sst2 has 8: give 1 to 8"
+        with pytest.raises(BadInput, match=said):
+            model.encode(texts, truncate_dim=dimension)
     with pytest.raises(BadInput, match=r"torch\.from_numpy"):
         model.encode(TEXTS, convert_to_tensor=True)
     monkeypatch.setenv("HEEDFUL_MODELS", str(models))
