@@ -1,6 +1,7 @@
 """heedful.load: a bundle by its name, its folder or its place on the model hub."""
 
 from pathlib import Path
+from typing import get_args
 
 from heedful.library.model import Model
 from heedful.library.processes import Processes
@@ -34,8 +35,10 @@ def load(
     `threads` batches run at once, by default one a core. With `processes` above 1, long lists are
     divided among that many processes.
 
-    Raises StartupError for an unknown name, BundleError, ProviderError, and ParserError.
+    Raises StartupError for an unknown name or device, BundleError, ProviderError, and ParserError.
     """
+    if device not in get_args(Device):
+        raise StartupError(f"device is {device!r}: give one of {', '.join(get_args(Device))}")
     folder = _folder(model, models)
     made = bundle.read(folder, graphs=False)
     pipeline = parser or shipped.parser_of(folder.parent)

@@ -275,6 +275,8 @@ def test_wrong_uses_are_named(model: Model, models: Path, monkeypatch: pytest.Mo
     assert heedful.load("tiny-flat").card.kind == "embedding"
     with pytest.raises(StartupError, match=r"no bundle 'tiny-cat'.*known are.*tiny-flat.*hf://"):
         heedful.load("tiny-cat")
+    with pytest.raises(StartupError, match="device is 'gpu': give one of auto, cpu, cuda"):
+        heedful.load("tiny-flat", device="gpu")  # type: ignore[arg-type]
     with pytest.raises(AttributeError, match="no attribute 'lode'"):
         heedful.lode  # noqa: B018
 
