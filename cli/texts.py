@@ -45,7 +45,13 @@ class Texts:
         *,
         blank: bool = False,
     ) -> None:
-        """`blank` texts are rows too; else they are errors."""
+        """`blank` texts are rows too; else they are errors.
+
+        Raises CommandError for options that do not go together, ModuleNotFoundError for parquet where
+        pyarrow is not installed.
+        """
+        if format == "parquet":
+            import pyarrow  # noqa: F401  # or it would be missed after the model is loaded
         self.name = name
         self._file, self._format, self._blank = file, format, blank
         self._names = [columns.text, *([columns.id] if columns.id else [])]

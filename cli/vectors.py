@@ -29,11 +29,16 @@ STDOUT = Path("-")
 
 
 def check_free(out: Path) -> None:
-    """Raise CommandError unless a new file of vectors can have this name."""
+    """Raise CommandError unless a new file of vectors can have this name.
+
+    Raises ModuleNotFoundError for a .parquet file where pyarrow is not installed.
+    """
     if out == STDOUT:
         return
     if not out.name.endswith(SUFFIXES):
         raise CommandError(f"{out}: the suffix must be one of {', '.join(SUFFIXES)}")
+    if out.suffix == ".parquet":
+        import pyarrow  # noqa: F401  # or it would be missed after all the work
     if out.exists():
         raise CommandError(f"{out} exists: remove it, or name another file")
 

@@ -23,7 +23,7 @@ from heedful.cli.embed import (
     _chunk,
     embed_file,
 )
-from heedful.cli.errors import CommandError
+from heedful.cli.errors import CommandError, missing_extra
 from heedful.cli.texts import Columns, Row
 from heedful.runtime.service import Options, Service
 from tests.asking import embed
@@ -182,6 +182,21 @@ def test_files_are_looked_at_before_the_models_are_loaded(
 ) -> None:
     with pytest.raises(CommandError, match=said):
         embed_file(Source(source), Path(out), Place(tmp_path), Choice(), console=Console())
+
+
+@pytest.mark.parametrize(("source", "out"), [("-", "v.parquet"), ("t.parquet", "v.npy")])
+def test_parquet_without_pyarrow_is_refused_before_the_models_are_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, out: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.parquet").touch()
+    monkeypatch.setitem(sys.modules, "pyarrow", None)  # as where it is not installed
+    with pytest.raises(ModuleNotFoundError) as caught:
+        embed_file(Source(source), Path(out), Place(tmp_path), Choice(), console=Console())
+    assert missing_extra(caught.value, "embed") == (
+        "this needs the extra parquet: make dev, or pip install 'heedful[parquet]'"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
 
 
 def test_ids_do_not_go_into_npy(tmp_path: Path) -> None:
