@@ -18,7 +18,7 @@ from heedful.cli.fit_candidate import Candidate, Kept, Problem, best
 from heedful.cli.fit_linear import LinearFit, choose_unlabelled
 from heedful.cli.fit_report import Report
 from heedful.cli.fit_tuned import Tuned
-from heedful.cli.options import PARSER, Parser, Threads
+from heedful.cli.options import PARSER, Delimiter, Encoding, Parser, Threads
 from heedful.models.registry import ENCODERS
 from heedful.runtime.bundle import check_replaceable
 from heedful.runtime.card import CARD, Card, ScoreCard
@@ -65,8 +65,8 @@ def command(
     multi_label: options.MultiLabel = "",
     class_weight: options.Weighting = "none",
     abstain: options.Abstain = None,
-    encoding: options.Encoding = "",
-    delimiter: options.Delimiter = "",
+    encoding: Encoding = "",
+    delimiter: Delimiter = "",
     no_header: options.NoHeader = False,
     drop_blank: options.DropBlank = False,
     drop_conflicts: options.DropConflicts = False,

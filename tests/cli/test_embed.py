@@ -173,7 +173,11 @@ def test_a_wrong_argument_is_one_line(environment: dict[str, str], tmp_path: Pat
     ("source", "out", "said"),
     [
         ("nowhere.txt", "v.npy", "cannot read nowhere.txt: No such file"),
-        ("README.md", "v.npy", "README.md: the suffix is none of .jsonl, .csv, .txt and .parquet"),
+        (
+            "README.md",
+            "v.npy",
+            "README.md: the suffix is none of .jsonl, .csv, .tsv, .txt and .parquet",
+        ),
         ("-", "v.txt", "v.txt: the suffix must be one of .jsonl, .jsonl.gz, .npy, .parquet"),
     ],
 )
@@ -225,6 +229,17 @@ def test_bad_rows_are_skipped_and_ids_carried_through_gzip_parquet_and_stdout(
     assert [json.loads(line) for line in printed.splitlines()] == [
         {**row, "embedding": pytest.approx(row["embedding"])} for row in rows
     ]
+
+
+def test_a_zipped_table_of_another_program_on_stdin(environment: dict[str, str]) -> None:
+    table = gzip.compress("id\ttext\n1\ttwo kids\n2\tbad café\n".encode("cp1252"))
+    arguments = ("--format", "csv", "--delimiter", r"\t", "--encoding", "cp1252", "--out", "-")
+    process = start(environment, "-", *arguments, stdout=subprocess.PIPE)
+    printed, said = process.communicate(table, PATIENCE)
+    assert (process.returncode, len(printed.splitlines())) == (0, 2), said
+    status, wrong = run(environment, "-", *arguments, "--delimiter", ";;")
+    assert status == 2
+    assert "';;': give one character" in wrong
 
 
 def test_a_chunk_is_bounded_by_texts_and_by_characters() -> None:

@@ -12,12 +12,15 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+import typer
 from rich.console import Console
+from typer.testing import CliRunner
 
 from heedful.app.main import create_app
 from heedful.app.settings import Settings
 from heedful.app.state import state_of
 from heedful.cli.fit import Wanted, fit_file
+from heedful.cli.fit import command as fit_command
 from heedful.cli.fit_candidate import Problem
 from heedful.cli.fit_report import Report
 from heedful.runtime.bundle import read
@@ -294,6 +297,16 @@ def test_what_cannot_be_made_is_refused_before_the_training(tmp_path: Path, want
     with pytest.raises(ConfigError, match="--abstain is for one label a row"):
         fit(file, replace(wanted, abstain=0.9, reading=Reading(separator=";")))
     assert not (tmp_path / "Stars").exists()
+
+
+def test_a_delimiter_of_two_characters_is_refused(tmp_path: Path) -> None:
+    file = write(tmp_path / "stars.csv", rows(40))
+    command = typer.Typer()
+    command.command()(fit_command)
+    arguments = [str(file), "--out", str(tmp_path / "stars"), "--delimiter", ";;"]
+    refused = CliRunner().invoke(command, arguments)
+    assert refused.exit_code == 2
+    assert "';;': give one character" in refused.output
 
 
 def test_a_precision_that_is_not_reached_is_an_error(tmp_path: Path) -> None:
