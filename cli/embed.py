@@ -196,8 +196,11 @@ def embed_file(
                 "id_field": source.columns.id,
                 **asdict(source.dialect),
             }
+            width = choice.dimensions or model.card.dimension
             target = (
-                StandardOutput() if out == STDOUT else VectorFile(out, made_from, resume=resume)
+                StandardOutput()
+                if out == STDOUT
+                else VectorFile(out, made_from, width, resume=resume)
             )
             # Bytes are counted in UTF-8: of another encoding they do not add up to the file's size.
             size = None if source.dialect.encoding else _size(file)
