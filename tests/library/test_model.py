@@ -1,12 +1,14 @@
 """heedful.load: its answers are the service's, bit for bit, and its errors name what is wrong."""
 
 import asyncio
+import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import numpy.typing as npt
@@ -182,6 +184,13 @@ def test_an_explanation_draws_itself(model: Model, models: Path, tmp_path: Path)
     assert "<script" not in drawn  # all of the page is escaped
     found.save(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text() == found.html
+    found.save(tmp_path / "picture.svg")
+    ElementTree.fromstring((tmp_path / "picture.svg").read_text())
+    with pytest.raises(BadInput, match=r"page.png: the suffix must be one of .html, .svg"):
+        found.save(tmp_path / "page.png")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["page.html", "picture.svg"]
+    assert json.dumps(found.answer["sentences"][0]["tokens"])
+    assert json.dumps(found.answer, default=np.ndarray.tolist)
     with heedful.load("tiny-nli", models=models) as nli:
         assert len(nli.explain(*PAIRS[0]).tokens) == 2
 
@@ -196,7 +205,9 @@ def test_evidence_gradients_and_curves_are_the_services(model: Model, models: Pa
         assert evidence is not None
         return evidence.weights
 
-    answer = model.explain("two kids wash", options=options).answer
+    found = model.explain("two kids wash", options=options)
+    assert "faithfulness" in found.html
+    answer = found.answer
     (evidence,) = answer["evidence"]["sentences"]
     np.testing.assert_allclose(evidence.weights, asyncio.run(ask()), atol=1e-6)
     assert evidence.gradients is not None
