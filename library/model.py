@@ -1,6 +1,7 @@
 """A loaded bundle that answers in the caller's thread."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, cast
@@ -12,14 +13,15 @@ from rich.progress import Progress
 from heedful.library.explanation import Explanation
 from heedful.library.processes import Processes
 from heedful.runtime.answers import unit_rows
-from heedful.runtime.card import Card
+from heedful.runtime.bundle import read_card
+from heedful.runtime.card import CARD, Card
 from heedful.runtime.direct import DirectParses, DirectThreads, direct_engine, finish
-from heedful.runtime.errors import BadInput
+from heedful.runtime.errors import BadInput, BundleError, WrongTask
 from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.inference import Inference
 from heedful.runtime.inputs import Inputs, Item
 from heedful.runtime.loaded_model import LoadedModel
-from heedful.runtime.model_registry import ModelRegistry, Task, check_parser
+from heedful.runtime.model_registry import KINDS, ModelRegistry, Task, check_parser
 from heedful.text.parse import ParseJob, Parser
 
 CHUNK = 1024
@@ -90,12 +92,13 @@ class Model:
         convert_to_tensor: bool = False,
         paths: Sequence[str] | None = None,
     ) -> Floats:
-        """Vectors (N, D), or (D,) for one string. The keywords are those of sentence-transformers.
+        """Vectors (N, D), or (D,) for one string.
 
-        `batch_size` is the most texts in a batch, by default as many as the service takes. Vectors are
-        cut to the first `truncate_dim` values, then scaled to length 1 unless `normalize_embeddings`
-        is false. Without `truncate`, a text that is longer than the model reads raises BadInput; its
-        message calls text i `paths[i]`, by default `sentences[i]`.
+        The keywords but `truncate` and `paths` are sentence-transformers', which has more (docs/library.md).
+        `batch_size` is the most texts in a batch, by default as many as the service takes. Vectors are cut
+        to the first `truncate_dim` values, then scaled to length 1 unless `normalize_embeddings` is false.
+        Without `truncate`, a text that is longer than the model reads raises BadInput; its message calls
+        text i `paths[i]`, by default `sentences[i]`. Raises BadInput for a wrong keyword too.
         """
         if convert_to_tensor or not convert_to_numpy:
             raise BadInput("convert_to_tensor: use torch.from_numpy(model.encode(..))")
@@ -235,7 +238,17 @@ class Model:
 
     def _inference(self, task: Task, batch_size: int | None = None) -> Inference:
         engine = direct_engine(self._parses, self._threads, batch_size)
-        return Inference(self._registry.choose(task, self.card.name), engine)
+        return Inference(self._choose(task), engine)
+
+    def _choose(self, task: Task) -> LoadedModel:
+        """The model. Raises WrongTask, which names the bundles in its folder that do the task."""
+        try:
+            return self._registry.choose(task, self.card.name)
+        except WrongTask as error:
+            able = ", ".join(_able(self.folder.parent, KINDS[task]))
+            remedy = f"load {able}" if able else f"load a bundle of the kind {KINDS[task][0]}"
+            said = f"{self.card.name} does not do {task}: {remedy}"
+            raise WrongTask(said, param=error.param) from None
 
     def _ask(
         self,
@@ -245,7 +258,10 @@ class Model:
         show_progress: bool | None = False,
     ) -> npt.NDArray[Any]:
         """The answer for each row, in order; `none` for no row."""
-        self._registry.choose(question.task, self.card.name)
+        self._choose(question.task)
+        if question.batch_size is not None and question.batch_size < 1:
+            said = f"batch_size is {question.batch_size}: give at least 1"
+            raise BadInput(said, param="batch_size")
         inputs.check_texts()
         if not len(inputs):
             return none
@@ -265,6 +281,16 @@ class Model:
                 bar.advance(task, len(rows))
         assert found is not None, "there is a row"
         return found
+
+
+def _able(models: Path, kinds: Sequence[str]) -> list[str]:
+    """The names of the bundles in a folder that are of one of these kinds."""
+    found = []
+    for card in sorted(models.glob(f"*/{CARD}")):
+        with suppress(BundleError):  # a broken one is no advice
+            if read_card(card.parent).kind in kinds:
+                found.append(card.parent.name)
+    return found
 
 
 def _texts(texts: Iterable[str], path: str) -> Inputs:

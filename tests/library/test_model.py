@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -271,9 +272,23 @@ def test_what_is_no_text_is_named(model: Model, texts: Any, said: str, prompt: s
             model.predict(texts)
 
 
-def test_wrong_uses_are_named(model: Model, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(WrongTask, match="tiny-sst2 does not do nli"):
+def test_wrong_uses_are_named(
+    model: Model, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(WrongTask, match="tiny-sst2 does not do nli: load tiny-nli"):
         model.nli(PAIRS)
+    shutil.copytree(models / "parser", tmp_path / "parser")
+    shutil.copytree(models / "tiny-sst2", tmp_path / "tiny-sst2")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "card.json").touch()
+    with (
+        heedful.load(tmp_path / "tiny-sst2") as alone,
+        pytest.raises(WrongTask, match="tiny-sst2 does not do nli: load a bundle of the kind nli"),
+    ):
+        alone.nli(PAIRS)
+    for ask in (model.encode, model.predict):
+        with pytest.raises(BadInput, match="batch_size is 0: give at least 1"):
+            ask(TEXTS, batch_size=0)
     with pytest.raises(BadInput, match="texts is one string: give a list"):
         model.predict("kids")
     for texts, dimension in ((TEXTS, 9), ([], -3), ([], 0)):
