@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from torch import Tensor
 
+from heedful.cli.errors import CommandError
 from heedful.export.weight_storage import int8_rows
 from heedful.text.atomic import replace_folder
 from heedful.training import checkpoint
@@ -20,6 +21,12 @@ def command(
 ) -> None:
     """Copy what a bundle is made from, with the weights in 8 bits."""
     require(run)
+    if out.resolve() == run.resolve():
+        raise CommandError(f"--out: {out} is the run itself: name another folder")
+    if out.exists() and not (out / checkpoint.RECORD).is_file():
+        raise CommandError(
+            f"--out: {out} exists and holds no {checkpoint.RECORD}: name another folder or remove it"
+        )
     with replace_folder(out) as folder:
         for name in (checkpoint.RECORD, checkpoint.SCORES, checkpoint.TOKENIZER, checkpoint.VOCAB):
             if (run / name).exists():

@@ -19,6 +19,8 @@ from heedful.cli.options import (
     ROWS_PER_FILE,
     Actors,
     Address,
+    Delimiter,
+    Encoding,
     Models,
     Name,
     Resume,
@@ -27,7 +29,7 @@ from heedful.cli.options import (
     ServedParser,
     Truncate,
 )
-from heedful.cli.texts import Columns, Format, Row, Texts, format_of, open_texts
+from heedful.cli.texts import Columns, Dialect, Format, Row, Texts, format_of, open_texts
 from heedful.cli.vector_formats import Vectors
 from heedful.cli.vectors import STDOUT, StandardOutput, VectorFile, check_free
 from heedful.library.load import default_name, load
@@ -61,6 +63,7 @@ class Source:
     file: str
     format: Format | None = None
     columns: Columns = field(default_factory=Columns)
+    dialect: Dialect = field(default_factory=Dialect)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ class Place:
 TextsFile = Annotated[
     str,
     typer.Argument(
-        help="Texts: .jsonl, .csv, .txt (one a line), each maybe with .gz, or .parquet; - is stdin."
+        help="Texts: .jsonl, .csv, .tsv, .txt (one a line), each maybe with .gz, or .parquet; - is stdin."
     ),
 ]
 VectorsOut = Annotated[
@@ -114,6 +117,8 @@ def command(
     format: TextsFormat = None,
     field: Field = "text",
     id_field: IdField = None,
+    encoding: Encoding = "",
+    delimiter: Delimiter = "",
     model: Name = None,
     dimensions: Dimensions = None,
     normalize: Normalize = True,
@@ -150,7 +155,7 @@ def command(
         typer.echo(f"{out} is complete already", err=True)
         return
     embed_file(
-        Source(file, format, Columns(field, id_field)),
+        Source(file, format, Columns(field, id_field), Dialect(encoding, delimiter)),
         Path(out),
         Place(models, parser, device),
         Choice(model, dimensions, normalize, truncate, on_error),
@@ -179,7 +184,7 @@ def embed_file(
     with open_texts(source.file) as file:
         name = "stdin" if source.file == "-" else source.file
         skips = choice.on_error == "skip"
-        texts = Texts(file, name, format, source.columns, blank=skips)
+        texts = Texts(file, name, format, source.columns, source.dialect, blank=skips)
         chosen = choice.model or default_name(place.models, "embed")
         with load(chosen, models=place.models, parser=place.parser, device=place.device) as model:
             _check_dimensions(choice, model.card)
@@ -189,11 +194,17 @@ def embed_file(
                 "format": format,
                 "field": source.columns.text,
                 "id_field": source.columns.id,
+                **asdict(source.dialect),
             }
+            width = choice.dimensions or model.card.dimension
             target = (
-                StandardOutput() if out == STDOUT else VectorFile(out, made_from, resume=resume)
+                StandardOutput()
+                if out == STDOUT
+                else VectorFile(out, made_from, width, resume=resume)
             )
-            with target as vectors, EmbedProgress(out.name, _size(file), console) as progress:
+            # Bytes are counted in UTF-8: of another encoding they do not add up to the file's size.
+            size = None if source.dialect.encoding else _size(file)
+            with target as vectors, EmbedProgress(out.name, size, console) as progress:
                 rows = iter(texts)
                 if isinstance(vectors, VectorFile) and vectors.resumed:
                     vectors.skip(row.text for row in islice(rows, vectors.resumed["rows"]))

@@ -20,8 +20,6 @@ from heedful.runtime.model_registry import Task
 from heedful.runtime.service import Options, Service, running
 from heedful.text.atomic import write_file
 
-FORMATS = {".html": explain_page.html, ".svg": explain_page.standalone_svg}
-
 
 def command(
     text: Annotated[str, typer.Argument(help="A sentence, or the first one of a pair.")],
@@ -58,11 +56,10 @@ def write(question: Question, to: Path, options: Options) -> None:
     Raises BadInput for another suffix, a wrong prior or a text that the model cannot read, and the
     other errors of the runtime.
     """
-    if to.suffix not in FORMATS:
-        raise BadInput(f"--to {to}: the suffix must be one of {', '.join(FORMATS)}", param="to")
+    explain_page.check_suffix(to)
     explain_options = read_priors(question.priors)
     found = asyncio.run(_ask(question, explain_options, options))
-    drawn = FORMATS[to.suffix](found)
+    drawn = explain_page.FORMATS[to.suffix](found)
     try:
         to.parent.mkdir(parents=True, exist_ok=True)
         write_file(to, lambda part: part.write_text(drawn, encoding="utf-8"))
@@ -109,8 +106,14 @@ async def explained(
     task: Task = "explain",
     model: str | None = None,
 ) -> explain_page.Answer:
-    """The answer of /explain."""
+    """The answer of /explain. Raises BadInput for a text that is too long, and the runtime's errors."""
     paths = ["the text", "--hypothesis"][: len(texts)]
     inputs = Inputs(texts, paths, texts_per_row=len(texts))
-    result = await service.bind(task, model).explain(inputs, explain_options)
+    try:
+        result = await service.bind(task, model).explain(inputs, explain_options)
+    except BadInput as error:
+        if error.code != "input_too_long":
+            raise
+        said = str(error).removesuffix(", or set truncate to true")  # there is no such option
+        raise BadInput(said, param=error.param, code=error.code) from None
     return answer(result.card, *result.value)

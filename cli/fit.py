@@ -18,8 +18,9 @@ from heedful.cli.fit_candidate import Candidate, Kept, Problem, best
 from heedful.cli.fit_linear import LinearFit, choose_unlabelled
 from heedful.cli.fit_report import Report
 from heedful.cli.fit_tuned import Tuned
-from heedful.cli.options import PARSER, Parser, Threads
+from heedful.cli.options import PARSER, Delimiter, Encoding, Parser, Threads
 from heedful.models.registry import ENCODERS
+from heedful.runtime.bundle import check_replaceable
 from heedful.runtime.card import CARD, Card, ScoreCard
 from heedful.runtime.cores import usable_cores
 from heedful.training import assess, minilm, table
@@ -64,8 +65,8 @@ def command(
     multi_label: options.MultiLabel = "",
     class_weight: options.Weighting = "none",
     abstain: options.Abstain = None,
-    encoding: options.Encoding = "",
-    delimiter: options.Delimiter = "",
+    encoding: Encoding = "",
+    delimiter: Delimiter = "",
     no_header: options.NoHeader = False,
     drop_blank: options.DropBlank = False,
     drop_conflicts: options.DropConflicts = False,
@@ -168,6 +169,11 @@ def fit_file(
 def _check(wanted: Wanted, pairs: bool) -> None:
     if not re.fullmatch(r"[a-z0-9-]+", wanted.out.name):
         raise ConfigError(f"--out: {wanted.out.name!r} names no bundle: use a-z, 0-9 and -")
+    if wanted.out.resolve() == wanted.base.resolve():
+        raise ConfigError(
+            f"--out: {wanted.out} is also --base, which it would replace: name another folder"
+        )
+    check_replaceable(wanted.out)
     if wanted.encoder not in ENCODERS:
         known = ", ".join(sorted(ENCODERS))
         raise ConfigError(f"--encoder: {wanted.encoder!r}: known are {known}")

@@ -31,8 +31,6 @@ Abstain = Annotated[
     float | None,
     Option(min=0, max=1, help="Wanted precision: less sure answers become null."),
 ]
-Encoding = Annotated[str, Option(help="Of the file, as cp1252; default UTF-8.")]
-Delimiter = Annotated[str, Option(help="Of a .csv file; default: found out.")]
 NoHeader = Annotated[
     bool, Option("--no-header", help="The columns have no names: they are 1, 2, ..")
 ]

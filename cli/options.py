@@ -21,6 +21,23 @@ ServedParser = Annotated[
     str | None,
     typer.Option(envvar="HEEDFUL_PARSER", help="spaCy pipeline; default <models>/parser."),
 ]
+Encoding = Annotated[str, typer.Option(help="Of the file, as cp1252; default UTF-8.")]
+
+
+def _delimiter(typed: str) -> str:
+    """As typed in a shell: \\t is a tab. Raises BadParameter."""
+    delimiter = "\t" if typed == "\\t" else typed
+    if len(delimiter) > 1 or delimiter in ('"', "\r", "\n"):
+        raise typer.BadParameter(rf"{typed!r}: give one character, as ';', or \t for a tab")
+    return delimiter
+
+
+Delimiter = Annotated[
+    str,
+    typer.Option(
+        help=r"Of a .csv file, as ';', or \t for a tab; default: found out.", callback=_delimiter
+    ),
+]
 Bundles = Annotated[list[Path], typer.Argument(help="Bundle folders.")]
 Results = Annotated[Path, typer.Option(help="Folder of tables and records.")]
 TrainsOn = Annotated[

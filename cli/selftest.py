@@ -1,16 +1,18 @@
 """selftest: the golden sentences of a running service or of bundles' folders, or golden vectors written."""
 
 import asyncio
+import json
 import tempfile
 from collections.abc import Sequence
+from http.client import HTTPException
 from pathlib import Path
 from typing import Annotated
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
-import httpx
 import typer
 
 from heedful.cli.errors import CommandError
-from heedful.cli.local_model import TIMEOUT
 from heedful.cli.options import PARSER, URL, Parser, Url
 from heedful.export.golden import golden
 from heedful.runtime.bundle import read, rewrite
@@ -18,6 +20,9 @@ from heedful.runtime.card import GOLDEN, Card
 from heedful.runtime.self_test import SelfTest
 from heedful.runtime.service import Options, running
 from heedful.text import parse
+
+TIMEOUT = 60
+"""Seconds to wait for the service's answer."""
 
 
 def command(
@@ -80,12 +85,13 @@ def run(bundles: Sequence[Path], parser: str) -> SelfTest:
 def ask(url: str) -> str:
     """The service's answer in one line. Raises CommandError if something moved, or if there is none."""
     try:
-        response = httpx.get(f"{url}/ready", params={"deep": "1"}, timeout=TIMEOUT)
-    except httpx.TransportError as error:
+        # Not httpx, which a serving install lacks.
+        with urlopen(f"{url}/ready?deep=1", timeout=TIMEOUT) as response:
+            golden = json.load(response)["golden"]
+    except HTTPError as error:
+        raise CommandError(json.load(error)["error"]["message"]) from None
+    except (OSError, HTTPException, ValueError) as error:  # ValueError: no address, or no JSON
         raise CommandError(f"no answer from {url}: {error}") from error
-    if response.is_error:
-        raise CommandError(response.json()["error"]["message"])
-    golden = response.json()["golden"]
     return ", ".join(
         f"{name} {'has none' if moved is None else f'{moved:.1e}'}"
         for name, moved in golden.items()

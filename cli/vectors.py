@@ -29,11 +29,16 @@ STDOUT = Path("-")
 
 
 def check_free(out: Path) -> None:
-    """Raise CommandError unless a new file of vectors can have this name."""
+    """Raise CommandError unless a new file of vectors can have this name.
+
+    Raises ModuleNotFoundError for a .parquet file where pyarrow is not installed.
+    """
     if out == STDOUT:
         return
     if not out.name.endswith(SUFFIXES):
         raise CommandError(f"{out}: the suffix must be one of {', '.join(SUFFIXES)}")
+    if out.suffix == ".parquet":
+        import pyarrow  # noqa: F401  # or it would be missed after all the work
     if out.exists():
         raise CommandError(f"{out} exists: remove it, or name another file")
 
@@ -41,7 +46,9 @@ def check_free(out: Path) -> None:
 class VectorFile:
     """`made_from` holds all that decides the rows; only a run with the same one can be resumed."""
 
-    def __init__(self, out: Path, made_from: Mapping[str, Any], *, resume: bool) -> None:
+    def __init__(
+        self, out: Path, made_from: Mapping[str, Any], dimension: int, *, resume: bool
+    ) -> None:
         """Raises CommandError if files are in the way or belong to another run."""
         check_free(out)
         self._out = out
@@ -50,7 +57,7 @@ class VectorFile:
         self._made_from = dict(made_from)
         self._texts = hashlib.sha256()
         self.rows = 0
-        self._dimension = 0
+        self._dimension = dimension
         self.resumed: dict[str, Any] | None = None
         self._file: BinaryIO
         if self._state.exists():
@@ -90,7 +97,6 @@ class VectorFile:
         assert self.resumed, "there is nothing to skip"
         for text in texts:
             self._count(text)
-        self._dimension = self.resumed["dimension"]
         if (self.rows, self._texts.hexdigest()) != (self.resumed["rows"], self.resumed["texts"]):
             raise CommandError(
                 f"the first {self.resumed['rows']} texts are not those of {self._part}: "
@@ -100,7 +106,6 @@ class VectorFile:
     def append(self, chunk: Sequence[Row], vectors: Vectors) -> None:
         """Write the vectors (N, D) of a chunk, NaN for a text that was skipped. Then they are safe on the disk."""
         if not self.rows:
-            self._dimension = vectors.shape[1]
             self._file.write(self._header())
         start = self.rows
         for row in chunk:
@@ -152,7 +157,6 @@ class VectorFile:
             "made_from": self._made_from,
             "rows": self.rows,
             "bytes": self._file.tell(),
-            "dimension": self._dimension,
             "texts": self._texts.hexdigest(),
         }
         write_file(self._state, lambda part: part.write_bytes(orjson.dumps(state)))

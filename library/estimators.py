@@ -20,7 +20,8 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from heedful.library.load import load
 from heedful.library.model import Floats, Model, Scores
-from heedful.runtime.card import Card, DataCard
+from heedful.runtime.card import CARD, Card, DataCard
+from heedful.runtime.errors import BundleError
 
 Labels = npt.NDArray[Any]
 
@@ -164,13 +165,17 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
 
         The folder's name is the model's. `task` is by default what the name ends in, `data` says what
         the texts are. The bundle predicts what this predicts: a `threshold` other than 0.5 shifts its
-        probabilities. Raises BundleError where the result would not load.
+        probabilities. A bundle that is there is replaced. Raises BundleError where the result would not
+        load, where `out` is the bundle `model`, and where it holds something that is no bundle.
         """
         from heedful.export.linear_head import Provenance, write_bundle  # needs onnx
         from heedful.runtime.bundle import read
 
         check_is_fitted(self)
         out = Path(out)
+        if out.resolve() == self.model_.folder:
+            reason = "is that of the model under the classifier: save into another folder"
+            raise BundleError(out.name, CARD, reason)
         base = read(self.model_.folder)
         answers = {"multi_label": False, "abstain": None}  # how the base's own head answers
         base = replace(base, card=base.card.model_copy(update=answers))

@@ -5,12 +5,15 @@ The page holds the service's own drawing code, D3 and the answer as JSON.
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict, is_dataclass
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from heedful.app.playground import STATIC
 from heedful.library import explain_svg
 from heedful.library.explain_svg import Drawing
+from heedful.runtime.errors import BadInput
 
 Answer = Mapping[str, Any]
 """The fields of /explain's answer (docs/explain.md); arrays may stand for lists."""
@@ -47,7 +50,7 @@ document.getElementById("answer").append(...judgement(answer), ...pictures(answe
 
 def html(answer: Answer) -> str:
     """The page; its policy lets it load nothing."""
-    data = json.dumps(answer, default=lambda array: array.tolist())
+    data = json.dumps(answer, default=_plain)
     return PAGE.format(
         title=escape(explain_svg.clean(_title(answer))),
         priors=escape(_priors(answer)),
@@ -76,6 +79,20 @@ def standalone_svg(answer: Answer) -> str:
     ground = f'<rect width="{width:g}" height="{height:g}" fill="#ffffff"/>'
     place = f' x="{MARGIN:g}" y="{MARGIN:g}" color="#1a2129"'
     return f"{Drawing(width, height, ground + whole.at(place), whole.label)}\n"
+
+
+FORMATS = {".html": html, ".svg": standalone_svg}
+
+
+def check_suffix(file: Path) -> None:
+    """Raise BadInput for a file that is no page and no SVG by its name."""
+    if file.suffix not in FORMATS:
+        raise BadInput(f"{file}: the suffix must be one of {', '.join(FORMATS)}", param="file")
+
+
+def _plain(value: Any) -> Any:
+    """An array, or a dataclass of the runtime, as what JSON holds."""
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value.tolist()
 
 
 def _static(name: str) -> str:

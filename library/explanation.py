@@ -6,6 +6,8 @@ from html import escape
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 from heedful.runtime.answers import TokenizedText
 from heedful.runtime.card import Card
 from heedful.runtime.explain_run import ExplainOptions
@@ -28,7 +30,16 @@ class Explanation:
     ) -> Self:
         from heedful.app.explain import answer  # FastAPI comes with it, and takes long to import
 
-        return cls(answer(card, texts, found, options.k))
+        made = answer(card, texts, found, options.k)
+        for sentence in made["sentences"]:  # Python's numbers, which its json writes
+            sentence["tokens"] = [
+                {
+                    name: value.item() if isinstance(value, np.generic) else value
+                    for name, value in token.items()
+                }
+                for token in sentence["tokens"]
+            ]
+        return cls(made)
 
     @property
     def tokens(self) -> list[list[str]]:
@@ -43,8 +54,16 @@ class Explanation:
         return html(self.answer)
 
     def save(self, file: str | Path) -> None:
-        """Write the page. The file appears whole or not at all."""
-        write_file(Path(file), lambda part: part.write_text(self.html, encoding="utf-8"))
+        """Write the page, or for .svg a picture. The file appears whole or not at all.
+
+        Raises BadInput for another suffix.
+        """
+        from heedful.library.explain_page import FORMATS, check_suffix
+
+        file = Path(file)
+        check_suffix(file)
+        drawn = FORMATS[file.suffix](self.answer)
+        write_file(file, lambda part: part.write_text(drawn, encoding="utf-8"))
 
     def _repr_html_(self) -> str:
         """The page in a frame, where its styles and scripts touch nothing else of the notebook."""

@@ -57,8 +57,8 @@ def pull(repository: str, models: Path, *, version: str | None = None) -> Path:
     """Download a bundle into the folder `models`, under its name, and its parser into the same folder.
 
     Its files are compared with the hashes in its card, and the card with `version` if that is given.
-    A parser that is there already is kept if it is the bundle's. Raises BundleError for any difference,
-    HubError; then nothing is written.
+    A parser that is there already is kept if it is the bundle's. Raises BundleError for any difference
+    and where something else has the bundle's name, HubError; then nothing is written.
     """
     models.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=models, prefix=".pull-") as temporary:
@@ -66,6 +66,7 @@ def pull(repository: str, models: Path, *, version: str | None = None) -> Path:
         with _hub_errors(repository):
             HfApi().snapshot_download(repository, local_dir=there)
         card = _checked(there, version)
+        bundle.check_replaceable(models / card.name)
         parser = there / PARSER
         if (models / PARSER).is_dir():
             parser = models / PARSER

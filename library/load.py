@@ -1,7 +1,7 @@
 """heedful.load: a bundle by its name, its folder or its place on the model hub."""
 
-import os
 from pathlib import Path
+from typing import get_args
 
 from heedful.library.model import Model
 from heedful.library.processes import Processes
@@ -15,7 +15,6 @@ from heedful.runtime.session import Device, split_threads
 from heedful.text.parse import Parser
 
 HUB = "hf://"
-VARIABLE = "HEEDFUL_MODELS"
 
 
 def load(
@@ -31,12 +30,15 @@ def load(
 
     `model` is a bundle's name, its folder, or `hf://owner/name` on the model hub. A name is looked up
     in `models`, by default in $HEEDFUL_MODELS, in `bundles` here and in the package heedful-bundles.
-    `parser` is the spaCy pipeline that the bundle was made with, by default the one in the same folder.
+    `parser` is the spaCy pipeline that the bundle was made with, by default the one in the same folder,
+    else one among the bundles where a name is looked up.
     `threads` batches run at once, by default one a core. With `processes` above 1, long lists are
     divided among that many processes.
 
-    Raises StartupError for an unknown name, BundleError, ProviderError, and ParserError.
+    Raises StartupError for an unknown name or device, BundleError, ProviderError, and ParserError.
     """
+    if device not in get_args(Device):
+        raise StartupError(f"device is {device!r}: give one of {', '.join(get_args(Device))}")
     folder = _folder(model, models)
     made = bundle.read(folder, graphs=False)
     pipeline = parser or shipped.parser_of(folder.parent)
@@ -68,7 +70,7 @@ def _folder(model: str | Path, models: str | Path | None) -> Path:
         return pull_to_cache(str(model).removeprefix(HUB))
     if (Path(model) / CARD).is_file():
         return Path(model).resolve()
-    places = [Path(models)] if models else _places()
+    places = [Path(models)] if models else shipped.places()
     for place in places:
         if (place / model / CARD).is_file():
             return (place / model).resolve()
@@ -78,8 +80,3 @@ def _folder(model: str | Path, models: str | Path | None) -> Path:
         f"known are {', '.join(known) or 'none'}: name one of them, its folder, or hf://owner/name, "
         "or install the package heedful-bundles"
     )
-
-
-def _places() -> list[Path]:
-    named = os.environ.get(VARIABLE)
-    return [*([Path(named)] if named else []), shipped.HERE, *shipped.installed()]

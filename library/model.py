@@ -1,9 +1,10 @@
 """A loaded bundle that answers in the caller's thread."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,22 +13,25 @@ from rich.progress import Progress
 from heedful.library.explanation import Explanation
 from heedful.library.processes import Processes
 from heedful.runtime.answers import unit_rows
-from heedful.runtime.card import Card
+from heedful.runtime.bundle import read_card
+from heedful.runtime.card import CARD, Card
 from heedful.runtime.direct import DirectParses, DirectThreads, direct_engine, finish
-from heedful.runtime.errors import BadInput
+from heedful.runtime.errors import BadInput, BundleError, WrongTask
 from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.inference import Inference
 from heedful.runtime.inputs import Inputs, Item
 from heedful.runtime.loaded_model import LoadedModel
-from heedful.runtime.model_registry import ModelRegistry, Task, check_parser
+from heedful.runtime.model_registry import KINDS, ModelRegistry, Task, check_parser
 from heedful.text.parse import ParseJob, Parser
 
 CHUNK = 1024
 """Rows that are read and answered together: sorted by length they make full batches."""
 
+T = TypeVar("T")
 Floats = npt.NDArray[np.float32]
 Scores = npt.NDArray[np.float64]
-Pairs = Sequence[tuple[str, str]]
+Pair = tuple[str, str] | Sequence[str] | Mapping[str, str]
+Pairs = Iterable[Pair]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +92,22 @@ class Model:
         convert_to_tensor: bool = False,
         paths: Sequence[str] | None = None,
     ) -> Floats:
-        """Vectors (N, D), or (D,) for one string. The keywords are those of sentence-transformers.
+        """Vectors (N, D), or (D,) for one string.
 
-        `batch_size` is the most texts in a batch, by default as many as the service takes. Vectors are
-        cut to the first `truncate_dim` values, then scaled to length 1 unless `normalize_embeddings`
-        is false. Without `truncate`, a text that is longer than the model reads raises BadInput; its
-        message calls text i `paths[i]`, by default `sentences[i]`.
+        The keywords but `truncate` and `paths` are sentence-transformers', which has more (docs/library.md).
+        `batch_size` is the most texts in a batch, by default as many as the service takes. Vectors are cut
+        to the first `truncate_dim` values, then scaled to length 1 unless `normalize_embeddings` is false.
+        Without `truncate`, a text that is longer than the model reads raises BadInput; its message calls
+        text i `paths[i]`, by default `sentences[i]`. Raises BadInput for a wrong keyword too.
         """
         if convert_to_tensor or not convert_to_numpy:
             raise BadInput("convert_to_tensor: use torch.from_numpy(model.encode(..))")
-        texts = [sentences] if isinstance(sentences, str) else list(sentences)
-        if prompt:
-            texts = [f"{prompt}{text}" for text in texts]
-        width = self.card.dimension if truncate_dim is None else truncate_dim
+        width = self.card.dimension
+        if truncate_dim is not None:
+            if not 1 <= truncate_dim <= width:
+                reason = f"{self.card.name} has {width}: give 1 to {width}"
+                raise BadInput(f"truncate_dim is {truncate_dim}, {reason}", param="truncate_dim")
+            width = truncate_dim
         keywords = {
             "truncate": truncate,
             "normalize": normalize_embeddings,
@@ -108,9 +115,12 @@ class Model:
         }
         question = Question("embed", "embed", keywords, batch_size)
         none = np.empty((0, width), np.float32)
-        inputs = _texts(texts, "sentences")
+        inputs = _texts([sentences] if isinstance(sentences, str) else sentences, "sentences")
         if paths is not None:
             inputs = replace(inputs, paths=paths)
+        if prompt:
+            inputs.check_texts()  # with the prompt before it, a blank one would pass
+            inputs = replace(inputs, items=[f"{prompt}{text}" for text in inputs.items])
         found: Floats = self._ask(question, inputs, none, show_progress_bar)
         return cast(Floats, found[0]) if isinstance(sentences, str) else found
 
@@ -156,16 +166,22 @@ class Model:
         ]
 
     def nli(self, pairs: Pairs, *, truncate: bool = True) -> list[dict[str, float]]:
-        """The probabilities of entailment, neutral and contradiction for each (premise, hypothesis)."""
+        """The probabilities of entailment, neutral and contradiction for each (premise, hypothesis).
+
+        A pair may also be a dictionary of `premise` and `hypothesis`, as in the service.
+        """
         question = Question("nli", "classify", {"truncate": truncate})
         inputs = _pairs(pairs, ("premise", "hypothesis"))
         found = self._ask(question, inputs, np.empty((0, len(self.labels))))
         return [dict(zip(self.labels, row.tolist(), strict=True)) for row in found]
 
     def relatedness(self, pairs: Pairs, *, truncate: bool = True) -> Scores:
-        """How related the sentences of each pair are (N,), from 1 to 5."""
+        """How related the sentences of each pair are (N,), from 1 to 5.
+
+        A pair may also be a dictionary of `a` and `b`, as in the service.
+        """
         question = Question("relatedness", "relatedness", {"truncate": truncate})
-        return self._ask(question, _pairs(pairs, ("first", "second")), np.empty(0))
+        return self._ask(question, _pairs(pairs, ("a", "b")), np.empty(0))
 
     def fits(self, texts: Sequence[str], *, truncate: bool = False) -> npt.NDArray[np.bool_]:
         """Whether each text (N,) can be read: it is not blank and, unless `truncate`, not too long."""
@@ -194,7 +210,7 @@ class Model:
         inputs = _texts([text], "text")
         if second is not None:
             task = "relatedness" if self.card.kind == "relatedness" else "nli"
-            inputs = _pairs([(text, second)], ("text", "second"))
+            inputs = _strings(Inputs.from_pairs([(text, second)], ("text", "second")))
         result = finish(self._inference(task).explain(inputs, options, truncate=True))
         return Explanation.make(self.card, *result.value, options)
 
@@ -222,7 +238,17 @@ class Model:
 
     def _inference(self, task: Task, batch_size: int | None = None) -> Inference:
         engine = direct_engine(self._parses, self._threads, batch_size)
-        return Inference(self._registry.choose(task, self.card.name), engine)
+        return Inference(self._choose(task), engine)
+
+    def _choose(self, task: Task) -> LoadedModel:
+        """The model. Raises WrongTask, which names the bundles in its folder that do the task."""
+        try:
+            return self._registry.choose(task, self.card.name)
+        except WrongTask as error:
+            able = ", ".join(_able(self.folder.parent, KINDS[task]))
+            remedy = f"load {able}" if able else f"load a bundle of the kind {KINDS[task][0]}"
+            said = f"{self.card.name} does not do {task}: {remedy}"
+            raise WrongTask(said, param=error.param) from None
 
     def _ask(
         self,
@@ -232,7 +258,10 @@ class Model:
         show_progress: bool | None = False,
     ) -> npt.NDArray[Any]:
         """The answer for each row, in order; `none` for no row."""
-        self._registry.choose(question.task, self.card.name)
+        self._choose(question.task)
+        if question.batch_size is not None and question.batch_size < 1:
+            said = f"batch_size is {question.batch_size}: give at least 1"
+            raise BadInput(said, param="batch_size")
         inputs.check_texts()
         if not len(inputs):
             return none
@@ -254,19 +283,54 @@ class Model:
         return found
 
 
-def _texts(texts: Sequence[str], path: str) -> Inputs:
+def _able(models: Path, kinds: Sequence[str]) -> list[str]:
+    """The names of the bundles in a folder that are of one of these kinds."""
+    found = []
+    for card in sorted(models.glob(f"*/{CARD}")):
+        with suppress(BundleError):  # a broken one is no advice
+            if read_card(card.parent).kind in kinds:
+                found.append(card.parent.name)
+    return found
+
+
+def _texts(texts: Iterable[str], path: str) -> Inputs:
     """Raises BadInput for what is no text."""
-    if isinstance(texts, str):
-        raise BadInput(f"{path} is one string: give a list of strings", param=path)
-    return _strings(Inputs.from_texts(list(texts), path))
+    shape = getattr(texts, "shape", (0,))
+    if len(shape) != 1:  # iterating over a table gives its columns' names
+        remedy = "give one text a row, for example a column"
+        raise BadInput(f"{path} has the shape {tuple(shape)}: {remedy}", param=path)
+    return _strings(Inputs.from_texts(_rows(texts, path, "strings"), path))
 
 
 def _pairs(pairs: Pairs, sides: tuple[str, str]) -> Inputs:
     """Raises BadInput for what is no pair of texts."""
-    for i, pair in enumerate(pairs):
-        if isinstance(pair, str) or len(pair) != 2:
-            raise BadInput(f"pairs[{i}] is no pair: give two strings", param=f"pairs[{i}]")
-    return _strings(Inputs.from_pairs(pairs, sides))
+    found = [
+        _pair(pair, f"pairs[{i}]", sides)
+        for i, pair in enumerate(_rows(pairs, "pairs", "pairs of strings"))
+    ]
+    return _strings(Inputs.from_pairs(found, sides))
+
+
+def _pair(pair: Pair, path: str, sides: tuple[str, str]) -> tuple[str, str]:
+    """Raises BadInput where it is neither two values in their order nor named by `sides`."""
+    if isinstance(pair, Mapping) and set(pair) == set(sides):
+        return pair[sides[0]], pair[sides[1]]
+    if isinstance(pair, np.ndarray):
+        pair = pair.tolist()
+    if isinstance(pair, tuple | list) and len(pair) == 2:
+        return pair[0], pair[1]
+    keys = " and ".join(sides)
+    said = f"{path} is no pair: give two strings in a tuple, or a dictionary of {keys}"
+    raise BadInput(said, param=path)
+
+
+def _rows(rows: Iterable[T], path: str, wanted: str) -> list[T]:
+    """Raises BadInput for what is no list of rows, though one might iterate over it."""
+    if isinstance(rows, str):
+        raise BadInput(f"{path} is one string: give a list of {wanted}", param=path)
+    if isinstance(rows, Mapping) or not isinstance(rows, Iterable):
+        raise BadInput(f"{path} is {type(rows).__name__}: give a list of {wanted}", param=path)
+    return list(rows)
 
 
 def _strings(inputs: Inputs) -> Inputs:

@@ -16,6 +16,7 @@ from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING, Any
 
 from heedful.runtime.errors import HeedfulError, Unavailable
+from heedful.runtime.forks import renew_in_children
 from heedful.runtime.inputs import Inputs
 
 if TYPE_CHECKING:
@@ -29,7 +30,12 @@ class Processes:
         """`keywords` are those of `heedful.load`."""
         self._size = size
         self._keywords = {**keywords, "threads": 1}
-        self._threads = ThreadPoolExecutor(size, "worker")
+        self.renew()
+        renew_in_children(self)
+
+    def renew(self) -> None:
+        """See `runtime.forks`. The workers there were stay the parent's, which reads their pipes."""
+        self._threads = ThreadPoolExecutor(self._size, "worker")
         self._free: SimpleQueue[_Worker] = SimpleQueue()
         self._workers: list[_Worker] = []
         self._starting = threading.Lock()

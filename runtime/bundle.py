@@ -65,6 +65,7 @@ __all__ = [
     "Bundle",
     "Card",
     "Kind",
+    "check_replaceable",
     "read",
     "rewrite",
     "write",
@@ -170,9 +171,10 @@ def write(
     """Write a bundle, or replace the one in `folder`, atomically.
 
     `card` holds every field of Card except format, name, version and files, which follow from the
-    folder's name and the files. Raises BundleError if the new bundle would not load; then nothing
-    changes.
+    folder's name and the files. Raises BundleError if the new bundle would not load, or if `folder`
+    holds something else; then nothing changes.
     """
+    check_replaceable(folder)
     hashes = {name: _sha256(_content(source)) for name, source in files.items()}
     fields = {**card, "format": FORMAT, "name": folder.name, "files": hashes}
     content = _validate(CardContent, folder.name, fields)
@@ -186,6 +188,17 @@ def write(
         (new / CARD).write_bytes(made.model_dump_json(indent=2).encode() + b"\n")
         read(new)
     return made
+
+
+def check_replaceable(folder: Path) -> None:
+    """Raise BundleError where a new bundle in `folder` would delete what is no bundle."""
+    holds = any(folder.iterdir()) if folder.is_dir() else folder.exists()
+    if holds and not (folder / CARD).is_file():
+        reason = (
+            f"is missing, and {folder} is not empty: name a new folder, "
+            "an empty one or a bundle's, which is replaced"
+        )
+        raise BundleError(folder.name, CARD, reason)
 
 
 def read_card(folder: Path, *, named: bool = True) -> Card:

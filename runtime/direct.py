@@ -7,6 +7,7 @@ its answers have the same bits.
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from heedful.runtime.admission import Admission
 from heedful.runtime.batch_plan import Vectors
 from heedful.runtime.encoder_session import EncoderSession
 from heedful.runtime.errors import InferenceFailed, Unavailable
+from heedful.runtime.forks import renew_in_children
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.inference import Engine
 from heedful.runtime.scheduler import Encoded
@@ -39,6 +41,14 @@ def finish(coroutine: Coroutine[Any, Any, T]) -> T:
 
 class DirectThreads(SessionThreads):
     """Runs a session in the thread that asks. Its own threads are for the batches of one call."""
+
+    def __init__(self, size: int = 1) -> None:
+        super().__init__(size)
+        renew_in_children(self)
+
+    def renew(self) -> None:
+        """See `runtime.forks`."""
+        self._executor = ThreadPoolExecutor(self.size, "session")
 
     async def call(self, function: Callable[..., T], *arguments: Any) -> T:
         if self._stopped:
@@ -70,6 +80,11 @@ class DirectParses:
     def __init__(self, parser: Parser, threads: DirectThreads) -> None:
         self._parser = parser
         self._threads = threads
+        self._lock = threading.Lock()
+        renew_in_children(self)
+
+    def renew(self) -> None:
+        """See `runtime.forks`."""
         self._lock = threading.Lock()
 
     async def get(self, jobs: Sequence[ParseJob], **_: bool) -> list[Parse]:

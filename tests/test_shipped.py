@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 from spacy import displacy
 
+from heedful.cli import selftest
 from heedful.runtime.bundle import read
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.session import OrtSession
@@ -47,6 +48,12 @@ def embed(client: httpx.Client, inputs: list[Any], model: str) -> npt.NDArray[np
     answer = client.post("/embed", json={"inputs": inputs, "model": model})
     assert answer.status_code == 200, answer.text
     return np.array(answer.json(), np.float32)
+
+
+def test_the_command_asks_the_running_service_for_its_golden_sentences(shipped: str) -> None:
+    said = selftest.ask(shipped).split(", ")
+    assert [one.partition(" ")[0] for one in said] == sorted(SHIPPED)
+    assert all(float(one.partition(" ")[2]) < 1e-3 for one in said)
 
 
 def test_what_is_shipped() -> None:

@@ -75,7 +75,7 @@ class Parser:
         except (OSError, ValueError) as error:
             raise ParserError(
                 f"cannot load the spaCy pipeline {str(pipeline)!r}: "
-                "name a folder or an installed package"
+                "name a folder or an installed package with --parser, HEEDFUL_PARSER or parser="
             ) from error
         if "parser" not in nlp.pipe_names:
             raise ParserError(f"the spaCy pipeline {str(pipeline)!r} has no dependency parser")

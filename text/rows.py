@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal, Protocol
 
 Format = Literal["jsonl", "csv", "tsv", "txt"]
 Line = tuple[int, list[str]]
@@ -18,6 +18,20 @@ MAX_LINE = 2 * 1024 * 1024
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
+class Lines(Protocol):
+    """An open file."""
+
+    def readline(self, size: int, /) -> bytes: ...
+
+
+def separator_of(header: str, wanted: Sequence[str]) -> str:
+    """What stands between the cells of a .csv file: its header has the wanted names, or most cells, with it."""
+    for separator in SEPARATOR_NAMES:
+        if set(wanted) <= {cell.strip('"') for cell in header.rstrip("\r\n").split(separator)}:
+            return separator
+    return max(SEPARATOR_NAMES, key=header.count)  # the first of equal ones: the comma
+
+
 @dataclass(slots=True)
 class Rows:
     """The values of `columns` in each row of an open file; of plain text a row is a line.
@@ -26,7 +40,7 @@ class Rows:
     a message that names file, line and remedy.
     """
 
-    file: BinaryIO
+    file: Lines
     name: str
     format: Format
     columns: Sequence[str]

@@ -23,7 +23,7 @@ from heedful.cli.embed import (
     _chunk,
     embed_file,
 )
-from heedful.cli.errors import CommandError
+from heedful.cli.errors import CommandError, missing_extra
 from heedful.cli.texts import Columns, Row
 from heedful.runtime.service import Options, Service
 from tests.asking import embed
@@ -173,7 +173,11 @@ def test_a_wrong_argument_is_one_line(environment: dict[str, str], tmp_path: Pat
     ("source", "out", "said"),
     [
         ("nowhere.txt", "v.npy", "cannot read nowhere.txt: No such file"),
-        ("README.md", "v.npy", "README.md: the suffix is none of .jsonl, .csv, .txt and .parquet"),
+        (
+            "README.md",
+            "v.npy",
+            "README.md: the suffix is none of .jsonl, .csv, .tsv, .txt and .parquet",
+        ),
         ("-", "v.txt", "v.txt: the suffix must be one of .jsonl, .jsonl.gz, .npy, .parquet"),
     ],
 )
@@ -182,6 +186,21 @@ def test_files_are_looked_at_before_the_models_are_loaded(
 ) -> None:
     with pytest.raises(CommandError, match=said):
         embed_file(Source(source), Path(out), Place(tmp_path), Choice(), console=Console())
+
+
+@pytest.mark.parametrize(("source", "out"), [("-", "v.parquet"), ("t.parquet", "v.npy")])
+def test_parquet_without_pyarrow_is_refused_before_the_models_are_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, out: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.parquet").touch()
+    monkeypatch.setitem(sys.modules, "pyarrow", None)  # as where it is not installed
+    with pytest.raises(ModuleNotFoundError) as caught:
+        embed_file(Source(source), Path(out), Place(tmp_path), Choice(), console=Console())
+    assert missing_extra(caught.value, "embed") == (
+        "this needs the extra parquet: make dev, or pip install 'heedful[parquet]'"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
 
 
 def test_ids_do_not_go_into_npy(tmp_path: Path) -> None:
@@ -210,6 +229,17 @@ def test_bad_rows_are_skipped_and_ids_carried_through_gzip_parquet_and_stdout(
     assert [json.loads(line) for line in printed.splitlines()] == [
         {**row, "embedding": pytest.approx(row["embedding"])} for row in rows
     ]
+
+
+def test_a_zipped_table_of_another_program_on_stdin(environment: dict[str, str]) -> None:
+    table = gzip.compress("id\ttext\n1\ttwo kids\n2\tbad café\n".encode("cp1252"))
+    arguments = ("--format", "csv", "--delimiter", r"\t", "--encoding", "cp1252", "--out", "-")
+    process = start(environment, "-", *arguments, stdout=subprocess.PIPE)
+    printed, said = process.communicate(table, PATIENCE)
+    assert (process.returncode, len(printed.splitlines())) == (0, 2), said
+    status, wrong = run(environment, "-", *arguments, "--delimiter", ";;")
+    assert status == 2
+    assert "';;': give one character" in wrong
 
 
 def test_a_chunk_is_bounded_by_texts_and_by_characters() -> None:

@@ -76,6 +76,7 @@ def test_a_relatedness_model_says_how_related_the_two_are(options: Options, tmp_
         (Question(" "), BadInput, "the text "),
         (Question(KIDS, " "), BadInput, "--hypothesis "),
         (Question(KIDS, priors="word=false"), BadInput, "tiny-sst2 has no such prior"),
+        (Question("kids " * 300), BadInput, "the text is longer than .*: shorten it$"),
     ],
 )
 def test_what_cannot_be_explained_leaves_no_file(

@@ -12,16 +12,20 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+import typer
 from rich.console import Console
+from typer.testing import CliRunner
 
 from heedful.app.main import create_app
 from heedful.app.settings import Settings
 from heedful.app.state import state_of
 from heedful.cli.fit import Wanted, fit_file
+from heedful.cli.fit import command as fit_command
 from heedful.cli.fit_candidate import Problem
 from heedful.cli.fit_report import Report
 from heedful.runtime.bundle import read
 from heedful.runtime.card import Card
+from heedful.runtime.errors import BundleError
 from heedful.training import contrastive
 from heedful.training.assess import HeldOut
 from heedful.training.errors import ConfigError, DataError
@@ -280,6 +284,14 @@ def test_what_cannot_be_made_is_refused_before_the_training(tmp_path: Path, want
     file = write(tmp_path / "stars.csv", rows(40))
     with pytest.raises(ConfigError, match="--out: 'Stars' names no bundle"):
         fit(file, replace(wanted, out=tmp_path / "Stars"))
+    with pytest.raises(ConfigError, match=r"--out: .* is also --base"):
+        fit(file, replace(wanted, out=wanted.base))
+    notes = tmp_path / "notes" / "thesis.docx"
+    notes.parent.mkdir()
+    notes.write_text("years of work")
+    with pytest.raises(BundleError, match="notes is not empty: name a new folder"):
+        fit(file, replace(wanted, out=notes.parent))
+    assert notes.read_text() == "years of work"
     with pytest.raises(ConfigError, match=r"--encoder: 'bert': known are .*ms-san"):
         fit(file, replace(wanted, encoder="bert"))
     with pytest.raises(ConfigError, match="--abstain is for one label a row"):
@@ -294,6 +306,16 @@ def test_the_card_says_how_many_parts_were_held_out(tmp_path: Path, wanted: Want
     file = write(tmp_path / "few.csv", few)
     card, *_ = fit(file, replace(wanted, out=tmp_path / "few", effort="quick"))
     assert card.scores[0].split == "held out, 2 parts"
+
+
+def test_a_delimiter_of_two_characters_is_refused(tmp_path: Path) -> None:
+    file = write(tmp_path / "stars.csv", rows(40))
+    command = typer.Typer()
+    command.command()(fit_command)
+    arguments = [str(file), "--out", str(tmp_path / "stars"), "--delimiter", ";;"]
+    refused = CliRunner().invoke(command, arguments)
+    assert refused.exit_code == 2
+    assert "';;': give one character" in refused.output
 
 
 def test_a_precision_that_is_not_reached_is_an_error(tmp_path: Path) -> None:

@@ -154,7 +154,9 @@ def test_a_command_that_needs_the_training_extra_says_so(
     assert refused.stdout == ""
 
 
-@pytest.mark.parametrize("arguments", [(), ("serve",), ("embed",), ("explain",), ("openapi",)])
+@pytest.mark.parametrize(
+    "arguments", [(), ("serve",), ("embed",), ("explain",), ("openapi",), ("selftest",)]
+)
 def test_the_serving_commands_need_no_extra(
     serving_install: Path, arguments: tuple[str, ...]
 ) -> None:

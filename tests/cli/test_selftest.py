@@ -139,3 +139,5 @@ def test_another_parser_and_no_bundle_are_refused(
         selftest.command(None, write_them=True)
     with pytest.raises(CommandError, match=r"no answer from http://127\.0\.0\.1:9"):
         selftest.ask("http://127.0.0.1:9")
+    with pytest.raises(CommandError, match="no answer from localhost: unknown url type"):
+        selftest.ask("localhost")

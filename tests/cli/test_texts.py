@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from heedful.cli.errors import CommandError
-from heedful.cli.texts import Columns, Format, Row, Texts, format_of, open_texts
+from heedful.cli.texts import Columns, Dialect, Format, Row, Texts, format_of, open_texts
 from heedful.text.rows import MAX_LINE
 
 texts_of_any_kind = st.lists(
@@ -22,8 +22,13 @@ texts_of_any_kind = st.lists(
 )
 
 
-def read(content: bytes, format: Format, field: str = "text") -> list[Row]:
-    return list(Texts(io.BytesIO(content), "corpus", format, Columns(field)))
+UTF_8 = Dialect()
+
+
+def read(
+    content: bytes, format: Format, field: str = "text", dialect: Dialect = UTF_8
+) -> list[Row]:
+    return list(Texts(io.BytesIO(content), "corpus", format, Columns(field), dialect))
 
 
 @given(texts_of_any_kind)
@@ -100,6 +105,62 @@ def test_what_is_wrong_is_named_with_its_line_and_a_remedy(
         read(content, format)
 
 
+@pytest.mark.parametrize(
+    ("format", "content", "encoding", "delimiter"),
+    [
+        ("csv", "a;text\n1;two, kids\n2;café\n", "", ""),
+        ("csv", 'a\t"text"\r\n1\ttwo, kids\r\n2\tcafé', "", ""),
+        ("csv", "a;b|text\n1;1|two, kids\n2;2|café\n", "cp1252", "|"),
+        ("tsv", "a\ttext\n1\ttwo, kids\n2\tcafé\n", "utf-16", ""),
+        ("txt", "text\ntwo, kids\ncafé\n", "cp1252", ""),
+        ("jsonl", '\n{"text": "two, kids"}\n{"text": "café"}\n', "utf-8-sig", ""),
+    ],
+)
+def test_tables_of_other_programs(
+    format: Format, content: str, encoding: str, delimiter: str
+) -> None:
+    written = content.encode(encoding or "utf-8")
+    texts = Texts(
+        io.BytesIO(written), "t", format, Columns(), Dialect(encoding, delimiter), blank=True
+    )
+    assert list(texts)[-2:] == [Row("two, kids", 2), Row("café", 3)]
+
+
+@pytest.mark.parametrize(
+    ("format", "content", "dialect", "said"),
+    [
+        ("csv", b"text\n\xe9\n", Dialect(), "corpus:2: byte 0xe9 .*or set --encoding: cp1252 is"),
+        ("csv", b"\xff\xfet\0", Dialect(), "corpus is UTF-16: set --encoding utf-16"),
+        (
+            "csv",
+            b"text\n\x81\n",
+            Dialect("cp1252"),
+            "--encoding cp1252 does not fit corpus: .*0x81",
+        ),
+        ("csv", b"text\n", Dialect("utf-16"), "--encoding utf-16 does not fit corpus: .*BOM"),
+        (
+            "csv",
+            b"text\n",
+            Dialect("latin9000"),
+            "--encoding latin9000 is unknown: cp1252 is Excel's",
+        ),
+        ("csv", b"text\n", Dialect("hex"), "--encoding hex is unknown"),
+        (
+            "jsonl",
+            b"{}\n",
+            Dialect("", ";"),
+            "--delimiter: corpus is jsonl, no table: leave it out",
+        ),
+        ("parquet", b"", Dialect("cp1252"), "--encoding: corpus is parquet"),
+    ],
+)
+def test_what_does_not_fit_the_file_is_named(
+    format: Format, content: bytes, dialect: Dialect, said: str
+) -> None:
+    with pytest.raises(CommandError, match=said):
+        read(content, format, dialect=dialect)
+
+
 def test_no_more_is_read_than_is_asked_for() -> None:
     file = io.BytesIO(b"dog\n" * 100_000)
     rows = iter(Texts(file, "corpus", "txt", Columns()))
@@ -113,9 +174,9 @@ def test_an_empty_file_has_no_text() -> None:
 
 
 def test_the_format_is_the_suffix() -> None:
-    assert [format_of(f) for f in ("a.jsonl", "b/A.CSV.gz", "c.txt", "-", "d.parquet")] == [
-        *("jsonl", "csv", "txt", "txt", "parquet")
-    ]
+    assert [
+        format_of(f) for f in ("a.jsonl", "b/A.CSV.gz", "c.txt", "-", "d.parquet", "e.tsv")
+    ] == [*("jsonl", "csv", "txt", "txt", "parquet", "tsv")]
     with pytest.raises(CommandError, match="rename it, or set --format"):
         format_of("corpus.xlsx")
 
@@ -129,7 +190,7 @@ def test_ids_come_along_and_blank_texts_where_they_are_wanted() -> None:
 
 
 def test_gzip_and_parquet(tmp_path: Path) -> None:
-    file = tmp_path / "texts.txt.gz"
+    file = tmp_path / "TEXTS.TXT.GZ"
     file.write_bytes(gzip.compress(b"dog\ncat\n"))
     with open_texts(str(file)) as opened:
         assert list(Texts(opened, "t", "txt", Columns())) == [Row("dog", 1), Row("cat", 2)]

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from heedful.cli import compact
+from heedful.cli.errors import CommandError
 from heedful.export import run
 from heedful.export.bundle import export_bundle
 from heedful.export.weight_storage import Storage
@@ -107,6 +108,13 @@ def test_a_compact_run_becomes_nearly_the_same_bundle(tmp_path: Path) -> None:
         expected, found = (one.model.eval()(*arrays) for one in (whole, small))
     assert 0 < (found - expected).abs().max() < 0.02 * expected.abs().max()
     compact.command(tmp_path / "adapters" / "tiny", tmp_path / "adapters" / "again")
+    kept = tmp_path / "notes" / "thesis.docx"
+    kept.parent.mkdir()
+    kept.write_text("years of work")
+    for out, said in ((kept.parent, "holds no run.json"), (folder, "is the run itself")):
+        with pytest.raises(CommandError, match=said):
+            compact.command(folder, out)
+    assert kept.read_text() == "years of work"
     again = run.read(tmp_path / "adapters" / "again").model.state_dict()
     for name, one in small.model.state_dict().items():
         torch.testing.assert_close(again[name], one, atol=1e-3, rtol=1e-2)

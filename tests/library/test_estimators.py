@@ -16,9 +16,10 @@ from sklearn.utils import estimator_checks
 
 import heedful
 from heedful.runtime.bundle import read, write
-from heedful.runtime.errors import BadInput
+from heedful.runtime.errors import BadInput, BundleError
 from heedful.runtime.service import Options, running
 from heedful.sklearn import HeedfulClassifier, SentenceEncoder
+from heedful.text.errors import ParserError
 from tests import asking
 
 GOOD = ["good kids", "the dog is good", "two good hands", "a good man", "good", "good dog"]
@@ -77,8 +78,9 @@ def test_the_classifier_is_searched_cloned_and_dumped(tmp_path: Path) -> None:
     ("labels", "threshold"), [(Y, 0.5), (Y, 0.9), ([0, 1, 2] * 4, 0.5)], ids=["two", "0.9", "three"]
 )
 def test_the_saved_bundle_predicts_the_same_in_the_service(
-    models: Path, tmp_path: Path, labels: list[Any], threshold: float
+    tmp_path: Path, labels: list[Any], threshold: float
 ) -> None:
+    """Its parser is found among the bundles of HEEDFUL_MODELS."""
     made = HeedfulClassifier("tiny-sst2", C=5, threshold=threshold).fit(X, labels)
     card = made.save(tmp_path / "tiny-mood", data="moods.csv")
     assert (card.task, card.kind) == ("mood", "classification")
@@ -86,8 +88,7 @@ def test_the_saved_bundle_predicts_the_same_in_the_service(
     assert card.training.data[-1].name == "moods.csv"
 
     async def ask() -> Any:
-        options = Options(tmp_path, parser=str(models / "parser"), threads=1)
-        async with running(options) as service:
+        async with running(Options(tmp_path, threads=1)) as service:
             return (await asking.classify(service, X)).value
 
     served = asyncio.run(ask())
@@ -135,6 +136,33 @@ def test_a_random_state_without_a_seed_is_saved_as_0(tmp_path: Path) -> None:
 def test_wrong_data_is_named(texts: Any, labels: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         HeedfulClassifier("tiny-flat").fit(texts, labels)
+
+
+def test_a_saved_bundle_is_loaded_where_its_parser_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = HeedfulClassifier("tiny-flat").fit(X, Y)
+    made.save(tmp_path / "tiny-mood")
+    with heedful.load(tmp_path / "tiny-mood") as model:
+        assert model.predict(X).tolist() == made.predict(X).tolist()
+    monkeypatch.delenv("HEEDFUL_MODELS")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ParserError, match=r"/parser': name .* --parser, HEEDFUL_PARSER or parser="):
+        heedful.load(tmp_path / "tiny-mood")
+
+
+def test_a_classifier_is_not_saved_over_its_model_or_other_files(
+    models: Path, tmp_path: Path
+) -> None:
+    made = HeedfulClassifier("tiny-flat").fit(X, Y)
+    before = (models / "tiny-flat" / "card.json").read_bytes()
+    with pytest.raises(BundleError, match=r"tiny-flat: .*under the classifier: save into another"):
+        made.save(models / "tiny-flat")
+    assert (models / "tiny-flat" / "card.json").read_bytes() == before
+    (tmp_path / "notes.txt").write_text("years of work")
+    with pytest.raises(BundleError, match="not empty: name a new folder"):
+        made.save(tmp_path)
+    assert (tmp_path / "notes.txt").read_text() == "years of work"
 
 
 def test_wrong_thresholds_and_blank_texts_are_named() -> None:

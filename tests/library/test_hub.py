@@ -82,6 +82,16 @@ def test_a_changed_file_is_refused_and_nothing_is_written(
     assert list((tmp_path / "new").iterdir()) == []
 
 
+def test_what_is_no_bundle_is_not_replaced(pushed: Repositories, tmp_path: Path) -> None:
+    notes = tmp_path / "new" / "tiny-sst2" / "notes.txt"
+    notes.parent.mkdir(parents=True)
+    notes.write_text("years of work")
+    with pytest.raises(BundleError, match="not empty: name a new folder"):
+        pull(NAME, tmp_path / "new")
+    assert notes.read_text() == "years of work"
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["tiny-sst2"]
+
+
 def test_another_version_and_another_parser_are_refused(
     pushed: Repositories, tmp_path: Path
 ) -> None:

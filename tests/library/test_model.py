@@ -1,12 +1,15 @@
 """heedful.load: its answers are the service's, bit for bit, and its errors name what is wrong."""
 
 import asyncio
+import json
+import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import numpy.typing as npt
@@ -144,6 +147,34 @@ def test_a_script_needs_no_guard_and_no_torch(models: Path, tmp_path: Path) -> N
     assert done.stdout.startswith("(3000, 8) <Model tiny-sst2 ")
 
 
+def test_a_forked_process_uses_a_loaded_model(models: Path) -> None:
+    """Few texts are answered by its threads, many by its processes."""
+    script = f"""
+import os, signal, heedful
+from heedful.library import model as library
+
+library.CHUNK = 300
+texts = [f"two kids wash {{i}}" for i in range(500)]
+model = heedful.load("tiny-sst2", models={str(models)!r}, threads=2, processes=2)
+for part in (texts[:300], texts):
+    expected = model.encode(part, batch_size=2)
+    child = os.fork()
+    if not child:
+        signal.alarm({PATIENCE / 2:.0f})  # where it hangs
+        os._exit(0 if (model.encode(part, batch_size=2) == expected).all() else 1)
+    print(os.waitpid(child, 0)[1], (model.encode(part, batch_size=2) == expected).all())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE,
+        check=False,
+    )
+    assert done.stdout == "0 True\n0 True\n", done.stderr
+
+
 def test_an_explanation_draws_itself(model: Model, models: Path, tmp_path: Path) -> None:
     found = model.explain("two kids wash", options=ExplainOptions(ablation=True))
     assert found.tokens == [["two", "kids", "wash"]]
@@ -154,6 +185,13 @@ def test_an_explanation_draws_itself(model: Model, models: Path, tmp_path: Path)
     assert "<script" not in drawn  # all of the page is escaped
     found.save(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text() == found.html
+    found.save(tmp_path / "picture.svg")
+    ElementTree.fromstring((tmp_path / "picture.svg").read_text())
+    with pytest.raises(BadInput, match=r"page.png: the suffix must be one of .html, .svg"):
+        found.save(tmp_path / "page.png")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["page.html", "picture.svg"]
+    assert json.dumps(found.answer["sentences"][0]["tokens"])
+    assert json.dumps(found.answer, default=np.ndarray.tolist)
     with heedful.load("tiny-nli", models=models) as nli:
         assert len(nli.explain(*PAIRS[0]).tokens) == 2
 
@@ -168,7 +206,9 @@ def test_evidence_gradients_and_curves_are_the_services(model: Model, models: Pa
         assert evidence is not None
         return evidence.weights
 
-    answer = model.explain("two kids wash", options=options).answer
+    found = model.explain("two kids wash", options=options)
+    assert "faithfulness" in found.html
+    answer = found.answer
     (evidence,) = answer["evidence"]["sentences"]
     np.testing.assert_allclose(evidence.weights, asyncio.run(ask()), atol=1e-6)
     assert evidence.gradients is not None
@@ -176,34 +216,93 @@ def test_evidence_gradients_and_curves_are_the_services(model: Model, models: Pa
     assert answer["faithfulness"]
 
 
+def test_pairs_in_every_shape(models: Path) -> None:
+    named = [{"hypothesis": hypothesis, "premise": premise} for premise, hypothesis in PAIRS]
+    with heedful.load("tiny-nli", models=models) as nli:
+        expected = nli.nli(PAIRS)
+        assert nli.nli(named) == expected
+        assert nli.nli(zip(*zip(*PAIRS, strict=True), strict=True)) == expected
+        assert nli.nli(pair for pair in PAIRS) == expected
+        assert nli.nli([list(pair) for pair in PAIRS]) == expected
+        assert nli.nli(np.array(PAIRS)) == expected
+        assert nli.nli([]) == []
+        remedy = "give two strings in a tuple, or a dictionary of premise and hypothesis"
+        for pair in ({"a": "kids", "b": "dog"}, {"kids", "dog"}, None, "ab", ["kids"], np.array(1)):
+            with pytest.raises(BadInput, match=rf"pairs\[1\] is no pair: {remedy}"):
+                nli.nli([PAIRS[0], pair])  # type: ignore[list-item]
+        for pairs, said in (
+            (named[0], "pairs is dict"),
+            (None, "pairs is NoneType"),
+            ([("kids", None)], r"pairs\[0\].hypothesis is NoneType: give a string"),
+        ):
+            with pytest.raises(BadInput, match=said):
+                nli.nli(pairs)  # type: ignore[arg-type]
+    with heedful.load(models / "tiny-related") as related:
+        named = [{"a": a, "b": b} for a, b in PAIRS]
+        np.testing.assert_array_equal(related.relatedness(named), related.relatedness(PAIRS))
+
+
+class Table:
+    """Like a DataFrame: two dimensions, and iterating over it gives the columns' names."""
+
+    shape = (1, 2)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(["text", "label"])
+
+
+@pytest.mark.parametrize("prompt", [None, "query: "])
 @pytest.mark.parametrize(
     ("texts", "said"),
     [
         (["kids", " "], r"sentences\[1\] is blank: send a text"),
         (["kids", float("nan")], r"sentences\[1\] is float: give a string"),
         ([None], r"sentences\[0\] is NoneType"),
+        (None, "sentences is NoneType: give a list of strings"),
+        ({"kids": "dog"}, "sentences is dict: give a list of strings"),
+        (Table(), r"sentences has the shape \(1, 2\): give one text a row, for example a column"),
+        (np.array([["kids"]]), r"sentences has the shape \(1, 1\)"),
     ],
 )
-def test_what_is_no_text_is_named(model: Model, texts: Any, said: str) -> None:
+def test_what_is_no_text_is_named(model: Model, texts: Any, said: str, prompt: str | None) -> None:
     with pytest.raises(BadInput, match=said):
-        model.encode(texts)
+        model.encode(texts, prompt=prompt)
+    if not isinstance(texts, list):
+        with pytest.raises(BadInput, match=said.replace("sentences", "texts")):
+            model.predict(texts)
 
 
-def test_wrong_uses_are_named(model: Model, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(WrongTask, match="tiny-sst2 does not do nli"):
+def test_wrong_uses_are_named(
+    model: Model, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(WrongTask, match="tiny-sst2 does not do nli: load tiny-nli"):
         model.nli(PAIRS)
+    shutil.copytree(models / "parser", tmp_path / "parser")
+    shutil.copytree(models / "tiny-sst2", tmp_path / "tiny-sst2")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "card.json").touch()
+    with (
+        heedful.load(tmp_path / "tiny-sst2") as alone,
+        pytest.raises(WrongTask, match="tiny-sst2 does not do nli: load a bundle of the kind nli"),
+    ):
+        alone.nli(PAIRS)
+    for ask in (model.encode, model.predict):
+        with pytest.raises(BadInput, match="batch_size is 0: give at least 1"):
+            ask(TEXTS, batch_size=0)
     with pytest.raises(BadInput, match="texts is one string: give a list"):
         model.predict("kids")
-    with pytest.raises(BadInput, match=r"pairs\[0\] is no pair"):
-        model.nli(["two kids"])  # type: ignore[list-item]
-    with pytest.raises(BadInput, match="dimensions is 9"):
-        model.encode(TEXTS, truncate_dim=9)
+    for texts, dimension in ((TEXTS, 9), ([], -3), ([], 0)):
+        said = f"truncate_dim is {dimension}, tiny-sst2 has 8: give 1 to 8"
+        with pytest.raises(BadInput, match=said):
+            model.encode(texts, truncate_dim=dimension)
     with pytest.raises(BadInput, match=r"torch\.from_numpy"):
         model.encode(TEXTS, convert_to_tensor=True)
     monkeypatch.setenv("HEEDFUL_MODELS", str(models))
     assert heedful.load("tiny-flat").card.kind == "embedding"
     with pytest.raises(StartupError, match=r"no bundle 'tiny-cat'.*known are.*tiny-flat.*hf://"):
         heedful.load("tiny-cat")
+    with pytest.raises(StartupError, match="device is 'gpu': give one of auto, cpu, cuda"):
+        heedful.load("tiny-flat", device="gpu")  # type: ignore[arg-type]
     with pytest.raises(AttributeError, match="no attribute 'lode'"):
         heedful.lode  # noqa: B018
 

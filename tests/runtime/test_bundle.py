@@ -83,6 +83,22 @@ def test_what_is_written_is_read_again(folder: Path) -> None:
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
 
 
+def test_only_a_bundle_or_an_empty_folder_is_replaced(
+    tmp_path: Path, built_parser: BuiltParser
+) -> None:
+    (tmp_path / "notes" / "sub").mkdir(parents=True)
+    (tmp_path / "notes" / "sub" / "thesis.docx").write_text("years of work")
+    (tmp_path / "file").write_text("more work")
+    (tmp_path / "empty").mkdir()
+    for name in ("notes", "file"):
+        with pytest.raises(BundleError, match=f"bundle {name}: card.json: .*not empty: name a new"):
+            build_bundle(tmp_path, built_parser, name=name)
+    assert (tmp_path / "notes" / "sub" / "thesis.docx").read_text() == "years of work"
+    assert (tmp_path / "file").read_text() == "more work"
+    for _ in range(2):
+        build_bundle(tmp_path, built_parser, name="empty")
+
+
 @pytest.mark.parametrize("name", ["tiny-nli", "tiny-sick", "tiny-words"])
 def test_every_kind_can_be_written_and_read(
     tmp_path: Path, built_parser: BuiltParser, name: str

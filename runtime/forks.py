@@ -1,0 +1,26 @@
+"""What a forked process must make anew: it has the memory of its parent, but none of the parent's other threads."""
+
+import os
+from typing import Protocol
+from weakref import WeakSet
+
+
+class Forked(Protocol):
+    def renew(self) -> None:
+        """Replace threads, and locks that a thread of the parent may have held. Called in the child."""
+
+
+_alive: WeakSet[Forked] = WeakSet()
+
+
+def renew_in_children(one: Forked) -> None:
+    """Let every process that is forked from this one renew it."""
+    _alive.add(one)
+
+
+def _renew_all() -> None:
+    for one in list(_alive):
+        one.renew()
+
+
+os.register_at_fork(after_in_child=_renew_all)
