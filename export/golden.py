@@ -6,8 +6,8 @@ import numpy as np
 
 from heedful.export.head import open_head
 from heedful.runtime.bundle import Bundle
-from heedful.runtime.card import ENCODER, ENCODER_INT8, MEASURED
-from heedful.runtime.golden import Golden, Outputs, Precision, outputs, sides
+from heedful.runtime.card import ENCODER, MEASURED
+from heedful.runtime.golden import ENCODERS, Golden, Outputs, Precision, outputs, sides
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.session import OrtSession
 from heedful.text.batch import collate
@@ -59,8 +59,7 @@ def golden(bundle: Bundle, parse: Callable[[Sequence[ParseJob]], Sequence[Parse]
     sentences = collate([vocab.sentence(parse.tokens, parse.heads) for parse in parses])
     head = open_head(bundle)
     found: dict[Precision, Outputs] = {}
-    graphs: dict[Precision, str] = {"float32": ENCODER, "int8": ENCODER_INT8}
-    for precision, file in graphs.items():
+    for precision, file in ENCODERS.items():
         if file not in bundle.files:
             continue
         session = OrtSession(bundle.files[file], "cpu", 1, files={ENCODER: bundle.files[ENCODER]})

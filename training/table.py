@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
-from heedful.text.rows import Format, Line, Rows
+from heedful.text.rows import Format, Line, Rows, separator_of
 from heedful.training.errors import DataError
 
 FORMATS: dict[str, Format] = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl"}
@@ -19,7 +19,6 @@ FRAMES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """Read by the function of pandas of that name with these keywords: a number stays as it is written beside an empty
 cell, and a word like "None" or "n/a" is a text."""
-DELIMITERS = ",;\t|"
 MAX_NAMED = 5
 """Line numbers listed in one message."""
 
@@ -159,11 +158,8 @@ def _delimiter(content: bytes, format: Format, wanted: Sequence[str]) -> str:
     """The format's, but for a .csv whose header has the wanted names, or most cells, with another."""
     if format != "csv":
         return ""
-    first = content.partition(b"\n")[0].decode("utf-8-sig", "replace").rstrip("\r")
-    for delimiter in DELIMITERS:
-        if set(wanted) <= {cell.strip('"') for cell in first.split(delimiter)}:
-            return delimiter
-    return max(DELIMITERS, key=first.count)  # the first of equal ones: the comma
+    header = content.partition(b"\n")[0].decode("utf-8-sig", "replace")
+    return separator_of(header, wanted)
 
 
 def _frame(path: Path, wanted: Sequence[str]) -> Iterable[Line]:
