@@ -7,8 +7,8 @@ each a row of one table of vectors:
     shape      its characters by class ("iOS" is "xXX", "18.2" is "dd.d"): case and digits
     signature  SIGNATURE rows by a hash of the whole word: two words that share every other feature differ in it
 
-No script, no spelling and no number is left out, so two different words have different features. What is not
-spelled (an emoji, a link, a name with @) has the n-grams and the shape of a full stop, and a signature of its own.
+No script, no spelling and no number is left out, so two different words have different features. A token that is
+no word (an emoji, a link, a name with @) has the n-grams and the shape of a full stop: its signature alone differs.
 """
 
 import hashlib
@@ -55,7 +55,7 @@ def features(word: str, rows: int) -> tuple[int, ...]:
 
 
 def is_word(token: str) -> bool:
-    """Whether its spelling says what it means: not that of a symbol, a link, an address or a name with @."""
+    """Whether it is a word or a number, and no symbol, link, e-mail address or name with @."""
     linked = "@" in token or "://" in token or token.startswith("www.")
     return not linked and any(map(str.isalnum, token))
 

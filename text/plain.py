@@ -1,6 +1,6 @@
 """Text as the training data spells it: isn’t, isn`t and isnt are read as isn't, ﬁne as fine, sooo as so.
 
-Telephones, word processors and web pages write what the datasets hardly hold. A model that has never seen "n’t"
+Phones and word processors write characters that the datasets hardly contain. A model that has never seen "n’t"
 misses the negation.
 """
 
@@ -27,7 +27,7 @@ TAG = re.compile(
 SHOUTED = re.compile(
     r"\b(?:AI|ARE|CA|COULD|DID|DOES|DO|HAD|HAS|HAVE|IS|MIGHT|MUST|NEED|SHOULD|WAS|WERE|WO|WOULD)NT\b"
 )
-"""spaCy's tokenizer parts "Dont" and "dont"."""
+"""spaCy's tokenizer splits "Dont" and "dont", but not "DONT"."""
 REMEMBERED_WORDS = 16_384
 """Words whose plain spelling is kept, in about 200 bytes each."""
 
@@ -47,7 +47,7 @@ def plain(text: str) -> str:
 def plain_word(token: str) -> str:
     """A token as vocabularies list it: in plain marks, compatible characters (NFKC) and no invisible ones.
 
-    The tokenizer parts "isnt" into "is" and "nt", which stands for "n't".
+    The tokenizer splits "isnt" into "is" and "nt", which stands for "n't".
     """
     word = _plain_marks(token)
     if not word.isascii():
@@ -57,7 +57,10 @@ def plain_word(token: str) -> str:
 
 
 def shortened(word: str) -> tuple[str, ...]:
-    """A stretched word ("sooo", "gooood") with two letters for each longer run, then with one; of others nothing."""
+    """Other spellings of a stretched word ("gooood"): each run of three or more letters as two, then as one.
+
+    Empty for other words.
+    """
     if not STRETCHED.search(word):
         return ()
     return STRETCHED.sub(r"\1\1", word), STRETCHED.sub(r"\1", word)

@@ -56,7 +56,7 @@ class Vocab:
         return [find(plain_word(token).lower()) or self._other(token) for token in tokens]
 
     def _other(self, token: str) -> int:
-        """The id of another spelling of a word that is not listed in plain characters, or UNKNOWN."""
+        """The id of the token as it was typed, or of its stretched letters shortened; else UNKNOWN."""
         spellings = (token.lower(), *shortened(plain_word(token).lower()))
         return next((found for each in spellings if (found := self._ids.get(each))), UNKNOWN)
 

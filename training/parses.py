@@ -24,7 +24,7 @@ from heedful.training.data import Framing, Ints, Rows, Spelling
 CHUNK = 512
 """Texts per task of a process that parses."""
 READING = 2
-"""Of a text, for which cached parses are kept: changes with what `text.parse` makes of the same text."""
+"""Version of what `text.parse` makes of a text: parses that were cached under another one are not used."""
 
 
 @dataclass(frozen=True, slots=True)
