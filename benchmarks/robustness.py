@@ -6,6 +6,7 @@ lists; TYPED has the others. All bundles read the same texts.
     python -m benchmarks.robustness sst2 bundles/ms-san-sst2 another/bundle
 """
 
+import html
 import random
 import re
 from collections.abc import Callable, Collection, Sequence
@@ -41,6 +42,7 @@ TYPED: dict[str, Callable[[str], str]] = {
     "link": lambda text: f"{text} https://t.co/abc",
     "mention": lambda text: f"@user {text}",
     "stretched": lambda text: re.sub(r"\b(\w{2,}?)([aeiou])(?=\w)", r"\1\2\2\2\2", text),
+    "entities": lambda text: html.escape(_joined(text)),
     "tags": lambda text: f"<p>{text}</p>",
 }
 """Ways to type a text."""

@@ -4,6 +4,7 @@ Phones and word processors write characters that the datasets hardly contain. A 
 misses the negation.
 """
 
+import html
 import re
 import unicodedata
 from functools import lru_cache
@@ -28,6 +29,9 @@ SHOUTED = re.compile(
     r"\b(?:AI|ARE|CA|COULD|DID|DOES|DO|HAD|HAS|HAVE|IS|MIGHT|MUST|NEED|SHOULD|WAS|WERE|WO|WOULD)NT\b"
 )
 """spaCy's tokenizer splits "Dont" and "dont", but not "DONT"."""
+ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});")
+READ = 32_768
+"""Characters of a text that are made plain: of a longer one no more is read, unless it is mostly blanks."""
 REMEMBERED_WORDS = 16_384
 """Words whose plain spelling is kept, in about 200 bytes each."""
 
@@ -37,6 +41,8 @@ def plain(text: str) -> str:
 
     With plain quotation marks, apostrophes and hyphens, blanks for HTML tags, and "Dont" for "DONT".
     """
+    if len(text) > READ:
+        return plain(text[:READ]) + text[READ:]
     text = _plain_marks(text)
     if "<" in text:
         text = TAG.sub(lambda tag: " " * len(tag[0]), text)
@@ -49,7 +55,7 @@ def plain_word(token: str) -> str:
 
     The tokenizer splits "isnt" into "is" and "nt", which stands for "n't".
     """
-    word = _plain_marks(token)
+    word = _plain_marks(ENTITY.sub(_character, token) if "&" in token else token)
     if not word.isascii():
         found = unicodedata.normalize("NFKC", word).translate(DASHES).translate(INVISIBLE)
         word = found if found.split() == [found] else word
@@ -64,6 +70,25 @@ def shortened(word: str) -> tuple[str, ...]:
     if not STRETCHED.search(word):
         return ()
     return STRETCHED.sub(r"\1\1", word), STRETCHED.sub(r"\1", word)
+
+
+def unescape(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """The text with one character for each HTML entity; and of each its index there and the entity's length."""
+    parts, places = [], []
+    begin = length = 0
+    for entity in ENTITY.finditer(text, 0, READ):
+        character = _character(entity)
+        if len(character) == 1:
+            parts += [text[begin : entity.start()], character]
+            length += entity.start() - begin
+            places.append((length, len(entity[0])))
+            begin, length = entity.end(), length + 1
+    return "".join([*parts, text[begin:]]), places
+
+
+def _character(entity: re.Match[str]) -> str:
+    """In plain marks; an entity that HTML does not know stays as it is."""
+    return _plain_marks(html.unescape(entity[0]))
 
 
 def _plain_marks(text: str) -> str:

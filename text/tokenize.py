@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -15,7 +15,7 @@ from spacy.attrs import IDX, LENGTH
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from heedful.text.plain import plain
+from heedful.text.plain import plain, unescape
 
 Ints = npt.NDArray[np.int64]
 
@@ -37,6 +37,7 @@ class Tokenized:
     doc: Doc
     runs: "_Runs | None"  # where the text of `doc` is not the text, what it was joined from
     cut: bool  # whether later tokens were left out
+    entities: "_Entities | None" = None  # that the text holds
 
 
 class TextTokenizer:
@@ -65,9 +66,18 @@ class TextTokenizer:
 
         White space of any length becomes one blank, which is no token for spaCy, as in the treebanks
         that parsers are trained on. A run between white space holds at least one token, so only the
-        first `max_tokens` + 1 runs are read. Typographic marks are read as plain ones, which stand in the same places.
+        first `max_tokens` + 1 runs are read. Typographic marks are read as plain ones, which stand in the same places,
+        HTML entities as their characters.
         """
         text = plain(text)
+        if "&" in text:
+            unescaped, places = unescape(text)
+            if places:
+                found = self._read(unescaped, max_tokens)
+                return replace(found, entities=_Entities(places))
+        return self._read(text, max_tokens)
+
+    def _read(self, text: str, max_tokens: int) -> Tokenized:
         if len(text) <= MAX_RUN and " ".join(text.split()) == text:
             doc, cut = self._first(text, max_tokens)
             return Tokenized(doc, None, cut)
@@ -87,6 +97,21 @@ class TextTokenizer:
         """The first tokens of a text, and whether it has more."""
         doc = self._tokenize(text)
         return (doc[:max_tokens].as_doc(), True) if len(doc) > max_tokens else (doc, False)
+
+
+class _Entities:
+    """Where the characters of entities stand, to tell where their entities do."""
+
+    def __init__(self, places: Sequence[tuple[int, int]]) -> None:
+        """`places` as `unescape` gives them."""
+        at, lengths = np.array(places, np.int64).T
+        self._at = at
+        self._longer = np.concatenate([[0], np.cumsum(lengths - 1)])
+
+    def offsets(self, unescaped: Ints) -> Ints:
+        """Offsets without entities -> offsets in the text."""
+        offsets: Ints = unescaped + self._longer[np.searchsorted(self._at, unescaped)]
+        return offsets
 
 
 class _Runs:
@@ -119,10 +144,15 @@ def offsets(texts: Sequence[Tokenized]) -> tuple[Ints, Ints]:
     if not texts:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     columns = np.concatenate([one.doc.to_array(_PLACE) for one in texts]).astype(np.int64)
-    starts = columns[:, 0].copy()
+    starts, lengths = columns[:, 0].copy(), columns[:, 1]
+    stops = starts + lengths
     end = 0
     for one in texts:
         begin, end = end, end + len(one.doc)
         if one.runs:
             starts[begin:end] = one.runs.offsets(starts[begin:end])
-    return starts, starts + columns[:, 1]
+            stops[begin:end] = starts[begin:end] + lengths[begin:end]
+        if one.entities:
+            starts[begin:end] = one.entities.offsets(starts[begin:end])
+            stops[begin:end] = one.entities.offsets(stops[begin:end])
+    return starts, stops

@@ -37,6 +37,7 @@ def spans(parse: Parse) -> list[str]:
 @settings(max_examples=300, deadline=None)
 @given(texts)
 @example("")
+@example("Tom &amp; Ann&#39;s &lt;b&gt;&hellip;  &nbsp;<i>so</i>")
 @example(" \n\t")
 @example("  leading and trailing  ")
 @example("a\n\nb\r\nc")

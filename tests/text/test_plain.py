@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from heedful.text.composition import SIGNATURE, features
 from heedful.text.parse import Parse, ParseJob, Parser
-from heedful.text.plain import plain, plain_word
+from heedful.text.plain import READ, plain, plain_word, unescape
 from heedful.text.vocab import UNKNOWN, Vocab
 
 APOSTROPHES = "’‘‛ʼ′＇`´\x92"
@@ -71,6 +71,13 @@ def test_a_word_stays_one_word(word: str) -> None:
         *(("“", '"'), ("”", '"'), ("…", "..."), ("—", "--"), ("3–5", "3-5"), ("co‑op", "co-op")),
         *(("ﬁne", "fine"), ("Ｆｕｌｌ", "Full"), ("co\u00adoperate", "cooperate")),
         *(("\ufeffHello", "Hello"), ("zero\u200bwidth", "zerowidth"), ("cafe\u0301", "café")),
+        *(
+            ("n&#39;t", "n't"),
+            ("AT&amp;T", "AT&T"),
+            ("&hellip;", "..."),
+            ("&nosuch;", "&nosuch;"),
+            ("R&D;", "R&D;"),
+        ),
         *(("\u200b", "\u200b"), ("´", "´"), ("`", "`"), ("naïve", "naïve"), ("世界", "世界")),
     ],
 )
@@ -126,6 +133,24 @@ def test_tokens_are_the_users_and_the_tree_is_that_of_the_plain_text(
     for field in ("starts", "stops", "heads"):
         assert getattr(found, field).tolist() == getattr(expected, field).tolist()
     assert found.deps == expected.deps
+
+
+def test_entities_are_read_as_their_characters_and_stay_in_the_tokens(parser: Parser) -> None:
+    typed = "The &quot;best&quot;  film isn&#x27;t AT&amp;T&rsquo;s&hellip; &nbsp; &lt;Yes&gt; R&D; &nosuch; &amp;"
+    text = "The \"best\"  film isn't AT&T's…   <Yes> R&D; &nosuch; &"
+    found, expected = (_parse(parser, each) for each in (typed, text))
+    assert found.tokens == tuple(
+        typed[start:stop] for start, stop in zip(found.starts, found.stops, strict=True)
+    )
+    assert list(map(plain_word, found.tokens)) == list(map(plain_word, expected.tokens))
+    assert found.heads.tolist() == expected.heads.tolist()
+
+
+@pytest.mark.parametrize("beginning", ["<b>", "&amp;", "’", "a`"])
+def test_of_a_long_text_the_end_stays_as_it_is(beginning: str) -> None:
+    text = beginning * READ
+    assert plain(text)[READ:] == text[READ:]
+    assert unescape(text)[0].endswith(text[READ + len(beginning) :])
 
 
 def _parse(parser: Parser, text: str) -> Parse:
