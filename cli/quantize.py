@@ -83,13 +83,14 @@ def quantize(
     was = measured(bundle.name, plain, float_files(before), chosen, data, parser, sentences)
     with tempfile.TemporaryDirectory() as folder:
         new = Path(folder) / bundle.name
-        _write(new, before, made, _about(made, was, was), before.card.scores)  # to measure it
+        write(new, *_parts(before, made, _about(made, was, was), before.card.scores))  # to measure
         with open_folder(new, parser) as model:
             found = rescore.scores(before, chosen, data, model)
             now = Measured(found, model.embed(sentences))
     about = _about(made, was, now)
     _check(bundle.name, about)
-    return _write(bundle, before, made, about, rescore.merge_scores(before.card, now.scores))
+    scores = rescore.merge_scores(before.card, now.scores)
+    return rewrite(bundle, *_parts(before, made, about, scores))
 
 
 def measured(
@@ -141,11 +142,12 @@ def _check(name: str, about: Int8Card) -> None:
         )
 
 
-def _write(
-    folder: Path, bundle: Bundle, made: Int8Files, about: Int8Card, scores: Sequence[Any]
-) -> Card:
+def _parts(
+    bundle: Bundle, made: Int8Files, about: Int8Card, scores: Sequence[Any]
+) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The fields and the files of the bundle with int8 graphs."""
     fields = bundle.card.fields()
     if not bundle.card.int8:
         fields["parity"]["against"] += "; before the matrices of int8 products were stored as bytes"
     files = {**bundle.model_files, **made.files}
-    return rewrite(folder, {**fields, "int8": about, "scores": scores}, files)
+    return {**fields, "int8": about, "scores": scores}, files

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from inspect import signature
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -125,6 +125,12 @@ def head_of(
         "classification": entry.classification,
         "relatedness": RelatednessHead,
     }[kind]
+
+
+def head_sizes(name: str, kind: Literal["nli", "classification", "relatedness"]) -> dict[str, Any]:
+    """`hidden` and `dropout` of the head that the encoder's paper has for a kind of task."""
+    papers = signature(head_of(name, kind)).parameters
+    return {size: papers[size].default for size in ("hidden", "dropout")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,11 @@
 
 import tomllib
 from dataclasses import dataclass
-from inspect import signature
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from heedful.models.registry import ENCODERS, build, head_of
-from heedful.training import tasks
 from heedful.training.errors import ConfigError
 
 Precision = Literal["float32", "bfloat16"]
@@ -211,25 +207,35 @@ def validate(fields: Any, origin: Path) -> RunConfig:
         found = RunConfig.model_validate(fields)
     except ValidationError as error:
         raise refused(error, origin) from error
-    name = found.encoder.name
+    return _with_encoder(found, origin)
+
+
+def _with_encoder(run: RunConfig, origin: Path) -> RunConfig:
+    """With what `[head]` leaves out as in the encoder's paper.
+
+    Raises ConfigError where there is no such encoder or it cannot be made, and for an unknown task.
+    """
+    # Here, because commands that serve import this module, and these need torch.
+    import torch
+
+    from heedful.models.registry import ENCODERS, build, head_sizes
+    from heedful.training import tasks
+
+    name = run.encoder.name
     try:
         with torch.device("meta"):  # no weights, and no random numbers drawn
-            build(name, found.encoder_keywords())
+            build(name, run.encoder_keywords())
     except (ValueError, RuntimeError) as error:  # torch's for a size that it cannot make
         field = "encoder.config" if name in ENCODERS else "encoder.name"
         raise ConfigError(f"{origin}: {field}: {error}") from error
-    return found.model_copy(update={"head": _head(found)})
-
-
-def _head(run: RunConfig) -> HeadConfig:
-    """The head, with what is left out as in the encoder's paper. Raises ConfigError for an unknown task."""
-    given = run.head.model_fields_set
-    left_out = HeadConfig.model_fields.keys() - given
-    if not left_out or (kind := tasks.get(run.task).kind) == "embedding":
-        return run.head
-    papers = signature(head_of(run.encoder.name, kind)).parameters
-    sizes = {name: papers[name].default for name in left_out}
-    return HeadConfig.model_validate(run.head.model_dump() | sizes)
+    given = run.head.model_dump(exclude_unset=True)
+    if given.keys() == HeadConfig.model_fields.keys():
+        return run
+    kind = tasks.get(run.task).kind
+    if kind == "embedding":
+        return run
+    head = HeadConfig.model_validate(head_sizes(name, kind) | given)
+    return run.model_copy(update={"head": head})
 
 
 def refused(error: ValidationError, origin: Path) -> ConfigError:
