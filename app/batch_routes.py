@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, BeforeValidator, Field
-from pydantic_core import PydanticCustomError
 from starlette.datastructures import UploadFile
 from starlette.responses import FileResponse, Response
 
@@ -15,7 +14,7 @@ from heedful.app.fields import PASS_OVER
 from heedful.app.file_store import FileStore, new_id
 from heedful.app.requests import InferenceRoute
 from heedful.app.state import state_of
-from heedful.app.trees import MAX_FIELDS, Closed
+from heedful.app.trees import Closed, few_fields
 from heedful.runtime.errors import BadInput
 
 router = APIRouter(tags=["OpenAI"])
@@ -64,20 +63,13 @@ class Deleted(BaseModel):
     deleted: bool
 
 
-def _few_fields(value: object) -> object:
-    """Before what is wrong with each of millions is described."""
-    if isinstance(value, dict) and len(value) > MAX_FIELDS:
-        raise PydanticCustomError("fields", f"holds {len(value)} fields")
-    return value
-
-
 class CreateBatch(Closed):
     model_config = PASS_OVER
 
     input_file_id: str
     endpoint: str = Field(description="An inference route of this service, as /v1/embeddings.")
     completion_window: str = Field("24h", description="OpenAI's. No effect.")
-    metadata: Annotated[dict[str, str] | None, BeforeValidator(_few_fields)] = None
+    metadata: Annotated[dict[str, str] | None, BeforeValidator(few_fields)] = None
 
 
 class Batch(BaseModel):

@@ -124,14 +124,14 @@ def tokens(text: TokenizedText) -> list[dict[str, Any]]:
     """The text's tokens in the shape of `answer_schemas.Token`."""
     parse = text.parse
     columns = zip(
-        text.ids,
+        text.ids.tolist(),
         parse.tokens,
-        parse.starts,
-        parse.stops,
-        parse.heads,
+        parse.starts.tolist(),
+        parse.stops.tolist(),
+        parse.heads.tolist(),
         parse.deps,
-        text.known,
-        text.composed,
+        text.known.tolist(),
+        text.composed.tolist(),
         strict=True,
     )
     return [dict(zip(answer_schemas.Token.model_fields, row, strict=True)) for row in columns]

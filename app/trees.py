@@ -40,6 +40,13 @@ FIRST_ERROR = _FirstError()
 """For every list in a request: one wrong item is enough, and what describes millions takes gigabytes."""
 
 
+def few_fields(value: object) -> object:
+    """For pydantic, before it describes what is wrong with each of millions."""
+    if isinstance(value, dict) and len(value) > MAX_FIELDS:
+        raise PydanticCustomError("fields", f"holds {len(value)} fields")
+    return value
+
+
 class Closed(BaseModel):
     """Strict: no type is coerced, and unknown fields are refused."""
 
@@ -48,16 +55,15 @@ class Closed(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _object_of_few_fields(cls, value: object) -> object:
-        if isinstance(value, dict):
-            if len(value) > MAX_FIELDS:
-                raise PydanticCustomError("fields", f"holds {len(value)} fields")
-        elif not isinstance(value, cls):  # pydantic's own message has the name of a class of ours
+        if not isinstance(
+            value, (dict, cls)
+        ):  # pydantic's own message has the name of a class of ours
             needed = ", ".join(
                 name for name, field in cls.model_fields.items() if field.is_required()
             )
             message = f"must be an object with {needed}" if needed else "must be an object"
             raise PydanticCustomError("object_type", message)
-        return value
+        return few_fields(value)
 
 
 class Word(Closed):

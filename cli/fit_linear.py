@@ -219,8 +219,6 @@ class _Maker:
             attach = bag.with_words if self.recipe.vectors else bag.words_alone
             base = attach(base, fit.lexicon, linear)
             bag.check(base, linear, fit.sentences)
-        answers = {"multi_label": fit.problem.multi_label, "abstain": kept.abstain}
-        base = replace(base, card=base.card.model_copy(update=answers))
         data, taught = fit.problem.card, self.recipe.teacher and fit.lesson
         if taught:
             note = f"{data.note}, and {len(taught.unlabelled)} texts without labels"
@@ -234,7 +232,14 @@ class _Maker:
             commit=kept.commit,
             teacher=f"{TEACHER}, {self.recipe.teacher}" if taught else "",
         )
-        return write_bundle(base, bag.head_of(linear, fit.problem.labels), made, kept.out)
+        return write_bundle(
+            base,
+            bag.head_of(linear, fit.problem.labels),
+            made,
+            kept.out,
+            multi_label=fit.problem.multi_label,
+            abstain=kept.abstain,
+        )
 
 
 def choose_unlabelled(texts: Sequence[str], problem: Problem, seed: int) -> list[str]:

@@ -60,12 +60,19 @@ class Provenance:
     teacher: str = ""
 
 
-def write_bundle(base: Bundle, head: LinearHead, made: Provenance, out: Path) -> Card:
+def write_bundle(
+    base: Bundle,
+    head: LinearHead,
+    made: Provenance,
+    out: Path,
+    *,
+    multi_label: bool = False,
+    abstain: float | None = None,
+) -> Card:
     """Write the bundle `out`: the graphs and words of `base`, whatever its kind, under a new head.
 
-    Whether a text has several labels and when the model abstains is as the card of `base` says. Raises
-    ParityError where the graph of the head differs from numpy, BundleError if the result would not load. Then
-    nothing is written.
+    `multi_label` and `abstain` are the card's. Raises ParityError where the graph of the head differs from numpy,
+    BundleError if the result would not load. Then nothing is written.
     """
     graph = head_graph(head)
     error = _check(graph, head, base.card.dimension)
@@ -75,6 +82,8 @@ def write_bundle(base: Bundle, head: LinearHead, made: Provenance, out: Path) ->
         "task": made.task,
         "kind": "classification",
         "labels": head.labels,
+        "multi_label": multi_label,
+        "abstain": abstain,
         "temperature": 1.0,  # the old head's does not fit this one
         "parity": {
             **fields["parity"],

@@ -3,7 +3,6 @@
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from numbers import Integral
 from pathlib import Path
@@ -176,9 +175,6 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
         if out.resolve() == self.model_.folder:
             reason = "is that of the model under the classifier: save into another folder"
             raise BundleError(out.name, CARD, reason)
-        base = read(self.model_.folder)
-        answers = {"multi_label": False, "abstain": None}  # how the base's own head answers
-        base = replace(base, card=base.card.model_copy(update=answers))
         state = self.random_state
         made = Provenance(
             task=task or out.name.rpartition("-")[2],
@@ -191,7 +187,7 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
             command=shlex.join(sys.argv),
             seed=int(state) if isinstance(state, Integral) else 0,  # a RandomState tells none
         )
-        return write_bundle(base, self._linear_head(), made, out)
+        return write_bundle(read(self.model_.folder), self._linear_head(), made, out)
 
     def _linear_head(self) -> Any:
         from heedful.export.linear_head import LinearHead

@@ -6,8 +6,6 @@ from html import escape
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-
 from heedful.runtime.answers import TokenizedText
 from heedful.runtime.card import Card
 from heedful.runtime.explain_run import ExplainOptions
@@ -30,16 +28,7 @@ class Explanation:
     ) -> Self:
         from heedful.app.explain import answer  # FastAPI comes with it, and takes long to import
 
-        made = answer(card, texts, found, options.k)
-        for sentence in made["sentences"]:  # Python's numbers, which its json writes
-            sentence["tokens"] = [
-                {
-                    name: value.item() if isinstance(value, np.generic) else value
-                    for name, value in token.items()
-                }
-                for token in sentence["tokens"]
-            ]
-        return cls(made)
+        return cls(answer(card, texts, found, options.k))
 
     @property
     def tokens(self) -> list[list[str]]:

@@ -2,7 +2,9 @@
 
 import re
 
-_LETTER = re.compile(r"[^\W\d_]")
+from heedful.text.plain import LETTER
+
+_LETTER = re.compile(LETTER)
 _LATIN = re.compile(r"[A-Za-z\u00AA-\u024F\u1E00-\u1EFF]")
 MAX_CHARACTERS = 1000
 """How much of a text is looked at."""

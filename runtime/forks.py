@@ -1,4 +1,4 @@
-"""What a forked process must make anew: it has the memory of its parent, but none of the parent's other threads."""
+"""Threads and locks that a forked process must replace: it has its parent's memory, but none of the other threads."""
 
 import os
 from typing import Protocol

@@ -10,6 +10,7 @@ import unicodedata
 from functools import lru_cache
 
 LETTER = r"[^\W\d_]"
+"""A letter of any script, in a regular expression."""
 MARKS = str.maketrans(
     dict.fromkeys("‘’‛ʹʼ′＇\x91\x92", "'")
     | dict.fromkeys("“”„‟″＂\x93\x94", '"')

@@ -11,7 +11,8 @@ from spacy.attrs import ORTH
 from spacy.language import Language
 from spacy.util import compile_infix_regex, compile_prefix_regex, compile_suffix_regex
 
-LETTER = r"[^\W\d_]"
+from heedful.text.plain import LETTER
+
 RUNS = tuple(
     rf"(?<!{mark}){run}"  # from its first mark: a search from each of them would be quadratic
     for mark, run in (
