@@ -1,16 +1,17 @@
 """A loaded bundle that answers in the caller's thread."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 import numpy.typing as npt
 from rich.progress import Progress
 
 from heedful.library.explanation import Explanation
+from heedful.library.inputs import Pairs, in_chunks, is_text, pair_inputs, text_inputs
 from heedful.library.processes import Processes
 from heedful.runtime.answers import unit_rows
 from heedful.runtime.bundle import read_card
@@ -19,19 +20,13 @@ from heedful.runtime.direct import DirectParses, DirectThreads, direct_engine, f
 from heedful.runtime.errors import BadInput, BundleError, WrongTask
 from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.inference import Inference
-from heedful.runtime.inputs import Inputs, Item
+from heedful.runtime.inputs import Inputs
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.model_registry import KINDS, ModelRegistry, Task, check_parser
 from heedful.text.parse import ParseJob, Parser
 
-CHUNK = 1024
-"""Rows that are read and answered together: sorted by length they make full batches."""
-
-T = TypeVar("T")
 Floats = npt.NDArray[np.float32]
 Scores = npt.NDArray[np.float64]
-Pair = tuple[str, str] | Sequence[str] | Mapping[str, str]
-Pairs = Iterable[Pair]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +110,7 @@ class Model:
         }
         question = Question("embed", "embed", keywords, batch_size)
         none = np.empty((0, width), np.float32)
-        inputs = _texts([sentences] if isinstance(sentences, str) else sentences, "sentences")
+        inputs = text_inputs([sentences] if isinstance(sentences, str) else sentences, "sentences")
         if paths is not None:
             inputs = replace(inputs, paths=paths)
         if prompt:
@@ -140,7 +135,7 @@ class Model:
         """Probabilities (N, C), in the order of `labels`."""
         question = Question("classify", "classify", {"truncate": truncate}, batch_size)
         none = np.empty((0, len(self.labels)))
-        return self._ask(question, _texts(texts, "texts"), none, show_progress_bar)
+        return self._ask(question, text_inputs(texts, "texts"), none, show_progress_bar)
 
     def predict(self, texts: Sequence[str], **keywords: Any) -> npt.NDArray[Any]:
         """The most probable label of each text (N,), None where the model abstains.
@@ -171,7 +166,7 @@ class Model:
         A pair may also be a dictionary of `premise` and `hypothesis`, as in the service.
         """
         question = Question("nli", "classify", {"truncate": truncate})
-        inputs = _pairs(pairs, ("premise", "hypothesis"))
+        inputs = pair_inputs(pairs, ("premise", "hypothesis"))
         found = self._ask(question, inputs, np.empty((0, len(self.labels))))
         return [dict(zip(self.labels, row.tolist(), strict=True)) for row in found]
 
@@ -181,18 +176,18 @@ class Model:
         A pair may also be a dictionary of `a` and `b`, as in the service.
         """
         question = Question("relatedness", "relatedness", {"truncate": truncate})
-        return self._ask(question, _pairs(pairs, ("a", "b")), np.empty(0))
+        return self._ask(question, pair_inputs(pairs, ("a", "b")), np.empty(0))
 
     def fits(self, texts: Sequence[str], *, truncate: bool = False) -> npt.NDArray[np.bool_]:
         """Whether each text (N,) can be read: it is not blank and, unless `truncate`, not too long."""
-        inputs = _texts(texts, "texts")
+        inputs = text_inputs(texts, "texts")
         loaded = self._registry.models[self.card.name]
         limit = self.card.max_tokens
         jobs = [ParseJob(cast(str, text), limit, tree=False) for text in inputs.items]
         parses = map(loaded.fit, finish(self._parses.get(jobs)))
         return np.array(
             [
-                _is_text(text) and len(parse) > 0 and (truncate or not parse.cut)
+                is_text(text) and len(parse) > 0 and (truncate or not parse.cut)
                 for text, parse in zip(inputs.items, parses, strict=True)
             ],
             bool,
@@ -207,10 +202,10 @@ class Model:
         """
         options = options or ExplainOptions()
         task: Task = "explain"
-        inputs = _texts([text], "text")
+        inputs = text_inputs([text], "text")
         if second is not None:
             task = "relatedness" if self.card.kind == "relatedness" else "nli"
-            inputs = _strings(Inputs.from_pairs([(text, second)], ("text", "second")))
+            inputs = pair_inputs([(text, second)], ("text", "second"))
         result = finish(self._inference(task).explain(inputs, options, truncate=True))
         return Explanation.make(self.card, *result.value, options)
 
@@ -265,7 +260,7 @@ class Model:
         inputs.check_texts()
         if not len(inputs):
             return none
-        chunks = list(_chunks(inputs))
+        chunks = list(in_chunks(inputs))
         parts = [part for _, part in chunks]
         if self._processes and len(parts) > 1:
             answers = self._processes.answers(question, parts)
@@ -291,77 +286,3 @@ def _able(models: Path, kinds: Sequence[str]) -> list[str]:
             if read_card(card.parent).kind in kinds:
                 found.append(card.parent.name)
     return found
-
-
-def _texts(texts: Iterable[str], path: str) -> Inputs:
-    """Raises BadInput for what is no text."""
-    shape = getattr(texts, "shape", (0,))
-    if len(shape) != 1:  # iterating over a table gives its columns' names
-        remedy = "give one text a row, for example a column"
-        raise BadInput(f"{path} has the shape {tuple(shape)}: {remedy}", param=path)
-    return _strings(Inputs.from_texts(_rows(texts, path, "strings"), path))
-
-
-def _pairs(pairs: Pairs, sides: tuple[str, str]) -> Inputs:
-    """Raises BadInput for what is no pair of texts."""
-    found = [
-        _pair(pair, f"pairs[{i}]", sides)
-        for i, pair in enumerate(_rows(pairs, "pairs", "pairs of strings"))
-    ]
-    return _strings(Inputs.from_pairs(found, sides))
-
-
-def _pair(pair: Pair, path: str, sides: tuple[str, str]) -> tuple[str, str]:
-    """Raises BadInput where it is neither two values in their order nor named by `sides`."""
-    if isinstance(pair, Mapping) and set(pair) == set(sides):
-        return pair[sides[0]], pair[sides[1]]
-    if isinstance(pair, np.ndarray):
-        pair = pair.tolist()
-    if isinstance(pair, tuple | list) and len(pair) == 2:
-        return pair[0], pair[1]
-    keys = " and ".join(sides)
-    said = f"{path} is no pair: give two strings in a tuple, or a dictionary of {keys}"
-    raise BadInput(said, param=path)
-
-
-def _rows(rows: Iterable[T], path: str, wanted: str) -> list[T]:
-    """Raises BadInput for what is no list of rows, though one might iterate over it."""
-    if isinstance(rows, str):
-        raise BadInput(f"{path} is one string: give a list of {wanted}", param=path)
-    if isinstance(rows, Mapping) or not isinstance(rows, Iterable):
-        raise BadInput(f"{path} is {type(rows).__name__}: give a list of {wanted}", param=path)
-    return list(rows)
-
-
-def _strings(inputs: Inputs) -> Inputs:
-    """Python's strings, for numpy's too."""
-    for item, path in zip(inputs.items, inputs.paths, strict=True):
-        if not isinstance(item, str):
-            raise BadInput(f"{path} is {type(item).__name__}: give a string", param=path)
-    return replace(inputs, items=list(map(str, inputs.items)))
-
-
-def _is_text(text: Item) -> bool:
-    try:
-        Inputs.from_texts([text]).check_texts()
-    except BadInput:
-        return False
-    return True
-
-
-def _chunks(inputs: Inputs) -> Iterator[tuple[list[int], Inputs]]:
-    """The rows in chunks of similar length, the longest first, and the numbers of their rows."""
-    step = inputs.texts_per_row
-    lengths = [
-        sum(len(cast(str, item)) for item in inputs.items[row * step : (row + 1) * step])
-        for row in range(len(inputs))
-    ]
-    order = list(range(len(inputs)))
-    if len(order) > CHUNK:
-        order.sort(key=lengths.__getitem__, reverse=True)
-    for begin in range(0, len(order), CHUNK):
-        rows = order[begin : begin + CHUNK]
-        places = [row * step + side for row in rows for side in range(step)]
-        items = [inputs.items[place] for place in places]
-        paths = [inputs.paths[place] for place in places]
-        yield rows, Inputs(items, paths, inputs.path, step)

@@ -7,8 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from heedful.library.inputs import CHUNK
 from heedful.library.load import load
-from heedful.library.model import CHUNK, Question
+from heedful.library.model import Question
 from heedful.runtime.errors import RequestError
 from heedful.runtime.inputs import Inputs
 

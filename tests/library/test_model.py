@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pytest
 
 import heedful
-from heedful.library import model as library
+from heedful.library import inputs as library_inputs
 from heedful.library.model import Model
 from heedful.runtime.errors import BadInput, StartupError, Unavailable, WrongTask
 from heedful.runtime.explain_run import ExplainOptions
@@ -96,7 +96,7 @@ def test_long_lists_come_back_in_order_from_one_process_or_two(
 ) -> None:
     texts = many(500)
     expected = model.encode(texts)
-    monkeypatch.setattr(library, "CHUNK", 64)
+    monkeypatch.setattr(library_inputs, "CHUNK", 64)
     found = model.encode(texts, show_progress_bar=True)
     assert "tiny-sst2" in capsys.readouterr().out
     np.testing.assert_allclose(found, expected, atol=1e-6)
@@ -151,9 +151,9 @@ def test_a_forked_process_uses_a_loaded_model(models: Path) -> None:
     """Few texts are answered by its threads, many by its processes."""
     script = f"""
 import os, signal, heedful
-from heedful.library import model as library
+from heedful.library import inputs as library_inputs
 
-library.CHUNK = 300
+library_inputs.CHUNK = 300
 texts = [f"two kids wash {{i}}" for i in range(500)]
 model = heedful.load("tiny-sst2", models={str(models)!r}, threads=2, processes=2)
 for part in (texts[:300], texts):

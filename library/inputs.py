@@ -1,0 +1,91 @@
+"""What callers of the library give -> `Inputs`: texts or pairs of texts, checked, and in chunks of similar length."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar, cast
+
+import numpy as np
+
+from heedful.runtime.errors import BadInput
+from heedful.runtime.inputs import Inputs, Item
+
+CHUNK = 1024
+"""Rows that are read and answered together: sorted by length they make full batches."""
+
+T = TypeVar("T")
+Pair = tuple[str, str] | Sequence[str] | Mapping[str, str]
+Pairs = Iterable[Pair]
+
+
+def text_inputs(texts: Iterable[str], path: str) -> Inputs:
+    """Raises BadInput for what is no text."""
+    shape = getattr(texts, "shape", (0,))
+    if len(shape) != 1:  # iterating over a table gives its columns' names
+        remedy = "give one text a row, for example a column"
+        raise BadInput(f"{path} has the shape {tuple(shape)}: {remedy}", param=path)
+    return _strings(Inputs.from_texts(_rows(texts, path, "strings"), path))
+
+
+def pair_inputs(pairs: Pairs, sides: tuple[str, str]) -> Inputs:
+    """Raises BadInput for what is no pair of texts."""
+    found = [
+        _pair(pair, f"pairs[{i}]", sides)
+        for i, pair in enumerate(_rows(pairs, "pairs", "pairs of strings"))
+    ]
+    return _strings(Inputs.from_pairs(found, sides))
+
+
+def _pair(pair: Pair, path: str, sides: tuple[str, str]) -> tuple[str, str]:
+    """Raises BadInput where it is neither two values in their order nor named by `sides`."""
+    if isinstance(pair, Mapping) and set(pair) == set(sides):
+        return pair[sides[0]], pair[sides[1]]
+    if isinstance(pair, np.ndarray):
+        pair = pair.tolist()
+    if isinstance(pair, tuple | list) and len(pair) == 2:
+        return pair[0], pair[1]
+    keys = " and ".join(sides)
+    said = f"{path} is no pair: give two strings in a tuple, or a dictionary of {keys}"
+    raise BadInput(said, param=path)
+
+
+def _rows(rows: Iterable[T], path: str, wanted: str) -> list[T]:
+    """Raises BadInput for what is no list of rows, though one might iterate over it."""
+    if isinstance(rows, str):
+        raise BadInput(f"{path} is one string: give a list of {wanted}", param=path)
+    if isinstance(rows, Mapping) or not isinstance(rows, Iterable):
+        raise BadInput(f"{path} is {type(rows).__name__}: give a list of {wanted}", param=path)
+    return list(rows)
+
+
+def _strings(inputs: Inputs) -> Inputs:
+    """Python's strings, for numpy's too."""
+    for item, path in zip(inputs.items, inputs.paths, strict=True):
+        if not isinstance(item, str):
+            raise BadInput(f"{path} is {type(item).__name__}: give a string", param=path)
+    return replace(inputs, items=list(map(str, inputs.items)))
+
+
+def is_text(text: Item) -> bool:
+    try:
+        Inputs.from_texts([text]).check_texts()
+    except BadInput:
+        return False
+    return True
+
+
+def in_chunks(inputs: Inputs) -> Iterator[tuple[list[int], Inputs]]:
+    """The rows in chunks of similar length, the longest first, and the numbers of their rows."""
+    step = inputs.texts_per_row
+    lengths = [
+        sum(len(cast(str, item)) for item in inputs.items[row * step : (row + 1) * step])
+        for row in range(len(inputs))
+    ]
+    order = list(range(len(inputs)))
+    if len(order) > CHUNK:
+        order.sort(key=lengths.__getitem__, reverse=True)
+    for begin in range(0, len(order), CHUNK):
+        rows = order[begin : begin + CHUNK]
+        places = [row * step + side for row in rows for side in range(step)]
+        items = [inputs.items[place] for place in places]
+        paths = [inputs.paths[place] for place in places]
+        yield rows, Inputs(items, paths, inputs.path, step)
