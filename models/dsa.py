@@ -147,7 +147,7 @@ class DSA(Encoder):
         return z.flatten(1)
 
     def explain(self, x: Tensor, lengths: Tensor) -> Explanation:
-        """Figure 3: the weights of each attention at each iteration."""
+        """Figures 3 and 4: the weights of each attention at each iteration."""
         mask = token_mask(lengths, x.shape[1])
         words = self.words(x, mask)
         rounds = list(attention_rounds(words, mask, self.rounds))

@@ -140,7 +140,7 @@ def head(features: Array, hidden: Sequence[Hidden], weight: Array, bias: Array) 
 
 
 def matching(p: Array, h: Array) -> Array:
-    """[p; h; |p - h|; p * h], in the order of docs/models.md."""
+    """[p; h; |p - h|; p * h], the paper's parts in the order of docs/models.md."""
     features = [*p, *h]
     features += [abs(a - b) for a, b in zip(p, h, strict=True)]
     features += [a * b for a, b in zip(p, h, strict=True)]

@@ -226,7 +226,7 @@ def perceptron(features: Array, layers: Sequence[tuple[Array, Array]]) -> Array:
 
 
 def nli_head(p: Array, h: Array, layers: Sequence[tuple[Array, Array]]) -> Array:
-    """[p; h; |p - h|; p * h], in the order of docs/models.md, then two layers."""
+    """[p; h; |p - h|; p * h], the paper's parts in the order of docs/models.md, then two layers."""
     features = [*p, *h]
     features += [abs(a - b) for a, b in zip(p, h, strict=True)]
     features += [a * b for a, b in zip(p, h, strict=True)]
