@@ -11,7 +11,8 @@ from heedful.models.initialise import he
 class NLIHead(nn.Module):
     """[p; h; |p - h|; p * h] -> hidden -> classes (MS-SAN: 2,400 -> 300 -> 3).
 
-    MS-SAN and DSA print these parts in another order (docs/models.md). `signed` keeps the sign of p - h (DiSAN, whose hidden layer is ELU).
+    MS-SAN and DSA print these parts in another order (docs/models.md). `signed` keeps the sign
+    of p - h (DiSAN, whose hidden layer is ELU).
     """
 
     def __init__(

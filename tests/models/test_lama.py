@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from heedful.models.gru import BiGRU
-from heedful.models.lama import LAMA, SAN
-from heedful.models.lama_baselines import Average, BiGRUMax, CNNMax, Transformer
+from heedful.models.lama import LAMA
+from heedful.models.lama_baselines import SAN, Average, BiGRUMax, CNNMax, Transformer
 from heedful.models.registry import build
 from heedful.models.sentence import Encoder
 from tests.reference import lama as reference
