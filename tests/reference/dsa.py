@@ -89,10 +89,10 @@ def weighted(words: Sequence[Array], shares: Sequence[float]) -> Array:
     return total
 
 
-def dynamic_attention(words: Sequence[Array], rounds: int) -> tuple[Array, list[float]]:
+def dynamic_attention(words: Sequence[Array], iterations: int) -> tuple[Array, list[float]]:
     """Algorithm 1 for one attention: z and the weights that made it."""
     q = [0.0] * len(words)
-    for _ in range(rounds):
+    for _ in range(iterations):
         shares = softmax(q)
         z = np.array([math.tanh(value) for value in weighted(words, shares)])
         for i, word in enumerate(words):
@@ -100,12 +100,12 @@ def dynamic_attention(words: Sequence[Array], rounds: int) -> tuple[Array, list[
     return z, shares
 
 
-def encode(x: Sequence[Array], weights: Weights, rounds: int) -> Array:
+def encode(x: Sequence[Array], weights: Weights, iterations: int) -> Array:
     """Eq. (7): word vectors (L, D) -> sentence vector (m d_o,)."""
     tokens = cnn(x, weights)
     return np.concatenate(
         [
-            dynamic_attention(project(tokens, matrix, bias), rounds)[0]
+            dynamic_attention(project(tokens, matrix, bias), iterations)[0]
             for matrix, bias in weights.projection
         ]
     )
