@@ -1,7 +1,6 @@
 """DSA against the loop-form reference, its parameter counts, its heads and its dynamic weights."""
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import torch
 from torch import nn
@@ -11,14 +10,11 @@ from heedful.models.heads import BatchNormClassificationHead, BatchNormNLIHead
 from heedful.models.initialise import he
 from heedful.models.masks import token_mask
 from heedful.models.registry import build
+from tests.models.conftest import array
 from tests.reference import dsa as reference
+from tests.reference.arithmetic import Array
 
 DIM = 7
-Array = npt.NDArray[np.float64]
-
-
-def array(tensor: torch.Tensor) -> Array:
-    return tensor.detach().double().numpy()
 
 
 def randomise(module: nn.Module, scale: float = 0.3) -> None:

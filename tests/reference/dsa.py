@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from tests.reference.arithmetic import Array, softmax
 
 
 @dataclass(frozen=True)
@@ -74,12 +73,6 @@ def cnn(x: Sequence[Array], weights: Weights) -> list[Array]:
 def project(tokens: Sequence[Array], matrix: Array, bias: Array) -> list[Array]:
     """Eq. (6) for one attention."""
     return [np.array([leaky_relu(value) for value in matrix @ token + bias]) for token in tokens]
-
-
-def softmax(scores: Sequence[float]) -> list[float]:
-    top = max(scores)
-    powers = [math.exp(score - top) for score in scores]
-    return [power / sum(powers) for power in powers]
 
 
 def weighted(words: Sequence[Array], shares: Sequence[float]) -> Array:

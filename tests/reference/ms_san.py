@@ -9,11 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from tests.reference import relative
-
-Array = npt.NDArray[np.float64]
+from tests.reference.arithmetic import Array, layer_norm, softmax
 
 
 @dataclass(frozen=True)
@@ -92,12 +90,6 @@ def dependency_distances(heads: Sequence[int]) -> list[list[int]]:
     return table
 
 
-def softmax(scores: Sequence[float]) -> list[float]:
-    top = max(scores)
-    powers = [math.exp(score - top) for score in scores]
-    return [power / sum(powers) for power in powers]
-
-
 def masks(
     heads: Sequence[int], count: int, priors: Priors, alpha: float
 ) -> list[list[list[float]]]:
@@ -170,12 +162,6 @@ def feed_forward(token: Array, weights: FeedForward) -> Array:
     hidden = np.array([max(0.0, value) for value in weights.w_1 @ token + weights.b_1])
     projected: Array = weights.w_2 @ hidden + weights.b_2
     return projected
-
-
-def layer_norm(token: Array, gain: Array, shift: Array) -> Array:
-    mean = sum(token) / len(token)
-    variance = sum((value - mean) ** 2 for value in token) / len(token)
-    return (token - mean) / math.sqrt(variance + 1e-5) * gain + shift
 
 
 def attentive_pooling(u: Array, score: Callable[[Array], Array]) -> Array:
