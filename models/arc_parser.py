@@ -73,17 +73,17 @@ class ArcParser(nn.Module):
         width: int = 128,
         embedding: int = 96,
         arc: int = 64,
-        turned: int = 32,
+        rotary: int = 32,
         relation: int = 96,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.arc, self.turned = arc, turned
+        self.arc, self.rotary = arc, rotary
         self.words = Words(tables, embedding, width)
         self.windows = nn.ModuleList(Window(width, dilation) for dilation in DILATIONS)
         self.dropout = nn.Dropout(dropout)
-        self.dependent = nn.Linear(width, arc + turned)
-        self.governor = nn.Linear(width, arc + turned, bias=False)
+        self.dependent = nn.Linear(width, arc + rotary)
+        self.governor = nn.Linear(width, arc + rotary, bias=False)
         self.prior = nn.Linear(width, 1, bias=False)  # how likely a word governs anything
         self.root = nn.Linear(width, 1)  # how likely it is a root
         self.relation_dependent = nn.Linear(width, relation)
@@ -117,21 +117,21 @@ class ArcParser(nn.Module):
 
     def _arcs(self, x: Tensor) -> Tensor:
         """(B, L, L) [dependent, governor]."""
-        cos, sin = turns(x.shape[1], self.turned)
+        cos, sin = rotary_table(x.shape[1], self.rotary)
         dependent, governor = (
             torch.cat([one[..., : self.arc], rotate(one[..., self.arc :], cos, sin)], -1)
             for one in (self.dependent(x), self.governor(x))
         )
-        scores = dependent @ governor.transpose(1, 2) / (self.arc + self.turned) ** 0.5
+        scores = dependent @ governor.transpose(1, 2) / (self.arc + self.rotary) ** 0.5
         with_prior: Tensor = scores + self.prior(x).transpose(1, 2)
         return with_prior.float()
 
 
-def turns(length: int, turned: int) -> tuple[Tensor, Tensor]:
-    """Cosines and sines of each place's angles, (L, turned / 2) each."""
-    pairs = turned // 2
-    speeds = SLOWEST ** -(torch.arange(pairs) / (pairs - 1))
-    angles = torch.arange(length)[:, None] * speeds
+def rotary_table(length: int, rotary: int) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of each place's angles, (L, rotary / 2) each."""
+    pairs = rotary // 2
+    frequencies = SLOWEST ** -(torch.arange(pairs) / (pairs - 1))
+    angles = torch.arange(length)[:, None] * frequencies
     return angles.cos(), angles.sin()
 
 
