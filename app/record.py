@@ -43,7 +43,7 @@ class Record:
             if result.truncated:
                 found["X-Truncated"] = str(result.truncated)
             if result.averaged:
-                found["X-Averaged"] = str(result.averaged)
+                found["X-Windows"] = str(result.averaged)
             if result.unfamiliar:
                 found["X-Warning"] = _warning(result)
         if self.ignored and (names := fields.header(self.ignored)):

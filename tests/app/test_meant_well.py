@@ -196,13 +196,13 @@ async def test_a_models_own_name_is_no_alias(serve: Serve, models: Path, tmp_pat
 async def test_a_long_text_has_the_mean_of_its_windows(client: httpx.AsyncClient) -> None:
     document = "two kids wash their hands " * 20
     answer = await post(client, "/v1/embeddings", input=["kids", document], model="tiny-flat")
-    assert answer.headers["X-Averaged"] == "1"
+    assert answer.headers["X-Windows"] == "1"
     assert "X-Truncated" not in answer.headers
     rows = [row["embedding"] for row in answer.json()["data"]]
     assert answer.json()["usage"]["prompt_tokens"] == 101
     same = await post(client, "/embed", inputs=["kids", document], model="tiny-flat", long="mean")
     np.testing.assert_array_equal(same.json(), rows)
-    assert same.headers["X-Averaged"] == "1"
+    assert same.headers["X-Windows"] == "1"
     cut = await post(client, "/v1/embeddings", input=document, model="tiny-flat", truncate=True)
     assert cut.headers["X-Truncated"] == "1"
     check(await client.post("/embed", json={"inputs": document}), 422, "input_too_long", "inputs")
@@ -224,7 +224,7 @@ async def test_truncate_may_be_the_operators(serve: Serve) -> None:
         refused = await client.post("/embed", json={"inputs": document, "truncate": False})
         check(refused, 422, "input_too_long", "inputs")
         mean = await post(client, "/embed", inputs=document, model="tiny-flat", long="mean")
-        assert mean.headers["X-Averaged"] == "1"
+        assert mean.headers["X-Windows"] == "1"
 
 
 async def test_a_warning_where_the_answer_means_little(client: httpx.AsyncClient) -> None:

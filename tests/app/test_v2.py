@@ -166,7 +166,7 @@ async def test_long_texts_as_on_embed(client: httpx.AsyncClient) -> None:
     check(await client.post(path, json={"inputs": text}), 422, "input_too_long", "inputs.text[0]")
     for parameters, header in (
         ({"truncate": True}, "X-Truncated"),
-        ({"long": "mean"}, "X-Averaged"),
+        ({"long": "mean"}, "X-Windows"),
     ):
         answer = await client.post(path, json={"inputs": text, "parameters": parameters})
         assert answer.headers[header] == "1"
