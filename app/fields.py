@@ -1,13 +1,19 @@
-"""Fields that a request's schema does not know, on routes of other services that ignore them."""
+"""Fields that are not honoured: those that a schema does not know are ignored and named, others are refused."""
 
 from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict
+from pydantic_core import PydanticCustomError
 
 PASS_OVER = ConfigDict(extra="allow")
 """For a request's schema: unknown fields are named in the header X-Ignored-Fields, and change nothing."""
 MAX_NAMES, MAX_LENGTH = 20, 64
 """Limits of the header, whose names are the client's."""
+
+
+def unsupported(message: str) -> PydanticCustomError:
+    """A known field that asks for something no model here supports."""
+    return PydanticCustomError("unsupported", "{reason}", {"reason": message})
 
 
 def ignored(body: object, path: str = "") -> list[str]:

@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
 from heedful.app import answer_schemas, answers, inference, schemas
-from heedful.app.fields import PASS_OVER
+from heedful.app.fields import PASS_OVER, unsupported
 from heedful.app.hub_schemas import HubFields, finished
 from heedful.app.requests import InferenceRoute
 from heedful.app.trees import FIRST_ERROR
@@ -40,7 +40,7 @@ class Batch(RootModel[list[TextOrPair]]):
     @classmethod
     def _all_alike(cls, rows: list[TextOrPair]) -> list[TextOrPair]:
         if len({len(row.root) for row in rows}) > 1:
-            raise schemas.unsupported(
+            raise unsupported(
                 "texts and pairs go to different models; send them in two requests"
             )
         return rows

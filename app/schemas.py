@@ -15,16 +15,10 @@ from pydantic import (
     ValidationInfo,
     field_validator,
 )
-from pydantic_core import PydanticCustomError
 
-from heedful.app.fields import PASS_OVER
+from heedful.app.fields import PASS_OVER, unsupported
 from heedful.app.hub_schemas import HubFields, TopK
 from heedful.app.trees import FIRST_ERROR, Closed, ConlluTree, DisplacyTree, Item, shape
-
-
-def unsupported(message: str) -> PydanticCustomError:
-    """A known field that asks for something no model here supports."""
-    return PydanticCustomError("unsupported", "{reason}", {"reason": message})
 
 
 def _no_prompt(name: str | None) -> str | None:
