@@ -24,7 +24,7 @@ from heedful.app.v2_tensors import (
     read_body,
     read_inputs,
 )
-from heedful.runtime.answers import Result
+from heedful.runtime.answers import Result, chosen
 from heedful.runtime.card import Card
 from heedful.runtime.errors import BadInput, Unavailable
 from heedful.runtime.inference import Inference
@@ -134,10 +134,10 @@ async def infer(body: InferRequest, request: Request) -> Response:
     kind = SIGNATURES[_card(request).kind]
     model = inference.bind(request, kind.task, request.path_params["model"])
     result = await _run(model, kind, body, request)
-    values = np.asarray(inference.record_result(request, result), np.float32)
-    outputs = [_tensor(kind.scores, "FP32", values)]
+    values = np.asarray(inference.record_result(request, result))
+    outputs = [_tensor(kind.scores, "FP32", values.astype(np.float32))]
     if kind.labelled:
-        labels = [model.card.labels[i] for i in values.argmax(axis=1)]
+        labels = [label or "" for label in chosen(model.card, values)]  # BYTES have no null
         outputs.append(
             {"name": "label", "datatype": "BYTES", "shape": [len(labels)], "data": labels}
         )
