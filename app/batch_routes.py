@@ -214,7 +214,7 @@ async def batch(request: Request) -> Response:
 
 @router.post(
     "/v1/batches/{batch}/cancel",
-    responses=answers.documented(Batch, 401, 403, 404),
+    responses=answers.documented(Batch, 401, 403, 404, 413),
     openapi_extra=answers.path_parameter("batch"),
 )
 async def cancel(request: Request) -> Response:

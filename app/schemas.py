@@ -13,6 +13,7 @@ from pydantic import (
     Field,
     Tag,
     ValidationInfo,
+    WithJsonSchema,
     field_validator,
 )
 
@@ -115,9 +116,11 @@ class Truncation(Closed):
     """TEI's two fields."""
 
     truncate: Truncate = None
-    truncation_direction: Literal["Left", "Right", "left", "right"] = Field(
-        "Right", description="Texts are cut at their end: Left is refused with truncate."
-    )
+    truncation_direction: Annotated[
+        Literal["Left", "Right", "left", "right"],
+        # Generators of clients name an enum's values without regard to case.
+        WithJsonSchema({"type": "string", "enum": ["Left", "Right"]}),
+    ] = Field("Right", description="Texts are cut at their end: Left is refused with truncate.")
 
     @field_validator("truncation_direction")
     @classmethod

@@ -1,6 +1,7 @@
 """The OpenAPI says what the routes take and answer, errors included."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,14 @@ def test_every_error_is_the_envelope(document: dict[str, Any], path: str) -> Non
         schema = response["content"]["application/json"]["schema"]
         assert (schema == {"$ref": "#/components/schemas/ErrorEnvelope"}) == (status != "200")
         assert schema
+
+
+def test_values_of_an_enum_differ_by_more_than_case(document: dict[str, Any]) -> None:
+    """openapi-python-client writes nothing where two of them make one name."""
+    enums = re.findall(r'"enum": (\[.*?\])', json.dumps(document))
+    assert '["Left", "Right"]' in enums
+    for values in map(json.loads, enums):
+        assert len({value.lower() for value in values}) == len(values)
 
 
 def test_operations_have_ids_of_their_own(document: dict[str, Any]) -> None:
