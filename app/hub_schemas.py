@@ -3,23 +3,18 @@
 from typing import Annotated, Any, Literal
 
 import numpy.typing as npt
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
-from heedful.app.fields import PASS_OVER, unsupported
+from heedful.app.fields import PASS_OVER, refused
 from heedful.app.trees import Closed
 from heedful.runtime.answers import sigmoid
 
 TopK = Annotated[int | None, Field(ge=1, description="Return this many of the best labels.")]
 
 
-def _refuse(value: object) -> None:
-    if value is not None:
-        raise unsupported("is of a task that no model here does; texts are classified without it")
-
-
 OtherTask = Annotated[
     None,
-    BeforeValidator(_refuse),
+    refused("is of a task that no model here does; texts are classified without it"),
     Field(description="Of another of InferenceClient's tasks. Refused: texts are classified."),
 ]
 

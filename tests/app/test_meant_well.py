@@ -5,6 +5,7 @@ import json
 import shutil
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import httpx
 import numpy as np
@@ -61,6 +62,10 @@ async def test_names_of_unknown_fields_are_harmless(client: httpx.AsyncClient) -
         parameters={"speed": 2},
     )
     assert nested.headers["X-Ignored-Fields"] == "inputs.size, parameters.speed"
+    documents = ["dog", *({"text": "dog", f"{i}": i, "size": i} for i in (7, 8))]
+    listed = await post(client, "/v1/rerank", query="kids", documents=documents, speed=2)
+    expected = "speed, documents[].7, documents[].size, documents[].8"
+    assert unquote(listed.headers["X-Ignored-Fields"]) == expected
     body = b'{"inputs": "kids", "\\ud800": 1}'
     refused = await client.post("/embed", content=body, headers=JSON)
     check(refused, 422, "invalid_value", refused.json()["error"]["param"])

@@ -90,6 +90,7 @@ async def test_tensors_behind_the_json(client: httpx.AsyncClient) -> None:
     path = "/v2/models/tiny-nli/infer"
     answer = await client.post(path, content=head + first + second, headers=headers)
     assert answer.status_code == 200, answer.text
+    assert answer.headers["X-Ignored-Fields"] == "parameters.binary_data_output"
     found = await infer(
         client, "tiny-nli", tensor("premise", TEXTS[:2]), tensor("hypothesis", ["größe", "dog"])
     )
@@ -144,6 +145,14 @@ async def test_tensors_behind_the_json(client: httpx.AsyncClient) -> None:
             {"inputs": [tensor("text", ["a"])], "outputs": [{"name": "logits"}]},
             "invalid_input",
             "outputs[0].name",
+        ),
+        (
+            {
+                "inputs": [tensor("text", ["a"])],
+                "outputs": [{"name": "embedding", "parameters": {"classification": 1}}],
+            },
+            "unsupported",
+            "outputs[0].parameters.classification",
         ),
         (
             {
