@@ -44,10 +44,10 @@ CONTROL: Documented = {
 }
 
 
-def path_parameter(name: str) -> dict[str, Any]:
-    """A path's parameter in the OpenAPI document. Declared as an argument, it would bring FastAPI's 422."""
-    schema = {"type": "string"}
-    return {"parameters": [{"name": name, "in": "path", "required": True, "schema": schema}]}
+def path_parameters(*names: str) -> dict[str, Any]:
+    """A path's parameters in the OpenAPI document. Declared as arguments, they would bring FastAPI's 422."""
+    about = {"in": "path", "required": True, "schema": {"type": "string"}}
+    return {"parameters": [{"name": name, **about} for name in names]}
 
 
 def documented(model: Any, *errors: int) -> Documented:

@@ -10,7 +10,7 @@ import pytest
 from heedful.app.answers import ERRORS
 from heedful.app.main import create_app
 from heedful.app.settings import Settings
-from tests.app.bodies import bodies
+from tests.app.bodies import INFER, bodies
 
 WORK = tuple(bodies(""))
 
@@ -35,6 +35,9 @@ def test_every_route_is_there(document: dict[str, Any]) -> None:
         "/v2/health/ready",
         "/v2/models/{model}",
         "/v2/models/{model}/ready",
+        "/v2/models/{model}/versions/{version}",
+        "/v2/models/{model}/versions/{version}/ready",
+        "/v2/models/{model}/versions/{version}/infer",
         "/info",
         "/health",
         "/ready",
@@ -53,7 +56,8 @@ def test_every_error_is_the_envelope(document: dict[str, Any], path: str) -> Non
     assert set(responses) == {str(status) for status in (200, *ERRORS)}
     for status, response in responses.items():
         schema = response["content"]["application/json"]["schema"]
-        assert (schema == {"$ref": "#/components/schemas/ErrorEnvelope"}) == (status != "200")
+        name = "ProtocolError" if path == INFER else "ErrorEnvelope"
+        assert (schema == {"$ref": f"#/components/schemas/{name}"}) == (status != "200")
         assert schema
 
 
