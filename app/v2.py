@@ -143,9 +143,9 @@ async def infer(body: InferRequest, request: Request) -> Response:
     model = inference.bind(request, kind.task, request.path_params["model"])
     result = await _run(model, kind, body, request)
     values = np.asarray(inference.record_result(request, result))
-    outputs = [_tensor(kind.scores, "FP32", values.astype(np.float32))]
+    outputs = [_tensor(kind.scores, "FP32", values.astype(np.float32, copy=False))]
     if kind.labelled:
-        labels = [label or "" for label in chosen(model.card, values)]  # BYTES have no null
+        labels = [label or "" for label in chosen(model.card, values)]  # a BYTES tensor has no null
         outputs.append(
             {"name": "label", "datatype": "BYTES", "shape": [len(labels)], "data": labels}
         )
