@@ -130,7 +130,7 @@ async def files(
 @router.get(
     "/v1/files/{file}",
     responses=answers.documented(File, 401, 403, 404),
-    openapi_extra=answers.path_parameter("file"),
+    openapi_extra=answers.path_parameters("file"),
 )
 async def file(request: Request) -> Response:
     """A file's description."""
@@ -144,7 +144,7 @@ async def file(request: Request) -> Response:
         **answers.documented(File, 401, 403, 404),
         200: {"content": {"application/octet-stream": {}}},
     },
-    openapi_extra=answers.path_parameter("file"),
+    openapi_extra=answers.path_parameters("file"),
 )
 async def content(request: Request) -> Response:
     """A file's content."""
@@ -155,7 +155,7 @@ async def content(request: Request) -> Response:
 @router.delete(
     "/v1/files/{file}",
     responses=answers.documented(Deleted, 401, 403, 404),
-    openapi_extra=answers.path_parameter("file"),
+    openapi_extra=answers.path_parameters("file"),
 )
 async def delete(request: Request) -> Response:
     """Delete a file."""
@@ -205,7 +205,7 @@ async def batches(
 @router.get(
     "/v1/batches/{batch}",
     responses=answers.documented(Batch, 401, 403, 404),
-    openapi_extra=answers.path_parameter("batch"),
+    openapi_extra=answers.path_parameters("batch"),
 )
 async def batch(request: Request) -> Response:
     """A batch with its state and counts."""
@@ -214,8 +214,8 @@ async def batch(request: Request) -> Response:
 
 @router.post(
     "/v1/batches/{batch}/cancel",
-    responses=answers.documented(Batch, 401, 403, 404),
-    openapi_extra=answers.path_parameter("batch"),
+    responses=answers.documented(Batch, 401, 403, 404, 413),
+    openapi_extra=answers.path_parameters("batch"),
 )
 async def cancel(request: Request) -> Response:
     """End a batch after the lines in flight; what was answered is kept."""

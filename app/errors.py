@@ -1,6 +1,8 @@
 """Errors -> answers: the only place that maps errors to statuses and to the one envelope.
 
 {"error": {"message": str, "type": str, "param": str or null, "code": str}}
+
+The Open Inference Protocol's `error` is the message; the other fields are beside it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -170,6 +172,11 @@ def status_of(error: RequestError) -> int:
     return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
 
 
+def has_text_error(path: str) -> bool:
+    """Whether an error's `error` is text on this path, as clients of the Open Inference Protocol want it."""
+    return path == "/v2" or (path.startswith("/v2/") and path != "/v2/rerank")
+
+
 def respond(
     entry: record.Record, error: RequestError, headers: Mapping[str, str] | None = None
 ) -> Response:
@@ -180,18 +187,21 @@ def respond(
     more = {**HEADERS.get(type(error), {}), **(headers or {})}
     if isinstance(error, Overloaded):
         more["Retry-After"] = str(error.retry_after)
-    return Response(envelope(error), status_of(error), more, "application/json")
+    body = envelope(error, text=entry.text_error)
+    return Response(body, status_of(error), more, "application/json")
 
 
-def envelope(error: RequestError) -> bytes:
-    """The body of every error."""
-    fields = {
-        "message": _encodable(str(error)),
+def envelope(error: RequestError, *, text: bool = False) -> bytes:
+    """The body of every error; with `text` the Open Inference Protocol's."""
+    message = _encodable(str(error))
+    about = {
         "type": TYPE.get(status_of(error), "invalid_request_error"),
         "param": None if error.param is None else _encodable(error.param),
         "code": error.code,
     }
-    return orjson.dumps({"error": fields})
+    if text:
+        return orjson.dumps({"error": message, **about})
+    return orjson.dumps({"error": {"message": message, **about}})
 
 
 def raw_response(error: RequestError) -> bytes:

@@ -11,7 +11,7 @@ from heedful.app import answers, explain_schemas, inference, schemas, trees
 from heedful.app.explain_schemas import ExplainRequest
 from heedful.app.requests import InferenceRoute
 from heedful.app.routes import tokens
-from heedful.runtime.answers import TokenizedText
+from heedful.runtime.answers import TokenizedText, chosen
 from heedful.runtime.card import Card
 from heedful.runtime.explain_graph import ExplainOutputs
 from heedful.runtime.explain_run import ExplainOptions
@@ -111,7 +111,13 @@ def _answer_fields(scores: npt.NDArray[np.float64], card: Card) -> dict[str, Any
     if not card.labels:
         return {"relatedness": scores.item()}
     named = dict(zip(card.labels, scores.tolist(), strict=True))
-    return {"prediction": {"label": card.labels[int(scores.argmax())], "scores": named}}
+    return {"prediction": {"label": _label(scores, card), "scores": named}}
+
+
+def _label(scores: npt.NDArray[np.float64], card: Card) -> str | None:
+    """The answer to scores (C,), None where the model abstains."""
+    (label,) = chosen(card, scores[np.newaxis])
+    return label
 
 
 def _change(
@@ -121,5 +127,5 @@ def _change(
         return {}
     names = card.labels or ("relatedness",)
     change = dict(zip(names, (after - before).tolist(), strict=True))
-    flips = {"flips": bool(after.argmax() != before.argmax())} if card.labels else {}
+    flips = {"flips": _label(after, card) != _label(before, card)} if card.labels else {}
     return {**_answer_fields(after, card), "change": change, **flips}

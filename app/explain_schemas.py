@@ -98,7 +98,7 @@ class Sentence(BaseModel):
 
 
 class Prediction(BaseModel):
-    label: str
+    label: str | None = Field(description="null where the model abstains.")
     scores: dict[str, float]
 
 
@@ -118,7 +118,7 @@ class Ablation(BaseModel):
 
 
 class Deletion(BaseModel):
-    """Drops in the predicted label's score, or in the cosine to the vector if there are no labels."""
+    """Drops in the most probable label's score, or in the cosine to the vector if there are no labels."""
 
     attended: list[int] = Field(description="The k most attended tokens, most attended first.")
     drop: float = Field(description="The drop when they are deleted.")
@@ -176,7 +176,7 @@ class SentenceEvidence(BaseModel):
 
 class Evidence(BaseModel):
     of: str = Field(
-        description="What changes: the predicted label's score, the relatedness, or the cosine to the "
+        description="What changes: the most probable label's score, the relatedness, or the cosine to the "
         "full vector, which can only fall."
     )
     sentences: list[SentenceEvidence | None] = Field(

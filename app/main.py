@@ -180,10 +180,10 @@ def _add_middleware(app: FastAPI, settings: Settings, keys: Keys, rates: Rates) 
             expose_headers=[
                 "Retry-After",
                 "Server-Timing",
-                "X-Averaged",
                 "X-Ignored-Fields",
                 "X-Request-Id",
                 "X-Truncated",
                 "X-Warning",
+                "X-Windows",
             ],
         )

@@ -84,17 +84,12 @@ async def classify(body: schemas.ClassifyRequest, request: Request) -> Response:
     """
     model = inference.bind(request, "classify", body.model)
     inputs = trees.read_inputs(body.inputs)
-    result = await model.classify(
-        inputs,
-        truncate=inference.truncates(request, body.truncate),
-        raw=body.function != "softmax",
-        trust=body.trust,
-    )
+    raw = body.function != "softmax"
+    truncate = inference.truncates(request, body.truncate)
+    result = await model.classify(inputs, truncate=truncate, raw=raw, trust=body.trust)
     scores = finished(inference.record_result(request, result), body.function)
     top_k = body.top_k or (body.parameters.top_k if body.parameters else None)
-    ranked: list[Any] = [answers.ranked(row, model.card.labels, top_k) for row in scores]
-    if (least := model.card.abstain) is not None and body.function == "softmax":
-        ranked = [answers.abstained(labels, least) for labels in ranked]
+    ranked: list[Any] = [answers.ranked(row, model.card, top_k, raw=raw) for row in scores]
     if body.trust:
         pairs = zip(ranked, result.trust, strict=True)
         ranked = [{"labels": labels, "trust": trust} for labels, trust in pairs]

@@ -93,7 +93,7 @@ class Settings(BaseSettings):
         None, description="TOML file of named API keys, read again when it changes."
     )
     max_batch_inputs: int = Field(2048, ge=1, description="Maximum inputs per request.")
-    max_body_bytes: int = Field(8 * 1024 * 1024, ge=1, description="Maximum bytes per body.")
+    max_body_bytes: int = Field(16 * 1024 * 1024, ge=1, description="Maximum bytes per body.")
     max_queue: int = Field(
         8192,
         ge=1,

@@ -136,7 +136,7 @@ class Report:
             said = content["abstain"]
             console.print(
                 f"answers from probability {said['least']:.3f} on reach {said['precision']:.0%}: "
-                f"{said['answered']:.0%} of the rows; for the others /classify answers null"
+                f"{said['answered']:.0%} of the rows; for the others the bundle answers null"
             )
 
     def write(self, out: Path, card: Card, console: Console) -> None:

@@ -66,8 +66,9 @@ def standalone_svg(answer: Answer) -> str:
     parts = [explain_svg.heading(_title(answer), 20), explain_svg.heading(_priors(answer), 12)]
     if "prediction" in answer:
         found = answer["prediction"]
+        label = found["label"] or "none, the model abstains"
         labels, scores = zip(*found["scores"].items(), strict=True)
-        parts.append(explain_svg.shaded(f"Prediction: {found['label']}", labels, scores))
+        parts.append(explain_svg.shaded(f"Prediction: {label}", labels, scores))
     if "relatedness" in answer:
         parts.append(explain_svg.heading(f"Relatedness: {answer['relatedness']:.2f}, of 1 to 5"))
     for heading, wide, maps in _sections(answer):

@@ -13,7 +13,7 @@ from rich.progress import Progress
 from heedful.library.explanation import Explanation
 from heedful.library.inputs import Pairs, in_chunks, is_text, pair_inputs, text_inputs
 from heedful.library.processes import Processes
-from heedful.runtime.answers import unit_rows
+from heedful.runtime.answers import chosen, unit_rows
 from heedful.runtime.bundle import read_card
 from heedful.runtime.card import CARD, Card
 from heedful.runtime.direct import DirectParses, DirectThreads, direct_engine, finish
@@ -153,12 +153,7 @@ class Model:
         """
         if self.card.multi_label:
             return [[self.labels[i] for i in np.flatnonzero(row >= 0.5)] for row in probabilities]
-        least = self.card.abstain or 0.0
-        best = probabilities.argmax(axis=1).tolist()
-        return [
-            self.labels[i] if row[i] >= least else None
-            for row, i in zip(probabilities, best, strict=True)
-        ]
+        return chosen(self.card, probabilities)
 
     def nli(self, pairs: Pairs, *, truncate: bool = True) -> list[dict[str, float]]:
         """The probabilities of entailment, neutral and contradiction for each (premise, hypothesis).

@@ -13,7 +13,7 @@ def test_defaults_are_the_contracts() -> None:
     assert (found.port, found.max_batch_inputs, found.max_body_bytes) == (
         8000,
         2048,
-        8 * 1024 * 1024,
+        16 * 1024 * 1024,
     )
     assert (found.request_timeout, found.shutdown_timeout) == (30, 20)
     assert found.device == "auto"

@@ -260,7 +260,7 @@ def fit_unsure(tmp_path: Path, wanted: Wanted) -> tuple[dict[str, Any], Card, li
     ]
     card, report, shown = fit(write(tmp_path / "unsure.csv", noisy), replace(wanted, abstain=0.97))
     assert 0 < report["abstain"]["answered"] < 1
-    assert "/classify answers null" in shown
+    assert "the bundle answers null" in shown
     return report, card, [text for _, text in noisy]
 
 
