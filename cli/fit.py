@@ -128,8 +128,7 @@ def fit_file(
     if wanted.test:
         held_rows = table.read_rows(wanted.test, columns, label_column, wanted.reading)
     console.print(f"{file.name}: {len(rows)} rows, {len(problem.labels)} labels")
-    groups = [table.same(row.texts) for row in rows]
-    parts = assess.splits(problem.targets, groups, seed=wanted.seed)
+    parts = assess.splits(problem.targets, problem.groups, seed=wanted.seed)
     report = Report(file, problem, parts)
 
     unlabelled = _unlabelled(problem, columns[0], wanted, report)
@@ -225,6 +224,9 @@ def _tuned(
         if len(problem.rows) < least:
             said = "--effort quick" if wanted.effort == "quick" else f"fewer than {least:g} rows"
             report.skip(name, f"{said}: with few rows it loses to linear models")
+            return []
+        if assess.most_texts(problem.targets, problem.groups) < assess.TENTH:
+            report.skip(name, f"no label has {assess.TENTH} texts: too few to choose its epochs by")
             return []
     tuned = Tuned(
         problem, file, wanted.encoder, wanted.word_vectors, wanted.parser, wanted.seed, console

@@ -156,8 +156,7 @@ class LinearFit:
 
     def every_row(self, recipe: Recipe, seed: int) -> HeldOut:
         """Answers for every row, by models that did not see it."""
-        groups = [same(row.texts) for row in self.problem.rows]
-        parts = splits(self.problem.targets, groups, seed=seed, parts=FOLDS)
+        parts = splits(self.problem.targets, self.problem.groups, seed=seed, parts=FOLDS)
         return self._held_out(recipe, parts)
 
     def _held_out(self, recipe: Recipe, parts: Sequence[Split]) -> HeldOut:

@@ -213,6 +213,14 @@ def test_many_rows_train_an_encoder_too(tmp_path: Path, wanted: Wanted) -> None:
     assert card.training.data[-1].rows == 800
 
 
+def test_many_labels_of_few_rows_end_in_a_bundle(tmp_path: Path, wanted: Wanted) -> None:
+    many = [(f"label {i % 252}", f"a film, {i}") for i in range(504)]
+    card, report, _ = fit(write(tmp_path / "many.csv", many), wanted)
+    assert (card.scores[0].rows, card.scores[0].split) == (504, "held out, 2 parts")
+    assert report["held_out"] == "every row once, in 2 parts"
+    assert report["skipped"][0]["why"].startswith("no label has 10 texts")
+
+
 def test_an_encoder_may_win(tmp_path: Path, wanted: Wanted) -> None:
     """Labels by the order of two words: the tiny vectors and single words do not show it, pairs do."""
     with pytest.raises(DataError, match=r"stars\.csv: pairs .* entailment, neutral, contradiction"):
