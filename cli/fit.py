@@ -146,6 +146,8 @@ def fit_file(
     report.choose(candidates, references, chosen, held, heat)
     least = report.abstain(held, wanted.abstain) if wanted.abstain else None
     if linear:
+        most = linear.base.card.max_tokens
+        report.content["truncated"] = {"rows": linear.truncated, "max_tokens": most}
         report.explain(linear, wanted.seed, candidates)
     report.show(console)
 

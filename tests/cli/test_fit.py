@@ -144,6 +144,22 @@ def test_few_rows_end_in_a_bundle_and_a_report(tmp_path: Path, wanted: Wanted) -
     assert all(said in page for said in ("Words that decide", "an awful awful film", "Wilson"))
 
 
+def test_rows_that_are_cut_are_counted(tmp_path: Path, wanted: Wanted) -> None:
+    """The tiny bundle reads 16 tokens."""
+    long = [
+        (stars, f"a film {'so ' * 14}{word}") for stars, word in (("one", "bad"), ("five", "good"))
+    ]
+    file = write(tmp_path / "stars.csv", [*rows(40), *long])
+    _, report, shown = fit(file, replace(wanted, effort="quick"))
+    assert report["truncated"] == {"rows": 2, "max_tokens": 16}
+    said = "2 rows (5%) are longer than 16 tokens: what comes later is read by no candidate"
+    assert said in shown
+    assert said in (wanted.out / "report.html").read_text()
+    _, report, shown = fit(write(file, rows(40)), replace(wanted, effort="quick"))
+    assert report["truncated"]["rows"] == 0
+    assert "longer than" not in shown
+
+
 PRAISE = (
     "superb wonderful excellent brilliant delightful marvelous fantastic lovely amazing perfect"
 )
