@@ -216,6 +216,23 @@ def test_evidence_gradients_and_curves_are_the_services(model: Model, models: Pa
     assert answer["faithfulness"]
 
 
+def test_a_text_is_explained_whole_or_on_request_cut(models: Path) -> None:
+    """`predict` reads 64 tokens of this model, curves are drawn up to 24."""
+    parser = BuiltParser(models / "parser", "en_tiny", fingerprint(models / "parser"))
+    build_bundle(models, parser, name="tiny-long", max_tokens=64, explain=True)
+    text, curves = "good kids " * 12 + "bad dog " * 8, ExplainOptions(curves=True)
+    with heedful.load("tiny-long", models=models) as model:
+        answered = dict(zip(model.labels, model.predict_proba([text])[0], strict=True))
+        explained = model.explain(text).answer["prediction"]["scores"]
+        assert explained == pytest.approx(answered, abs=1e-5)
+        said = r"has 40 tokens: tiny-long is explained up to 24 with curves.* set truncate to true"
+        with pytest.raises(BadInput, match=said):
+            model.explain(text, options=curves)
+        cut = model.explain(text, options=curves, truncate=True)
+    assert len(cut.tokens[0]) == 24
+    assert cut.answer["prediction"]["scores"] != pytest.approx(answered, abs=1e-2)
+
+
 def test_pairs_in_every_shape(models: Path) -> None:
     named = [{"hypothesis": hypothesis, "premise": premise} for premise, hypothesis in PAIRS]
     with heedful.load("tiny-nli", models=models) as nli:
