@@ -207,7 +207,10 @@ class Model:
         longer than is explained with these options raises BadInput. With `truncate` it is cut instead: then
         the answer may be another one than `predict`'s, which reads more.
         """
-        options = options or ExplainOptions()
+        options = ExplainOptions() if options is None else options
+        if not isinstance(options, ExplainOptions):
+            said = f"options is {type(options).__name__}: give ExplainOptions(evidence=True)"
+            raise BadInput(said, param="options")
         task: Task = "explain"
         inputs = text_inputs([text], "text")
         if second is not None:

@@ -210,10 +210,30 @@ def test_evidence_gradients_and_curves_are_the_services(model: Model, models: Pa
     assert "faithfulness" in found.html
     answer = found.answer
     (evidence,) = answer["evidence"]["sentences"]
-    np.testing.assert_allclose(evidence.weights, asyncio.run(ask()), atol=1e-6)
-    assert evidence.gradients is not None
-    assert answer["curves"]
-    assert answer["faithfulness"]
+    np.testing.assert_allclose(evidence["weights"], asyncio.run(ask()), atol=1e-6)
+    assert len(evidence["gradients"]["weights"]) == 3
+    assert {"kind", "name", "value"} == set(evidence["correlations"][0])
+    assert len(answer["faithfulness"]["sentences"][0]["attended"]) == 1
+    assert set(answer["curves"]["sentences"][0]) == {"deleted", "masked"}
+    assert json.dumps(answer, default=np.ndarray.tolist)
+    alone = model.explain("kids", options=ExplainOptions(evidence=True)).answer
+    assert alone["evidence"]["sentences"] == [None]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"alpha": -3}, "alpha is -3: give 0 to 100"),
+        ({"alpha": float("nan")}, "alpha is nan: give 0 to 100"),
+        ({"k": 0, "faithfulness": True}, "k is 0: give at least 1"),
+        ({"priors": {"word": 0.5}}, "priors.word is 0.5: give True or False"),
+    ],
+)
+def test_wrong_options_are_named(model: Model, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        ExplainOptions(**options)
+    with pytest.raises(BadInput, match=r"options is dict: give ExplainOptions\(evidence=True\)"):
+        model.explain("kids", options=options)  # type: ignore[arg-type]
 
 
 def test_a_text_is_explained_whole_or_on_request_cut(models: Path) -> None:
