@@ -4,6 +4,7 @@ import asyncio
 import csv
 import io
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -239,8 +240,11 @@ def test_many_labels_of_few_rows_end_in_a_bundle(tmp_path: Path, wanted: Wanted)
 
 def test_an_encoder_may_win(tmp_path: Path, wanted: Wanted) -> None:
     """Labels by the order of two words: the tiny vectors and single words do not show it, pairs do."""
+    file = write(tmp_path / "stars.csv", rows(800))
+    with pytest.raises(ConfigError, match="--vectors: there is no bundle 'glov'"):
+        fit(file, replace(wanted, word_vectors="glov"), "review", "review")
     with pytest.raises(DataError, match=r"stars\.csv: pairs .* entailment, neutral, contradiction"):
-        fit(write(tmp_path / "stars.csv", rows(800)), wanted, "review", "review")
+        fit(file, wanted, "review", "review")
     names = ("entailment", "neutral", "contradiction")
     pairs = [(names[i % 3], f"a {GOOD[i % 3]} film {i}") for i in range(510)]
     card, report, _ = fit(write(tmp_path / "nli.csv", pairs), wanted, "review", "review")
@@ -340,6 +344,26 @@ def test_a_delimiter_of_two_characters_is_refused(tmp_path: Path) -> None:
     refused = CliRunner().invoke(command, arguments)
     assert refused.exit_code == 2
     assert "';;': give one character" in refused.output
+
+
+def test_bundles_are_found_by_name_and_their_parser_beside_them(
+    tmp_path: Path, pipeline: BuiltParser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the package heedful-bundles is installed: nothing lies in the current folder."""
+    models, out = tmp_path / "models", tmp_path / "made" / "stars"
+    build_bundle(models, pipeline, name="ms-san-embed", kind="embedding", explain=True)
+    shutil.copytree(pipeline.folder, models / "parser")
+    monkeypatch.setenv("HEEDFUL_MODELS", str(models))
+    command = typer.Typer()
+    command.command()(fit_command)
+    file = write(tmp_path / "stars.csv", rows(20), ("label", "text"))
+    arguments = [str(file), "--out", str(out), "--effort", "quick"]
+    done = CliRunner().invoke(command, arguments, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    assert f"`heedful serve --models {out.parent}`" in done.output.replace("\n", "")
+    assert read(out).card.labels == ("five", "one")
+    with pytest.raises(ConfigError, match=r"--base: there is no bundle 'mine' in .*ms-san-embed"):
+        CliRunner().invoke(command, [*arguments, "--base", "mine"], catch_exceptions=False)
 
 
 def test_a_precision_that_is_not_reached_is_an_error(tmp_path: Path) -> None:
