@@ -7,6 +7,7 @@ from pydantic import BaseModel, Discriminator, Field, Tag
 from heedful.app.answer_schemas import Token, Trust
 from heedful.app.schemas import Cutting, Pair, Trusting
 from heedful.app.trees import Closed, ConlluTree, DisplacyTree, Item, Trees, shape
+from heedful.runtime.explain_run import MAX_ALPHA
 
 
 class Priors(Closed):
@@ -17,7 +18,7 @@ class Priors(Closed):
     )
     word: bool | None = Field(None, description="Whether the word distance counts.")
     dependency: bool | None = Field(None, description="Whether the tree distance counts.")
-    alpha: float | None = Field(None, ge=0, le=100, description="Weight of every distance.")
+    alpha: float | None = Field(None, ge=0, le=MAX_ALPHA, description="Weight of every distance.")
 
 
 class Related(Closed):

@@ -5,7 +5,6 @@ The page holds the service's own drawing code, D3 and the answer as JSON.
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, is_dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -92,8 +91,8 @@ def check_suffix(file: Path) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """An array, or a dataclass of the runtime, as what JSON holds."""
-    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value.tolist()
+    """An array as what JSON holds."""
+    return value.tolist()
 
 
 def _static(name: str) -> str:

@@ -1,7 +1,7 @@
 """What a model attends to, as an object that a notebook draws."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
 from typing import Any, Self
@@ -28,7 +28,11 @@ class Explanation:
     ) -> Self:
         from heedful.app.explain import answer  # FastAPI comes with it, and takes long to import
 
-        return cls(answer(card, texts, found, options.k))
+        made = answer(card, texts, found, options.k)
+        for name in ("faithfulness", "evidence", "curves"):
+            if name in made:
+                made[name]["sentences"] = [one and asdict(one) for one in made[name]["sentences"]]
+        return cls(made)
 
     @property
     def tokens(self) -> list[list[str]]:

@@ -189,19 +189,29 @@ class Model:
         )
 
     def explain(
-        self, text: str, second: str | None = None, options: ExplainOptions | None = None
+        self,
+        text: str,
+        second: str | None = None,
+        options: ExplainOptions | None = None,
+        *,
+        truncate: bool = False,
     ) -> Explanation:
         """What the model attends to in a text, or in a text and the `second` one of a pair.
 
-        A notebook draws it. `options` switch priors off and ask for more (docs/explain.md).
+        A notebook draws it. `options` switch priors off and ask for more (docs/explain.md). A text that is
+        longer than is explained with these options raises BadInput. With `truncate` it is cut instead: then
+        the answer may be another one than `predict`'s, which reads more.
         """
-        options = options or ExplainOptions()
+        options = ExplainOptions() if options is None else options
+        if not isinstance(options, ExplainOptions):
+            said = f"options is {type(options).__name__}: give ExplainOptions(evidence=True)"
+            raise BadInput(said, param="options")
         task: Task = "explain"
         inputs = text_inputs([text], "text")
         if second is not None:
             task = "relatedness" if self.card.kind == "relatedness" else "nli"
             inputs = pair_inputs([(text, second)], ("text", "second"))
-        result = finish(self._inference(task).explain(inputs, options, truncate=True))
+        result = finish(self._inference(task).explain(inputs, options, truncate=truncate))
         return Explanation.make(self.card, *result.value, options)
 
     def answer(self, question: Question, inputs: Inputs) -> npt.NDArray[Any]:

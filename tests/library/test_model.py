@@ -204,10 +204,47 @@ def test_evidence_gradients_and_curves_are_the_services(model: Model, models: Pa
     assert "faithfulness" in found.html
     answer = found.answer
     (evidence,) = answer["evidence"]["sentences"]
-    np.testing.assert_allclose(evidence.weights, asyncio.run(ask()), atol=1e-6)
-    assert evidence.gradients is not None
-    assert answer["curves"]
-    assert answer["faithfulness"]
+    np.testing.assert_allclose(evidence["weights"], asyncio.run(ask()), atol=1e-6)
+    assert len(evidence["gradients"]["weights"]) == 3
+    assert {"kind", "name", "value"} == set(evidence["correlations"][0])
+    assert len(answer["faithfulness"]["sentences"][0]["attended"]) == 1
+    assert set(answer["curves"]["sentences"][0]) == {"deleted", "masked"}
+    assert json.dumps(answer, default=np.ndarray.tolist)
+    alone = model.explain("kids", options=ExplainOptions(evidence=True)).answer
+    assert alone["evidence"]["sentences"] == [None]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"alpha": -3}, "alpha is -3: give 0 to 100"),
+        ({"alpha": float("nan")}, "alpha is nan: give 0 to 100"),
+        ({"k": 0, "faithfulness": True}, "k is 0: give at least 1"),
+        ({"priors": {"word": 0.5}}, "priors.word is 0.5: give True or False"),
+    ],
+)
+def test_wrong_options_are_named(model: Model, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        ExplainOptions(**options)
+    with pytest.raises(BadInput, match=r"options is dict: give ExplainOptions\(evidence=True\)"):
+        model.explain("kids", options=options)  # type: ignore[arg-type]
+
+
+def test_a_text_is_explained_whole_or_on_request_cut(models: Path) -> None:
+    """`predict` reads 64 tokens of this model, curves are drawn up to 24."""
+    parser = BuiltParser(models / "parser", "en_tiny", fingerprint(models / "parser"))
+    build_bundle(models, parser, name="tiny-long", max_tokens=64, explain=True)
+    text, curves = "good kids " * 12 + "bad dog " * 8, ExplainOptions(curves=True)
+    with heedful.load("tiny-long", models=models) as model:
+        answered = dict(zip(model.labels, model.predict_proba([text])[0], strict=True))
+        explained = model.explain(text).answer["prediction"]["scores"]
+        assert explained == pytest.approx(answered, abs=1e-5)
+        said = r"has 40 tokens: tiny-long is explained up to 24 with curves.* set truncate to true"
+        with pytest.raises(BadInput, match=said):
+            model.explain(text, options=curves)
+        cut = model.explain(text, options=curves, truncate=True)
+    assert len(cut.tokens[0]) == 24
+    assert cut.answer["prediction"]["scores"] != pytest.approx(answered, abs=1e-2)
 
 
 def test_pairs_in_every_shape(models: Path) -> None:
