@@ -9,7 +9,7 @@ from starlette.responses import Response
 from heedful.app import answer_schemas, answers, inference, schemas, trees
 from heedful.app.hub_schemas import finished
 from heedful.app.requests import InferenceRoute
-from heedful.runtime.answers import TokenizedText
+from heedful.runtime.explain_answer import tokens
 from heedful.runtime.inputs import Inputs
 from heedful.text.kinds import NLI_LABELS
 
@@ -113,20 +113,3 @@ def _judgement(row: npt.NDArray[Any], labels: tuple[str, ...]) -> dict[str, Any]
         "label": labels[int(row.argmax())],
         "scores": {label: scores[label] for label in NLI_LABELS},
     }
-
-
-def tokens(text: TokenizedText) -> list[dict[str, Any]]:
-    """The text's tokens in the shape of `answer_schemas.Token`."""
-    parse = text.parse
-    columns = zip(
-        text.ids.tolist(),
-        parse.tokens,
-        parse.starts.tolist(),
-        parse.stops.tolist(),
-        parse.heads.tolist(),
-        parse.deps,
-        text.known.tolist(),
-        text.composed.tolist(),
-        strict=True,
-    )
-    return [dict(zip(answer_schemas.Token.model_fields, row, strict=True)) for row in columns]

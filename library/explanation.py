@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from heedful.runtime.answers import TokenizedText
 from heedful.runtime.card import Card
+from heedful.runtime.explain_answer import answer
 from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.explain_service import ExplainResult
 from heedful.text.atomic import write_file
@@ -26,8 +27,6 @@ class Explanation:
     def make(
         cls, card: Card, texts: list[TokenizedText], found: ExplainResult, options: ExplainOptions
     ) -> Self:
-        from heedful.app.explain import answer  # FastAPI comes with it, and takes long to import
-
         made = answer(card, texts, found, options.k)
         for name in ("faithfulness", "evidence", "curves"):
             if name in made:
