@@ -41,11 +41,12 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        state_of(self.app).tls = self.config.ssl
         self.handle_sighup()
         state_of(self.app).starting.add_done_callback(lambda _: freeze_gc())
 
     def handle_sighup(self) -> None:
-        """Reload the bundles on SIGHUP."""
+        """Reload the bundles and the certificate on SIGHUP."""
         asyncio.get_running_loop().add_signal_handler(
             signal.SIGHUP, lambda: self.spawn(self._reload())
         )
