@@ -66,8 +66,6 @@ class Server(uvicorn.Server):
         task.add_done_callback(self._tasks.discard)
 
     async def on_tick(self, counter: int) -> bool:
-        if counter % 10 == 0:
-            state_of(self.app).keys.refresh()
         if counter % CHECK_TICKS == 0:
             now = asyncio.get_running_loop().time()
             for connection in list(self.server_state.connections):
