@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 from heedful.app import logs
+from heedful.app.file_store import FileStore
 from heedful.app.main import create_app
 from heedful.app.messages import StartFailed
 from heedful.app.server import Server
@@ -104,13 +105,17 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def check_files(settings: Settings) -> None:
-    """Make the folder for files, where one is set. Raises StartupError where none can be written there."""
+    """Make the folder for files, where one is set, and remove what killed processes left in it.
+
+    Raises StartupError where nothing can be written there.
+    """
     if settings.files is None:
         return
     try:
         settings.files.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=settings.files):
             pass
+        FileStore(settings.files).remove_unfinished()
     except OSError as error:
         reason = f"{environment_name('files')}: {settings.files}: {error.strerror}"
         raise StartupError(f"{reason}: name a folder that can be written to") from error
