@@ -102,24 +102,23 @@ def test_a_killed_replica_gives_no_answer_but_200_and_503(tmp_path: Path) -> Non
             serving.stdin.flush()
             assert next(lines) == "killed"
             wait_for_answers(20)
-        finally:
             over.set()
             answers = [client.result(PATIENCE) for client in clients]
             keys.write_text('[client]\nkey = "changed"\n')
-            # Each replica has read the file when none of a dozen answers is another.
-            wait_for(
-                lambda: all(refused(url, "sesame") for _ in range(12)) or None, "the old key's end"
-            )
-            assert not any(refused(url, "changed") for _ in range(12))
+            # A dozen answers: of each replica.
+            wait_for(lambda: all(refused(url, "sesame") for _ in range(12)) or None, "its end")
+            wait_for(lambda: not any(refused(url, "changed") for _ in range(12)) or None, "a key")
+        finally:
+            over.set()
             serving.communicate(timeout=PATIENCE)
     wrong = [one for each in answers for one in each if one.status_code not in (200, 503)]
     assert not wrong, [(one.status_code, one.headers, one.text) for one in wrong]
     assert all(each[-1].is_success for each in answers)
-    lines_of_requests = [
+    logged = [
         json.loads(line[line.index("{") :])
         for line in log.read_text().splitlines()
         if '"logger":"heedful.access"' in line
     ]
     assert ("/embed", 200, 8) in [
-        (line["route"], line["status"], line.get("inputs")) for line in lines_of_requests
+        (line["route"], line["status"], line.get("inputs")) for line in logged
     ]
