@@ -35,13 +35,15 @@ ERRORS: Documented = {
     }.items()
 }
 
-CONTROL: Documented = {
+FURTHER_ERRORS: Documented = {
     status: {"model": answer_schemas.ErrorEnvelope, "description": description}
     for status, description in {
         403: "No API key is set, and this needs one.",
         409: "A bundle was refused: the model served before stays.",
+        507: "The folder for files is full.",
     }.items()
 }
+"""Those of no inference route."""
 
 
 def path_parameters(*names: str) -> dict[str, Any]:
@@ -52,7 +54,7 @@ def path_parameters(*names: str) -> dict[str, Any]:
 
 def documented(model: Any, *errors: int) -> Documented:
     """A route's 200 and errors for the OpenAPI document. Answers are not validated."""
-    known = {**ERRORS, **CONTROL}
+    known = {**ERRORS, **FURTHER_ERRORS}
     return {200: {"model": model}, **{status: known[status] for status in errors}}
 
 

@@ -65,6 +65,12 @@ class NotFound(RequestError):
     code = "not_found"
 
 
+class StorageFull(RequestError):
+    """The folder for files is full."""
+
+    code = "storage_full"
+
+
 class UnknownRoute(RequestError):
     code = "route_not_found"
 
@@ -128,6 +134,7 @@ STATUS: Mapping[type[RequestError], int] = {
     InferenceFailed: 500,
     Unavailable: 503,
     TimedOut: 504,
+    StorageFull: 507,
 }
 
 TYPE: Mapping[int, str] = {
@@ -138,6 +145,7 @@ TYPE: Mapping[int, str] = {
     500: "server_error",
     503: "server_error",
     504: "timeout_error",
+    507: "server_error",
 }
 """OpenAI's error types; every other status is an "invalid_request_error"."""
 

@@ -41,11 +41,12 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        state_of(self.app).tls = self.config.ssl
         self.handle_sighup()
         state_of(self.app).starting.add_done_callback(lambda _: freeze_gc())
 
     def handle_sighup(self) -> None:
-        """Reload the bundles on SIGHUP."""
+        """Reload the bundles and the certificate on SIGHUP."""
         asyncio.get_running_loop().add_signal_handler(
             signal.SIGHUP, lambda: self.spawn(self._reload())
         )
@@ -65,8 +66,6 @@ class Server(uvicorn.Server):
         task.add_done_callback(self._tasks.discard)
 
     async def on_tick(self, counter: int) -> bool:
-        if counter % 10 == 0:
-            state_of(self.app).keys.refresh()
         if counter % CHECK_TICKS == 0:
             now = asyncio.get_running_loop().time()
             for connection in list(self.server_state.connections):

@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import httpx
 import pytest
 import yaml
 
+from heedful.app.serving import listen
 from tests.app.conftest import Start
 from tests.process import PATIENCE, ROOT, tool, wait_for
 
@@ -84,26 +84,20 @@ def test_a_broken_bundle_is_one_line(
     assert "Traceback" not in process.log
 
 
-@pytest.fixture(scope="module")
-def healthcheck() -> str:
-    """The program of the Dockerfile's HEALTHCHECK."""
-    text = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
-    [line] = [line for line in text.splitlines() if line.startswith("HEALTHCHECK")]
-    python, dash_c, program = json.loads(line[line.index("[") :])
-    assert (python, dash_c) == ("python", "-c")
-    return str(program)
+def test_all_addresses_of_ipv6_are_those_of_ipv4_too() -> None:
+    with listen("::", 0) as listener, socket.socket() as client:
+        client.connect(("127.0.0.1", listener.getsockname()[1]))
 
 
 def test_prometheus_scrapes_and_the_health_check_passes(
-    start: Start, tmp_path: Path, healthcheck: str
+    start: Start, tmp_path: Path, healthcheck: list[str]
 ) -> None:
     prometheus, promtool = tool("prometheus"), tool("promtool")
     process = start(log_format="json")
     url = process.ready()
     port = url.rpartition(":")[2]
-    check = [sys.executable, "-c", healthcheck]
     env = {**os.environ, "HEEDFUL_PORT": port}
-    assert subprocess.run(check, env=env, timeout=PATIENCE, check=False).returncode == 0
+    assert subprocess.run(healthcheck, env=env, timeout=PATIENCE, check=False).returncode == 0
     for sent in ("the-first", "the-second"):
         body = {"inputs": "a secret text"}
         answer = httpx.post(url + "/classify", json=body, headers={"X-Request-Id": sent})
@@ -163,7 +157,7 @@ def test_prometheus_scrapes_and_the_health_check_passes(
     # Down: the health check must say so.
     process.popen.send_signal(signal.SIGINT)
     assert process.exit_status() == 0
-    down = subprocess.run(check, env=env, capture_output=True, timeout=PATIENCE, check=False)
+    down = subprocess.run(healthcheck, env=env, capture_output=True, timeout=PATIENCE, check=False)
     assert down.returncode != 0
     lines = [json.loads(line) for line in process.log.splitlines()]  # uvicorn's among them
     assert {line["logger"] for line in lines} >= {"uvicorn.error", "heedful.access"}
