@@ -64,7 +64,7 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._processes: deque[WorkerProcess] = deque()
         self._tls = settings.tls_cert is not None  # its state dies with a process
-        self._refusals = Refusals(self._selector, tls=self._tls)
+        self._refusals = Refusals(self._selector, self._metrics, tls=self._tls)
         self._acceptor = Acceptor(
             listener,
             self._selector,

@@ -76,12 +76,11 @@ def begin(url: str, body: bytes) -> socket.socket:
     return connection
 
 
-def response(connection: socket.socket) -> tuple[int, dict[str, Any]]:
-    """Status and body; asserts that the answer names its request."""
+def response(connection: socket.socket) -> tuple[int, str, dict[str, Any]]:
+    """Status, request id and body."""
     answer = http.client.HTTPResponse(connection)
     answer.begin()
-    assert answer.headers["X-Request-Id"]
-    return answer.status, json.loads(answer.read())
+    return answer.status, answer.headers["X-Request-Id"], json.loads(answer.read())
 
 
 def unacknowledged(connection: socket.socket) -> int:
@@ -198,9 +197,15 @@ def test_requests_in_flight_of_a_killed_process_get_a_503(several: Callable[...,
         for pid in process.servers():
             os.kill(pid, signal.SIGKILL)
         ends = [response(connection) for connection in asking]
-    assert [status for status, _ in ends] == [503] * 4
-    assert {answer["error"]["type"] for _, answer in ends} == {"server_error"}
+    assert [status for status, _, _ in ends] == [503] * 4
+    assert {answer["error"]["type"] for _, _, answer in ends} == {"server_error"}
     wait_for(lambda: httpx.get(url + "/ready").is_success or None, "two of them")
+    page = httpx.get(url + "/metrics").text
+    assert counted(page, "process_deaths_total") == 2
+    logged = re.findall(r" route=other status=503 request_id=(\w+)", process.log)
+    assert {request_id for _, request_id, _ in ends} <= set(logged)  # with polls of /ready
+    assert counted(page, r'requests_total\{[^}]*route="other",status="503"\}') == len(logged)
+    assert counted(page, r'rejected_total\{reason="unavailable"\}') == len(logged)
 
 
 def test_a_client_that_is_still_sending_reads_the_503(several: Callable[..., Process]) -> None:
@@ -216,7 +221,7 @@ def test_a_client_that_is_still_sending_reads_the_503(several: Callable[..., Pro
             connection.sendall(body[start : start + 1000])
             # A closed connection would be reset now, and the next line fail.
             wait_for(lambda: unacknowledged(connection) == 0 or None, "its arrival")
-        status, answer = response(connection)
+        status, _, answer = response(connection)
         assert (status, answer["error"]["code"]) == (503, "unavailable")
 
 
