@@ -27,7 +27,7 @@ from heedful.app.refusals import Refusals
 from heedful.app.reload_queue import ReloadQueue
 from heedful.app.server import KILL_TIMEOUT
 from heedful.app.settings import Settings
-from heedful.app.shared_counts import clear_gauges
+from heedful.app.shared_counts import bury
 from heedful.app.worker_group import BUSY, IDLE, Link, WorkerGroup, WorkerProcess
 from heedful.runtime.errors import ServiceFault, StartupError, Unavailable
 
@@ -236,8 +236,9 @@ class Supervisor:
     def _reap(self) -> None:
         """Collect the processes that have died."""
         for process in list(self._processes):
-            pid, status = os.waitpid(process.pid, os.WNOHANG)
+            pid, status, used = os.wait4(process.pid, os.WNOHANG)
             if pid:
+                bury(self._group.counts[process.link.slot], used.ru_utime + used.ru_stime)
                 self._bury(process, os.waitstatus_to_exitcode(status))
 
     def _bury(self, process: WorkerProcess, status: int) -> None:
@@ -258,7 +259,6 @@ class Supervisor:
                 self._refusals.add(connection, DIED)
             else:
                 connection.close()
-        clear_gauges(self._group.counts[process.link.slot])
         self._reloads.finished(process, None)
         if not self._ending:
             self._replace(process, status)

@@ -21,6 +21,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from heedful.app.messages import WorkerReloaded
 from heedful.app.reload_queue import shortened
@@ -108,6 +109,12 @@ def counted(page: str, name: str) -> float:
     return sum(map(float, found))
 
 
+def processor_time(client: httpx.Client) -> float:
+    """Seconds of all serving processes, dead ones among them."""
+    [seconds] = re.findall(r"^process_cpu_seconds_total (\S+)$", client.get("/metrics").text, re.M)
+    return float(seconds)
+
+
 def test_connections_are_divided_and_one_page_counts_them_all(
     several: Callable[..., Process], clients: Callable[[str, int], list[httpx.Client]]
 ) -> None:
@@ -130,6 +137,9 @@ def test_connections_are_divided_and_one_page_counts_them_all(
     for client in asking[:2]:  # one per process
         page = wait_for(partial(whole, client), "eight answers on the page of metrics")
         assert counted(page, r'model_info\{[^}]*model="tiny-nli"[^}]*\}') == 1
+    asked = {"Accept": "application/openmetrics-text; version=1.0.0"}
+    families = text_string_to_metric_families(asking[0].get("/metrics", headers=asked).text)
+    assert "heedful_request_duration_seconds" in {family.name for family in families}
     created = {c.get("/v1/models").json()["data"][0]["created"] for c in asking}
     assert len(created) == 1
 
@@ -267,8 +277,10 @@ def test_one_that_is_killed_is_replaced_and_the_others_go_on(
     for _ in range(2):  # each process answers again, so it has finished with the answer before
         assert httpx.get(url + "/health").status_code == 200
     killed, other = process.servers()
+    used = processor_time(asking[0])
     os.kill(killed, signal.SIGKILL)
-    wait_for(lambda: killed not in process.servers() or None, "its end")
+    wait_for(lambda: "has ended with status -9" in process.log or None, "its end")
+    assert processor_time(asking[0]) >= used  # a counter never falls
     for client in asking:  # an idle connection stays open: the other process has it now
         answer = client.post("/embed", json=BODY)
         assert answer.status_code == 200
