@@ -81,6 +81,7 @@ def run_worker(settings: Settings, group: WorkerGroup, link: Link) -> int:
     peers = SupervisedPeers(link)
     group = replace(group, slot=link.slot)
     try:
+        check_tls(settings)  # the files may have changed since the service has started
         run(Worker(create_app(settings, group, peers), group, link, peers), [])
     except StartupError as error:
         link.send(StartFailed(str(error)))  # the supervisor reports it once for all

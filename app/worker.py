@@ -99,7 +99,8 @@ class Worker(Server):
     def _report_alive(self, *_: object) -> None:
         """Tell the supervisor every second that the event loop runs, and whether it can answer."""
         now = time.monotonic()
-        alive = messages.Alive(state_of(self.app).service.ready() is None)
+        service = state_of(self.app).service
+        alive = messages.Alive(service.ready() is None, service.version)
         if alive != self._alive or now - self._told >= self._interval:
             self._alive, self._told = alive, now
             self._link.send(alive)

@@ -298,6 +298,48 @@ def test_one_that_is_killed_is_replaced_and_the_others_go_on(
     assert process.exit_status() == 0
 
 
+def test_a_long_request_is_answered_after_sigterm(several: Callable[..., Process]) -> None:
+    """Its process is not taken for one that hangs."""
+    process = several(hang_timeout="3")
+    url, body = process.ready(), json.dumps(BODY).encode()
+    wait_for(lambda: httpx.get(url + "/ready").is_success or None, "both")
+    with process.held(), begin(url, body) as connection:
+        connection.sendall(body)
+        process.popen.send_signal(signal.SIGTERM)
+        time.sleep(5)
+        process.release()
+        assert response(connection)[0] == 200
+    assert process.exit_status() == 0
+    assert "hangs: killing it" not in process.log
+
+
+def test_one_that_is_replaced_serves_the_models_of_the_others(
+    several: Callable[..., Process], models: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "bundles"
+    shutil.copytree(models, folder)
+    process = several(models=str(folder))
+    url = process.ready()
+    wait_for(lambda: httpx.get(url + "/ready").is_success or None, "both")
+    parser = BuiltParser(folder / "parser", "en_tiny", fingerprint(folder / "parser"))
+    build_bundle(folder, parser, name="tiny-new", kind="nli")
+    (folder / "tiny-nli").rename(tmp_path / "away")
+    killed = process.servers()[0]
+    os.kill(killed, signal.SIGKILL)
+
+    def replaced() -> bool | None:
+        servers = process.servers()
+        return (len(servers) == 2 and killed not in servers) or None
+
+    wait_for(replaced, "another process")
+    wait_for(lambda: httpx.get(url + "/ready").is_success or None, "two of them")
+    for _ in range(4):
+        names = [card["name"] for card in httpx.get(url + "/models").json()["models"]]
+        assert "tiny-new" in names
+        assert "tiny-nli" not in names
+    assert "reloaded: tiny-new new, tiny-nli removed" in process.log
+
+
 def test_sigterm_ends_them_all_with_0(several: Callable[..., Process]) -> None:
     process = several(log_format="json")
     url = process.ready()
@@ -357,15 +399,22 @@ def test_a_supervisor_that_is_killed_leaves_nothing_behind(
     wait_for(gone, "their end")
 
 
-def test_processes_that_die_again_and_again_end_the_service(
+def test_the_service_ends_when_no_process_is_left_and_none_starts(
     several: Callable[..., Process], models: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "bundles"
     shutil.copytree(models, folder)
     process = several(models=str(folder))
-    process.ready()
+    url = process.ready()
+    wait_for(lambda: httpx.get(url + "/ready").is_success or None, "both")
     (folder / "parser").rename(tmp_path / "away")  # processes started from now on fail
-    os.kill(process.servers()[0], signal.SIGKILL)
+    first, second = process.servers()
+    os.kill(first, signal.SIGKILL)
+    wait_for(lambda: "does not start" in process.log or None, "a start that fails")
+    time.sleep(3)
+    assert process.log.count("does not start") == 1  # while another serves, a try takes 10 s
+    assert httpx.post(url + "/embed", json=BODY, timeout=PATIENCE).status_code == 200
+    os.kill(second, signal.SIGKILL)
     assert process.exit_status() == 1
     [fatal] = [line for line in process.log.splitlines() if " CRITICAL " in line]
     assert "serving processes have died again and again" in fatal
