@@ -234,6 +234,11 @@ class Protocol(HttpToolsProtocol):
         self.waiting.pop(self, None)
         self.transport.close()
 
+    def end(self) -> None:
+        """Close the connection after the request in progress. Without one, close it now, or after its first."""
+        if self.cycle is not None and not self._in_head and not self._refused:
+            self.shutdown()
+
     def _refuse(self, error: RequestError) -> None:
         """Answer with the error, read no more, and close after the client does."""
         self._refused = True
