@@ -34,7 +34,6 @@ def serve(settings: Settings) -> None:
 
     When the service cannot recover, exits with status 1 so that the process manager restarts it.
     """
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there are models to reload
     size = processes(settings)
     check_tls(settings)
     check_files(settings)
@@ -43,7 +42,8 @@ def serve(settings: Settings) -> None:
     for deprecation in settings.deprecations():
         log.warning(deprecation)
     scheme = "https" if settings.tls_cert else "http"
-    log.info("listening on %s://%s:%d", scheme, settings.host, listener.getsockname()[1])
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    log.info("listening on %s://%s:%d", scheme, host, listener.getsockname()[1])
     raise_descriptor_limit()
     try:
         if size == 1:

@@ -77,6 +77,27 @@ def test_sigterm_while_loading_exits_0(start: Start) -> None:
     assert "Traceback" not in process.log
 
 
+def test_sigterm_before_it_listens_exits_0(start: Start) -> None:
+    """Without a handler the first process of a container would not get the signal."""
+    process = start()
+
+    def handled() -> bool | None:
+        status = Path(f"/proc/{process.popen.pid}/status").read_text()
+        [mask] = [line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:")]
+        return bool(int(mask, 16) >> signal.SIGTERM - 1 & 1) or None
+
+    wait_for(handled, "a handler of SIGTERM")
+    process.popen.send_signal(signal.SIGTERM)
+    assert process.exit_status() == 0
+    assert "listening" not in process.log
+
+
+def test_the_url_of_an_ipv6_address_is_logged(start: Start) -> None:
+    url = start(host="::1").url()
+    assert url.startswith("http://[::1]:")
+    assert httpx.get(url + "/health").status_code == 200
+
+
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_a_broken_bundle_is_one_line(
     start: Start, models: Path, tmp_path: Path, processes: str
