@@ -35,7 +35,6 @@ def serve(settings: Settings) -> None:
 
     When the service cannot recover, exits with status 1 so that the process manager restarts it.
     """
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there are models to reload
     size = processes(settings)
     check_tls(settings)
     check_files(settings)
@@ -44,7 +43,8 @@ def serve(settings: Settings) -> None:
     for deprecation in settings.deprecations():
         log.warning(deprecation)
     scheme = "https" if settings.tls_cert else "http"
-    log.info("listening on %s://%s:%d", scheme, settings.host, listener.getsockname()[1])
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    log.info("listening on %s://%s:%d", scheme, host, listener.getsockname()[1])
     raise_descriptor_limit()
     try:
         if size == 1:
@@ -82,6 +82,7 @@ def run_worker(settings: Settings, group: WorkerGroup, link: Link) -> int:
     peers = SupervisedPeers(link)
     group = replace(group, slot=link.slot)
     try:
+        check_tls(settings)  # the files may have changed since the service has started
         run(Worker(create_app(settings, group, peers), group, link, peers), [])
     except StartupError as error:
         link.send(StartFailed(str(error)))  # the supervisor reports it once for all

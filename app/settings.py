@@ -138,14 +138,17 @@ class Settings(BaseSettings):
         ge=1,
         description="Maximum open connections per client address; more are refused with 429.",
     )
-    hang_timeout: float = _seconds(
+    hang_timeout: float = Field(
         15.0,
-        "Seconds until a serving process whose event loop hangs is killed; after a third of them it "
-        "gets no connections.",
+        ge=1,
+        allow_inf_nan=False,
+        description="Seconds until a serving process whose event loop hangs is killed; after a third of "
+        "them it gets no connections.",
     )
     shutdown_timeout: float = Field(
         20.0,
         ge=0,
+        le=86400,
         allow_inf_nan=False,
         description="Seconds after SIGTERM to answer requests in flight.",
     )

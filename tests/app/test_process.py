@@ -34,18 +34,25 @@ def in_flight(url: str) -> Iterator[http.client.HTTPConnection]:
 
 
 def test_sigterm_answers_requests_in_flight_and_refuses_new_ones(start: Start) -> None:
-    process = start(max_queue="2", max_batch_inputs="2")
+    process = start(max_queue="2", max_batch_inputs="2", idle_timeout="200")
     url = process.ready()
-    with process.held(), in_flight(url) as first:
+    idle = http.client.HTTPConnection(url.removeprefix("http://"), timeout=PATIENCE)
+    idle.request("GET", "/health")
+    assert idle.getresponse().read()
+    assert idle.sock
+    with process.held(), in_flight(url) as first, contextlib.closing(idle):
         process.popen.send_signal(signal.SIGTERM)
         wait_for(lambda: httpx.get(url + "/ready").status_code == 503 or None, "the end to begin")
+        assert idle.sock.recv(1) == b""  # closed: its client asks elsewhere
         refused = httpx.post(url + "/embed", json=BODY)
         assert refused.status_code == 503
+        assert refused.headers["Connection"] == "close"
         assert refused.json()["error"]["code"] == "unavailable"
         assert httpx.get(url + "/health").status_code == 200
         process.release()
         answer = first.getresponse()
         assert answer.status == 200
+        assert answer.headers["Connection"] == "close"
         assert len(json.loads(answer.read())) == 2
     assert process.exit_status() == 0
     assert "Traceback" not in process.log
@@ -68,6 +75,27 @@ def test_sigterm_while_loading_exits_0(start: Start) -> None:
     process.popen.send_signal(signal.SIGTERM)
     assert process.exit_status() == 0
     assert "Traceback" not in process.log
+
+
+def test_sigterm_before_it_listens_exits_0(start: Start) -> None:
+    """Without a handler the first process of a container would not get the signal."""
+    process = start()
+
+    def handled() -> bool | None:
+        status = Path(f"/proc/{process.popen.pid}/status").read_text()
+        [mask] = [line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:")]
+        return bool(int(mask, 16) >> signal.SIGTERM - 1 & 1) or None
+
+    wait_for(handled, "a handler of SIGTERM")
+    process.popen.send_signal(signal.SIGTERM)
+    assert process.exit_status() == 0
+    assert "listening" not in process.log
+
+
+def test_the_url_of_an_ipv6_address_is_logged(start: Start) -> None:
+    url = start(host="::1").url()
+    assert url.startswith("http://[::1]:")
+    assert httpx.get(url + "/health").status_code == 200
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])

@@ -68,6 +68,8 @@ def test_environment_is_read_and_a_flag_wins(monkeypatch: pytest.MonkeyPatch) ->
         ("max_queue", "0", "greater than or equal to 1"),
         ("request_timeout", "nan", "finite"),
         ("shutdown_timeout", "-1", "greater than or equal to 0"),
+        ("shutdown_timeout", "1e300", "less than or equal to 86400"),
+        ("hang_timeout", "0.2", "greater than or equal to 1"),
         ("log_format", "xml", "'text' or 'json'"),
         ("aliases", "ms-san-embed", "alias=model"),
         ("aliases", "a=", "alias=model"),
