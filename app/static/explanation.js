@@ -23,6 +23,8 @@ export function explanation({ tab, place, question, body, models, priors, top = 
     const { answer, timing, warning } = await ask("explain", asked, signal);
     if (!shown) {
       const changed = (settings) => {
+        // A tab that was left meanwhile stops nothing, and asks again when it is chosen.
+        if (!place.checkVisibility()) return place.closest(".answer")?.replaceChildren();
         priors = settings;
         attempt(redraw, tab, () => {
           for (const part of [drawn, done, below]) part.replaceChildren(); // the controls stay, to be set otherwise

@@ -103,6 +103,26 @@ def test_a_question_that_another_tab_stopped_is_asked_again(page: Page) -> None:
     expect(page.locator("#answer-classification h2").first).to_have_text(label)
 
 
+def test_a_prior_of_a_tab_that_was_left_stops_no_other_question(page: Page) -> None:
+    held: list[Route] = []
+    page.route("**/explain", lambda route: held.append(route))
+    prior = "#answer-classification input[data-prior=direction]"
+    with page.expect_request("**/explain") as asked:
+        page.evaluate(
+            "prior => { document.querySelector(prior).click(); document.querySelector('#tab-entailment').click(); }",
+            prior,
+        )
+    assert "premise" in (asked.value.post_data or "")
+    page.wait_for_timeout(400)  # until the page would ask with the prior
+    for route in held:
+        route.continue_()
+    expect(page.locator("#answer-entailment .picture").first).to_be_visible()
+    page.unroute("**/explain")
+    page.get_by_role("tab", name="Classification").click()
+    expect(page.locator("#answer-classification .picture")).to_be_visible()
+    expect(page.locator(prior)).to_be_checked()
+
+
 def test_enter_that_ends_a_composition_asks_nothing(page: Page) -> None:
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.method))
