@@ -2,18 +2,20 @@
 
 from fastapi import APIRouter
 from fastapi.openapi.docs import get_swagger_ui_html
+from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 router = APIRouter()
 
 
 @router.get("/docs", include_in_schema=False)
-async def docs() -> HTMLResponse:
-    """Swagger UI; `make vendor` fetches its files."""
+async def docs(request: Request) -> HTMLResponse:
+    """Swagger UI; `make vendor` fetches its files. Relative addresses hold behind a proxy's path too."""
+    root = "../" if request.scope["raw_path"].endswith(b"/") else ""
     return get_swagger_ui_html(
-        openapi_url="/openapi.json",
+        openapi_url=f"{root}openapi.json",
         title="Heedful",
-        swagger_js_url="/static/vendor/swagger-ui-bundle.js",
-        swagger_css_url="/static/vendor/swagger-ui.css",
+        swagger_js_url=f"{root}static/vendor/swagger-ui-bundle.js",
+        swagger_css_url=f"{root}static/vendor/swagger-ui.css",
         swagger_favicon_url="data:,",
     )

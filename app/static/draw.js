@@ -139,7 +139,8 @@ export function heatMap({ rows, columns, weights, name, domain = [0, 1], link = 
   const head = 8 * Math.min(14, d3.max(columns, (word) => word.length)) + 10;
   const width = label + SIZE * columns.length + 2;
   const height = head + SIZE * rows.length + 2;
-  const shown = d3.scaleLinear(domain, [0, 1]).clamp(true);
+  // Below a number the darkest cell stays so pale that the number has a contrast of 4.5 in both themes.
+  const opacity = d3.scaleLinear(domain, [0.04, numbers ? 0.46 : 1]).clamp(true);
   const read = element("p", { className: "read" });
   read.setAttribute("aria-live", "off");
   const svg = d3.create("svg").attr("viewBox", `0 0 ${width} ${height}`).attr("role", "img").attr("aria-label", summary(name, rows, columns, weights, format));
@@ -156,7 +157,7 @@ export function heatMap({ rows, columns, weights, name, domain = [0, 1], link = 
     .attr("x", (cell) => label + SIZE * cell.column).attr("y", (cell) => head + SIZE * cell.row).attr("width", SIZE - 1).attr("height", SIZE - 1)
     .attr("data-value", (cell) => cell.value)
     .attr("data-row", link ? (cell) => (rows.length === 1 ? cell.column : cell.row) : null).attr("data-column", link ? (cell) => cell.column : null)
-    .each(function (cell) { if (cell.value !== 0 || domain[0] !== 0) this.style.fill = `rgba(var(--weight), ${0.04 + 0.96 * shown(cell.value)})`; })
+    .each(function (cell) { if (cell.value !== 0 || domain[0] !== 0) this.style.fill = `rgba(var(--weight), ${opacity(cell.value)})`; })
     .on("click", (_, cell) => { read.textContent = `${rows[cell.row]} → ${columns[cell.column]}: ${format(cell.value)}`; })
     .on("pointerenter", (_, cell) => { read.textContent = `${rows[cell.row]} → ${columns[cell.column]}: ${format(cell.value)}`; })
     .on("pointerleave", () => { read.textContent = ""; })
@@ -164,22 +165,22 @@ export function heatMap({ rows, columns, weights, name, domain = [0, 1], link = 
   if (numbers) {
     svg.append("g").attr("aria-hidden", "true").selectAll("text").data(cells).join("text").attr("class", "number").attr("font-size", 13)
       .attr("text-anchor", "middle").attr("x", (cell) => label + SIZE * (cell.column + 0.5)).attr("y", (cell) => head + SIZE * (cell.row + 0.6))
-      .classed("over", (cell) => shown(cell.value) > 0.8).text((cell) => cell.value.toFixed(2));
+      .text((cell) => cell.value.toFixed(2));
   }
   const scroll = element("div", { className: "scroll", tabIndex: 0 }, svg.node());
   scroll.setAttribute("role", "group");
   scroll.setAttribute("aria-label", name);
-  const figure = element("figure", {}, element("figcaption", { textContent: name }), scroll, legend(domain, format), read);
+  const figure = element("figure", {}, element("figcaption", { textContent: name }), scroll, legend(domain, format, opacity), read);
   figure.dataset.map = name;
   return figure;
 }
 
 // What the shades of a heat map mean.
-function legend(domain, format) {
+function legend(domain, format, opacity) {
   const box = element("p", { className: "legend" }, format(domain[0]));
   for (const share of [0, 0.25, 0.5, 0.75, 1]) {
     const swatch = element("i");
-    swatch.style.background = `rgba(var(--weight), ${0.04 + 0.96 * share})`;
+    swatch.style.background = `rgba(var(--weight), ${opacity(domain[0] + share * (domain[1] - domain[0]))})`;
     box.append(swatch);
   }
   box.append(format(domain[1]));
@@ -194,7 +195,7 @@ function summary(name, rows, columns, weights, format) {
   return `${name}: ${most.join("; ")}`;
 }
 
-// The tokens as buttons; `dress` shades each and gives what it says to screen readers.
+// The tokens as buttons; `dress` shades each and gives what is said to screen readers after the text that is seen.
 function tokenList(sentence, label, dress) {
   const list = element("ol", { className: "tokens" });
   list.setAttribute("aria-label", label);
@@ -203,7 +204,7 @@ function tokenList(sentence, label, dress) {
     button.dataset.token = i;
     button.classList.toggle("unknown", !token.known);
     const said = dress(button, i);
-    button.setAttribute("aria-label", `${token.text}, ${said}${token.known ? "" : token.composed ? ", read by its spelling" : ", not in the vocabulary"}`);
+    button.setAttribute("aria-label", `${button.textContent}, ${said}${token.known ? "" : token.composed ? ", read by its spelling" : ", not in the vocabulary"}`);
     list.append(element("li", {}, button));
   });
   return list;
@@ -228,7 +229,7 @@ export function evidenceTokens(sentence, weights, of) {
     button.style.background = tint(weights[i], most);
     if (isNothing(weights[i])) return `neither for nor against ${of}`;
     button.style.borderBottomColor = `rgb(var(${weights[i] < 0 ? "--against" : "--for"}))`;
-    return `${weights[i] < 0 ? "against" : "for"} ${of}, ${signed(weights[i])}`;
+    return `${weights[i] < 0 ? "against" : "for"} ${of}`;
   });
 }
 
@@ -253,7 +254,8 @@ export function bars(pairs) {
 export function judgement({ prediction, relatedness }) {
   if (prediction) {
     const ranked = Object.entries(prediction.scores).sort(([, a], [, b]) => b - a);
-    return [element("h2", { textContent: prediction.label }), bars(ranked)];
+    const said = prediction.label ?? "No label is probable enough"; // null: the model abstains
+    return [element("h2", { textContent: said }), bars(ranked)];
   }
   if (relatedness == null) return [];
   const said = `${relatedness.toFixed(2)} of 1 to 5`;
@@ -262,10 +264,11 @@ export function judgement({ prediction, relatedness }) {
   return [element("h2", { textContent: `Relatedness: ${said}` }), meter];
 }
 
-// A picture of each sentence, and for a pair the similarity of their tokens.
-export function pictures(answer) {
+// A picture of each sentence, and for a pair the similarity of their tokens. `shadings` names how the tokens of each
+// are shaded, if not by the first shading that there is.
+export function pictures(answer, shadings = []) {
   const evidence = answer.evidence?.sentences ?? [];
-  const drawn = answer.sentences.map((one, i) => sentence(one, evidence[i], answer.evidence?.of));
+  const drawn = answer.sentences.map((one, i) => sentence(one, evidence[i], answer.evidence?.of, shadings[i]));
   for (const one of drawn) hover(one);
   if (!answer.similarity) return drawn;
   const map = between(answer);
@@ -273,7 +276,7 @@ export function pictures(answer) {
   return [...drawn, map];
 }
 
-function sentence(one, evidence, of) {
+function sentence(one, evidence, of, shading) {
   const words = one.tokens.map((token) => token.text);
   const picture = element("section", { className: "picture" }, element("h2", { textContent: one.text }));
   const shaded = element("div");
@@ -294,13 +297,14 @@ function sentence(one, evidence, of) {
     shaded.replaceChildren(...shadings[i].draw());
     dye(tree, shaded);
   };
+  const first = Math.max(0, shadings.findIndex(({ name }) => name === shading));
   if (shadings.length > 1) {
     const select = element("select");
-    select.append(...shadings.map((shading, i) => element("option", { value: i, textContent: shading.name })));
+    select.append(...shadings.map(({ name }, i) => element("option", { value: i, textContent: name, selected: i === first })));
     select.addEventListener("change", () => shade(select.value));
     picture.append(element("label", { className: "prior" }, "Tokens shaded by ", select));
   }
-  if (shadings.length) shade(0);
+  if (shadings.length) shade(first);
   const maps = one.maps.map(({ name, weights }) =>
     heatMap({ rows: weights.length === words.length ? words : weights.map(() => "sentence"), columns: words, weights, name }));
   picture.append(shaded, tree);

@@ -1,45 +1,78 @@
 // The page: one tab per task, and below each answer a picture of what the model attends to.
 
-import { element, heatMap, judgement, pictures } from "./draw.js";
-import { actions, readLink, whatIf, writeLink } from "./results.js";
-import { asCurl, asPython, ask, Refused, useKey } from "./requests.js";
+import { attempt } from "./attempt.js";
+import { element, heatMap, judgement } from "./draw.js";
+import { explanation, took, warned } from "./explanation.js";
+import { address, readLink, recall, remember, typed } from "./link.js";
+import { actions, requests } from "./results.js";
+import { ask, Refused, useKey } from "./requests.js";
 
+// `inputs` are those of /explain. A text that is too long for it is sent to /`task` as `plain`, and that answer is `read`.
 const TABS = {
   similarity: { task: "embed", fits: () => true },
-  entailment: { task: "nli", fits: (card) => card.kind === "nli" },
-  relatedness: { task: "relatedness", fits: (card) => card.kind === "relatedness" },
-  classification: { task: "classify", fits: (card) => card.kind === "classification" },
+  entailment: {
+    task: "nli",
+    fits: (card) => card.kind === "nli",
+    inputs: () => ({ premise: byId("premise").value, hypothesis: byId("hypothesis").value }),
+    plain: (inputs) => inputs,
+    read: (prediction) => ({ prediction }),
+  },
+  relatedness: {
+    task: "relatedness",
+    fits: (card) => card.kind === "relatedness",
+    inputs: () => ({ a: byId("first").value, b: byId("second").value }),
+    plain: (inputs) => ({ pairs: [inputs] }),
+    read: ({ scores: [relatedness] }) => ({ relatedness }),
+  },
+  classification: {
+    task: "classify",
+    fits: (card) => card.kind === "classification",
+    inputs: () => byId("text").value,
+    plain: (inputs) => ({ inputs }),
+    read: (ranked) => {
+      const known = ranked.filter(({ label }) => label !== null); // null: the model abstains
+      const scores = Object.fromEntries(known.map(({ label, score }) => [label, score]));
+      return { prediction: { label: ranked[0].label, scores } };
+    },
+  },
 };
-const WAIT = 120; // milliseconds after a slider's last move before the request
+const AGAIN = 3000; // milliseconds until a service whose models are loading is asked again
+const MOST = 150; // sentences whose map a browser draws in two seconds
 
 const byId = (id) => document.getElementById(id);
-const status = byId("status");
-const error = byId("error");
 let cards = [];
-let running = new AbortController();
 
 // Tabs as the ARIA practices define them: arrow keys move, one tab stop.
 
 const tabs = [...document.querySelectorAll("[role=tab]")];
+const nameOf = (tab) => tab.id.slice("tab-".length);
+const able = (name) => cards.length > 0 && !byId(`model-${name}`).disabled;
 
-function choose(tab, { focus = true } = {}) {
+function show(tab) {
   for (const other of tabs) {
     const chosen = other === tab;
     other.setAttribute("aria-selected", chosen);
     other.tabIndex = chosen ? 0 : -1;
     byId(other.getAttribute("aria-controls")).hidden = !chosen;
   }
-  if (focus) tab.focus();
-  const { tab: name } = byId(tab.getAttribute("aria-controls")).querySelector("form").dataset;
-  if (cards.length && !byId(`model-${name}`).disabled && !byId(`answer-${name}`).hasChildNodes()) submit(name);
+}
+
+function choose(tab) {
+  show(tab);
+  const name = nameOf(tab);
+  recall(name);
+  if (able(name) && !byId(`answer-${name}`).hasChildNodes()) put(name);
 }
 
 for (const tab of tabs) {
-  tab.addEventListener("click", () => choose(tab));
+  tab.addEventListener("click", () => {
+    tab.focus(); // Safari does not
+    choose(tab);
+  });
   tab.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     const shown = tabs.filter((other) => !other.hidden);
-    if (step) choose(shown[(shown.indexOf(tab) + step + shown.length) % shown.length]);
+    if (step) shown[(shown.indexOf(tab) + step + shown.length) % shown.length].click();
   });
 }
 
@@ -48,86 +81,91 @@ function paint() {
   if (theme.value === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme.value;
 }
-theme.value = localStorage.getItem("theme") ?? "auto";
+try {
+  theme.value = localStorage.getItem("theme");
+} catch {
+  // A browser that keeps no site data does not remember the colours.
+}
+theme.value ||= "auto"; // nothing is stored, or a value of another program at this address
 paint();
 theme.addEventListener("change", () => {
-  localStorage.setItem("theme", theme.value);
   paint();
-});
-
-// Requests: the newest wins, errors are shown in the service's words.
-
-async function attempt(work, tab = null) {
-  const place = tab && byId(`answer-${tab}`);
-  if (tab) document.querySelector(`form[data-tab=${tab}]`).append(status, error); // next to what they are about
-  for (const stopped of document.querySelectorAll("[aria-busy]")) stopped.removeAttribute("aria-busy");
-  place?.setAttribute("aria-busy", "true");
-  running.abort();
-  running = new AbortController();
-  const { signal } = running;
-  error.textContent = "";
-  status.textContent = "Asking…";
   try {
-    await work(signal);
-  } catch (failure) {
-    if (failure.name === "AbortError") return;
-    place?.replaceChildren(); // no answer to another question stays
-    // There is no such field here.
-    const said = failure.message.replace(/, or set truncate to true$/, "");
-    error.textContent = failure instanceof Refused ? said : "The service does not answer.";
-    error.scrollIntoView({ block: "nearest" });
-    if (failure.status === 401) byId("key").hidden = false;
-  } finally {
-    if (!signal.aborted) {
-      status.textContent = "";
-      place?.removeAttribute("aria-busy");
-    }
+    localStorage.setItem("theme", theme.value);
+  } catch {
+    // As above.
   }
-}
+});
 
 byId("key").addEventListener("submit", (event) => {
   event.preventDefault();
   useKey(byId("api-key").value);
   byId("key").hidden = true;
-  attempt(start);
+  begin();
 });
 
 // The models, and the card of the selected one.
+
+let again;
+
+async function begin() {
+  const failure = await attempt(start);
+  clearTimeout(again);
+  if (failure?.status === 503) again = setTimeout(() => cards.length || begin(), AGAIN);
+}
 
 async function start(signal) {
   const { answer } = await ask("models", null, signal);
   cards = answer.models;
   for (const [tab, { task, fits }] of Object.entries(TABS)) picker(tab, cards.filter(fits), answer.defaults[task]);
   byId("tab-relatedness").hidden = !("relatedness" in answer.defaults);
-  const tab = readLink(TABS);
-  choose(byId(`tab-${tab ?? shownFirst()}`), { focus: false });
+  if (!follow()) choose(shownFirst());
 }
 
-// The first task that a loaded model does.
+// The chosen tab, or else the first, whose task a loaded model does.
 function shownFirst() {
-  return tabs.map((tab) => tab.id.slice(4)).find((name) => !byId(`model-${name}`).disabled) ?? "similarity";
+  const chosen = tabs.find((tab) => tab.getAttribute("aria-selected") === "true");
+  return [chosen, ...tabs].find((tab) => able(nameOf(tab))) ?? byId("tab-similarity");
 }
 
-function submit(tab) {
-  document.querySelector(`form[data-tab=${tab}]`).requestSubmit();
+// Shows what the address asks; false if it asks nothing.
+function follow() {
+  const link = readLink(TABS);
+  if (!link) return false;
+  const { tab, priors, missing } = link;
+  show(byId(`tab-${tab}`));
+  const work = async (signal) => {
+    if (missing !== null) throw new Refused(404, { message: `The link names the model ${missing}, which is not loaded: choose another.` });
+    await ASKED[tab](signal, tab, typed(tab), priors);
+  };
+  if (able(tab)) attempt(work, tab);
+  return true;
 }
 
-function picker(tab, able, chosen) {
-  const place = document.querySelector(`form[data-tab=${tab}] .model`);
+addEventListener("hashchange", () => {
+  if (cards.length) follow();
+});
+
+// Asks what the form of the tab holds; first for the models, if they did not come.
+function put(tab) {
+  if (!cards.length) return begin();
+  attempt((signal) => ASKED[tab](signal, tab, typed(tab), null), tab);
+}
+
+function picker(tab, fitting, chosen) {
+  const form = document.querySelector(`form[data-tab=${tab}]`);
   const select = element("select", { id: `model-${tab}` });
   const option = ({ name }) => element("option", { textContent: name, value: name, selected: name === chosen });
-  select.append(...able.map(option));
+  select.append(...fitting.map(option));
   const described = element("details", {}, element("summary", { textContent: "Model card" }), element("div"));
-  const describe = () => described.lastChild.replaceChildren(about(able.find((card) => card.name === select.value)));
-  select.addEventListener("change", () => {
-    describe();
-    submit(tab);
-  });
-  const label = element("label", { textContent: able.length ? "Model" : "No loaded model does this" });
+  const describe = () => described.lastChild.replaceChildren(about(fitting.find((card) => card.name === select.value)));
+  select.addEventListener("input", describe);
+  select.addEventListener("change", () => form.requestSubmit());
+  const label = element("label", { textContent: fitting.length ? "Model" : "No loaded model does this" });
   label.htmlFor = select.id;
-  place.replaceChildren(element("div", {}, label, select), described);
-  select.disabled = !able.length;
-  if (able.length) describe();
+  form.querySelector(".model").replaceChildren(element("div", {}, label, select), described);
+  select.disabled = form.querySelector("[type=submit]").disabled = !fitting.length;
+  if (fitting.length) describe();
 }
 
 function about(card) {
@@ -148,18 +186,23 @@ function about(card) {
   return list;
 }
 
+const names = (tab) => cards.filter(TABS[tab].fits).map(({ name }) => name);
 const chosen = (tab) => byId(`model-${tab}`).value;
 
 // Similarity.
 
-async function similarity(signal) {
+async function similarity(signal, tab, question, priors) {
+  remember(tab, address(question, priors));
   const inputs = byId("sentences").value.split("\n").map((line) => line.trim()).filter(Boolean);
-  const body = { inputs, model: chosen("similarity") };
-  const { answer, timing } = await ask("embed", body, signal);
+  if (inputs.length > MOST) {
+    throw new Refused(422, { message: `These are ${inputs.length} sentences: the page compares up to ${MOST}, POST /embed takes more.` });
+  }
+  const body = { inputs, model: chosen(tab) };
+  const { answer, timing, warning } = await ask("embed", body, signal);
   const cosines = answer.map((a) => answer.map((b) => d3.sum(a, (value, i) => value * b[i])));
-  const names = inputs.map((_, i) => String(i + 1));
+  const numbers = inputs.map((_, i) => String(i + 1));
   const map = heatMap({
-    rows: names, columns: names, weights: cosines, name: "Cosine of every two sentences",
+    rows: numbers, columns: numbers, weights: cosines, name: "Cosine of every two sentences",
     domain: [Math.min(0, d3.min(cosines.flat())), 1], link: false, format: (value) => value.toFixed(3), numbers: inputs.length <= 12,
   });
   const list = element("ol");
@@ -169,124 +212,55 @@ async function similarity(signal) {
   const label = element("label", { textContent: "Explain" });
   label.htmlFor = select.id;
   const picture = element("div");
-  const explained = () => explanation("similarity", picture, { inputs: inputs[select.value], model: body.model });
-  select.addEventListener("change", () => attempt(explained(), "similarity"));
+  const explain = (settings) => {
+    const one = { inputs: inputs[select.value], model: body.model };
+    const work = explanation({ tab, place: picture, question, body: one, models: names(tab), priors: settings });
+    return attempt(work, tab, () => picture.replaceChildren()); // the map stays
+  };
+  select.addEventListener("change", () => explain(null));
   byId("answer-similarity").replaceChildren(
-    element("h2", { textContent: "Similarity" }), element("div", { className: "maps beside" }, map, list), took(timing), requests("/embed", body),
-    label, select, picture,
+    element("h2", { textContent: "Similarity" }), ...warned(warning), element("div", { className: "maps beside" }, map, list),
+    took(timing), requests("embed", body), label, select, picture,
   );
-  await explained()(signal);
+  await explain(priors);
 }
 
-// Explanations: requested with the priors that the controls show, and redrawn at each change.
-
-function explanation(tab, place, body, top = () => []) {
-  let priors = null;
-  const able = cards.filter(TABS[tab].fits);
-  const gradients = element("input", { type: "checkbox" });
-  const label = element("label", { className: "prior" }, gradients, "integrated gradients (slower)");
-  const redraw = async (signal) => {
-    const asked = { ...body, evidence: true, trust: true, ...(priors && { priors }), ...(gradients.checked && { gradients: true }) };
-    const { answer, timing } = await ask("explain", asked, signal);
-    if (!priors) {
-      const box = controls(answer.priors, (changed) => { priors = changed; attempt(redraw, tab); });
-      place.replaceChildren(element("div"), box, label, element("div"));
-    }
-    const open = place.querySelector("details.why")?.open ?? false;
-    place.firstChild.replaceChildren(...top(answer), trusted(answer), ...pictures(answer));
-    for (const why of place.querySelectorAll("details.why")) why.open = open;
-    place.lastChild.replaceChildren(
-      actions(answer, place, status), whatIf(asked, answer, able.map(({ name }) => name)), took(timing), requests("/explain", asked),
+// A question to the model of a tab: its answer with pictures, or without them where the text is too long to be explained.
+async function answered(signal, tab, question, priors) {
+  const place = byId(`answer-${tab}`);
+  const body = { inputs: TABS[tab].inputs(), model: chosen(tab) };
+  try {
+    await explanation({ tab, place, question, body, models: names(tab), priors, top: judgement })(signal);
+  } catch (failure) {
+    if (failure.code !== "input_too_long" || priors) throw failure;
+    const { task, plain, read } = TABS[tab];
+    const asked = { ...plain(body.inputs), model: body.model };
+    const { answer, timing, warning } = await ask(task, asked, signal);
+    const why = `${failure.message.split(";")[0]}, so the pictures are left out.`;
+    place.replaceChildren(
+      ...judgement(read(answer)), ...warned(warning), element("p", { className: "key", textContent: why }),
+      actions(address(question, null), answer), took(timing), requests(task, asked),
     );
-  };
-  gradients.addEventListener("change", () => attempt(redraw, tab));
-  return redraw;
-}
-
-// How far the answer can be trusted, in a sentence.
-function trusted({ trust, sentences }) {
-  const said = [];
-  const words = d3.sum(sentences, (one) => one.tokens.length);
-  const unlisted = Math.round(trust.composed_words * words);
-  if (unlisted) said.push(`${unlisted} of ${words} words are not in the vocabulary`);
-  if (trust.typical !== null) said.push(`${(100 * trust.typical).toFixed(0)} % of the training sentences lie as far out`);
-  return element("p", { className: "trust", textContent: said.join(" · ") });
-}
-
-function controls(priors, changed) {
-  const box = element("fieldset", { className: "priors" }, element("legend", { textContent: "Priors" }));
-  const state = { ...priors };
-  if (!Object.keys(priors).length) box.append(element("span", { textContent: "This encoder has none." }));
-  let timer;
-  const tell = () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => changed({ ...state }), WAIT);
-  };
-  for (const [name, value] of Object.entries(priors)) {
-    const slider = typeof value === "number";
-    const input = element("input", slider ? { type: "range", min: 0, max: 4, step: 0.05, value } : { type: "checkbox", checked: value });
-    input.dataset.prior = name;
-    const shown = element("output", { textContent: slider ? value.toFixed(2) : "" });
-    input.addEventListener("input", () => {
-      state[name] = slider ? Number(input.value) : input.checked;
-      if (slider) shown.textContent = state[name].toFixed(2);
-      tell();
-    });
-    box.append(element("label", { className: "prior" }, name, input, shown));
   }
-  return box;
 }
 
-function took(timing) {
-  const total = timing.find(([stage]) => stage === "total")?.[1] ?? 0;
-  const fast = total < 100 ? " (under 100 ms)" : "";
-  const text = timing.map(([stage, time]) => `${stage} ${time.toFixed(1)} ms`).join(" · ") + fast;
-  return element("p", { className: "timing", textContent: `Took: ${text}` });
-}
-
-function requests(path, body) {
-  const box = element("details", { className: "requests" }, element("summary", { textContent: `The request to ${path}, as curl and Python` }));
-  for (const [name, code] of [["curl", asCurl(path, body)], ["Python", asPython(path, body)]]) {
-    const copy = element("button", { type: "button", textContent: `Copy ${name}` });
-    copy.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(code);
-      status.textContent = `${name} copied.`;
-    });
-    const shown = element("pre", { textContent: code, tabIndex: 0 });
-    box.append(element("h3", { textContent: name }), shown, copy);
-  }
-  return box;
-}
-
-const ASKED = {
-  similarity,
-  entailment: (signal) => {
-    const inputs = { premise: byId("premise").value, hypothesis: byId("hypothesis").value };
-    return explanation("entailment", byId("answer-entailment"), { inputs, model: chosen("entailment") }, judgement)(signal);
-  },
-  relatedness: (signal) => {
-    const inputs = { a: byId("first").value, b: byId("second").value };
-    return explanation("relatedness", byId("answer-relatedness"), { inputs, model: chosen("relatedness") }, judgement)(signal);
-  },
-  classification: (signal) => {
-    const body = { inputs: byId("text").value, model: chosen("classification") };
-    return explanation("classification", byId("answer-classification"), body, judgement)(signal);
-  },
-};
+const ASKED = { similarity, entailment: answered, relatedness: answered, classification: answered };
 
 for (const form of document.querySelectorAll("form[data-tab]")) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    const { tab } = form.dataset;
-    writeLink(tab);
-    attempt(ASKED[tab], tab);
-  });
-  form.addEventListener("keydown", (event) => {
-    const lines = event.target.id === "sentences"; // there Enter is a new line, with Ctrl a request
-    if (event.key !== "Enter" || event.target.tagName !== "TEXTAREA" || event.shiftKey || (lines && !event.ctrlKey && !event.metaKey)) return;
-    event.preventDefault();
-    form.requestSubmit();
+    put(form.dataset.tab);
   });
 }
 
-attempt(start);
+// Enter asks, in the form of a what-if too.
+document.addEventListener("keydown", (event) => {
+  const { key, target } = event;
+  const lines = target.id === "sentences"; // there Enter is a new line, with Ctrl a request
+  if (key !== "Enter" || target.tagName !== "TEXTAREA" || event.shiftKey || (lines && !event.ctrlKey && !event.metaKey)) return;
+  if (event.isComposing || event.keyCode === 229) return; // it confirms what an input method composes; 229: in Safari
+  event.preventDefault();
+  target.form.querySelector("[type=submit]").click(); // which does nothing while it is disabled
+});
+
+begin();

@@ -14,7 +14,7 @@ export class Refused extends Error {
   }
 }
 
-// {answer, timing: [[stage, milliseconds]]}; raises Refused with the service's own words.
+// {answer, timing: [[stage, milliseconds]], warning}; raises Refused with the service's own words.
 export async function ask(path, body, signal) {
   const headers = key ? { Authorization: `Bearer ${key}` } : {};
   const options = { headers, signal };
@@ -26,22 +26,26 @@ export async function ask(path, body, signal) {
   const response = await fetch(path, options);
   const answer = await response.json();
   if (!response.ok) throw new Refused(response.status, answer.error);
-  return { answer, timing: stages(response.headers.get("Server-Timing") ?? "") };
+  const timing = stages(response.headers.get("Server-Timing") ?? "");
+  return { answer, timing, warning: response.headers.get("X-Warning") };
 }
 
 function stages(header) {
   return [...header.matchAll(/(\w+);dur=([\d.]+)/g)].map(([, name, time]) => [name, Number(time)]);
 }
 
+// Where the page itself sends a request: a proxy may serve it below a path.
+const address = (path) => new URL(path, document.baseURI).href;
+
 export function asCurl(path, body) {
   const quoted = JSON.stringify(body).replaceAll("'", "'\\''");
   const auth = key ? " -H 'Authorization: Bearer '\"$HEEDFUL_API_KEY\"" : "";
-  return `curl ${location.origin}${path} -H 'Content-Type: application/json'${auth} \\\n  -d '${quoted}'`;
+  return `curl ${address(path)} -H 'Content-Type: application/json'${auth} \\\n  -d '${quoted}'`;
 }
 
 export function asPython(path, body) {
   const auth = key ? `,\n    headers={"Authorization": f"Bearer {os.environ['HEEDFUL_API_KEY']}"}` : "";
-  return `import ${key ? "os\n\nimport " : ""}httpx\n\nanswer = httpx.post(\n    "${location.origin}${path}",\n    json=${python(body)}${auth},\n)\nprint(answer.json())`;
+  return `import ${key ? "os\n\nimport " : ""}httpx\n\nanswer = httpx.post(\n    "${address(path)}",\n    json=${python(body)}${auth},\n)\nprint(answer.json())`;
 }
 
 function python(value) {

@@ -1,47 +1,44 @@
-// What can be done with an answer: a link to it, files of it, and the same question with a word or the model changed.
+// What can be done with an answer: a link to it, files of it, its request, and the same question with a word or the model changed.
 
 import { element, evidenceTokens, judgement } from "./draw.js";
-import { ask, Refused } from "./requests.js";
+import { asCurl, asPython, ask, Refused } from "./requests.js";
 
-const fields = (tab) => [...document.querySelectorAll(`form[data-tab=${tab}] > textarea`)];
-
-// The question is in the address, so that a copied address gives the same answer.
-export function writeLink(tab) {
-  const query = new URLSearchParams({ tab, model: document.getElementById(`model-${tab}`).value });
-  for (const field of fields(tab)) query.set(field.id, field.value);
-  history.replaceState(null, "", `#${query}`);
+function button(text, work) {
+  const made = element("button", { type: "button", textContent: text });
+  made.addEventListener("click", work);
+  return made;
 }
 
-// Fills the form that the address names; its tab, or null.
-export function readLink(tabs) {
-  const query = new URLSearchParams(location.hash.slice(1));
-  const tab = query.get("tab");
-  if (!(tab in tabs)) return null;
-  for (const field of fields(tab)) field.value = query.get(field.id) ?? field.value;
-  const select = document.getElementById(`model-${tab}`);
-  if ([...select.options].some(({ value }) => value === query.get("model"))) {
-    select.value = query.get("model");
+// Copies `text` and says so. Browsers have navigator.clipboard on pages over HTTPS and from localhost alone.
+async function copy(text, name) {
+  const done = await navigator.clipboard?.writeText(text).then(() => true, () => false) || copySelected(text);
+  const said = done ? `${name} copied.` : "The browser does not let this page copy: select the text and copy it.";
+  document.getElementById("status").textContent = said;
+}
+
+function copySelected(text) {
+  const focused = document.activeElement;
+  const field = element("textarea", { value: text });
+  document.body.append(field);
+  field.focus({ preventScroll: true });
+  field.select();
+  const done = document.execCommand("copy");
+  field.remove();
+  focused.focus({ preventScroll: true });
+  return done;
+}
+
+// `trees` are the drawings of the answer's sentences, if it has any.
+export function actions(link, answer, trees = []) {
+  const json = () => new Blob([JSON.stringify(answer, null, 2)], { type: "application/json" });
+  const made = [button("Copy link", () => copy(link, "Link")), button("Save JSON", () => save(json(), "answer.json"))];
+  if (trees.length) {
+    made.push(
+      button("Save SVG", () => save(asFile(drawing(trees)), "tree.svg")),
+      button("Save PNG", async () => save(await asPng(drawing(trees)), "tree.png")),
+    );
   }
-  return tab;
-}
-
-export function actions(answer, place, status) {
-  const button = (text, work) => {
-    const made = element("button", { type: "button", textContent: text });
-    made.addEventListener("click", work);
-    return made;
-  };
-  const tree = () => place.querySelector(".tree svg");
-  const copy = async () => {
-    await navigator.clipboard.writeText(location.href);
-    status.textContent = "Link copied.";
-  };
-  return element("div", { className: "actions" },
-    button("Copy link", copy),
-    button("Save JSON", () => save(new Blob([JSON.stringify(answer, null, 2)], { type: "application/json" }), "answer.json")),
-    button("Save SVG", () => save(asSvg(tree()), "tree.svg")),
-    button("Save PNG", async () => save(await asPng(tree()), "tree.png")),
-  );
+  return element("div", { className: "actions" }, ...made);
 }
 
 function save(blob, name) {
@@ -50,26 +47,36 @@ function save(blob, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000); // when it has been written
 }
 
-// A drawing with the colours that it has here, which a file cannot take from the page's styles.
-function asSvg(svg) {
-  const copy = svg.cloneNode(true);
-  const parts = [svg, ...svg.querySelectorAll("*")];
-  for (const [i, part] of [copy, ...copy.querySelectorAll("*")].entries()) {
-    const style = getComputedStyle(parts[i]);
-    for (const name of ["fill", "stroke", "stroke-width", "font-family", "font-size", "font-weight"]) {
-      part.setAttribute(name, style.getPropertyValue(name));
+// The trees one below the other, with the colours that they have here, which a file cannot take from the page's styles.
+function drawing(trees) {
+  const whole = d3.create("svg");
+  let height = 0;
+  for (const tree of trees) {
+    const copied = tree.cloneNode(true);
+    const parts = [tree, ...tree.querySelectorAll("*")];
+    for (const [i, part] of [copied, ...copied.querySelectorAll("*")].entries()) {
+      const style = getComputedStyle(parts[i]);
+      for (const name of ["fill", "stroke", "stroke-width", "font-family", "font-size", "font-weight"]) {
+        part.setAttribute(name, style.getPropertyValue(name));
+      }
+      part.removeAttribute("style");
     }
-    part.removeAttribute("style");
+    copied.setAttribute("y", height);
+    whole.append(() => copied);
+    height += tree.height.baseVal.value;
   }
-  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  return new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" });
+  return whole.attr("width", d3.max(trees, (tree) => tree.width.baseVal.value)).attr("height", height).node();
+}
+
+function asFile(svg) {
+  return new Blob([new XMLSerializer().serializeToString(svg)], { type: "image/svg+xml" });
 }
 
 async function asPng(svg) {
   const image = new Image();
-  image.src = URL.createObjectURL(asSvg(svg));
+  image.src = URL.createObjectURL(asFile(svg));
   await image.decode();
-  const canvas = element("canvas", { width: 2 * svg.width.baseVal.value, height: 2 * svg.height.baseVal.value });
+  const canvas = element("canvas", { width: 2 * image.width, height: 2 * image.height });
   const context = canvas.getContext("2d");
   context.fillStyle = getComputedStyle(document.body).backgroundColor;
   context.fillRect(0, 0, canvas.width, canvas.height);
@@ -78,8 +85,18 @@ async function asPng(svg) {
   return new Promise((done) => canvas.toBlob(done, "image/png"));
 }
 
+export function requests(path, body) {
+  const box = element("details", { className: "requests" }, element("summary", { textContent: `The request to /${path}, as curl and Python` }));
+  for (const [name, code] of [["curl", asCurl(path, body)], ["Python", asPython(path, body)]]) {
+    const shown = element("pre", { textContent: code, tabIndex: 0 });
+    box.append(element("h3", { textContent: name }), shown, button(`Copy ${name}`, () => copy(code, name)));
+  }
+  return box;
+}
+
 // The same question with other words, or to another model: both answers side by side.
-export function whatIf(body, before, models) {
+// `latest()` is {asked, answer}: the request and the answer on the page. `clear()` removes what was shown.
+export function whatIf(body, models, latest) {
   const texts = typeof body.inputs === "string" ? { inputs: body.inputs } : body.inputs;
   const form = element("form", { className: "whatif" });
   const typed = Object.entries(texts).map(([name, value]) => {
@@ -88,31 +105,45 @@ export function whatIf(body, before, models) {
     return field;
   });
   const select = element("select");
-  select.append(...models.map((name) => element("option", { value: name, textContent: name, selected: name === before.model })));
+  select.append(...models.map((name) => element("option", { value: name, textContent: name, selected: name === body.model })));
   form.append(element("label", {}, "Model ", select), element("button", { type: "submit", textContent: "Show both" }));
   const shown = element("div", { className: "versus" });
   shown.setAttribute("aria-live", "polite");
+  let running = new AbortController();
+  const clear = () => {
+    running.abort();
+    shown.replaceChildren();
+  };
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const changed = Object.fromEntries(typed.map((field) => [field.name, field.value]));
     const inputs = typeof body.inputs === "string" ? changed.inputs : changed;
+    const { asked: { priors }, answer: before } = latest();
+    const same = select.value === body.model; // another model may not have these priors
+    running.abort();
+    running = new AbortController();
     try {
-      const { answer } = await ask("explain", { inputs, model: select.value, evidence: true });
-      shown.replaceChildren(side("before", before), side("then", answer));
+      const asked = { inputs, model: select.value, evidence: true, ...(same && priors && { priors }) };
+      const { answer, warning } = await ask("explain", asked, running.signal);
+      const notes = [!same && priors && "with its own priors", warning].filter(Boolean);
+      shown.replaceChildren(side("before", before), side("then", answer, notes));
     } catch (failure) {
+      if (failure.name === "AbortError") return;
       const said = failure instanceof Refused ? failure.message : "The service does not answer.";
       shown.replaceChildren(element("p", { className: "refused", textContent: said }));
     }
   });
-  return element("details", {}, element("summary", { textContent: "What if a word were another, or the model?" }), form, shown);
+  const box = element("details", {}, element("summary", { textContent: "What if a word were another, or the model?" }), form, shown);
+  return { box, clear };
 }
 
-function side(when, answer) {
+function side(when, answer, notes = []) {
   const shaded = answer.sentences.flatMap((one, i) => {
     const evidence = answer.evidence.sentences[i];
     return evidence ? [evidenceTokens(one, evidence.weights, answer.evidence.of)] : [];
   });
-  const box = element("section", {}, element("p", { className: "key", textContent: `${answer.model}, ${when}` }), ...judgement(answer), ...shaded);
+  const said = [`${answer.model}, ${when}`, ...notes].join(", ");
+  const box = element("section", {}, element("p", { className: "key", textContent: said }), ...judgement(answer), ...shaded);
   box.dataset.side = when;
   return box;
 }

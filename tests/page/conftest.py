@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
+from tests.page.visiting import HOST, visit
 from tests.process import tool
 
 
@@ -14,5 +15,16 @@ def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         # As root in a container the sandbox fails, and /dev/shm is small.
         yield playwright.chromium.launch(
-            executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage"]
+            executable_path=chromium,
+            args=[
+                "--no-sandbox",
+                "--disable-dev-shm-usage",
+                f"--host-resolver-rules=MAP {HOST} 127.0.0.1",
+            ],
         )
+
+
+@pytest.fixture
+def page(browser: Browser, shipped: str) -> Iterator[Page]:
+    with visit(browser, shipped) as opened:
+        yield opened

@@ -4,79 +4,39 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Locator, Page, Response, Route, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.builders import build_bundle, build_models
 from tests.page.accessible import accessible
+from tests.page.visiting import answer_again, below_a_path, submit, visit
 from tests.process import Process
 
+KIDS = "Two kids at a ballgame wash their hands"
 SHOTS = os.environ.get("HEEDFUL_SCREENSHOTS")
 """A folder to keep screenshots in; those of docs/ are made so."""
 
 
-@contextmanager
-def visit(browser: Browser, service: str) -> Iterator[Page]:
-    """The page, opened; at its end nothing was said on the console and no other host was asked."""
-    context = browser.new_context(viewport={"width": 1200, "height": 900})
-    opened = context.new_page()
-    said: list[str] = []
-    asked: list[str] = []
-    opened.on("console", lambda message: said.append(message.text))
-    opened.on("pageerror", lambda error: said.append(str(error)))
-    opened.on("request", lambda request: asked.append(request.url))
-    opened.goto(service)
-    expect(opened.locator(".answer .picture").first).to_be_visible(timeout=60_000)
-    yield opened
-    asked = [url for url in asked if not url.startswith("blob:")]  # made by the page itself
-    assert {urlsplit(url).netloc for url in asked} == {urlsplit(service).netloc}
-    # Chromium notes every answer that is no 2xx; the one test that is refused expects it.
-    assert [line for line in said if "status of 422" not in line] == []
-    context.close()
-
-
-@pytest.fixture
-def page(browser: Browser, shipped: str) -> Iterator[Page]:
-    with visit(browser, shipped) as opened:
-        yield opened
-
-
 @pytest.fixture(scope="module")
 def relating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """URL of a service with a tiny relatedness model."""
+    """URL of a service with a tiny relatedness model, and a classifier that abstains unless it is certain."""
     folder = tmp_path_factory.mktemp("relating")
     models = folder / "bundles"
     models.mkdir()
-    build_bundle(models, build_models(models), name="tiny-r", kind="relatedness", explain=True)
+    parser = build_models(models)
+    build_bundle(models, parser, name="tiny-r", kind="relatedness", explain=True)
+    build_bundle(models, parser, explain=True, abstain=1.0)
     flags = {"port": "0", "models": str(models), "threads": "1"}
     process = Process(folder / "log", flags, {})
     try:
         yield process.ready()
     finally:
         process.close()
-
-
-def submit(page: Page, tab: str, button: str) -> None:
-    page.get_by_role("tab", name=tab).click()
-    page.get_by_role("button", name=button, exact=True).click()
-    answer = page.locator(f"#answer-{tab.lower()}:not([aria-busy])")
-    expect(answer.locator(".picture").first).to_be_visible(timeout=20_000)
-    for why in answer.locator("details.why > summary").all():
-        why.click()
-
-
-def answer_again(page: Page, response: Response) -> Any:
-    """What the service answered: asked a second time, as Chromium does not keep every answer's body."""
-    request = response.request
-    again = page.request.post(request.url, data=request.post_data_json)
-    assert again.status == response.status
-    return again.json()
 
 
 def values(page: Page, figure: str) -> list[float]:
@@ -95,6 +55,37 @@ def colours(picture: Locator) -> list[str]:
     )
     assert words == found
     return found
+
+
+def contrasts(page: Page) -> list[float]:
+    """Of each number of the similarity map with its cell, as WCAG computes it: 1 to 21."""
+    found: list[list[list[float]]] = page.evaluate(
+        """() => {
+            const colour = (text) => text.match(/[\\d.]+/g).map(Number);
+            const filled = (cell) => {
+                const [red, green, blue, opacity = 1] = colour(getComputedStyle(cell).fill);
+                return [red, green, blue, opacity];
+            };
+            const map = document.querySelector("#answer-similarity figure");
+            const ground = colour(getComputedStyle(map).backgroundColor);
+            const numbers = [...map.querySelectorAll(".number")];
+            return [...map.querySelectorAll(".cell")].map((cell, i) => [
+                colour(getComputedStyle(numbers[i]).fill), filled(cell), ground,
+            ]);
+        }"""
+    )
+
+    def luminance(colour: Any) -> float:
+        share = np.array(colour) / 255
+        linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+        return float(linear @ [0.2126, 0.7152, 0.0722])
+
+    contrasts = []
+    for ink, (*cell, opacity), ground in found:
+        below = np.array(cell) * opacity + np.array(ground) * (1 - opacity)
+        dark, light = sorted([luminance(ink), luminance(below)])
+        contrasts.append((light + 0.05) / (dark + 0.05))
+    return contrasts
 
 
 def keep(page: Page, name: str) -> None:
@@ -175,23 +166,6 @@ def test_evidence_that_rounds_to_nothing_is_pale(page: Page) -> None:
     assert max(tokens.evaluate_all(colour)) == 0
 
 
-def test_a_link_gives_the_same_answer(page: Page, browser: Browser) -> None:
-    page.get_by_role("tab", name="Entailment").click()
-    page.locator("#premise").fill("A man sleeps.")
-    page.locator("#hypothesis").fill("Nobody is awake & about.")
-    page.locator("#hypothesis").press("Enter")
-    expect(page.locator("#answer-entailment:not([aria-busy]) .picture h2").last).to_have_text(
-        "Nobody is awake & about."
-    )
-    label = page.locator("#answer-entailment h2").first.inner_text()
-    with visit(browser, page.url) as other:
-        expect(other.get_by_role("tab", name="Entailment")).to_have_attribute(
-            "aria-selected", "true"
-        )
-        expect(other.locator("#premise")).to_have_value("A man sleeps.")
-        expect(other.locator("#answer-entailment h2").first).to_have_text(label)
-
-
 def test_another_model_leaves_no_old_answer(page: Page) -> None:
     with page.expect_response("**/explain") as answered:
         page.locator("#model-classification").select_option("ms-san-trec")
@@ -204,15 +178,27 @@ def test_another_model_leaves_no_old_answer(page: Page) -> None:
 def test_what_if_shows_both_answers(page: Page) -> None:
     answer = page.locator("#answer-classification")
     answer.get_by_text("What if a word were another").click()
-    answer.locator(".whatif textarea").fill("A dull, tedious mess")
     answer.locator(".whatif select").select_option("ms-san-sst2")
-    answer.get_by_role("button", name="Show both").click()
+    answer.locator(".whatif textarea").fill("A dull, tedious mess")
+    answer.locator(".whatif textarea").press("Enter")
     before, then = answer.locator("[data-side=before]"), answer.locator("[data-side=then]")
     expect(then.locator("h2")).to_have_text("negative")
     expect(then.locator(".key")).to_have_text("ms-san-sst2, then")
     expect(before.locator(".tokens li")).to_have_count(13)
     expect(then.locator(".tokens li")).to_have_count(5)
     accessible(page)
+
+    # The first of two questions is not answered.
+    page.route(
+        "**/explain",
+        lambda route: None if b"slow" in route.request.post_data_buffer else route.continue_(),
+    )
+    answer.locator(".whatif textarea").fill("A slow one")
+    answer.locator(".whatif textarea").press("Enter")
+    answer.locator(".whatif textarea").fill("A quick one")
+    with page.expect_event("requestfailed"):
+        answer.locator(".whatif textarea").press("Enter")
+    expect(then.locator(".tokens li").nth(1)).to_contain_text("quick")
 
 
 def test_an_answer_is_saved(page: Page, tmp_path: Path) -> None:
@@ -229,11 +215,18 @@ def test_an_answer_is_saved(page: Page, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "answer.json").read_text())["model"].startswith("ms-san-")
     assert "var(--" not in (tmp_path / "tree.svg").read_text()
 
+    page.get_by_role("tab", name="Entailment").click()
+    with page.expect_download() as download:
+        page.locator("#answer-entailment").get_by_role("button", name="Save SVG").click()
+    download.value.save_as(tmp_path / "pair.svg")
+    words = re.findall(r'class="word"[^>]*>([^<]+)<', (tmp_path / "pair.svg").read_text())
+    assert " ".join(words) == f"{KIDS} The children are asleep at home"
+
 
 def test_a_long_text_stays_readable(page: Page) -> None:
     page.set_viewport_size({"width": 375, "height": 740})
     page.locator("#text").fill(
-        "The film that we saw on the first day of the long week was good " * 4
+        "The film that we saw on the first day of the long week was good " * 4 + "x" * 400
     )
     page.locator("#text").press("Enter")
     expect(
@@ -253,6 +246,9 @@ def test_the_theme_is_remembered(page: Page) -> None:
     page.reload()
     expect(page.locator("#theme")).to_have_value("dark")
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    page.evaluate("localStorage.setItem('theme', 'sepia')")  # another program at this address
+    page.reload()
+    expect(page.locator("#theme")).to_have_value("auto")
 
 
 def test_similarity(page: Page) -> None:
@@ -269,6 +265,9 @@ def test_similarity(page: Page) -> None:
     assert len(cosines) == 25
     assert cosines[0] == pytest.approx(1, abs=1e-5)
     assert cosines[1] == pytest.approx(cosines[5], abs=1e-6)
+    for scheme in ("light", "dark"):
+        page.select_option("#theme", scheme)
+        assert min(contrasts(page)) >= 4.5
     keep(page, "similarity")
     accessible(page)
 
@@ -296,6 +295,9 @@ def test_entailment_and_its_priors(page: Page) -> None:
         assert sum(row) == pytest.approx(1, abs=1e-5)
         assert all(weight == 0 for weight in row[q + 1 :])  # forward: nothing after the word
 
+    answer.locator(".picture select").last.select_option(label="attentive pooling")
+    answer.get_by_text("What if a word were another").click()
+    answer.locator(".whatif textarea").last.fill("Nobody is awake")
     slider = answer.locator("input[data-prior=alpha]")
     with page.expect_response("**/explain"):
         slider.fill("4")
@@ -310,6 +312,15 @@ def test_entailment_and_its_priors(page: Page) -> None:
     with page.expect_response("**/explain") as answered:
         answer.locator("input[data-prior=direction]").uncheck()
     assert answer_again(page, answered.value)["priors"]["direction"] is False
+    # What one looks at and has typed stays.
+    expect(answer.locator(".picture .tokens small")).to_have_count(words)  # the premise's evidence
+    expect(answer.locator(".whatif textarea").last).to_have_value("Nobody is awake")
+    answer.locator(".whatif textarea").last.fill(page.locator("#hypothesis").input_value())
+    with page.expect_request("**/explain") as asked:  # with the same priors
+        answer.get_by_role("button", name="Show both").click()
+    assert (asked.value.post_data_json or {})["priors"]["alpha"] == 4
+    scores = answer.locator("> * > .scores").inner_text()
+    expect(answer.locator("[data-side=then] .scores")).to_have_text(scores, use_inner_text=True)
     keep(page, "entailment")
     accessible(page)
 
@@ -364,6 +375,13 @@ def test_relatedness_has_a_tab_where_a_model_does_it(relating: str, browser: Bro
         accessible(other)
 
 
+def test_a_model_that_abstains_gives_no_label(relating: str, browser: Browser) -> None:
+    with visit(browser, relating) as other:
+        submit(other, "Classification", "Classify")
+        answer = other.locator("#answer-classification")
+        expect(answer.locator("h2").first).to_have_text("No label is probable enough")
+
+
 def test_classification_with_the_keyboard_alone(page: Page) -> None:
     page.get_by_role("tab", name="Similarity").focus()
     page.keyboard.press("ArrowRight")  # from the last to the first
@@ -394,36 +412,44 @@ def test_on_a_phone(page: Page, scheme: str) -> None:
     accessible(page)
 
 
-def test_a_refusal_is_said_in_the_services_words(page: Page) -> None:
-    submit(page, "Similarity", "Compare")
-    page.locator("#sentences").fill("word " * 5000)
-    page.get_by_role("button", name="Compare").click()
-    expect(page.locator("#error")).to_contain_text("tokens")
-    expect(page.locator("#error")).to_be_in_viewport()  # next to the input,
-    expect(page.locator("#answer-similarity > *")).to_have_count(0)  # and no answer to another
-    page.locator("#sentences").fill("One.\nTwo.")
-    submit(page, "Similarity", "Compare")
-    expect(page.locator("#error")).to_have_text("")
+def test_in_forced_colours(browser: Browser, shipped: str) -> None:
+    with visit(browser, shipped, forced_colors="active") as page:
+        colour = "(one, property) => getComputedStyle(one)[property]"
+        bar = page.locator("#answer-classification .bar").first
+        full = bar.locator("i").evaluate(colour, "backgroundColor")
+        assert full != bar.evaluate(colour, "backgroundColor")
+        chosen, other = (page.get_by_role("tab", selected=one).first for one in (True, False))
+        line = chosen.evaluate(colour, "borderBottomColor")
+        assert line != other.evaluate(colour, "borderBottomColor")
+        page.locator("#answer-classification .picture select").select_option("attentive pooling")
+        assert len(set(colours(page.locator("#answer-classification .picture")))) > 2
 
 
 def test_the_request_can_be_copied(page: Page) -> None:
-    submit(page, "Classification", "Classify")
+    page.route("**/proxied/**", below_a_path)
+    page.goto(urljoin(page.url, "/proxied/"))
     shown = page.locator("#answer-classification details.requests")
     shown.locator("summary").click()
-    assert "curl http" in shown.locator("pre").nth(0).inner_text()
-    assert "httpx.post" in shown.locator("pre").nth(1).inner_text()
+    url = urljoin(page.url, "explain")
+    assert shown.locator("pre").nth(0).inner_text().startswith(f"curl {url} ")
+    assert f'httpx.post(\n    "{url}"' in shown.locator("pre").nth(1).inner_text()
 
 
-def test_the_documentation_is_drawn_without_the_internet(browser: Browser, shipped: str) -> None:
+@pytest.mark.parametrize("path", ["docs", "proxied/docs"])
+def test_the_documentation_is_drawn_without_the_internet(
+    browser: Browser, shipped: str, path: str
+) -> None:
     context = browser.new_context()
     page = context.new_page()
+    root = f"{shipped}/{path.removesuffix('docs')}"
     context.route(
         "**",
         lambda route: (
-            route.continue_() if route.request.url.startswith((shipped, "data:")) else route.abort()
+            route.continue_() if route.request.url.startswith((root, "data:")) else route.abort()
         ),
     )
-    page.goto(f"{shipped}/docs")
+    context.route("**/proxied/**", below_a_path)
+    page.goto(f"{root}docs")
     expect(
         page.locator("#operations-models-embed_embed_post, [id$=embed_embed_post]").first
     ).to_be_visible()

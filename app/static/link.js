@@ -1,0 +1,52 @@
+// The question in the address, so that a copied address gives the same answer.
+
+const PRIOR = "prior."; // begins the name of each prior, as in prior.alpha=4
+
+const asked = {}; // the address of each tab's last question
+
+const fields = (tab) => [...document.querySelectorAll(`form[data-tab=${tab}] > textarea`)];
+
+// What the form of a tab asks now.
+export function typed(tab) {
+  const question = new URLSearchParams({ tab, model: document.getElementById(`model-${tab}`).value });
+  for (const field of fields(tab)) question.set(field.id, field.value);
+  return question;
+}
+
+// The address of a question with these priors; null for those of the model.
+export function address(question, priors) {
+  const query = new URLSearchParams(question);
+  for (const [name, value] of Object.entries(priors ?? {})) query.set(PRIOR + name, value);
+  return new URL(`#${query}`, location.href).href;
+}
+
+// Puts the address of the tab's question into the address bar.
+export function remember(tab, link) {
+  asked[tab] = link;
+  history.replaceState(null, "", link);
+}
+
+export function recall(tab) {
+  if (asked[tab]) history.replaceState(null, "", asked[tab]);
+}
+
+// Fills the form that the address names: {tab, priors, missing}, or null. `missing` is a model that is not loaded.
+export function readLink(tabs) {
+  const query = new URLSearchParams(location.hash.slice(1));
+  const tab = query.get("tab");
+  if (!Object.hasOwn(tabs, tab)) return null;
+  delete asked[tab];
+  for (const field of fields(tab)) field.value = query.get(field.id) ?? field.value;
+  const select = document.getElementById(`model-${tab}`);
+  const model = query.get("model") ?? select.value;
+  const missing = [...select.options].some(({ value }) => value === model) ? null : model;
+  if (missing === null) select.value = model;
+  select.dispatchEvent(new Event("input")); // its card is shown
+  const priors = [...query].filter(([name]) => name.startsWith(PRIOR)).map(([name, value]) => [name.slice(PRIOR.length), read(value)]);
+  return { tab, priors: priors.length ? Object.fromEntries(priors) : null, missing };
+}
+
+// A prior is a switch or a number.
+function read(value) {
+  return value === "true" || (value !== "false" && Number(value));
+}

@@ -1,0 +1,72 @@
+"""The page's address: it holds the question of the tab that is shown."""
+
+from urllib.parse import urljoin
+
+from playwright.sync_api import Browser, Page, expect
+
+from tests.page.visiting import HOST, visit
+
+
+def copied_link(page: Page, tab: str) -> str:
+    """What the tab's button copies."""
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator(f"#answer-{tab}").get_by_role("button", name="Copy link").click()
+    expect(page.locator("#status")).to_have_text("Link copied.")
+    found: str = page.evaluate("navigator.clipboard.readText()")
+    return found
+
+
+def test_a_link_gives_the_same_answer(page: Page, browser: Browser) -> None:
+    page.get_by_role("tab", name="Entailment").click()
+    page.locator("#premise").fill("A man sleeps.")
+    page.locator("#hypothesis").fill("Nobody is awake & about.")
+    page.locator("#hypothesis").press("Enter")
+    answer = page.locator("#answer-entailment")
+    expect(page.locator("#answer-entailment:not([aria-busy]) .picture h2").last).to_have_text(
+        "Nobody is awake & about."
+    )
+    usual = answer.locator(".scores").inner_text()
+    answer.locator("input[data-prior=direction]").uncheck()
+    expect(answer.locator(".scores")).not_to_have_text(usual, use_inner_text=True)
+    scores = answer.locator(".scores").inner_text()
+    link = copied_link(page, "entailment")
+    assert link == page.url
+
+    page.get_by_role("tab", name="Classification").click()  # whose question is another
+    assert "tab=classification" in page.url
+    page.locator("#text").fill("This is not asked")
+    assert "not+asked" not in copied_link(page, "classification")
+
+    with visit(browser, link) as other:
+        expect(other.get_by_role("tab", name="Entailment")).to_have_attribute(
+            "aria-selected", "true"
+        )
+        expect(other.locator("#premise")).to_have_value("A man sleeps.")
+        expect(other.locator("#answer-entailment .scores")).to_have_text(
+            scores, use_inner_text=True
+        )
+        expect(other.locator("input[data-prior=direction]")).not_to_be_checked()
+
+
+def test_a_link_is_followed_in_an_open_page(page: Page) -> None:
+    page.goto(urljoin(page.url, "/#tab=classification&model=ms-san-sst2&text=A+dull+film"))
+    answer = page.locator("#answer-classification")
+    expect(answer.locator(".picture h2")).to_have_text("A dull film")
+    page.get_by_text("Model card").first.click()
+    expect(page.locator("#panel-classification .model dl")).to_contain_text(
+        "labelsnegative, positive"
+    )
+
+    page.goto(urljoin(page.url, "/#tab=classification&model=my-own&text=A+film"))
+    expect(page.locator("#error")).to_contain_text("the model my-own, which is not loaded")
+    expect(answer.locator("> *")).to_have_count(0)
+
+
+def test_a_link_is_copied_from_a_page_without_https(browser: Browser, shipped: str) -> None:
+    with visit(browser, shipped.replace("127.0.0.1", HOST)) as page:
+        assert not page.evaluate("isSecureContext")
+        page.locator("#answer-classification").get_by_role("button", name="Copy link").click()
+        expect(page.locator("#status")).to_have_text("Link copied.")
+        page.locator("#text").fill("")
+        page.locator("#text").press("Control+V")
+        expect(page.locator("#text")).to_have_value(page.url)

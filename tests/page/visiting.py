@@ -1,0 +1,53 @@
+"""A page that is opened, watched and closed."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, Page, Response, Route, expect
+
+HOST = "heedful.test"
+"""A name of this machine in the tests' browser. A page from there is no secure context."""
+
+
+@contextmanager
+def visit(browser: Browser, service: str, **options: Any) -> Iterator[Page]:
+    """The page, opened; at its end nothing was said on the console and no other host was asked."""
+    context = browser.new_context(viewport={"width": 1200, "height": 900}, **options)
+    opened = context.new_page()
+    said: list[str] = []
+    asked: list[str] = []
+    opened.on("console", lambda message: said.append(message.text))
+    opened.on("pageerror", lambda error: said.append(str(error)))
+    opened.on("request", lambda request: asked.append(request.url))
+    opened.goto(service)
+    expect(opened.locator(".answer .picture").first).to_be_visible(timeout=60_000)
+    yield opened
+    asked = [url for url in asked if not url.startswith("blob:")]  # made by the page itself
+    assert {urlsplit(url).netloc for url in asked} == {urlsplit(service).netloc}
+    # Chromium notes every answer that is no 2xx; the tests that are refused expect it.
+    assert [line for line in said if "status of 422" not in line] == []
+    context.close()
+
+
+def submit(page: Page, tab: str, button: str) -> None:
+    page.get_by_role("tab", name=tab).click()
+    page.get_by_role("button", name=button, exact=True).click()
+    answer = page.locator(f"#answer-{tab.lower()}:not([aria-busy])")
+    expect(answer.locator(".picture").first).to_be_visible(timeout=20_000)
+    for why in answer.locator("details.why > summary").all():
+        why.click()
+
+
+def answer_again(page: Page, response: Response) -> Any:
+    """What the service answered: asked a second time, as Chromium does not keep every answer's body."""
+    request = response.request
+    again = page.request.post(request.url, data=request.post_data_json)
+    assert again.status == response.status
+    return again.json()
+
+
+def below_a_path(route: Route) -> None:
+    """As a proxy does that serves the service at /proxied/."""
+    route.fulfill(response=route.fetch(url=route.request.url.replace("/proxied/", "/")))
