@@ -32,9 +32,8 @@ from heedful.runtime.explain_service import (
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.parsed import Parsed
-from heedful.runtime.scheduler import Encoded
 from heedful.runtime.session import SessionThreads
-from heedful.runtime.steps import Parses, Scheduler
+from heedful.runtime.steps import Encoded, Parses, Scheduler
 from heedful.runtime.untypical import UntypicalInputs
 from heedful.runtime.windows import split
 from heedful.text.batch import Sentence

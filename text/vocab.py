@@ -45,7 +45,7 @@ class Vocab:
         return len(self.words)
 
     def __contains__(self, token: str) -> bool:
-        return self._found([token]) > [UNKNOWN]
+        return self._found([token])[0] > UNKNOWN
 
     def ids(self, tokens: Sequence[str]) -> npt.NDArray[np.int64]:
         """(L,) ids, `UNKNOWN` for a word that is not in the vocabulary. A literal "<pad>" is unknown too."""
