@@ -83,13 +83,13 @@ async def test_errors_are_the_lines(client: httpx.AsyncClient) -> None:
 async def test_a_line_that_fails_unexpectedly_is_answered_alone(
     client: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def endpoint(body: object, request: object) -> Response:
+    async def fail(body: object, request: object) -> Response:
         raise ZeroDivisionError
 
     assert isinstance(client._transport, httpx.ASGITransport)
     scope = {"type": "http", "app": client._transport.app}
-    work = lines.Work("/embed", TypeAdapter(Any), endpoint, InferenceRoute.read, parse)
-    response, _ = await lines.answer(scope, work, lambda: 1, None, bulk=False)
+    endpoint = lines.InferenceEndpoint("/embed", TypeAdapter(Any), fail, InferenceRoute.read, parse)
+    response, _ = await lines.answer(scope, endpoint, lambda: 1, None, bulk=False)
     assert response.status_code == 500
     assert json.loads(bytes(response.body))["error"]["code"] == "internal_error"
     assert "ZeroDivisionError" in caplog.text
