@@ -11,8 +11,6 @@ from heedful.text import composition
 from heedful.text.batch import PAD, Sentence
 from heedful.text.plain import plain_word, shortened
 
-__all__ = ["PAD", "SPECIAL", "UNKNOWN", "Vocab"]
-
 UNKNOWN = 1
 SPECIAL = ("<pad>", "<unk>")
 

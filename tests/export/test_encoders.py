@@ -23,8 +23,8 @@ from heedful.export.weight_storage import round_weights
 from heedful.models.registry import ENCODERS, build
 from heedful.models.sentence import SentenceEncoder, word_table
 from heedful.runtime import gradients
-from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, TOKENIZER, read
-from heedful.runtime.card import Card, ParserCard
+from heedful.runtime.bundle import read
+from heedful.runtime.card import ENCODER, ENCODER_INT8, EXPLAIN, TOKENIZER, Card, ParserCard
 from heedful.runtime.explain_graph import ExplainGraph
 from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.graphs import encoder_feeds

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from heedful.runtime import bundle
-from heedful.runtime.bundle import TOKENIZER
+from heedful.runtime.card import TOKENIZER
 from heedful.runtime.encoder_session import BUDGET
 from heedful.runtime.errors import BadInput, BundleError
 from heedful.runtime.service import Options, Service
