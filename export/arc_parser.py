@@ -18,7 +18,7 @@ from heedful.export.arc_graph import OUTPUTS, arc_graph
 from heedful.export.errors import ParityError
 from heedful.export.int8 import int8_columns
 from heedful.models.arc_parser import FAR, SLOWEST, ArcParser
-from heedful.text.arc_parser import CONFIG, GRAPH, ROOT, WORDS
+from heedful.text.arc_parser import CONFIG, GRAPH, ROOT, WORDS, itself, turns
 from heedful.text.graph import open_session
 from heedful.text.hashed_words import ZERO, Bytes, WordVectors
 from heedful.training.arc_corpus import Corpus, Reader, single
@@ -148,14 +148,14 @@ def feeds(vectors: Sequence[Bytes], turned: int) -> dict[str, npt.NDArray[Any]]:
     inside = np.arange(longest) < lengths[:, None]
     padded = np.full((*inside.shape, vectors[0].shape[1]), ZERO, np.uint8)
     padded[inside] = np.concatenate(vectors)
-    angles = np.tile(np.arange(longest)[:, None] * speeds(turned), (1, 4))
+    cos, sin = turns(longest, speeds(turned))
     return {
         "words": padded,
         "inside": inside[..., None],
         "outside": np.where(inside, np.float32(0), np.float32(FAR))[:, None],
-        "itself": (FAR * np.eye(longest)).astype(np.float32),
-        "cos": np.cos(angles).astype(np.float32),
-        "sin": np.sin(angles).astype(np.float32),
+        "itself": itself(longest),
+        "cos": cos,
+        "sin": sin,
         "first": np.arange(len(lengths))[:, None] * longest,
     }
 

@@ -4,7 +4,7 @@ A pair is read jointly, `[CLS] first [SEP] second [SEP]` (a cross-encoder: each 
 words of the other), so it answers better than any encoder of single sentences. It is never shipped.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -16,7 +16,8 @@ from pydantic import Field, ValidationError
 from rich.progress import track
 from torch import Tensor, nn
 
-from heedful.training import checkpoint, minilm
+from heedful.text.batch import plan
+from heedful.training import checkpoint, metrics, minilm
 from heedful.training.config import Device, Precision, Section, TeacherConfig, refused
 from heedful.training.data import Ints, cells
 from heedful.training.restore import read_record
@@ -163,7 +164,7 @@ def answer(model: FineTuned, texts: Sequence[tuple[str, ...]], config: FineTuneC
     found = np.empty((len(texts), model.head.out_features), np.float32)
     model.eval()
     half = config.precision == "bfloat16"
-    groups = list(_by_length(pieces.lengths, CELLS[device]))
+    groups = [np.array(one) for one in plan(pieces.lengths.tolist(), CELLS[device])]
     with torch.inference_mode(), torch.autocast(device, torch.bfloat16, enabled=half):
         for group in track(groups, "answers", transient=True):
             logits = model(*pieces.collate(group, device))
@@ -173,14 +174,4 @@ def answer(model: FineTuned, texts: Sequence[tuple[str, ...]], config: FineTuneC
 
 def accuracy(model: FineTuned, examples: Sequence[Example], config: FineTuneConfig) -> float:
     found = answer(model, [one.texts for one in examples], config).argmax(1)
-    return float((found == np.array([one.label for one in examples])).mean())
-
-
-def _by_length(lengths: Ints, cells: int) -> Iterator[Ints]:
-    """Groups of similar length whose padded size is at most `cells`."""
-    order = np.argsort(lengths, kind="stable")[::-1]
-    start = 0
-    while start < len(order):
-        size = max(1, cells // int(lengths[order[start]]))
-        yield order[start : start + size]
-        start += size
+    return metrics.accuracy(found, np.array([one.label for one in examples]))

@@ -107,9 +107,8 @@ async def test_a_stream_is_counted_by_its_lines(serve: Serve) -> None:
 async def test_limits(serve: Serve) -> None:
     async with serve(max_body_bytes=200, max_queue=2, max_batch_inputs=2) as client:
         line = {"inputs": "kids", "model": "tiny-flat"}
-        found = await answers(
-            client, "/embed", *[line] * 100
-        )  # more bytes than a body, and than a queue
+        # More bytes than a body, and than a queue.
+        found = await answers(client, "/embed", *[line] * 100)
         assert [one for one in found if "answer" not in one] == []
         assert len(found) == 100
         found = await answers(client, "/embed", line, {**line, "inputs": "k" * 200}, line)

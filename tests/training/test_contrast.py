@@ -100,9 +100,8 @@ def test_one_word_is_exchanged_and_its_kind_is_the_label(made: dict[bool, list[P
     for pair in together:
         first, second = (text.split() for text in pair.texts)
         assert first != second
-        assert set(pair.texts) & set(
-            TEXTS[:6]
-        )  # the last two are negated, or hold a term of two words
+        # The last two are negated, or hold a term of two words.
+        assert set(pair.texts) & set(TEXTS[:6])
         assert sum(a != b for a, b in zip(first, second, strict=False)) <= 2 or len(first) != len(
             second
         )
