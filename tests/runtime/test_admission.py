@@ -1,4 +1,4 @@
-"""Who may join the queue: rows 13 and 14 of the audit of faults, and when a refused client should return."""
+"""Who may join the queue, and when a refused client should return."""
 
 import contextlib
 
