@@ -31,7 +31,7 @@ CELLS: dict[Device, int] = {"cpu": 6_000, "cuda": 200_000}
 """Pieces of a batch that is only read, padding counted."""
 
 
-class FineTuneConfig(Section):
+class CrossEncoderConfig(Section):
     """A TOML file of `heedful train` whose `kind` is teacher."""
 
     kind: Literal["teacher"] = KIND
@@ -61,7 +61,7 @@ class FineTuneConfig(Section):
     """Tasks with the same labels whose dev scores are logged too."""
 
 
-class FineTuned(nn.Module):
+class CrossEncoder(nn.Module):
     """Pieces -> logits: the mean of the last hidden states, and a linear layer."""
 
     def __init__(self, classes: int, *, dropout: float = 0.0, device: Device = "cpu") -> None:
@@ -85,7 +85,7 @@ class FineTuned(nn.Module):
         logits: Tensor = self.head((states * weights).sum(1) / weights.sum(1))
         return logits
 
-    def groups(self, config: FineTuneConfig) -> list[dict[str, Any]]:
+    def groups(self, config: CrossEncoderConfig) -> list[dict[str, Any]]:
         """Parameters with their learning rates: lower layers learn more slowly."""
         layers = list(self.encoder.encoder.layer)
         parts = [self.encoder.embeddings, *layers]
@@ -133,20 +133,20 @@ class Pieces:
         return first, second, third.long()
 
 
-def validate(fields: Any, origin: Path) -> FineTuneConfig:
+def validate(fields: Any, origin: Path) -> CrossEncoderConfig:
     """The configuration that a TOML file holds. Raises ConfigError naming the file and the field."""
     try:
-        return FineTuneConfig.model_validate(fields)
+        return CrossEncoderConfig.model_validate(fields)
     except ValidationError as error:
         raise refused(error, origin) from error
 
 
-def load(folder: Path) -> tuple[FineTuned, FineTuneConfig]:
+def load(folder: Path) -> tuple[CrossEncoder, CrossEncoderConfig]:
     """The best weights of a finished run, to be read only. Raises RunMissing."""
     record = read_record(folder)
-    config = FineTuneConfig.model_validate(record["config"])
+    config = CrossEncoderConfig.model_validate(record["config"])
     device: Device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = FineTuned(len(record["labels"]), device=device)
+    model = CrossEncoder(len(record["labels"]), device=device)
     model.load_state_dict(checkpoint.best(folder))
     return model.eval(), config
 
@@ -157,7 +157,9 @@ def probabilities(folder: Path, texts: Sequence[tuple[str, ...]]) -> Floats:
     return answer(model, texts, config)
 
 
-def answer(model: FineTuned, texts: Sequence[tuple[str, ...]], config: FineTuneConfig) -> Floats:
+def answer(
+    model: CrossEncoder, texts: Sequence[tuple[str, ...]], config: CrossEncoderConfig
+) -> Floats:
     """(N, classes) probabilities."""
     device: Device = "cuda" if model.head.weight.is_cuda else "cpu"
     pieces = Pieces.of(texts, config.max_pieces)
@@ -172,6 +174,6 @@ def answer(model: FineTuned, texts: Sequence[tuple[str, ...]], config: FineTuneC
     return found
 
 
-def accuracy(model: FineTuned, examples: Sequence[Example], config: FineTuneConfig) -> float:
+def accuracy(model: CrossEncoder, examples: Sequence[Example], config: CrossEncoderConfig) -> float:
     found = answer(model, [one.texts for one in examples], config).argmax(1)
     return metrics.accuracy(found, np.array([one.label for one in examples]))
