@@ -29,7 +29,7 @@ WORKDIR /srv/heedful
 USER heedful
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
-    CMD ["python", "-c", "import os, urllib.request as u; u.urlopen(f'http://127.0.0.1:{os.environ[\"HEEDFUL_PORT\"]}/ready', timeout=4)"]
+    CMD ["python", "-c", "import os, ssl, urllib.request as u; s = 'https' if os.environ.get('HEEDFUL_TLS_CERT') else 'http'; u.urlopen(f'{s}://127.0.0.1:{os.environ[\"HEEDFUL_PORT\"]}/ready', timeout=4, context=ssl._create_unverified_context())"]
 CMD ["heedful", "serve"]
 
 FROM serve AS gpu

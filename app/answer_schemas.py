@@ -118,3 +118,12 @@ class ErrorBody(BaseModel):
 
 class ErrorEnvelope(BaseModel):
     error: ErrorBody
+
+
+class ProtocolError(BaseModel):
+    """On the routes of the Open Inference Protocol."""
+
+    error: str = Field(description="The message.")
+    type: str
+    param: str | None
+    code: str

@@ -9,6 +9,7 @@ import orjson
 from starlette.responses import Response
 
 from heedful.app import answer_schemas
+from heedful.runtime.card import Card
 from heedful.runtime.errors import BadInput
 from heedful.runtime.turns import turns
 
@@ -34,24 +35,26 @@ ERRORS: Documented = {
     }.items()
 }
 
-CONTROL: Documented = {
+FURTHER_ERRORS: Documented = {
     status: {"model": answer_schemas.ErrorEnvelope, "description": description}
     for status, description in {
         403: "No API key is set, and this needs one.",
         409: "A bundle was refused: the model served before stays.",
+        507: "The folder for files is full.",
     }.items()
 }
+"""Those of no inference route."""
 
 
-def path_parameter(name: str) -> dict[str, Any]:
-    """A path's parameter in the OpenAPI document. Declared as an argument, it would bring FastAPI's 422."""
-    schema = {"type": "string"}
-    return {"parameters": [{"name": name, "in": "path", "required": True, "schema": schema}]}
+def path_parameters(*names: str) -> dict[str, Any]:
+    """A path's parameters in the OpenAPI document. Declared as arguments, they would bring FastAPI's 422."""
+    about = {"in": "path", "required": True, "schema": {"type": "string"}}
+    return {"parameters": [{"name": name, **about} for name in names]}
 
 
 def documented(model: Any, *errors: int) -> Documented:
     """A route's 200 and errors for the OpenAPI document. Answers are not validated."""
-    known = {**ERRORS, **CONTROL}
+    known = {**ERRORS, **FURTHER_ERRORS}
     return {200: {"model": model}, **{status: known[status] for status in errors}}
 
 
@@ -97,14 +100,15 @@ async def rows(values: Sequence[Any] | npt.NDArray[Any]) -> bytes:
 
 
 def ranked(
-    scores: npt.NDArray[Any], labels: tuple[str, ...], top_k: int | None = None
+    scores: npt.NDArray[Any], card: Card, top_k: int | None = None, *, raw: bool = False
 ) -> list[dict[str, Any]]:
-    """Labels with their scores (C,), best first, at most `top_k`."""
+    """Labels with their scores (C,), best first, at most `top_k`.
+
+    Where the model abstains the label null with the best score comes before them; never of `raw` scores, which are
+    no probabilities.
+    """
     best = np.argsort(-scores, kind="stable")[:top_k]
-    return [{"label": labels[i], "score": scores[i]} for i in best]
-
-
-def abstained(ranked: list[dict[str, Any]], least: float) -> list[dict[str, Any]]:
-    """The labels, after a label null with the same score where the best is less probable than `least`."""
-    best = ranked[0]["score"]
-    return [{"label": None, "score": best}, *ranked] if best < least else ranked
+    found = [{"label": card.labels[i], "score": scores[i]} for i in best]
+    if raw or card.abstain is None or scores[best[0]] >= card.abstain:
+        return found
+    return [{"label": None, "score": scores[best[0]]}, *found]

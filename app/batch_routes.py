@@ -15,6 +15,7 @@ from heedful.app.file_store import FileStore, new_id
 from heedful.app.requests import InferenceRoute
 from heedful.app.state import state_of
 from heedful.app.trees import Closed, few_fields
+from heedful.app.uploads import multipart, refused_where_full
 from heedful.runtime.errors import BadInput
 
 router = APIRouter(tags=["OpenAI"])
@@ -96,23 +97,24 @@ class BatchList(BaseModel):
 
 @router.post(
     "/v1/files",
-    responses=answers.documented(File, 400, 401, 403, 413, 422, 504),
+    responses=answers.documented(File, 400, 401, 403, 413, 422, 504, 507),
     openapi_extra=UPLOAD,
 )
 async def upload(request: Request) -> Response:
     """Keep a file of requests, a JSON object a line."""
     store = _store(request)
     folder = store.folder  # refuses before the upload is read
-    async with request.form(max_files=1, max_fields=8) as form:
-        file, purpose = form.get("file"), form.get("purpose")
-        if not isinstance(file, UploadFile):
-            raise BadInput("file: send it as multipart/form-data", param="file")
-        if not isinstance(purpose, str):
-            raise BadInput("purpose: is required; send batch", param="purpose")
+    with refused_where_full():
         folder.mkdir(parents=True, exist_ok=True)
-        name = answers.repeatable(file.filename or "file", "file")
-        purpose = answers.repeatable(purpose, "purpose")
-        return answers.json(await asyncio.to_thread(store.add, file.file, name, purpose))
+        async with multipart(request, folder) as form:
+            file, purpose = form.get("file"), form.get("purpose")
+            if not isinstance(file, UploadFile):
+                raise BadInput("file: send it as multipart/form-data", param="file")
+            if not isinstance(purpose, str):
+                raise BadInput("purpose: is required; send batch", param="purpose")
+            name = answers.repeatable(file.filename or "file", "file")
+            purpose = answers.repeatable(purpose, "purpose")
+            return answers.json(await asyncio.to_thread(store.add, file.file, name, purpose))
 
 
 @router.get("/v1/files", responses=answers.documented(Files, 401, 403, 422))
@@ -130,7 +132,7 @@ async def files(
 @router.get(
     "/v1/files/{file}",
     responses=answers.documented(File, 401, 403, 404),
-    openapi_extra=answers.path_parameter("file"),
+    openapi_extra=answers.path_parameters("file"),
 )
 async def file(request: Request) -> Response:
     """A file's description."""
@@ -144,7 +146,7 @@ async def file(request: Request) -> Response:
         **answers.documented(File, 401, 403, 404),
         200: {"content": {"application/octet-stream": {}}},
     },
-    openapi_extra=answers.path_parameter("file"),
+    openapi_extra=answers.path_parameters("file"),
 )
 async def content(request: Request) -> Response:
     """A file's content."""
@@ -155,7 +157,7 @@ async def content(request: Request) -> Response:
 @router.delete(
     "/v1/files/{file}",
     responses=answers.documented(Deleted, 401, 403, 404),
-    openapi_extra=answers.path_parameter("file"),
+    openapi_extra=answers.path_parameters("file"),
 )
 async def delete(request: Request) -> Response:
     """Delete a file."""
@@ -165,7 +167,7 @@ async def delete(request: Request) -> Response:
 
 
 @create_router.post(
-    "/v1/batches", responses=answers.documented(Batch, 400, 401, 403, 404, 413, 422)
+    "/v1/batches", responses=answers.documented(Batch, 400, 401, 403, 404, 413, 422, 507)
 )
 async def create(body: CreateBatch, request: Request) -> Response:
     """Answer a file's requests in the background."""
@@ -190,7 +192,8 @@ async def create(body: CreateBatch, request: Request) -> Response:
         "in_progress_at": None,
         "request_counts": {"total": 0, "completed": 0, "failed": 0},
     }
-    store.create_batch(about)
+    with refused_where_full():
+        store.create_batch(about)
     return answers.json(about)
 
 
@@ -205,7 +208,7 @@ async def batches(
 @router.get(
     "/v1/batches/{batch}",
     responses=answers.documented(Batch, 401, 403, 404),
-    openapi_extra=answers.path_parameter("batch"),
+    openapi_extra=answers.path_parameters("batch"),
 )
 async def batch(request: Request) -> Response:
     """A batch with its state and counts."""
@@ -214,12 +217,13 @@ async def batch(request: Request) -> Response:
 
 @router.post(
     "/v1/batches/{batch}/cancel",
-    responses=answers.documented(Batch, 401, 403, 404),
-    openapi_extra=answers.path_parameter("batch"),
+    responses=answers.documented(Batch, 401, 403, 404, 413, 507),
+    openapi_extra=answers.path_parameters("batch"),
 )
 async def cancel(request: Request) -> Response:
     """End a batch after the lines in flight; what was answered is kept."""
-    return answers.json(_store(request).cancel_batch(request.path_params["batch"]))
+    with refused_where_full():
+        return answers.json(_store(request).cancel_batch(request.path_params["batch"]))
 
 
 def _page(found: list[dict[str, Any]], after: str | None, limit: int) -> Response:

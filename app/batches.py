@@ -3,6 +3,7 @@
 import asyncio
 import fcntl
 import logging
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ log = logging.getLogger("heedful.batches")
 CHUNK = 64
 """Lines answered together, and then written together."""
 POLL_SECONDS = 1.0
+RETRY_SECONDS = 30.0
+"""Until a batch is tried again that failed on the disk, which may be full."""
 SAVE_SECONDS = 1.0
 """How often a batch's counts are written."""
 
@@ -39,13 +42,15 @@ class Batches:
         self._app = app
         self._store = store
         self._routes = routes
+        self._retries: dict[Path, float] = {}  # a batch's folder -> time.monotonic()
 
     async def run(self) -> None:
         """Until it is cancelled."""
         while True:
             try:
                 for folder in self._store.unfinished():
-                    await self._work_on(folder)
+                    if time.monotonic() >= self._retries.get(folder, 0.0):
+                        await self._work_on(folder)
             except Exception:
                 log.exception("the batches wait")
             await asyncio.sleep(POLL_SECONDS)
@@ -59,7 +64,8 @@ class Batches:
         except Unavailable:
             pass  # the models are loading, or the service is stopping: later
         except OSError as error:
-            log.error("batch %s waits: %s", folder.name, error)
+            log.error("batch %s waits for %g s: %s", folder.name, RETRY_SECONDS, error)
+            self._retries[folder] = time.monotonic() + RETRY_SECONDS
         except Exception:
             log.exception("batch %s failed", folder.name)
             self._fail(folder)
@@ -152,13 +158,15 @@ class Batches:
                 name = f"file-{about['id']}-{field}"
                 made = self._store.add(part, f"{about['id']}_{field}.jsonl", "batch_output", name)
                 about[f"{field}_file_id"] = made["id"]
-            part.unlink()
+            part.unlink(missing_ok=True)
 
     def _finish(self, about: dict[str, Any], status: str) -> None:
         self._store.save_batch(about | {"status": status, f"{status}_at": _now()})
         folder = self._store.batch_folder(about["id"])
         for name in ("answers.jsonl", "unfinished", "cancel"):
             (folder / name).unlink(missing_ok=True)
+        for part in folder.glob(".about.json-*"):  # a process was killed at writing it
+            shutil.rmtree(part)
         log.info("batch %s %s", about["id"], status)
 
 

@@ -13,7 +13,8 @@ router = APIRouter(tags=["control"])
 
 
 @router.post(
-    "/models/reload", responses=answers.documented(answer_schemas.Reloaded, 401, 403, 409, 500, 503)
+    "/models/reload",
+    responses=answers.documented(answer_schemas.Reloaded, 401, 403, 409, 413, 500, 503),
 )
 async def reload(request: Request) -> Response:
     """Reload the bundles from their folder. Needs an API key; SIGHUP does the same.

@@ -1,6 +1,8 @@
 """Errors -> answers: the only place that maps errors to statuses and to the one envelope.
 
 {"error": {"message": str, "type": str, "param": str or null, "code": str}}
+
+The Open Inference Protocol's `error` is the message; the other fields are beside it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -61,6 +63,12 @@ class NotFound(RequestError):
     """There is no such file or batch."""
 
     code = "not_found"
+
+
+class StorageFull(RequestError):
+    """The folder for files is full."""
+
+    code = "storage_full"
 
 
 class UnknownRoute(RequestError):
@@ -126,6 +134,7 @@ STATUS: Mapping[type[RequestError], int] = {
     InferenceFailed: 500,
     Unavailable: 503,
     TimedOut: 504,
+    StorageFull: 507,
 }
 
 TYPE: Mapping[int, str] = {
@@ -136,6 +145,7 @@ TYPE: Mapping[int, str] = {
     500: "server_error",
     503: "server_error",
     504: "timeout_error",
+    507: "server_error",
 }
 """OpenAI's error types; every other status is an "invalid_request_error"."""
 
@@ -170,6 +180,11 @@ def status_of(error: RequestError) -> int:
     return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
 
 
+def has_text_error(path: str) -> bool:
+    """Whether an error's `error` is text on this path, as clients of the Open Inference Protocol want it."""
+    return path == "/v2" or (path.startswith("/v2/") and path != "/v2/rerank")
+
+
 def respond(
     entry: record.Record, error: RequestError, headers: Mapping[str, str] | None = None
 ) -> Response:
@@ -180,28 +195,31 @@ def respond(
     more = {**HEADERS.get(type(error), {}), **(headers or {})}
     if isinstance(error, Overloaded):
         more["Retry-After"] = str(error.retry_after)
-    return Response(envelope(error), status_of(error), more, "application/json")
+    body = envelope(error, text=entry.text_error)
+    return Response(body, status_of(error), more, "application/json")
 
 
-def envelope(error: RequestError) -> bytes:
-    """The body of every error."""
-    fields = {
-        "message": _encodable(str(error)),
+def envelope(error: RequestError, *, text: bool = False) -> bytes:
+    """The body of every error; with `text` the Open Inference Protocol's."""
+    message = _encodable(str(error))
+    about = {
         "type": TYPE.get(status_of(error), "invalid_request_error"),
         "param": None if error.param is None else _encodable(error.param),
         "code": error.code,
     }
-    return orjson.dumps({"error": fields})
+    if text:
+        return orjson.dumps({"error": message, **about})
+    return orjson.dumps({"error": {"message": message, **about}})
 
 
-def raw_response(error: RequestError) -> bytes:
+def raw_response(error: RequestError, request_id: str) -> bytes:
     """A complete HTTP response that closes its connection, for use without an application."""
     status, body = HTTPStatus(status_of(error)), envelope(error)
     retry = f"retry-after: {error.retry_after}\r\n" if isinstance(error, Overloaded) else ""
     head = (
         f"HTTP/1.1 {status.value} {status.phrase}\r\n"
         f"content-type: application/json\r\ncontent-length: {len(body)}\r\n"
-        f"{retry}x-request-id: {record.new_id()}\r\nconnection: close\r\n\r\n"
+        f"{retry}x-request-id: {request_id}\r\nconnection: close\r\n\r\n"
     )
     return head.encode() + body
 

@@ -7,6 +7,7 @@ from pydantic import BaseModel, Discriminator, Field, Tag
 from heedful.app.answer_schemas import Token, Trust
 from heedful.app.schemas import Cutting, Pair, Trusting
 from heedful.app.trees import Closed, ConlluTree, DisplacyTree, Item, Trees, shape
+from heedful.runtime.explain_run import MAX_ALPHA
 
 
 class Priors(Closed):
@@ -17,7 +18,7 @@ class Priors(Closed):
     )
     word: bool | None = Field(None, description="Whether the word distance counts.")
     dependency: bool | None = Field(None, description="Whether the tree distance counts.")
-    alpha: float | None = Field(None, ge=0, le=100, description="Weight of every distance.")
+    alpha: float | None = Field(None, ge=0, le=MAX_ALPHA, description="Weight of every distance.")
 
 
 class Related(Closed):
@@ -98,7 +99,7 @@ class Sentence(BaseModel):
 
 
 class Prediction(BaseModel):
-    label: str
+    label: str | None = Field(description="null where the model abstains.")
     scores: dict[str, float]
 
 
@@ -118,7 +119,7 @@ class Ablation(BaseModel):
 
 
 class Deletion(BaseModel):
-    """Drops in the predicted label's score, or in the cosine to the vector if there are no labels."""
+    """Drops in the most probable label's score, or in the cosine to the vector if there are no labels."""
 
     attended: list[int] = Field(description="The k most attended tokens, most attended first.")
     drop: float = Field(description="The drop when they are deleted.")
@@ -176,7 +177,7 @@ class SentenceEvidence(BaseModel):
 
 class Evidence(BaseModel):
     of: str = Field(
-        description="What changes: the predicted label's score, the relatedness, or the cosine to the "
+        description="What changes: the most probable label's score, the relatedness, or the cosine to the "
         "full vector, which can only fall."
     )
     sentences: list[SentenceEvidence | None] = Field(

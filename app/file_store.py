@@ -1,6 +1,7 @@
 """Files and batches in a folder of the operator's: /v1/files keeps them, app.batches answers them."""
 
 import contextlib
+import fcntl
 import re
 import secrets
 import shutil
@@ -35,7 +36,10 @@ class FileStore:
     def add(
         self, content: BinaryIO | Path, filename: str, purpose: str, name: str | None = None
     ) -> dict[str, Any]:
-        """Keep a copy of the content; returns OpenAI's description of the file. `name` replaces a file."""
+        """Keep a copy of the content, or the file at a path itself; returns OpenAI's description of the file.
+
+        `name` replaces a file.
+        """
         about: dict[str, Any] = {
             "id": name or new_id("file"),
             "object": "file",
@@ -45,16 +49,28 @@ class FileStore:
             "purpose": purpose,
             "status": "processed",
         }
-        with contextlib.ExitStack() as stack:
-            source = (
-                stack.enter_context(content.open("rb")) if isinstance(content, Path) else content
-            )
-            new = stack.enter_context(replace_folder(self.folder / "files" / about["id"]))
-            with (new / "content").open("wb") as out:
-                shutil.copyfileobj(source, out)
-                about["bytes"] = out.tell()
+        with self._lock(fcntl.LOCK_SH), replace_folder(self.folder / "files" / about["id"]) as new:
+            if isinstance(content, Path):
+                content.rename(new / "content")
+            else:
+                with (new / "content").open("wb") as out:
+                    shutil.copyfileobj(content, out)
+            about["bytes"] = (new / "content").stat().st_size
             (new / "about.json").write_bytes(orjson.dumps(about))
         return about
+
+    def remove_unfinished(self) -> None:
+        """Remove the files that processes were killed at adding. No process adds one while this works."""
+        with contextlib.suppress(BlockingIOError), self._lock(fcntl.LOCK_EX | fcntl.LOCK_NB):
+            for folder in (self.folder / "files").glob(".*"):
+                shutil.rmtree(folder)
+
+    @contextlib.contextmanager
+    def _lock(self, operation: int) -> Iterator[None]:
+        """Hold the folder's lock, which other services on the same folder take too. Raises BlockingIOError."""
+        with (self.folder / "lock").open("a+b") as file:  # what NFS needs for either
+            fcntl.flock(file, operation)
+            yield
 
     def files(self) -> list[dict[str, Any]]:
         """Every file, the newest first."""

@@ -5,11 +5,18 @@ from typing import Annotated, Any, Literal
 import numpy.typing as npt
 from pydantic import Field
 
-from heedful.app.fields import PASS_OVER
+from heedful.app.fields import PASS_OVER, refused
 from heedful.app.trees import Closed
 from heedful.runtime.answers import sigmoid
 
 TopK = Annotated[int | None, Field(ge=1, description="Return this many of the best labels.")]
+
+
+OtherTask = Annotated[
+    None,
+    refused("is of a task that no model here does; texts are classified without it"),
+    Field(description="Of another of InferenceClient's tasks. Refused: texts are classified."),
+]
 
 
 class ClassifyParameters(Closed):
@@ -19,6 +26,16 @@ class ClassifyParameters(Closed):
     function_to_apply: Literal["softmax", "sigmoid", "none"] | None = Field(
         None, description="What makes scores of the logits: softmax unless said otherwise."
     )
+    candidate_labels: OtherTask = None
+    hypothesis_template: OtherTask = None
+    multi_label: OtherTask = None
+    aggregation_strategy: OtherTask = None
+    ignore_labels: OtherTask = None
+    stride: OtherTask = None
+    targets: OtherTask = None
+    src_lang: OtherTask = None
+    tgt_lang: OtherTask = None
+    generate_parameters: OtherTask = None
 
 
 class HubFields(Closed):

@@ -1,5 +1,6 @@
 """Named API keys, from the setting and from a file that is read again when it changes."""
 
+import asyncio
 import hashlib
 import logging
 import mmap
@@ -108,6 +109,12 @@ class Keys:
 
     def find(self, sent: str) -> Key | None:
         return self._keys.get(_digest(sent))
+
+    async def keep_fresh(self) -> None:
+        """Refresh every second, until it is cancelled."""
+        while True:
+            await asyncio.sleep(1.0)
+            self.refresh()
 
     def refresh(self) -> None:
         """Read the file again if it has changed. A wrong file leaves the keys as they are."""

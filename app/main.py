@@ -85,14 +85,16 @@ def create_app(
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         state.start()
         batches = Batches(app, FileStore(settings.files), batchable)
-        working = asyncio.create_task(batches.run()) if settings.files else None
+        working = {asyncio.create_task(keys.keep_fresh())}
+        if settings.files:
+            working.add(asyncio.create_task(batches.run()))
         try:
             yield
         finally:
             await state.stop()
-            if working:
-                working.cancel()
-                await asyncio.wait({working})
+            for task in working:
+                task.cancel()
+            await asyncio.wait(working)
             metrics.flush()
             if tracing:
                 await asyncio.to_thread(tracing.close)
@@ -180,10 +182,10 @@ def _add_middleware(app: FastAPI, settings: Settings, keys: Keys, rates: Rates) 
             expose_headers=[
                 "Retry-After",
                 "Server-Timing",
-                "X-Averaged",
                 "X-Ignored-Fields",
                 "X-Request-Id",
                 "X-Truncated",
                 "X-Warning",
+                "X-Windows",
             ],
         )

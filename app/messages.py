@@ -8,9 +8,11 @@ from heedful.runtime.service import Reloaded
 
 
 class Alive(NamedTuple):
-    """Sent every second by the event loop, and at once when `ready` changes."""
+    """Sent every second by the event loop, and at once when something of it changes."""
 
     ready: bool
+    models: str
+    """A hash of the models' names and versions."""
 
 
 class StartFailed(NamedTuple):

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from prometheus_client import (
     CollectorRegistry,
+    Counter,
     Gauge,
     ProcessCollector,
     disable_created_metrics,
@@ -109,6 +110,9 @@ class Metrics(Observer):
         self._limits = counter(
             "limits_total", "Connections and requests ended by a limit, by setting.", "limit"
         )
+        self._deaths = Counter(
+            "heedful_process_deaths_total", "Serving processes that died.", registry=registry
+        )
         self._reloads = counter("reloads_total", "Reloads of the bundles.", "result")
         # From the start at 0: the first increase is visible, and a queue that nothing has waited in is empty.
         for result in ("ok", "refused"):
@@ -148,6 +152,16 @@ class Metrics(Observer):
         met = self._limits[setting]
         met.more += 1
         met.flush()  # at once: there is no event loop in the supervisor, and no request waits for this
+
+    def refused(self, status: int, code: str) -> None:
+        """The supervisor has answered a connection with an error, whose time is unknown."""
+        for one in (self._requests["other", "none", status], self._rejected[code]):
+            one.more += 1
+            one.flush()
+
+    def death(self) -> None:
+        """A serving process has died."""
+        self._deaths.inc()
 
     def golden(self, deviations: Mapping[str, float | None]) -> None:
         """Replace how far the golden vectors of each model have moved."""

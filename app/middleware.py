@@ -52,7 +52,7 @@ class Recorded:
             return
         path, route, parameters = self._paths.resolve(scope["path"])
         scope = {**scope, "path": path, "path_params": parameters}
-        entry = record.Record(_request_id(scope), route)
+        entry = record.Record(_request_id(scope), route, errors.has_text_error(path))
         if media := record.header(scope, b"content-type"):
             entry.media = media.partition(";")[0].strip().lower()
         if priority := record.header(scope, b"x-priority"):

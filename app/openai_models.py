@@ -35,7 +35,7 @@ async def models(request: Request) -> Response:
 @router.get(
     "/v1/models/{model}",
     responses=answers.documented(OpenAIModel, 401, 404, 503),
-    openapi_extra=answers.path_parameter("model"),
+    openapi_extra=answers.path_parameters("model"),
 )
 async def model(request: Request) -> Response:
     """One model, by its name or an alias."""

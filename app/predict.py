@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
 from heedful.app import answer_schemas, answers, inference, schemas
-from heedful.app.fields import PASS_OVER
+from heedful.app.fields import PASS_OVER, unsupported
 from heedful.app.hub_schemas import HubFields, finished
 from heedful.app.requests import InferenceRoute
 from heedful.app.trees import FIRST_ERROR
@@ -40,9 +40,7 @@ class Batch(RootModel[list[TextOrPair]]):
     @classmethod
     def _all_alike(cls, rows: list[TextOrPair]) -> list[TextOrPair]:
         if len({len(row.root) for row in rows}) > 1:
-            raise schemas.unsupported(
-                "texts and pairs go to different models; send them in two requests"
-            )
+            raise unsupported("texts and pairs go to different models; send them in two requests")
         return rows
 
 
@@ -88,17 +86,15 @@ class PredictRequest(schemas.Request, schemas.Truncation, HubFields):
     responses=answers.documented(list[answer_schemas.Label] | list[list[answer_schemas.Label]]),
 )
 async def predict(body: PredictRequest, request: Request) -> Response:
-    """The labels of each text or pair with their probabilities, best first."""
+    """The labels of each text or pair with their probabilities, best first, as on /classify."""
     inputs = body.read()
     task: Task = "nli" if inputs.texts_per_row == 2 else "classify"
     model = inference.bind(request, task, body.model)
-    result = await model.classify(
-        inputs,
-        truncate=inference.truncates(request, body.truncate),
-        raw=body.raw_scores or body.function != "softmax",
-    )
+    raw = body.raw_scores or body.function != "softmax"
+    truncate = inference.truncates(request, body.truncate)
+    result = await model.classify(inputs, truncate=truncate, raw=raw)
     scores = finished(inference.record_result(request, result), body.function)
     top_k = body.parameters.top_k if body.parameters else None
-    ranked = [answers.ranked(row, model.card.labels, top_k) for row in scores]
+    ranked = [answers.ranked(row, model.card, top_k, raw=raw) for row in scores]
     listed = isinstance(body.inputs, Batch) or body.parameters is not None
     return answers.json(ranked if listed else ranked[0])

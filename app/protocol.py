@@ -10,7 +10,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from heedful.app import errors
+from heedful.app import errors, record
 from heedful.app.refusals import LINGER_SECONDS
 from heedful.app.state import state_of
 from heedful.app.worker_group import BUSY, IDLE, SENDING
@@ -234,6 +234,11 @@ class Protocol(HttpToolsProtocol):
         self.waiting.pop(self, None)
         self.transport.close()
 
+    def end(self) -> None:
+        """Close the connection after the request in progress. Without one, close it now, or after its first."""
+        if self.cycle is not None and not self._in_head and not self._refused:
+            self.shutdown()
+
     def _refuse(self, error: RequestError) -> None:
         """Answer with the error, read no more, and close after the client does."""
         self._refused = True
@@ -248,7 +253,7 @@ class Protocol(HttpToolsProtocol):
                 self.transport.abort()
                 return
         self._deadline, self._limit = self.loop.time() + LINGER_SECONDS, "idle_timeout"
-        self.transport.write(errors.raw_response(error))
+        self.transport.write(errors.raw_response(error, record.new_id()))
         if self.transport.can_write_eof():
             self.transport.write_eof()
         else:

@@ -20,6 +20,8 @@ class Record:
     id: str
     route: str
     """A path that the service has, or "other": never a client's own text."""
+    text_error: bool = False
+    """Whether the `error` of its error is text."""
     model: str = "none"
     """A loaded model, "other" for an unknown name, "none" when the route needs no model."""
     media: str = ""
@@ -43,7 +45,7 @@ class Record:
             if result.truncated:
                 found["X-Truncated"] = str(result.truncated)
             if result.averaged:
-                found["X-Averaged"] = str(result.averaged)
+                found["X-Windows"] = str(result.averaged)
             if result.unfamiliar:
                 found["X-Warning"] = _warning(result)
         if self.ignored and (names := fields.header(self.ignored)):

@@ -1,11 +1,15 @@
 """Connections that the supervisor answers because no serving process can."""
 
+import logging
 import selectors
 import socket
 import time
 
-from heedful.app import errors
+from heedful.app import errors, logs, record
+from heedful.app.metrics import Metrics
 from heedful.runtime.errors import RequestError
+
+log = logging.getLogger("heedful.access")
 
 LINGER_SECONDS = 5.0
 """How long a refused client may take to read its answer."""
@@ -14,14 +18,15 @@ MAX_LINGERING = 256
 
 
 class Refusals:
-    """Answers each connection with an error, and closes it after its client does.
+    """Answers each connection with an error, and closes it after its client does. Counts and logs the answers.
 
     Closing it earlier would reset a client that is still sending, which then loses the answer. With
     `tls` nothing is answered: only a serving process can encrypt.
     """
 
-    def __init__(self, selector: selectors.BaseSelector, *, tls: bool) -> None:
+    def __init__(self, selector: selectors.BaseSelector, metrics: Metrics, *, tls: bool) -> None:
         self._selector = selector
+        self._metrics = metrics
         self._tls = tls
         self._deadlines: dict[socket.socket, float] = {}  # the earliest first
 
@@ -41,8 +46,12 @@ class Refusals:
             self._close(next(iter(self._deadlines)))
         self._deadlines[connection] = time.monotonic() + LINGER_SECONDS
         self._selector.register(connection, selectors.EVENT_READ, self._drain)
+        status, request_id = errors.status_of(error), record.new_id()
+        self._metrics.refused(status, error.code)
+        named = {"route": "other", "status": status, "request_id": request_id}
+        logs.info(log, "request", {**named, "refusal": error.code})
         try:
-            connection.send(errors.raw_response(error))
+            connection.send(errors.raw_response(error, request_id))
             connection.shutdown(socket.SHUT_WR)
         except OSError:  # the client has gone, or does not read
             self._close(connection)

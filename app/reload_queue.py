@@ -1,5 +1,6 @@
 """Reloads of all serving processes, one at a time."""
 
+import logging
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -7,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from heedful.app.messages import ReloadFinished, ReloadNow
 from heedful.app.worker_group import WorkerProcess
 from heedful.runtime.service import Reloaded
+
+log = logging.getLogger("heedful.supervisor")
 
 MAX_REASONS, MAX_REASON = 25, 1000
 """Of a reload: how many reasons why a bundle was refused are passed on, and how many characters of each."""
@@ -33,6 +36,20 @@ class ReloadQueue:
         """Reload as soon as earlier reloads have finished."""
         self._askers.append(asker)
         self._advance()
+
+    def admits(self, process: WorkerProcess) -> bool:
+        """Whether a process that can serve has the models of those that do.
+
+        The folder may have changed since they read it. Then all of them reload first.
+        """
+        serving = next((other for other in self._processes if other.ready), process)
+        if process.first_ready is not None or process.models == serving.models:
+            return True
+        if not process.differs:
+            process.differs = True
+            log.warning("serving process %d has loaded other models: all reload", process.pid)
+            self.add(None)
+        return False
 
     def finished(self, process: WorkerProcess, result: Reloaded | None) -> None:
         """A process has reloaded, or could not (None); one that has died could not either."""
@@ -64,11 +81,15 @@ class ReloadQueue:
 
 
 def merged(results: list[Reloaded]) -> Reloaded | None:
-    """One result for all processes, which read the same folder; None when no process could reload."""
+    """One result for all processes, which read the same folder; None when no process could reload.
+
+    A process that has just started may have loaded before what is new to the others.
+    """
     if not results:
         return None
+    most = max(results, key=lambda result: len(result.loaded) + len(result.removed))
     refused = tuple(dict.fromkeys(line for result in results for line in result.refused))
-    return shortened(replace(results[0], refused=refused))
+    return shortened(replace(most, refused=refused))
 
 
 def shortened(result: Reloaded) -> Reloaded:

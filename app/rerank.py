@@ -8,9 +8,8 @@ from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag
 from starlette.responses import Response
 
 from heedful.app import answers, inference, record
-from heedful.app.fields import PASS_OVER
+from heedful.app.fields import PASS_OVER, unsupported
 from heedful.app.requests import InferenceRoute
-from heedful.app.schemas import unsupported
 from heedful.app.trees import FIRST_ERROR, Closed
 from heedful.runtime.inputs import Inputs
 

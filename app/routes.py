@@ -9,7 +9,7 @@ from starlette.responses import Response
 from heedful.app import answer_schemas, answers, inference, schemas, trees
 from heedful.app.hub_schemas import finished
 from heedful.app.requests import InferenceRoute
-from heedful.runtime.answers import TokenizedText
+from heedful.runtime.explain_answer import tokens
 from heedful.runtime.inputs import Inputs
 from heedful.text.kinds import NLI_LABELS
 
@@ -84,17 +84,12 @@ async def classify(body: schemas.ClassifyRequest, request: Request) -> Response:
     """
     model = inference.bind(request, "classify", body.model)
     inputs = trees.read_inputs(body.inputs)
-    result = await model.classify(
-        inputs,
-        truncate=inference.truncates(request, body.truncate),
-        raw=body.function != "softmax",
-        trust=body.trust,
-    )
+    raw = body.function != "softmax"
+    truncate = inference.truncates(request, body.truncate)
+    result = await model.classify(inputs, truncate=truncate, raw=raw, trust=body.trust)
     scores = finished(inference.record_result(request, result), body.function)
     top_k = body.top_k or (body.parameters.top_k if body.parameters else None)
-    ranked: list[Any] = [answers.ranked(row, model.card.labels, top_k) for row in scores]
-    if (least := model.card.abstain) is not None and body.function == "softmax":
-        ranked = [answers.abstained(labels, least) for labels in ranked]
+    ranked: list[Any] = [answers.ranked(row, model.card, top_k, raw=raw) for row in scores]
     if body.trust:
         pairs = zip(ranked, result.trust, strict=True)
         ranked = [{"labels": labels, "trust": trust} for labels, trust in pairs]
@@ -118,20 +113,3 @@ def _judgement(row: npt.NDArray[Any], labels: tuple[str, ...]) -> dict[str, Any]
         "label": labels[int(row.argmax())],
         "scores": {label: scores[label] for label in NLI_LABELS},
     }
-
-
-def tokens(text: TokenizedText) -> list[dict[str, Any]]:
-    """The text's tokens in the shape of `answer_schemas.Token`."""
-    parse = text.parse
-    columns = zip(
-        text.ids.tolist(),
-        parse.tokens,
-        parse.starts.tolist(),
-        parse.stops.tolist(),
-        parse.heads.tolist(),
-        parse.deps,
-        text.known.tolist(),
-        text.composed.tolist(),
-        strict=True,
-    )
-    return [dict(zip(answer_schemas.Token.model_fields, row, strict=True)) for row in columns]

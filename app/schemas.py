@@ -13,18 +13,13 @@ from pydantic import (
     Field,
     Tag,
     ValidationInfo,
+    WithJsonSchema,
     field_validator,
 )
-from pydantic_core import PydanticCustomError
 
-from heedful.app.fields import PASS_OVER
+from heedful.app.fields import PASS_OVER, unsupported
 from heedful.app.hub_schemas import HubFields, TopK
 from heedful.app.trees import FIRST_ERROR, Closed, ConlluTree, DisplacyTree, Item, shape
-
-
-def unsupported(message: str) -> PydanticCustomError:
-    """A known field that asks for something no model here supports."""
-    return PydanticCustomError("unsupported", "{reason}", {"reason": message})
 
 
 def _no_prompt(name: str | None) -> str | None:
@@ -121,9 +116,11 @@ class Truncation(Closed):
     """TEI's two fields."""
 
     truncate: Truncate = None
-    truncation_direction: Literal["Left", "Right", "left", "right"] = Field(
-        "Right", description="Texts are cut at their end: Left is refused with truncate."
-    )
+    truncation_direction: Annotated[
+        Literal["Left", "Right", "left", "right"],
+        # Generators of clients name an enum's values without regard to case.
+        WithJsonSchema({"type": "string", "enum": ["Left", "Right"]}),
+    ] = Field("Right", description="Texts are cut at their end: Left is refused with truncate.")
 
     @field_validator("truncation_direction")
     @classmethod

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Coroutine
 from typing import Any, cast
 
@@ -41,11 +42,12 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        state_of(self.app).tls = self.config.ssl
         self.handle_sighup()
         state_of(self.app).starting.add_done_callback(lambda _: freeze_gc())
 
     def handle_sighup(self) -> None:
-        """Reload the bundles on SIGHUP."""
+        """Reload the bundles and the certificate on SIGHUP."""
         asyncio.get_running_loop().add_signal_handler(
             signal.SIGHUP, lambda: self.spawn(self._reload())
         )
@@ -65,8 +67,6 @@ class Server(uvicorn.Server):
         task.add_done_callback(self._tasks.discard)
 
     async def on_tick(self, counter: int) -> bool:
-        if counter % 10 == 0:
-            state_of(self.app).keys.refresh()
         if counter % CHECK_TICKS == 0:
             now = asyncio.get_running_loop().time()
             for connection in list(self.server_state.connections):
@@ -77,12 +77,22 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Refuse new requests with 503, answer those in flight, then close the sockets."""
         limit = state_of(self.app).settings.shutdown_timeout + KILL_TIMEOUT
-        hanging = threading.Timer(limit, os._exit, (1,))  # a thread that never ends would hold us
+        hanging = threading.Timer(limit, _exit)  # a thread that never ends would hold us
         hanging.daemon = True
         hanging.start()
+        await self._end_connections()
         await state_of(self.app).stop()
         self.leave()
         await super().shutdown(sockets)
+
+    async def _end_connections(self) -> None:
+        """Close those without a request, and each other one after its next answer: clients then ask elsewhere."""
+        # Of each answer from now on. Only `on_tick` sets these, and the main loop has ended.
+        close = (b"connection", b"close")
+        self.server_state.default_headers = [*self.server_state.default_headers, close]
+        await asyncio.sleep(0)  # reads the requests that have arrived
+        for connection in list(self.server_state.connections):
+            cast(Protocol, connection).end()
 
     def leave(self) -> None:
         """Accept no more connections."""
@@ -94,6 +104,14 @@ class Server(uvicorn.Server):
         starting = state_of(self.app).starting
         failed = starting.exception() if starting.done() and not starting.cancelled() else None
         return failed or self._fault
+
+
+def _exit() -> None:
+    message = "the shutdown takes too long: exiting with status 1"
+    # In another thread: where nobody reads stderr, it waits for ever.
+    threading.Thread(target=log.critical, args=(message,), daemon=True).start()
+    time.sleep(0.1)
+    os._exit(1)
 
 
 def config(app: FastAPI) -> uvicorn.Config:

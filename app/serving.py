@@ -5,18 +5,19 @@ import os
 import resource
 import signal
 import socket
-import ssl
 import sys
 import tempfile
 from dataclasses import replace
 from typing import NoReturn
 
 from heedful.app import logs
+from heedful.app.file_store import FileStore
 from heedful.app.main import create_app
 from heedful.app.messages import StartFailed
 from heedful.app.server import Server
 from heedful.app.settings import Settings, environment_name
 from heedful.app.supervisor import Supervisor
+from heedful.app.tls import check_tls
 from heedful.app.worker import SupervisedPeers, Worker
 from heedful.app.worker_group import Link, WorkerGroup
 from heedful.runtime.cores import usable_cores
@@ -34,7 +35,6 @@ def serve(settings: Settings) -> None:
 
     When the service cannot recover, exits with status 1 so that the process manager restarts it.
     """
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there are models to reload
     size = processes(settings)
     check_tls(settings)
     check_files(settings)
@@ -43,7 +43,8 @@ def serve(settings: Settings) -> None:
     for deprecation in settings.deprecations():
         log.warning(deprecation)
     scheme = "https" if settings.tls_cert else "http"
-    log.info("listening on %s://%s:%d", scheme, settings.host, listener.getsockname()[1])
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    log.info("listening on %s://%s:%d", scheme, host, listener.getsockname()[1])
     raise_descriptor_limit()
     try:
         if size == 1:
@@ -81,6 +82,7 @@ def run_worker(settings: Settings, group: WorkerGroup, link: Link) -> int:
     peers = SupervisedPeers(link)
     group = replace(group, slot=link.slot)
     try:
+        check_tls(settings)  # the files may have changed since the service has started
         run(Worker(create_app(settings, group, peers), group, link, peers), [])
     except StartupError as error:
         link.send(StartFailed(str(error)))  # the supervisor reports it once for all
@@ -94,41 +96,27 @@ def run_worker(settings: Settings, group: WorkerGroup, link: Link) -> int:
 def listen(host: str, port: int) -> socket.socket:
     """A listening socket. Raises StartupError when the address is not available."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    both = host == "::" and socket.has_dualstack_ipv6()  # IPv4 too: probes ask 127.0.0.1
     try:
-        return socket.create_server((host, port), family=family, backlog=2048)
+        return socket.create_server((host, port), family=family, backlog=2048, dualstack_ipv6=both)
     except OSError as error:
         reason = f"cannot listen on {host}:{port}: {error.strerror}"
         remedy = f"set another {environment_name('port')} or {environment_name('host')}"
         raise StartupError(f"{reason}; {remedy}") from error
 
 
-def check_tls(settings: Settings) -> None:
-    """Raises StartupError where the certificate or its key cannot be used."""
-    names = f"{environment_name('tls_cert')} and {environment_name('tls_key')}"
-    if settings.tls_cert is None:
-        if settings.tls_key:
-            raise StartupError(f"{names}: a key without a certificate: set both, or neither")
-        return
-
-    def pass_phrase() -> str:
-        """Without this, OpenSSL asks for it on the terminal."""
-        raise StartupError(f"{names}: the key is encrypted: name one without a pass phrase")
-
-    try:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(settings.tls_cert, settings.tls_key, pass_phrase)
-    except OSError as error:  # ssl's own errors among them
-        raise StartupError(f"{names}: {error.strerror or error}: name PEM files") from error
-
-
 def check_files(settings: Settings) -> None:
-    """Make the folder for files, where one is set. Raises StartupError where none can be written there."""
+    """Make the folder for files, where one is set, and remove what killed processes left in it.
+
+    Raises StartupError where nothing can be written there.
+    """
     if settings.files is None:
         return
     try:
         settings.files.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=settings.files):
             pass
+        FileStore(settings.files).remove_unfinished()
     except OSError as error:
         reason = f"{environment_name('files')}: {settings.files}: {error.strerror}"
         raise StartupError(f"{reason}: name a folder that can be written to") from error

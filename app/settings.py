@@ -46,6 +46,16 @@ def _none_if_empty(value: object) -> object:
     return None if value == "" else value
 
 
+def _not_empty(value: object) -> object:
+    """For paths without which the service would serve other models, or without keys."""
+    if value == "":
+        raise ValueError("name a path, or leave the setting out")
+    return value
+
+
+OptionalPath = Annotated[Path | None, BeforeValidator(_none_if_empty)]
+
+
 def _pairs(value: object) -> object:
     """ "a=b, c=d" -> {"a": "b", "c": "d"}."""
     if not isinstance(value, str):
@@ -71,7 +81,7 @@ class Settings(BaseSettings):
 
     host: str = Field("127.0.0.1", min_length=1, description="Address to listen on.")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
-    models: Path = Field(
+    models: Annotated[Path, BeforeValidator(_not_empty)] = Field(
         shipped.HERE,
         description="Folder of the bundles to serve; without it, that of the package heedful-bundles.",
     )
@@ -89,11 +99,11 @@ class Settings(BaseSettings):
         min_length=1,
         description="Key that requests must send as 'Authorization: Bearer KEY'; default none.",
     )
-    api_keys: Path | None = Field(
+    api_keys: Annotated[Path | None, BeforeValidator(_not_empty)] = Field(
         None, description="TOML file of named API keys, read again when it changes."
     )
     max_batch_inputs: int = Field(2048, ge=1, description="Maximum inputs per request.")
-    max_body_bytes: int = Field(8 * 1024 * 1024, ge=1, description="Maximum bytes per body.")
+    max_body_bytes: int = Field(16 * 1024 * 1024, ge=1, description="Maximum bytes per body.")
     max_queue: int = Field(
         8192,
         ge=1,
@@ -128,14 +138,17 @@ class Settings(BaseSettings):
         ge=1,
         description="Maximum open connections per client address; more are refused with 429.",
     )
-    hang_timeout: float = _seconds(
+    hang_timeout: float = Field(
         15.0,
-        "Seconds until a serving process whose event loop hangs is killed; after a third of them it "
-        "gets no connections.",
+        ge=1,
+        allow_inf_nan=False,
+        description="Seconds until a serving process whose event loop hangs is killed; after a third of "
+        "them it gets no connections.",
     )
     shutdown_timeout: float = Field(
         20.0,
         ge=0,
+        le=86400,
         allow_inf_nan=False,
         description="Seconds after SIGTERM to answer requests in flight.",
     )
@@ -155,16 +168,16 @@ class Settings(BaseSettings):
         ge=0,
         description="Maximum cached parses, and as many vectors, within 32 MiB each; 0 disables caching.",
     )
-    files: Annotated[Path | None, BeforeValidator(_none_if_empty)] = Field(
+    files: OptionalPath = Field(
         None, description="Folder for /v1/files and /v1/batches; without it they are refused."
     )
     max_file_bytes: int = Field(
         128 * 1024 * 1024, ge=1, description="Maximum bytes per upload to /v1/files."
     )
-    tls_cert: Path | None = Field(
+    tls_cert: OptionalPath = Field(
         None, description="PEM file of the certificate chain: the service then speaks HTTPS."
     )
-    tls_key: Path | None = Field(
+    tls_key: OptionalPath = Field(
         None, description="PEM file of the certificate's private key; default in the former."
     )
     log_format: Literal["text", "json"] = Field("text", description="Format of the log lines.")

@@ -1,7 +1,7 @@
 """The metrics of all serving processes, in memory that they share: no folder, no file on a disk.
 
 Each process counts in its anonymous file, in prometheus_client's own format, and every process reads
-all of them. A process that replaces a dead one continues its counters.
+all of them. A process that replaces a dead one continues its counters, its processor time among them.
 """
 
 import os
@@ -16,10 +16,13 @@ from prometheus_client.core import Metric
 from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.registry import Collector
 
-NOT_SUMMED = ("process_start_time_seconds", "process_max_fds")
-"""Process metrics whose sum is meaningless."""
+NOT_SUMMED = "process_start_time_seconds"
+"""The process metric whose sum is meaningless."""
+PROCESSOR_TIME = "process_cpu_seconds"
 PID = orjson.dumps(["pid", "", "", {}, ""]).decode()
 """The key of a process's id, which ends with it as gauges do."""
+ENDED = orjson.dumps(["ended", "", "", {}, ""]).decode()
+"""The key of the processor time of the dead processes that have counted in a file, in seconds."""
 LIVING = ("gauge", "pid")
 
 Labels = tuple[tuple[str, str], ...]
@@ -70,9 +73,10 @@ def value_class(file: int, *, serves: bool) -> type:
     return SharedValue
 
 
-def clear_gauges(file: int) -> None:
-    """Set to 0 what a process has measured and not counted: it is dead."""
+def bury(file: int, processor_time: float) -> None:
+    """Keep the processor time of a process that has died, in seconds, and set to 0 what it has measured."""
     table = MmapedDict(_path(file))
+    table.write_value(ENDED, table.read_value(ENDED)[0] + processor_time, 0.0)
     for key, _, _ in list(table.read_all_values()):
         if orjson.loads(key)[0] in LIVING:
             table.write_value(key, 0.0, 0.0)
@@ -88,12 +92,15 @@ class SharedCounts(Collector):
     def collect(self) -> Iterator[Metric]:
         metrics: dict[str, Metric] = {}
         sums: dict[str, dict[tuple[str, Labels], float]] = {}
-        pids = []
+        pids, ended = [], 0.0
         for file in self._files:
             for key, value, _, _ in MmapedDict.read_all_values_from_file(_path(file)):
                 kind, metric, name, labels, text = orjson.loads(key)
                 if kind == "pid":
                     pids.append(int(value))
+                    continue
+                if kind == "ended":
+                    ended += value
                     continue
                 if metric not in metrics:
                     metrics[metric], sums[metric] = Metric(metric, text, kind), {}
@@ -102,32 +109,42 @@ class SharedCounts(Collector):
         for name, metric in metrics.items():
             _add_samples(metric, sums[name])
             yield metric
-        yield from _processes(pid for pid in pids if pid)
+        yield from _processes((pid for pid in pids if pid), ended)
 
 
 def _add_samples(metric: Metric, sums: dict[tuple[str, Labels], float]) -> None:
-    """A histogram's buckets are stored with their own counts, and shown with those below."""
+    """A histogram's buckets are stored with their own counts, and shown with those below.
+
+    The samples of one label set stand together, as OpenMetrics asks for.
+    """
+    sets: dict[Labels, list[tuple[str, Labels, float]]] = {}
     counts: dict[Labels, float] = {}
     for (name, labels), value in sums.items():
+        series = labels
         if name.endswith("_bucket"):
             series = labels[:-1]  # without `le`, whose values come in order
             counts[series] = value = counts.get(series, 0.0) + value
-        metric.add_sample(name, dict(labels), value)
+        sets.setdefault(series, []).append((name, labels, value))
     for series, count in counts.items():
-        metric.add_sample(f"{metric.name}_count", dict(series), count)
+        sets[series].append((f"{metric.name}_count", series, count))
+    for samples in sets.values():
+        for name, labels, value in samples:
+            metric.add_sample(name, dict(labels), value)
 
 
-def _processes(pids: Iterator[int]) -> Iterator[Metric]:
-    """prometheus_client's process metrics, summed."""
+def _processes(pids: Iterator[int], ended: float) -> Iterator[Metric]:
+    """prometheus_client's process metrics, summed; with the processor time of those that have ended."""
     summed: dict[str, Metric] = {}
     for pid in pids:
         for family in ProcessCollector(pid=partial(int, pid), registry=None).collect():
             into = summed.setdefault(family.name, family)
-            if into is not family and family.name not in NOT_SUMMED:
+            if into is not family and family.name != NOT_SUMMED:
                 into.samples = [
                     mine._replace(value=mine.value + other.value)
                     for mine, other in zip(into.samples, family.samples, strict=True)
                 ]
+    if time := summed.get(PROCESSOR_TIME):
+        time.samples = [sample._replace(value=sample.value + ended) for sample in time.samples]
     yield from summed.values()
 
 

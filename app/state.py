@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -11,6 +12,7 @@ from fastapi import FastAPI
 from heedful.app.keys import Keys
 from heedful.app.metrics import Metrics
 from heedful.app.settings import Settings
+from heedful.app.tls import reload_certificate
 from heedful.runtime.errors import StartupError
 from heedful.runtime.service import Reloaded, Service
 
@@ -54,6 +56,8 @@ class AppState:
     """Connections without a request in progress, the oldest first."""
     running: Collection[object] = ()
     """The server's tasks, one for each request in progress; empty where no server of ours runs the application."""
+    tls: ssl.SSLContext | None = None
+    """What the server encrypts with; None where it does not."""
     starting: asyncio.Task[None] = field(init=False)
     """Loads the models; holds the StartupError when they do not load."""
 
@@ -94,7 +98,7 @@ class AppState:
         await self.service.stop(0 if self.service.fault() else self.settings.shutdown_timeout)
 
     async def reload(self) -> Reloaded:
-        """Reload the bundles in every serving process, then count and log the result."""
+        """Reload the bundles and the certificate in every serving process, then count and log the result."""
         if self.peers:
             return await self.peers.reload()
         result = await self.reload_here()
@@ -102,7 +106,9 @@ class AppState:
         return result
 
     async def reload_here(self) -> Reloaded:
-        """Reload the bundles in this process alone."""
+        """Reload the bundles and the certificate in this process alone."""
+        if self.tls:
+            reload_certificate(self.tls, self.settings)
         result = await self.service.reload()
         self._publish_models()
         return result

@@ -25,18 +25,15 @@ from heedful.app.forking import SIGNALS, fork
 from heedful.app.metrics import Metrics
 from heedful.app.refusals import Refusals
 from heedful.app.reload_queue import ReloadQueue
+from heedful.app.restarts import Restarts
 from heedful.app.server import KILL_TIMEOUT
 from heedful.app.settings import Settings
-from heedful.app.shared_counts import clear_gauges
+from heedful.app.shared_counts import bury
 from heedful.app.worker_group import BUSY, IDLE, Link, WorkerGroup, WorkerProcess
 from heedful.runtime.errors import ServiceFault, StartupError, Unavailable
 
 log = logging.getLogger("heedful.supervisor")
 
-MAX_DEATHS = 5
-"""Consecutive deaths of processes less than STABLE_SECONDS after they became ready."""
-STABLE_SECONDS = 3.0
-MIN_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 0.1, 10.0
 START_SECONDS = 60.0
 """A new process may be silent for this long: it is not ready either."""
 SILENT_SHARE = 1 / 3
@@ -64,7 +61,7 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._processes: deque[WorkerProcess] = deque()
         self._tls = settings.tls_cert is not None  # its state dies with a process
-        self._refusals = Refusals(self._selector, tls=self._tls)
+        self._refusals = Refusals(self._selector, self._metrics, tls=self._tls)
         self._acceptor = Acceptor(
             listener,
             self._selector,
@@ -79,8 +76,7 @@ class Supervisor:
         self._failure: Exception | None = None
         self._peers = messages.PeerStatus(0, group.size)
         self._was_ready = False
-        self._deaths = 0  # consecutive
-        self._restarts: list[float] = []  # when to replace dead processes
+        self._restarts = Restarts()
 
     @property
     def _ending(self) -> bool:
@@ -115,14 +111,14 @@ class Supervisor:
     def _poll(self) -> None:
         """Wait for the next event or deadline, and handle it."""
         now = time.monotonic()
-        times = (self._refusals.deadline(), self._acceptor.deadline(), *self._restarts)
+        parts = (self._refusals, self._acceptor, self._restarts)
+        times = (part.deadline() for part in parts)
         wait = min([LOOK_SECONDS, *(each - now for each in times if each is not None)])
         for key, _ in self._selector.select(max(0.0, wait)):
             if self._selector.get_map().get(key.fd) is key:  # an earlier handler may have closed it
                 key.data(key.fileobj)
         now = time.monotonic()
-        for due in [due for due in self._restarts if due <= now]:
-            self._restarts.remove(due)
+        for _ in range(self._restarts.due(now)):
             if not self._ending:
                 self._start()
         self._acceptor.poll(now)
@@ -155,7 +151,7 @@ class Supervisor:
             pid, link = fork(slot, self._serve, self._close_in_child)
         except OSError as error:
             log.error("cannot start a serving process now: %s", error.strerror)
-            self._restarts.append(time.monotonic() + MAX_BACKOFF_SECONDS)
+            self._restarts.later()
             return
         process = WorkerProcess(pid, link, time.monotonic() + START_SECONDS)
         self._processes.append(process)
@@ -201,8 +197,9 @@ class Supervisor:
 
     def _handle(self, process: WorkerProcess, message: messages.Message) -> None:
         match message:
-            case messages.Alive(ready):
-                self._set_ready(process, ready)
+            case messages.Alive(ready, models):
+                process.models = models
+                self._set_ready(process, ready and self._reloads.admits(process))
             case messages.StartFailed(reason):
                 self._start_failed(reason)
             case messages.ConnectionClosed(number):
@@ -236,8 +233,9 @@ class Supervisor:
     def _reap(self) -> None:
         """Collect the processes that have died."""
         for process in list(self._processes):
-            pid, status = os.waitpid(process.pid, os.WNOHANG)
+            pid, status, used = os.wait4(process.pid, os.WNOHANG)
             if pid:
+                bury(self._group.counts[process.link.slot], used.ru_utime + used.ru_stime)
                 self._bury(process, os.waitstatus_to_exitcode(status))
 
     def _bury(self, process: WorkerProcess, status: int) -> None:
@@ -258,21 +256,13 @@ class Supervisor:
                 self._refusals.add(connection, DIED)
             else:
                 connection.close()
-        clear_gauges(self._group.counts[process.link.slot])
         self._reloads.finished(process, None)
         if not self._ending:
-            self._replace(process, status)
-
-    def _replace(self, dead: WorkerProcess, status: int) -> None:
-        """Schedule a restart after a delay, or give up."""
-        ready_for = time.monotonic() - dead.first_ready if dead.first_ready is not None else 0.0
-        self._deaths = 1 if ready_for > STABLE_SECONDS else self._deaths + 1
-        log.error("serving process %d has ended with status %d", dead.pid, status)
-        if self._deaths > MAX_DEATHS:
-            self._shut_down(ServiceFault("serving processes have died again and again"))
-            return
-        backoff = MIN_BACKOFF_SECONDS * 2.0 ** (self._deaths - 1)
-        self._restarts.append(time.monotonic() + min(backoff, MAX_BACKOFF_SECONDS))
+            log.error("serving process %d has ended with status %d", process.pid, status)
+            self._metrics.death()
+            others_serve = any(other.ready for other in self._processes)
+            if not self._restarts.replace(process, others_serve=others_serve):
+                self._shut_down(ServiceFault("serving processes have died again and again"))
 
 
 def _has_sent(connection: socket.socket) -> bool:

@@ -5,6 +5,7 @@ are built from the record, so that requests take the same path with and without 
 """
 
 import os
+import threading
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Self
@@ -15,6 +16,8 @@ from heedful.runtime.errors import StartupError
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
+CLOSE_SECONDS = 0.8
+"""To export what is pending at the end. It ends before the serving process is killed (app.server)."""
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
@@ -86,5 +89,7 @@ class Tracing:
         span.end(at(time.perf_counter()))
 
     def close(self) -> None:
-        """Export pending spans and stop."""
-        self._provider.shutdown()
+        """Export pending spans and stop. What a collector does not take within CLOSE_SECONDS is lost."""
+        ending = threading.Thread(target=self._provider.shutdown, daemon=True)
+        ending.start()
+        ending.join(CLOSE_SECONDS)

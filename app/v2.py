@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from fastapi import APIRouter, Request
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from heedful.app import answers, inference
+from heedful.app import answer_schemas, answers, inference
 from heedful.app.requests import InferenceRoute
 from heedful.app.state import state_of
 from heedful.app.status import ready_service
@@ -24,9 +24,9 @@ from heedful.app.v2_tensors import (
     read_body,
     read_inputs,
 )
-from heedful.runtime.answers import Result
+from heedful.runtime.answers import Result, chosen
 from heedful.runtime.card import Card
-from heedful.runtime.errors import BadInput, Unavailable
+from heedful.runtime.errors import BadInput, Unavailable, UnknownModel
 from heedful.runtime.inference import Inference
 
 TAG = "Open Inference Protocol"
@@ -38,8 +38,18 @@ class TensorRoute(InferenceRoute):
     read = staticmethod(read_body)
 
 
+def _with_text_errors(responses: answers.Documented) -> answers.Documented:
+    """The same for the OpenAPI document, with the protocol's errors."""
+    error = {"model": answer_schemas.ProtocolError}
+    return {status: one if status == 200 else {**one, **error} for status, one in responses.items()}
+
+
 router = APIRouter(tags=[TAG])
-infer_router = APIRouter(route_class=TensorRoute, responses=answers.ERRORS, tags=[TAG])
+infer_router = APIRouter(
+    route_class=TensorRoute, responses=_with_text_errors(answers.ERRORS), tags=[TAG]
+)
+NAMED = answers.path_parameters("model")
+VERSIONED = answers.path_parameters("model", "version")
 
 
 class Server(BaseModel):
@@ -63,6 +73,7 @@ class ModelReady(BaseModel):
 
 class ModelMetadata(BaseModel):
     name: str
+    versions: list[str] = Field(description="The one that is loaded.")
     platform: str
     inputs: list[TensorMetadata]
     outputs: list[TensorMetadata]
@@ -75,7 +86,7 @@ class InferAnswer(BaseModel):
     outputs: list[OutputTensor]
 
 
-@router.get("/v2", responses=answers.documented(Server, 401))
+@router.get("/v2", responses=_with_text_errors(answers.documented(Server, 401)))
 async def server() -> Response:
     """The server's name and version."""
     version = importlib.metadata.version("heedful")
@@ -90,7 +101,7 @@ async def live() -> Response:
     return answers.json({"live": True})
 
 
-@router.get("/v2/health/ready", responses=answers.documented(Ready, 503))
+@router.get("/v2/health/ready", responses=_with_text_errors(answers.documented(Ready, 503)))
 async def ready(request: Request) -> Response:
     """As /ready."""
     ready_service(request)
@@ -99,34 +110,31 @@ async def ready(request: Request) -> Response:
     return answers.json({"ready": True})
 
 
-@router.get(
-    "/v2/models/{model}",
-    responses=answers.documented(ModelMetadata, 401, 404, 503),
-    openapi_extra=answers.path_parameter("model"),
-)
+METADATA = _with_text_errors(answers.documented(ModelMetadata, 401, 404, 503))
+READY = _with_text_errors(answers.documented(ModelReady, 401, 404, 503))
+INFERRED = answers.documented(InferAnswer)
+
+
+@router.get("/v2/models/{model}", responses=METADATA, openapi_extra=NAMED)
+@router.get("/v2/models/{model}/versions/{version}", responses=METADATA, openapi_extra=VERSIONED)
 async def model_metadata(request: Request) -> Response:
     """The model's tensors."""
     card = _card(request)
     inputs, outputs = metadata(card)
-    return answers.json(
-        {"name": card.name, "platform": "onnxruntime_onnx", "inputs": inputs, "outputs": outputs}
-    )
+    about = {"name": card.name, "versions": [card.version], "platform": "onnxruntime_onnx"}
+    return answers.json({**about, "inputs": inputs, "outputs": outputs})
 
 
-@router.get(
-    "/v2/models/{model}/ready",
-    responses=answers.documented(ModelReady, 401, 404, 503),
-    openapi_extra=answers.path_parameter("model"),
-)
+@router.get("/v2/models/{model}/ready", responses=READY, openapi_extra=NAMED)
+@router.get("/v2/models/{model}/versions/{version}/ready", responses=READY, openapi_extra=VERSIONED)
 async def model_ready(request: Request) -> Response:
     """Whether the model answers."""
     return answers.json({"name": _card(request).name, "ready": True})
 
 
+@infer_router.post("/v2/models/{model}/infer", responses=INFERRED, openapi_extra=NAMED)
 @infer_router.post(
-    "/v2/models/{model}/infer",
-    responses=answers.documented(InferAnswer),
-    openapi_extra=answers.path_parameter("model"),
+    "/v2/models/{model}/versions/{version}/infer", responses=INFERRED, openapi_extra=VERSIONED
 )
 async def infer(body: InferRequest, request: Request) -> Response:
     """The model's outputs for texts or pairs of texts."""
@@ -134,10 +142,10 @@ async def infer(body: InferRequest, request: Request) -> Response:
     kind = SIGNATURES[_card(request).kind]
     model = inference.bind(request, kind.task, request.path_params["model"])
     result = await _run(model, kind, body, request)
-    values = np.asarray(inference.record_result(request, result), np.float32)
-    outputs = [_tensor(kind.scores, "FP32", values)]
+    values = np.asarray(inference.record_result(request, result))
+    outputs = [_tensor(kind.scores, "FP32", values.astype(np.float32, copy=False))]
     if kind.labelled:
-        labels = [model.card.labels[i] for i in values.argmax(axis=1)]
+        labels = [label or "" for label in chosen(model.card, values)]  # a BYTES tensor has no null
         outputs.append(
             {"name": "label", "datatype": "BYTES", "shape": [len(labels)], "data": labels}
         )
@@ -162,11 +170,14 @@ async def _run(
 
 
 def _card(request: Request) -> Card:
-    """The card of a loaded model. Raises Unavailable, UnknownModel."""
+    """The card of the model that the path names. Raises Unavailable, UnknownModel."""
     ready_service(request)
-    return inference.bind(
-        request, "embed", request.path_params["model"]
-    ).card  # which every model does
+    named = request.path_params
+    card = inference.bind(request, "embed", named["model"]).card  # every model embeds
+    if named.get("version", card.version) != card.version:
+        message = f"{card.name} has the version {card.version} alone; leave the version out"
+        raise UnknownModel(message, param="version")
+    return card
 
 
 def _tensor(name: str, datatype: str, values: npt.NDArray[np.float32]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from starlette.types import Scope
 
 from heedful.app import record, requests
 from heedful.app.errors import MalformedBody
-from heedful.app.fields import PASS_OVER
+from heedful.app.fields import PASS_OVER, refused
 from heedful.app.large import check_length
 from heedful.app.schemas import Long, Truncate, not_both
 from heedful.app.trees import FIRST_ERROR, Closed
@@ -53,6 +53,14 @@ def _add(data: list[Any], flat: list[str]) -> None:
             raise PydanticCustomError("texts_type", "must hold strings")
 
 
+class TensorParameters(Closed):
+    model_config = PASS_OVER
+
+    binary_data_size: int | None = Field(
+        None, description="Triton's: bytes of the tensor, which follows the JSON."
+    )
+
+
 class Tensor(Closed):
     model_config = PASS_OVER
 
@@ -64,12 +72,24 @@ class Tensor(Closed):
     data: Annotated[list[Any], AfterValidator(_flat)] = Field(
         description="Texts; they may be nested."
     )
+    parameters: TensorParameters | None = None
+
+
+class WantedParameters(Closed):
+    model_config = PASS_OVER
+
+    classification: Annotated[
+        None,
+        refused("labels are not ranked here; take the outputs label and probabilities"),
+        Field(description="Triton's. Refused."),
+    ] = None
 
 
 class Wanted(Closed):
     model_config = PASS_OVER
 
     name: str
+    parameters: WantedParameters | None = None
 
 
 class InferRequest(Closed):

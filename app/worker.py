@@ -19,6 +19,9 @@ from heedful.runtime.service import Reloaded
 
 log = logging.getLogger("heedful.server")
 
+REPORT_SECONDS = 0.1
+"""Between two looks at whether the supervisor has something to be told."""
+
 
 class SupervisedPeers:
     """The other serving processes, reached through the supervisor."""
@@ -78,6 +81,7 @@ class Worker(Server):
         loop.add_reader(self._link.connections.fileno(), self._accept)
         loop.add_reader(self._link.control.fileno(), self._receive)
         state_of(self.app).starting.add_done_callback(self._report_alive)
+        self.spawn(self._keep_reporting())
 
     def handle_sighup(self) -> None:
         """The supervisor handles it for all processes."""
@@ -86,14 +90,17 @@ class Worker(Server):
         asyncio.get_running_loop().remove_reader(self._link.connections.fileno())
         self._link.send(messages.Leaving())
 
-    async def on_tick(self, counter: int) -> bool:
-        self._report_alive()
-        return await super().on_tick(counter)
+    async def _keep_reporting(self) -> None:
+        """Until the event loop ends: requests may be in progress long after SIGTERM."""
+        while True:
+            self._report_alive()
+            await asyncio.sleep(REPORT_SECONDS)
 
     def _report_alive(self, *_: object) -> None:
         """Tell the supervisor every second that the event loop runs, and whether it can answer."""
         now = time.monotonic()
-        alive = messages.Alive(state_of(self.app).service.ready() is None)
+        service = state_of(self.app).service
+        alive = messages.Alive(service.ready() is None, service.version)
         if alive != self._alive or now - self._told >= self._interval:
             self._alive, self._told = alive, now
             self._link.send(alive)

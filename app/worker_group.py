@@ -104,6 +104,10 @@ class WorkerProcess:
     connections: dict[int, socket.socket] = field(default_factory=dict)
     """Its clients' connections by id, which is the supervisor's descriptor."""
     ready: bool = False
+    models: str = ""
+    """A hash of its models' names and versions."""
+    differs: bool = False
+    """Had loaded other models than the processes that served when it started."""
     silent: bool = False
     """Not heard of for a third of the time after which it counts as hung."""
     leaving: bool = False

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
-from heedful.app.explain import answer
 from heedful.app.explain_schemas import Priors
 from heedful.cli.options import MODELS, Models, ServedParser
 from heedful.library import explain_page
 from heedful.runtime.errors import BadInput
+from heedful.runtime.explain_answer import answer
 from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.model_registry import Task

@@ -18,11 +18,14 @@ from heedful.cli.fit_candidate import Candidate, Kept, Problem, best
 from heedful.cli.fit_linear import LinearFit, choose_unlabelled
 from heedful.cli.fit_report import Report
 from heedful.cli.fit_tuned import Tuned
-from heedful.cli.options import PARSER, Delimiter, Encoding, Parser, Threads
+from heedful.cli.options import Delimiter, Encoding, Threads
+from heedful.library.load import bundle_folder
 from heedful.models.registry import ENCODERS
+from heedful.runtime import shipped
 from heedful.runtime.bundle import check_replaceable
-from heedful.runtime.card import CARD, Card, ScoreCard
+from heedful.runtime.card import Card, ScoreCard
 from heedful.runtime.cores import usable_cores
+from heedful.runtime.errors import StartupError
 from heedful.training import assess, labelled_texts, minilm
 from heedful.training.errors import ConfigError
 from heedful.training.labelled_texts import Reading
@@ -32,6 +35,7 @@ from heedful.training.source_commit import source_commit
 Effort = Literal["quick", "normal", "high"]
 TUNED_FROM: dict[Effort, float] = {"quick": float("inf"), "normal": assess.FEW, "high": 100}
 """Rows from which an encoder is trained too; with fewer it has always lost to a linear model (docs/fit.md)."""
+VECTORS = "ms-san-nli"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +43,11 @@ class Wanted:
     """The options of `fit`. Those that are not explained here are explained by the command."""
 
     out: Path
-    base: Path = Path("bundles/ms-san-embed")
-    parser: str = PARSER
+    base: Path
+    parser: str
     effort: Effort = "normal"
     encoder: str = "ms-san"
-    word_vectors: str = "bundles/ms-san-nli"
+    word_vectors: str = VECTORS
     seed: int = 1
     class_weight: ClassWeight = None
     abstain: float | None = None
@@ -70,10 +74,10 @@ def command(
     no_header: options.NoHeader = False,
     drop_blank: options.DropBlank = False,
     drop_conflicts: options.DropConflicts = False,
-    base: options.Base = Path("bundles/ms-san-embed"),
+    base: options.Base = "ms-san-embed",
     encoder: options.Encoder = "ms-san",
-    vectors: options.Vectors = "bundles/ms-san-nli",
-    parser: Parser = PARSER,
+    vectors: options.Vectors = VECTORS,
+    parser: options.Parser = None,
     seed: options.Seed = 1,
     threads: Threads = 1,
 ) -> None:
@@ -89,10 +93,12 @@ def command(
         raise typer.BadParameter("--class-weight is none or balanced")
     torch.set_num_threads(threads)
     console = Console()
+    folder = _bundle("--base", base)
+    pipeline = parser or str(shipped.parser_of(folder.parent))
     wanted = Wanted(
         out=out,
-        base=base,
-        parser=parser,
+        base=folder,
+        parser=pipeline,
         effort=effort,
         encoder=encoder,
         word_vectors=vectors,
@@ -107,7 +113,8 @@ def command(
         command=shlex.join(["heedful", *sys.argv[1:]]),
     )
     card = fit_file(file, columns, label_column, wanted, console)
-    parser_flag = "" if (out.parent / "parser").is_dir() else f" --parser {parser}"
+    served = shipped.parser_of(out.parent)
+    parser_flag = "" if served.resolve() == Path(pipeline).resolve() else f" --parser {pipeline}"
     typer.echo(
         f"{out}: version {card.version}; read {out / fit_report.PAGE}; "
         f"serve it with `heedful serve --models {out.parent}{parser_flag}` and ask /classify"
@@ -128,8 +135,7 @@ def fit_file(
     if wanted.test:
         held_rows = labelled_texts.read_rows(wanted.test, columns, label_column, wanted.reading)
     console.print(f"{file.name}: {len(rows)} rows, {len(problem.labels)} labels")
-    groups = [labelled_texts.same(row.texts) for row in rows]
-    parts = assess.splits(problem.targets, groups, seed=wanted.seed)
+    parts = assess.splits(problem.targets, problem.groups, seed=wanted.seed)
     report = Report(file, problem, parts)
 
     unlabelled = _unlabelled(problem, columns[0], wanted, report)
@@ -147,6 +153,8 @@ def fit_file(
     report.choose(candidates, references, chosen, held, heat)
     least = report.abstain(held, wanted.abstain) if wanted.abstain else None
     if linear:
+        most = linear.base.card.max_tokens
+        report.content["truncated"] = {"rows": linear.truncated, "max_tokens": most}
         report.explain(linear, wanted.seed, candidates)
     report.show(console)
 
@@ -177,10 +185,6 @@ def _check(wanted: Wanted, pairs: bool) -> None:
     if wanted.encoder not in ENCODERS:
         known = ", ".join(sorted(ENCODERS))
         raise ConfigError(f"--encoder: {wanted.encoder!r}: known are {known}")
-    if not (wanted.base / CARD).is_file():
-        raise ConfigError(
-            f"--base: {wanted.base} holds no bundle: name an embedding bundle's folder"
-        )
     if wanted.abstain and wanted.reading.separator:
         raise ConfigError("--abstain is for one label a row: leave it or --multi-label out")
     if wanted.unlabelled:
@@ -189,6 +193,14 @@ def _check(wanted: Wanted, pairs: bool) -> None:
             raise ConfigError("--unlabelled is for one text a row: leave it or --pair-columns out")
     if wanted.class_weight and pairs:
         raise ConfigError("--class-weight is for one text a row: leave it or --pair-columns out")
+
+
+def _bundle(option: str, name: str) -> Path:
+    """The folder of the bundle that an option names. Raises ConfigError."""
+    try:
+        return bundle_folder(name)
+    except StartupError as error:
+        raise ConfigError(f"{option}: {error}") from error
 
 
 def _unlabelled(problem: Problem, column: str, wanted: Wanted, report: Report) -> list[str]:
@@ -226,9 +238,13 @@ def _tuned(
             said = "--effort quick" if wanted.effort == "quick" else f"fewer than {least:g} rows"
             report.skip(name, f"{said}: with few rows it loses to linear models")
             return []
-    tuned = Tuned(
-        problem, file, wanted.encoder, wanted.word_vectors, wanted.parser, wanted.seed, console
-    )
+        if assess.most_texts(problem.targets, problem.groups) < assess.TENTH:
+            report.skip(name, f"no label has {assess.TENTH} texts: too few to choose its epochs by")
+            return []
+    words = wanted.word_vectors
+    if not Path(words).is_file():
+        words = str(_bundle("--vectors", words))
+    tuned = Tuned(problem, file, wanted.encoder, words, wanted.parser, wanted.seed, console)
     return [tuned.candidate(parts)]
 
 

@@ -11,7 +11,7 @@ from heedful.runtime.card import Card, DataCard, ScoreCard
 from heedful.runtime.inputs import Inputs
 from heedful.training.assess import Flags, HeldOut, temperature
 from heedful.training.fit import UNSTATED
-from heedful.training.labelled_texts import Row
+from heedful.training.labelled_texts import Row, same
 from heedful.training.linear import Floats, Recipe
 
 GROUP = 256
@@ -34,6 +34,11 @@ class Problem:
         labels = tuple(sorted({label for row in given for label in row}))
         targets = np.array([[label in row for label in labels] for row in given])
         return cls(file.stem, rows, labels, targets, bool(separator))
+
+    @property
+    def groups(self) -> list[tuple[str, ...]]:
+        """The same for rows of equal texts."""
+        return [same(row.texts) for row in self.rows]
 
     @property
     def metric(self) -> str:

@@ -21,6 +21,7 @@ from heedful.text.batch import Sentence
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.pieces import Lexicon
 from heedful.text.plain import plain_word
+from heedful.text.trees import fitting
 from heedful.text.vocab import SPECIAL, Vocab
 from heedful.training import minilm
 from heedful.training.assess import FOLDS, HeldOut, Split, held_out, splits
@@ -60,6 +61,8 @@ class LinearFit:
     texts: Texts
     lesson: Lesson | None = None
     """Where there are unlabelled texts."""
+    truncated: int = 0
+    """Rows that are longer than the base bundle reads: what comes later is left out, of their words too."""
 
     @classmethod
     def read(
@@ -77,14 +80,16 @@ class LinearFit:
         texts = [*(row.texts[0] for row in problem.rows), *unlabelled]
         read = bundle.read(base)
         jobs = [ParseJob(text, read.card.max_tokens, False) for text in texts]
-        tokens = [parse.tokens for parse in Parser.load(parser).parse(jobs)]
+        parses = [fitting(parse, read.vocab) for parse in Parser.load(parser).parse(jobs)]
+        tokens = [parse.tokens for parse in parses]
         with open_folder(base, parser) as model:
             vectors = embed(model, texts)
         more = None
         if unlabelled:
             frozen = minilm.unit_vectors(minilm.load(), texts)
             more = Unlabelled(unlabelled, frozen, fine_tune)
-        return cls.of(problem, read, tokens, vectors, more)
+        truncated = sum(parse.cut for parse in parses[: len(problem.rows)])
+        return replace(cls.of(problem, read, tokens, vectors, more), truncated=truncated)
 
     @classmethod
     def of(
@@ -156,8 +161,7 @@ class LinearFit:
 
     def every_row(self, recipe: Recipe, seed: int) -> HeldOut:
         """Answers for every row, by models that did not see it."""
-        groups = [same(row.texts) for row in self.problem.rows]
-        parts = splits(self.problem.targets, groups, seed=seed, parts=FOLDS)
+        parts = splits(self.problem.targets, self.problem.groups, seed=seed, parts=FOLDS)
         return self._held_out(recipe, parts)
 
     def _held_out(self, recipe: Recipe, parts: Sequence[Split]) -> HeldOut:

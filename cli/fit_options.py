@@ -40,7 +40,14 @@ DropBlank = Annotated[
 DropConflicts = Annotated[
     bool, Option("--drop-conflicts", help="Leave out equal texts of different labels.")
 ]
-Base = Annotated[Path, Option(help="The embedding bundle whose vectors are used.")]
+Base = Annotated[
+    str, Option(help="The embedding bundle whose vectors are used: its name, or its folder.")
+]
+Parser = Annotated[
+    str | None, Option(help="spaCy pipeline, a folder or a package; default that of --base.")
+]
 Encoder = Annotated[str, Option(help="An encoder to train; `heedful models` lists them.")]
-Vectors = Annotated[str, Option(help="Its word vectors: a bundle's folder, or a GloVe text file.")]
+Vectors = Annotated[
+    str, Option(help="Its word vectors: a bundle's name or folder, or a GloVe text file.")
+]
 Seed = Annotated[int, Option(help="Seed of the split and of the training.")]

@@ -47,6 +47,18 @@ def unlabelled_line(content: dict[str, Any]) -> str:
     )
 
 
+def truncated_line(content: dict[str, Any]) -> str:
+    """How many rows are longer than what is read; "" if none is."""
+    said = content.get("truncated")
+    if not said or not said["rows"]:
+        return ""
+    share = said["rows"] / content["rows"]
+    return (
+        f"{said['rows']} rows ({share:.0%}) are longer than {said['max_tokens']} tokens: "
+        "what comes later is read by no candidate"
+    )
+
+
 def with_interval(score: dict[str, Any]) -> str:
     if score["low"] is None:
         return f"{score['score']:.1%}"
@@ -70,7 +82,11 @@ def page(content: dict[str, Any]) -> str:
             f"<p>Not tried: {_text(one['name'])}: {_text(one['why'])}.</p>"
             for one in content["skipped"]
         ),
-        *([f"<p>{_text(said)}.</p>"] if (said := unlabelled_line(content)) else []),
+        *(
+            f"<p>{_text(said)}.</p>"
+            for said in (unlabelled_line(content), truncated_line(content))
+            if said
+        ),
         *_test_part(content),
         "<h2>Classes</h2>",
         _grid(CLASS_COLUMNS, _class_cells(content["classes"])),

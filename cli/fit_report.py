@@ -11,7 +11,14 @@ from sklearn.metrics import precision_recall_fscore_support
 
 from heedful.cli.fit_candidate import Candidate, Problem, answers
 from heedful.cli.fit_linear import LinearFit
-from heedful.cli.fit_page import COLUMNS, candidate_cells, page, unlabelled_line, with_interval
+from heedful.cli.fit_page import (
+    COLUMNS,
+    candidate_cells,
+    page,
+    truncated_line,
+    unlabelled_line,
+    with_interval,
+)
 from heedful.runtime.card import Card
 from heedful.text.atomic import write_file, write_json
 from heedful.training import assess
@@ -126,7 +133,7 @@ class Report:
         for cells in candidate_cells(content):
             grid.add_row(*cells)
         console.print(grid)
-        if said := unlabelled_line(content):
+        for said in filter(None, (unlabelled_line(content), truncated_line(content))):
             console.print(said)
         for one in content["skipped"]:
             console.print(f"not tried: {one['name']}: {one['why']}")
@@ -136,7 +143,7 @@ class Report:
             said = content["abstain"]
             console.print(
                 f"answers from probability {said['least']:.3f} on reach {said['precision']:.0%}: "
-                f"{said['answered']:.0%} of the rows; for the others /classify answers null"
+                f"{said['answered']:.0%} of the rows; for the others the bundle answers null"
             )
 
     def write(self, out: Path, card: Card, console: Console) -> None:

@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import signal
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -46,6 +47,10 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
 @with_settings
 def command(**flags: Any) -> None:
     """Serve the bundles over HTTP. Each flag is also an environment variable."""
+    # From here to the handlers of the service. Without one, the first process of a container never gets a signal.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: os._exit(0))
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there are models to reload
     chosen = settings.load(**{name: value for name, value in flags.items() if value is not None})
     # Before numpy is imported: its idle BLAS threads spin, and halve what the encoders get done.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from io import BufferedReader, TextIOWrapper
 from pathlib import Path
-from typing import BinaryIO, Literal, cast, get_args
+from typing import Any, BinaryIO, Literal, cast, get_args
 
 from heedful.cli.errors import CommandError
 from heedful.text.rows import MAX_LINE, SEPARATORS, Line, Rows, separator_of
@@ -87,6 +87,8 @@ class Texts:
         if format == "parquet":
             import pyarrow  # noqa: F401  # or it would be missed after the model is loaded
         self.name = name
+        self.integer_ids: Any = None
+        """pyarrow's type of the ids, where they are integers of parquet; known while the rows are read."""
         self._file, self._format, self._blank = file, format, blank
         self._names = [columns.text, *([columns.id] if columns.id else [])]
         if format == "txt" and columns.id:
@@ -160,6 +162,9 @@ class Texts:
             if name not in held:
                 reason = f"no column {name!r}: it holds {', '.join(held)}"
                 raise CommandError(f"{self.name}: {reason}; set --field or --id-field")
+        if len(self._names) > 1:
+            ids = table.schema_arrow.field(self._names[1]).type
+            self.integer_ids = ids if pyarrow.types.is_integer(ids) else None
         row = 0
         for batch in table.iter_batches(BATCH, columns=self._names):
             for values in zip(*(batch[name].to_pylist() for name in self._names), strict=True):

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -38,8 +38,11 @@ def to_gzip(lines: Path, out: Path) -> None:
         shutil.copyfileobj(source, target)
 
 
-def to_parquet(lines: Path, out: Path, dimension: int) -> None:
-    """Columns index, id if there are ids, and embedding: a list of `dimension` floats."""
+def to_parquet(lines: Path, out: Path, dimension: int, integer_ids: Any = None) -> None:
+    """Columns index, id if there are ids, and embedding: a list of `dimension` floats.
+
+    Ids are strings, or of pyarrow's type `integer_ids`; then an empty one is null.
+    """
     import pyarrow
     from pyarrow import parquet
 
@@ -48,14 +51,16 @@ def to_parquet(lines: Path, out: Path, dimension: int) -> None:
         source.seek(0)
         fields = [("index", pyarrow.int64())]
         if first and "id" in orjson.loads(first):
-            fields.append(("id", pyarrow.string()))
+            fields.append(("id", integer_ids or pyarrow.string()))
         fields.append(("embedding", pyarrow.list_(pyarrow.float32(), dimension)))
         schema = pyarrow.schema(fields)
         with parquet.ParquetWriter(out, schema) as writer:
             for rows in _groups(source):
+                if integer_ids:
+                    rows = [{**row, "id": int(row["id"]) if row["id"] else None} for row in rows]
                 writer.write_table(pyarrow.Table.from_pylist(rows, schema))
 
 
-def _groups(source: BinaryIO) -> Iterator[list[dict[str, object]]]:
+def _groups(source: BinaryIO) -> Iterator[list[dict[str, Any]]]:
     while rows := [orjson.loads(line) for line in islice(source, LINES)]:
         yield rows

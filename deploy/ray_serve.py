@@ -1,7 +1,7 @@
 """Heedful on Ray Serve, for those who run Ray: from the repository, `serve run deploy.ray_serve:app`.
 
 A replica is one whole serving process and the ingress: every route of docs/api.md, with no hop between them. The
-settings are the service's environment variables. docs/operations.md says what it costs.
+settings are the service's environment variables. docs/operations.md says which do not apply, and what it costs.
 """
 
 from collections.abc import AsyncIterator
@@ -13,13 +13,23 @@ from ray import serve
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from heedful.app import settings
+from heedful.app import logs, settings
 from heedful.app.main import create_app
+from heedful.app.serving import check_files
+
+
+def load_settings() -> settings.Settings:
+    """The environment's, for a replica of one core: one thread, unless HEEDFUL_THREADS is set. Raises SettingsError."""
+    chosen = settings.load()
+    return chosen if chosen.threads else chosen.model_copy(update={"threads": 1})
 
 
 def build() -> FastAPI:
     """The service, made in its replica. It takes requests when its models answer."""
-    app = create_app(settings.load(threads="1"))
+    chosen = load_settings()
+    check_files(chosen)
+    logs.configure(chosen.log_format)
+    app = create_app(chosen)
     begin = app.router.lifespan_context
 
     @asynccontextmanager

@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from numbers import Integral
 from pathlib import Path
@@ -21,6 +21,7 @@ from heedful.library.load import load
 from heedful.library.model import Floats, Model, Scores
 from heedful.runtime.card import CARD, Card, DataCard
 from heedful.runtime.errors import BundleError
+from heedful.runtime.inputs import Inputs
 
 Labels = npt.NDArray[Any]
 
@@ -43,7 +44,7 @@ class _OverBundle(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no t
         """The loaded bundle."""
         return _loaded(self.model, self.models, self.parser)
 
-    def _encode(self, texts: Sequence[str]) -> Floats:
+    def _encode(self, texts: Iterable[str]) -> Floats:
         return self.model_.encode(_texts(texts))
 
     def __sklearn_tags__(self) -> Tags:
@@ -73,7 +74,11 @@ class SentenceEncoder(PrefixMixin, TransformerMixin, _OverBundle):  # type: igno
         _ = self.model_
         return self
 
-    def transform(self, X: Sequence[str]) -> Floats:
+    def fit_transform(self, X: Iterable[str], y: object = None) -> Floats:  # noqa: ARG002
+        """`transform`. `fit` would use an iterator up before it."""
+        return self.transform(X)
+
+    def transform(self, X: Iterable[str]) -> Floats:
         """Vectors (N, D). Raises BadInput for a blank text."""
         return self._encode(X)
 
@@ -200,8 +205,11 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
         return LinearHead.binary(head.coef_[0], intercept, (labels[0], labels[1]), normalize=True)
 
 
-def _texts(texts: Sequence[str]) -> list[str]:
-    """A list of the strings in a list, array or column. Raises ValueError for anything else."""
+def _texts(texts: Iterable[str]) -> list[str]:
+    """A list of the strings in a list, array or column.
+
+    Raises ValueError for anything else, and BadInput for a blank text or one that is no valid Unicode.
+    """
     if isinstance(texts, str):
         raise ValueError("X is one string: give a list of strings")
     shape = getattr(texts, "shape", None)
@@ -215,4 +223,5 @@ def _texts(texts: Sequence[str]) -> list[str]:
             raise ValueError(f"X[{i}] is {type(text).__name__}: give strings")
     if not found:
         raise ValueError("X is empty: give at least one text")
+    Inputs.from_texts(found, "X").check_texts()
     return found

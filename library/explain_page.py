@@ -5,7 +5,6 @@ The page holds the service's own drawing code, D3 and the answer as JSON.
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, is_dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -66,8 +65,9 @@ def standalone_svg(answer: Answer) -> str:
     parts = [explain_svg.heading(_title(answer), 20), explain_svg.heading(_priors(answer), 12)]
     if "prediction" in answer:
         found = answer["prediction"]
+        label = found["label"] or "none, the model abstains"
         labels, scores = zip(*found["scores"].items(), strict=True)
-        parts.append(explain_svg.shaded(f"Prediction: {found['label']}", labels, scores))
+        parts.append(explain_svg.shaded(f"Prediction: {label}", labels, scores))
     if "relatedness" in answer:
         parts.append(explain_svg.heading(f"Relatedness: {answer['relatedness']:.2f}, of 1 to 5"))
     for heading, wide, maps in _sections(answer):
@@ -91,8 +91,8 @@ def check_suffix(file: Path) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """An array, or a dataclass of the runtime, as what JSON holds."""
-    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value.tolist()
+    """An array as what JSON holds."""
+    return value.tolist()
 
 
 def _static(name: str) -> str:

@@ -1,13 +1,14 @@
 """What a model attends to, as an object that a notebook draws."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
 from typing import Any, Self
 
 from heedful.runtime.answers import TokenizedText
 from heedful.runtime.card import Card
+from heedful.runtime.explain_answer import answer
 from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.explain_service import ExplainResult
 from heedful.text.atomic import write_file
@@ -26,9 +27,11 @@ class Explanation:
     def make(
         cls, card: Card, texts: list[TokenizedText], found: ExplainResult, options: ExplainOptions
     ) -> Self:
-        from heedful.app.explain import answer  # FastAPI comes with it, and takes long to import
-
-        return cls(answer(card, texts, found, options.k))
+        made = answer(card, texts, found, options.k)
+        for name in ("faithfulness", "evidence", "curves"):
+            if name in made:
+                made[name]["sentences"] = [one and asdict(one) for one in made[name]["sentences"]]
+        return cls(made)
 
     @property
     def tokens(self) -> list[list[str]]:

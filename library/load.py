@@ -39,7 +39,7 @@ def load(
     """
     if device not in get_args(Device):
         raise StartupError(f"device is {device!r}: give one of {', '.join(get_args(Device))}")
-    folder = _folder(model, models)
+    folder = bundle_folder(model, models)
     made = bundle.read(folder, graphs=False)
     pipeline = parser or shipped.parser_of(folder.parent)
     parallel, each = split_threads(device, threads or usable_cores())
@@ -62,8 +62,8 @@ def default_name(models: str | Path, task: Task) -> str:
     return chosen.name
 
 
-def _folder(model: str | Path, models: str | Path | None) -> Path:
-    """The bundle's folder. Raises StartupError."""
+def bundle_folder(model: str | Path, models: str | Path | None = None) -> Path:
+    """The folder of a bundle, which is named as for `load`. Raises StartupError."""
     if str(model).startswith(HUB):
         from heedful.library.hub import pull_to_cache  # needs huggingface_hub
 

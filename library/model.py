@@ -13,7 +13,7 @@ from rich.progress import Progress
 from heedful.library.explanation import Explanation
 from heedful.library.inputs import Pairs, in_chunks, is_text, pair_inputs, text_inputs
 from heedful.library.processes import Processes
-from heedful.runtime.answers import unit_rows
+from heedful.runtime.answers import chosen, unit_rows
 from heedful.runtime.bundle import read_card
 from heedful.runtime.card import CARD, Card
 from heedful.runtime.direct import DirectParses, DirectThreads, direct_engine, finish
@@ -153,12 +153,7 @@ class Model:
         """
         if self.card.multi_label:
             return [[self.labels[i] for i in np.flatnonzero(row >= 0.5)] for row in probabilities]
-        least = self.card.abstain or 0.0
-        best = probabilities.argmax(axis=1).tolist()
-        return [
-            self.labels[i] if row[i] >= least else None
-            for row, i in zip(probabilities, best, strict=True)
-        ]
+        return chosen(self.card, probabilities)
 
     def nli(self, pairs: Pairs, *, truncate: bool = True) -> list[dict[str, float]]:
         """The probabilities of entailment, neutral and contradiction for each (premise, hypothesis).
@@ -194,19 +189,29 @@ class Model:
         )
 
     def explain(
-        self, text: str, second: str | None = None, options: ExplainOptions | None = None
+        self,
+        text: str,
+        second: str | None = None,
+        options: ExplainOptions | None = None,
+        *,
+        truncate: bool = False,
     ) -> Explanation:
         """What the model attends to in a text, or in a text and the `second` one of a pair.
 
-        A notebook draws it. `options` switch priors off and ask for more (docs/explain.md).
+        A notebook draws it. `options` switch priors off and ask for more (docs/explain.md). A text that is
+        longer than is explained with these options raises BadInput. With `truncate` it is cut instead: then
+        the answer may be another one than `predict`'s, which reads more.
         """
-        options = options or ExplainOptions()
+        options = ExplainOptions() if options is None else options
+        if not isinstance(options, ExplainOptions):
+            said = f"options is {type(options).__name__}: give ExplainOptions(evidence=True)"
+            raise BadInput(said, param="options")
         task: Task = "explain"
         inputs = text_inputs([text], "text")
         if second is not None:
             task = "relatedness" if self.card.kind == "relatedness" else "nli"
             inputs = pair_inputs([(text, second)], ("text", "second"))
-        result = finish(self._inference(task).explain(inputs, options, truncate=True))
+        result = finish(self._inference(task).explain(inputs, options, truncate=truncate))
         return Explanation.make(self.card, *result.value, options)
 
     def answer(self, question: Question, inputs: Inputs) -> npt.NDArray[Any]:

@@ -108,6 +108,15 @@ def probabilities(card: Card, logits: npt.NDArray[Any]) -> npt.NDArray[np.float6
     return sigmoid(logits) if card.multi_label else softmax(logits)
 
 
+def chosen(card: Card, scores: npt.NDArray[Any]) -> list[str | None]:
+    """The most probable label of each row (N, C) of probabilities, None where the model abstains."""
+    least = card.abstain or 0.0
+    return [
+        card.labels[i] if row[i] >= least else None
+        for row, i in zip(scores, scores.argmax(axis=1).tolist(), strict=True)
+    ]
+
+
 def cosines(
     vector: npt.NDArray[np.float32], others: npt.NDArray[np.float32]
 ) -> npt.NDArray[np.float64]:

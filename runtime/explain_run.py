@@ -24,9 +24,16 @@ BUDGET, LEAST, OVERHEAD = 1024, 64, 16
 threads; and the fixed cost of a batch in tokens."""
 
 
+MAX_ALPHA = 100.0
+"""Of the distances' weight."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExplainOptions:
-    """`priors` to switch off (False) or leave on, `k` tokens to delete for faithfulness."""
+    """`priors` to switch off (False) or leave on, `k` tokens to delete for faithfulness.
+
+    Raises BadInput for a value that no model can take; which priors a model has, `explain` checks.
+    """
 
     priors: Mapping[str, bool] = field(default_factory=dict)
     alpha: float | None = None
@@ -37,6 +44,16 @@ class ExplainOptions:
     gradients: bool = False  # with evidence
     curves: bool = False
     trust: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value in self.priors.items():
+            if not isinstance(value, bool):
+                raise BadInput(f"priors.{name} is {value!r}: give True or False", param="priors")
+        if self.alpha is not None and not 0 <= self.alpha <= MAX_ALPHA:
+            said = f"alpha is {self.alpha}: give 0 to {MAX_ALPHA:g}"
+            raise BadInput(said, param="alpha")
+        if self.k < 1:
+            raise BadInput(f"k is {self.k}: give at least 1", param="k")
 
 
 def explain_graph_of(model: LoadedModel) -> ExplainGraph:

@@ -1,5 +1,6 @@
 """The loaded models, and which of them answers a request."""
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -29,6 +30,9 @@ class ModelRegistry:
         self.models = models
         self.cards: Mapping[str, Card] = {name: model.card for name, model in models.items()}
         cards = list(self.cards.values())
+        versions = sorted((card.name, card.version) for card in cards)
+        self.version = hashlib.sha256(repr(versions).encode()).hexdigest()
+        """A hash of the models' names and versions."""
         self._defaults = {task: default_of(cards, kinds) for task, kinds in KINDS.items()}
 
     @property

@@ -107,6 +107,11 @@ class Service:
         return self._registry.provider
 
     @property
+    def version(self) -> str:
+        """A hash of the loaded models' names and versions."""
+        return self._registry.version
+
+    @property
     def precisions(self) -> Mapping[str, str]:
         """Each loaded model's matrix products by name: "int8" or "float32"."""
         return {name: model.precision for name, model in self._registry.models.items()}

@@ -1,6 +1,7 @@
 """How well a classifier does on rows that it was not trained on, and what follows from that."""
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
@@ -18,8 +19,9 @@ from heedful.training.soft_logistic import probabilities
 
 Flags = npt.NDArray[np.bool_]
 FEW = 500
-"""Rows below which every row is held out once, in one of FOLDS parts; above, one tenth is."""
 FOLDS, TENTH = 5, 10
+"""Every row is held out once, in one of FOLDS parts, where there are fewer than FEW rows or where no class has TENTH
+different texts; else one part of TENTH is held out."""
 COVERAGES = (1.0, 0.9, 0.8, 0.5)
 SUSPECTS = 20
 
@@ -35,19 +37,28 @@ class Split:
 def splits(
     targets: Flags, groups: Sequence[Hashable], *, seed: int, parts: int | None = None
 ) -> list[Split]:
-    """Stratified by class; rows of one group (equal texts) stand on one side. See FEW for `parts`."""
+    """Stratified by class; rows of one group (equal texts) stand on one side. See FOLDS for `parts`.
+
+    One class at least has two groups.
+    """
     numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
     classes = targets.argmax(axis=1)
     of = np.array([numbers[group] for group in groups])
-    few = parts is not None or len(targets) < FEW
-    largest = int(np.unique(classes, return_counts=True)[1].max())
-    count = min(parts or FOLDS, largest) if few else TENTH
+    most = most_texts(targets, groups)
+    few = parts is not None or len(targets) < FEW or most < TENTH
+    count = min(parts or FOLDS, most) if few else TENTH
     folds = StratifiedGroupKFold(count, shuffle=True, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a class of fewer rows than folds
         found = [Split(*sides) for sides in folds.split(of, classes, of)]
     made = [part for part in found if len(part.train) and len(part.held)]
     return made if few else made[:1]
+
+
+def most_texts(targets: Flags, groups: Sequence[Hashable]) -> int:
+    """The number of different texts (groups) of the class that has most."""
+    class_of = dict(zip(groups, targets.argmax(axis=1).tolist(), strict=True))
+    return max(Counter(class_of.values()).values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ def read(
 
     A folder holds one file a text, in a folder of the label's name. Raises DataError naming line and
     remedy: another suffix or encoding, no such column, a cell too few or too many, an unbalanced quote, not
-    JSON, an empty cell, one label only, a label seen once, equal texts of different labels.
+    JSON, an empty cell, one label only, a label of one text, equal texts of different labels.
     """
     reading = reading or Reading()
     rows = read_rows(path, columns, label_column, reading)
@@ -230,8 +230,11 @@ def same(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _check_labels(path: Path, rows: Sequence[Row], column: str, separator: str) -> None:
-    """Raise DataError unless there are two labels, each of them on two rows."""
-    counts = Counter(label for row in rows for label in row.labels(separator))
+    """Raise DataError unless there are two labels, each of them on two different texts."""
+    labels_of = {
+        same(row.texts): row.labels(separator) for row in rows
+    }  # equal texts have equal labels
+    counts = Counter(label for labels in labels_of.values() for label in labels)
     if len(counts) == 1:
         raise DataError(
             f"{path.name}:{rows[0].line}: every row has the label {rows[0].label!r}: give at least two labels "
@@ -239,10 +242,11 @@ def _check_labels(path: Path, rows: Sequence[Row], column: str, separator: str) 
         )
     once = [(row, label) for row in rows for label in row.labels(separator) if counts[label] == 1]
     if once:
-        more = f" ({len(once)} labels are)" if len(once) > 1 else ""
+        several = len({label for _, label in once})
+        more = f" ({several} labels have)" if several > 1 else ""
         raise DataError(
-            f"{path.name}:{once[0][0].line}: label {once[0][1]!r} is seen once{more}: add texts of that "
-            f"label, or remove the row; is {column!r} the column of labels?"
+            f"{path.name}:{once[0][0].line}: label {once[0][1]!r} has one text only{more}: add other texts of "
+            f"that label, or remove the row; is {column!r} the column of labels?"
         )
 
 

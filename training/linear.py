@@ -157,6 +157,7 @@ def _logistic(
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
             model.fit(features, labels)
         if recipe.multi_label:
             weights[number], intercepts[number] = model.coef_[0], model.intercept_[0]

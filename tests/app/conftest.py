@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import json
 import os
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
@@ -18,7 +20,7 @@ from heedful.app.settings import PREFIX, Settings
 from heedful.app.state import state_of
 from heedful.runtime.service import Service
 from tests.builders import build_bundle, build_models
-from tests.process import HOLDING, Process
+from tests.process import HOLDING, ROOT, Process
 
 Serve = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
 Start = Callable[..., Process]
@@ -92,6 +94,16 @@ async def client(serve: Serve) -> AsyncIterator[httpx.AsyncClient]:
     """The service that most tests share, with its default limits."""
     async with serve(max_batch_inputs=64) as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def healthcheck() -> list[str]:
+    """The command of the Dockerfile's HEALTHCHECK."""
+    text = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
+    [line] = [line for line in text.splitlines() if line.startswith("HEALTHCHECK")]
+    python, *arguments = json.loads(line[line.index("[") :])
+    assert python == "python"
+    return [sys.executable, *arguments]
 
 
 KEY = "sesame"

@@ -1,7 +1,11 @@
 """OpenAI's files and batches, with OpenAI's client; a batch continues after its process was killed."""
 
 import asyncio
+import io
 import json
+import math
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -167,6 +171,76 @@ async def test_a_batch_without_a_description_does_not_stop_the_others(
 
 
 @pytest.mark.anyio
+async def test_a_batch_whose_disk_is_full_waits_and_holds_no_other_up(
+    serve: Serve, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("heedful.app.batches.RETRY_SECONDS", math.inf)
+    store = FileStore(tmp_path)
+
+    async def create(client: httpx.AsyncClient) -> str:
+        files = {"file": ("a.jsonl", json.dumps(line(1)).encode())}
+        sent = await client.post("/v1/files", files=files, data={"purpose": "batch"})
+        body = {"input_file_id": sent.json()["id"], "endpoint": "/v1/embeddings"}
+        name: str = (await client.post("/v1/batches", json=body)).json()["id"]
+        return name
+
+    async with serve(start=False, files=tmp_path) as idle:
+        full = await create(idle)
+    output = store.batch_folder(full) / "output.jsonl"
+    output.symlink_to("/dev/full")
+    (store.batch_folder(full) / ".about.json-killed").mkdir()
+    async with serve(files=tmp_path) as client:
+        while "No space left" not in caplog.text:
+            await asyncio.sleep(0.01)
+        other = await create(client)
+        while store.batch(other)["status"] != "completed":
+            await asyncio.sleep(0.01)
+    assert caplog.text.count(f"batch {full} waits") == 1
+    assert store.batch(full)["status"] == "in_progress"
+    output.unlink()
+    async with serve(files=tmp_path):
+        while store.batch(full)["status"] != "completed":
+            await asyncio.sleep(0.01)
+    assert store.batch(full)["request_counts"] == {"total": 1, "completed": 1, "failed": 0}
+    content = store.content(store.batch(full)["output_file_id"])
+    assert json.loads(content.read_bytes())["custom_id"] == "row 1"
+    assert store.file(store.batch(full)["output_file_id"])["bytes"] == content.stat().st_size
+    left = sorted(path.name for path in store.batch_folder(full).iterdir())
+    assert left == ["about.json", "lock"]
+
+
+ADD = """
+import io, os, signal, sys
+from pathlib import Path
+from heedful.app.file_store import FileStore
+class Content(io.BytesIO):
+    def read(self, size=-1):
+        found = super().read(size)
+        if not found:
+            print(flush=True)
+            sys.stdin.read()
+        return found
+FileStore(Path(sys.argv[1])).add(Content(b"a secret text"), "a", "batch")
+"""
+
+
+def test_what_a_killed_upload_leaves_is_removed_at_the_next_start(tmp_path: Path) -> None:
+    settings = Settings(files=tmp_path)
+    check_files(settings)
+    kept = FileStore(tmp_path).add(io.BytesIO(b"kept"), "a", "batch")["id"]
+    command = [sys.executable, "-c", ADD, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as adding:
+        assert adding.stdout
+        adding.stdout.readline()
+        check_files(settings)  # another service on the same folder starts: the upload goes on
+        [unfinished] = (tmp_path / "files").glob(".*")
+        adding.kill()
+    assert unfinished.exists()
+    check_files(settings)
+    assert [path.name for path in (tmp_path / "files").iterdir()] == [kept]
+
+
+@pytest.mark.anyio
 async def test_without_a_folder_they_are_refused(serve: Serve, tmp_path: Path) -> None:
     async with serve(start=False) as idle:
         for method, path in (
@@ -196,7 +270,7 @@ async def stuck() -> AsyncIterator[bytes]:
 def test_a_folder_that_cannot_be_written_stops_the_start(tmp_path: Path) -> None:
     check_files(Settings())
     check_files(Settings(files=tmp_path / "made" / "files"))
-    assert not list((tmp_path / "made" / "files").iterdir())
+    assert [path.name for path in (tmp_path / "made" / "files").iterdir()] == ["lock"]
     (tmp_path / "file").touch()
     for folder in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/none")):
         with pytest.raises(StartupError, match=f"HEEDFUL_FILES: {folder}: .*: name a folder"):

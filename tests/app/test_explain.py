@@ -5,7 +5,9 @@ from typing import Any
 import httpx
 import pytest
 
+from heedful.app.answer_schemas import Token
 from heedful.app.explain_schemas import ExplainAnswer
+from heedful.runtime.explain_answer import TOKEN_FIELDS
 
 pytestmark = pytest.mark.anyio
 
@@ -25,6 +27,10 @@ async def error(client: httpx.AsyncClient, route: str, **body: Any) -> tuple[int
     fields = answer.json()["error"]
     assert answer.status_code in (404, 413, 422), answer.text
     return answer.status_code, fields["param"], fields["code"]
+
+
+def test_the_document_lists_a_tokens_fields() -> None:
+    assert tuple(Token.model_fields) == TOKEN_FIELDS
 
 
 async def test_a_text(client: httpx.AsyncClient) -> None:

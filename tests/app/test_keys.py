@@ -3,6 +3,7 @@
 import os
 import resource
 import shutil
+import signal
 import ssl
 import subprocess
 from pathlib import Path
@@ -13,9 +14,9 @@ import pytest
 from fastapi import FastAPI
 
 from heedful.app.keys import Key, Keys, Rates
-from heedful.app.serving import check_tls
 from heedful.app.settings import Settings
 from heedful.app.state import AppState, state_of
+from heedful.app.tls import check_tls
 from heedful.runtime.errors import StartupError
 from tests.app.conftest import Serve, Start
 from tests.app.test_errors import check
@@ -147,9 +148,14 @@ def test_a_wrong_file_is_one_line_without_a_key(tmp_path: Path, content: str, re
 @pytest.fixture
 def certificate(tmp_path: Path) -> tuple[Path, Path]:
     """A certificate of 127.0.0.1 and its key."""
+    return issue(tmp_path)
+
+
+def issue(folder: Path) -> tuple[Path, Path]:
+    """A new certificate of 127.0.0.1 and its key; they replace those in the folder."""
     openssl = shutil.which("openssl")
     assert openssl, "install openssl"
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    cert, key = folder / "cert.pem", folder / "key.pem"
     command = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1"]
     command += ["-subj", "/CN=heedful", "-addext", "subjectAltName=IP:127.0.0.1"]
     command += ["-out", str(cert), "-keyout", str(key)]
@@ -158,11 +164,18 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])
-def test_https(start: Start, certificate: tuple[Path, Path], processes: str) -> None:
+def test_https(
+    start: Start,
+    certificate: tuple[Path, Path],
+    processes: str,
+    healthcheck: list[str],
+    tmp_path: Path,
+) -> None:
     cert, key = certificate
     process = start(processes=processes, tls_cert=str(cert), tls_key=str(key))
     wait_for(lambda: "listening on https://127.0.0.1:" in process.log or None, "a port")
     port = process.log.partition("https://127.0.0.1:")[2].split()[0]
+    address = ("127.0.0.1", int(port))
 
     def answers(version: ssl.TLSVersion) -> list[int]:
         """The statuses of two requests over a new connection."""
@@ -183,6 +196,21 @@ def test_https(start: Start, certificate: tuple[Path, Path], processes: str) -> 
     assert "Traceback" not in process.log
     with pytest.raises(httpx.HTTPError):
         httpx.get(f"http://127.0.0.1:{port}/health", timeout=PATIENCE)
+    env = {**os.environ, "HEEDFUL_PORT": port, "HEEDFUL_TLS_CERT": str(cert)}
+    subprocess.run(healthcheck, env=env, timeout=PATIENCE, check=True)
+
+    before = cert.read_text()
+    (tmp_path / "renewed").mkdir()
+    renewed = issue(tmp_path / "renewed")
+    renewed[0].replace(cert)  # its key is not there yet
+    process.popen.send_signal(signal.SIGHUP)
+    refused = "the certificate stays as it is: HEEDFUL_TLS_CERT and HEEDFUL_TLS_KEY: "
+    wait_for(lambda: process.log.count(refused) == int(processes) or None, "a refusal")
+    assert {ssl.get_server_certificate(address) for _ in range(4)} == {before}
+    renewed[1].replace(key)
+    process.popen.send_signal(signal.SIGHUP)
+    wait_for(lambda: process.log.count("reloaded: ") == 2 or None, "a reload")
+    assert {ssl.get_server_certificate(address) for _ in range(4)} == {cert.read_text()}
 
 
 def test_a_certificate_that_is_none_is_one_line(start: Start, tmp_path: Path) -> None:

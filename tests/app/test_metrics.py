@@ -27,6 +27,7 @@ NAMES = {
     "untypical_inputs_total": {"model"},
     "cache_hits_total": {"cache"},
     "cache_misses_total": {"cache"},
+    "process_deaths_total": set(),
     "reloads_total": {"result"},
     "model_info": {"model", "encoder", "task", "version", "provider"},
 }

@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import httpx
 import pytest
 import yaml
 
+from heedful.app.serving import listen
 from tests.app.conftest import Start
 from tests.process import PATIENCE, ROOT, tool, wait_for
 
@@ -34,18 +34,25 @@ def in_flight(url: str) -> Iterator[http.client.HTTPConnection]:
 
 
 def test_sigterm_answers_requests_in_flight_and_refuses_new_ones(start: Start) -> None:
-    process = start(max_queue="2", max_batch_inputs="2")
+    process = start(max_queue="2", max_batch_inputs="2", idle_timeout="200")
     url = process.ready()
-    with process.held(), in_flight(url) as first:
+    idle = http.client.HTTPConnection(url.removeprefix("http://"), timeout=PATIENCE)
+    idle.request("GET", "/health")
+    assert idle.getresponse().read()
+    assert idle.sock
+    with process.held(), in_flight(url) as first, contextlib.closing(idle):
         process.popen.send_signal(signal.SIGTERM)
         wait_for(lambda: httpx.get(url + "/ready").status_code == 503 or None, "the end to begin")
+        assert idle.sock.recv(1) == b""  # closed: its client asks elsewhere
         refused = httpx.post(url + "/embed", json=BODY)
         assert refused.status_code == 503
+        assert refused.headers["Connection"] == "close"
         assert refused.json()["error"]["code"] == "unavailable"
         assert httpx.get(url + "/health").status_code == 200
         process.release()
         answer = first.getresponse()
         assert answer.status == 200
+        assert answer.headers["Connection"] == "close"
         assert len(json.loads(answer.read())) == 2
     assert process.exit_status() == 0
     assert "Traceback" not in process.log
@@ -70,6 +77,27 @@ def test_sigterm_while_loading_exits_0(start: Start) -> None:
     assert "Traceback" not in process.log
 
 
+def test_sigterm_before_it_listens_exits_0(start: Start) -> None:
+    """Without a handler the first process of a container would not get the signal."""
+    process = start()
+
+    def handled() -> bool | None:
+        status = Path(f"/proc/{process.popen.pid}/status").read_text()
+        [mask] = [line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:")]
+        return bool(int(mask, 16) >> signal.SIGTERM - 1 & 1) or None
+
+    wait_for(handled, "a handler of SIGTERM")
+    process.popen.send_signal(signal.SIGTERM)
+    assert process.exit_status() == 0
+    assert "listening" not in process.log
+
+
+def test_the_url_of_an_ipv6_address_is_logged(start: Start) -> None:
+    url = start(host="::1").url()
+    assert url.startswith("http://[::1]:")
+    assert httpx.get(url + "/health").status_code == 200
+
+
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_a_broken_bundle_is_one_line(
     start: Start, models: Path, tmp_path: Path, processes: str
@@ -84,26 +112,20 @@ def test_a_broken_bundle_is_one_line(
     assert "Traceback" not in process.log
 
 
-@pytest.fixture(scope="module")
-def healthcheck() -> str:
-    """The program of the Dockerfile's HEALTHCHECK."""
-    text = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
-    [line] = [line for line in text.splitlines() if line.startswith("HEALTHCHECK")]
-    python, dash_c, program = json.loads(line[line.index("[") :])
-    assert (python, dash_c) == ("python", "-c")
-    return str(program)
+def test_all_addresses_of_ipv6_are_those_of_ipv4_too() -> None:
+    with listen("::", 0) as listener, socket.socket() as client:
+        client.connect(("127.0.0.1", listener.getsockname()[1]))
 
 
 def test_prometheus_scrapes_and_the_health_check_passes(
-    start: Start, tmp_path: Path, healthcheck: str
+    start: Start, tmp_path: Path, healthcheck: list[str]
 ) -> None:
     prometheus, promtool = tool("prometheus"), tool("promtool")
     process = start(log_format="json")
     url = process.ready()
     port = url.rpartition(":")[2]
-    check = [sys.executable, "-c", healthcheck]
     env = {**os.environ, "HEEDFUL_PORT": port}
-    assert subprocess.run(check, env=env, timeout=PATIENCE, check=False).returncode == 0
+    assert subprocess.run(healthcheck, env=env, timeout=PATIENCE, check=False).returncode == 0
     for sent in ("the-first", "the-second"):
         body = {"inputs": "a secret text"}
         answer = httpx.post(url + "/classify", json=body, headers={"X-Request-Id": sent})
@@ -163,7 +185,7 @@ def test_prometheus_scrapes_and_the_health_check_passes(
     # Down: the health check must say so.
     process.popen.send_signal(signal.SIGINT)
     assert process.exit_status() == 0
-    down = subprocess.run(check, env=env, capture_output=True, timeout=PATIENCE, check=False)
+    down = subprocess.run(healthcheck, env=env, capture_output=True, timeout=PATIENCE, check=False)
     assert down.returncode != 0
     lines = [json.loads(line) for line in process.log.splitlines()]  # uvicorn's among them
     assert {line["logger"] for line in lines} >= {"uvicorn.error", "heedful.access"}

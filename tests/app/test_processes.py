@@ -21,6 +21,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from heedful.app.messages import WorkerReloaded
 from heedful.app.reload_queue import shortened
@@ -76,12 +77,11 @@ def begin(url: str, body: bytes) -> socket.socket:
     return connection
 
 
-def response(connection: socket.socket) -> tuple[int, dict[str, Any]]:
-    """Status and body; asserts that the answer names its request."""
+def response(connection: socket.socket) -> tuple[int, str, dict[str, Any]]:
+    """Status, request id and body."""
     answer = http.client.HTTPResponse(connection)
     answer.begin()
-    assert answer.headers["X-Request-Id"]
-    return answer.status, json.loads(answer.read())
+    return answer.status, answer.headers["X-Request-Id"], json.loads(answer.read())
 
 
 def unacknowledged(connection: socket.socket) -> int:
@@ -109,6 +109,12 @@ def counted(page: str, name: str) -> float:
     return sum(map(float, found))
 
 
+def processor_time(client: httpx.Client) -> float:
+    """Seconds of all serving processes, dead ones among them."""
+    [seconds] = re.findall(r"^process_cpu_seconds_total (\S+)$", client.get("/metrics").text, re.M)
+    return float(seconds)
+
+
 def test_connections_are_divided_and_one_page_counts_them_all(
     several: Callable[..., Process], clients: Callable[[str, int], list[httpx.Client]]
 ) -> None:
@@ -131,6 +137,9 @@ def test_connections_are_divided_and_one_page_counts_them_all(
     for client in asking[:2]:  # one per process
         page = wait_for(partial(whole, client), "eight answers on the page of metrics")
         assert counted(page, r'model_info\{[^}]*model="tiny-nli"[^}]*\}') == 1
+    asked = {"Accept": "application/openmetrics-text; version=1.0.0"}
+    families = text_string_to_metric_families(asking[0].get("/metrics", headers=asked).text)
+    assert "heedful_request_duration_seconds" in {family.name for family in families}
     created = {c.get("/v1/models").json()["data"][0]["created"] for c in asking}
     assert len(created) == 1
 
@@ -198,9 +207,15 @@ def test_requests_in_flight_of_a_killed_process_get_a_503(several: Callable[...,
         for pid in process.servers():
             os.kill(pid, signal.SIGKILL)
         ends = [response(connection) for connection in asking]
-    assert [status for status, _ in ends] == [503] * 4
-    assert {answer["error"]["type"] for _, answer in ends} == {"server_error"}
+    assert [status for status, _, _ in ends] == [503] * 4
+    assert {answer["error"]["type"] for _, _, answer in ends} == {"server_error"}
     wait_for(lambda: httpx.get(url + "/ready").is_success or None, "two of them")
+    page = httpx.get(url + "/metrics").text
+    assert counted(page, "process_deaths_total") == 2
+    logged = re.findall(r" route=other status=503 request_id=(\w+)", process.log)
+    assert {request_id for _, request_id, _ in ends} <= set(logged)  # with polls of /ready
+    assert counted(page, r'requests_total\{[^}]*route="other",status="503"\}') == len(logged)
+    assert counted(page, r'rejected_total\{reason="unavailable"\}') == len(logged)
 
 
 def test_a_client_that_is_still_sending_reads_the_503(several: Callable[..., Process]) -> None:
@@ -216,7 +231,7 @@ def test_a_client_that_is_still_sending_reads_the_503(several: Callable[..., Pro
             connection.sendall(body[start : start + 1000])
             # A closed connection would be reset now, and the next line fail.
             wait_for(lambda: unacknowledged(connection) == 0 or None, "its arrival")
-        status, answer = response(connection)
+        status, _, answer = response(connection)
         assert (status, answer["error"]["code"]) == (503, "unavailable")
 
 
@@ -262,8 +277,10 @@ def test_one_that_is_killed_is_replaced_and_the_others_go_on(
     for _ in range(2):  # each process answers again, so it has finished with the answer before
         assert httpx.get(url + "/health").status_code == 200
     killed, other = process.servers()
+    used = processor_time(asking[0])
     os.kill(killed, signal.SIGKILL)
-    wait_for(lambda: killed not in process.servers() or None, "its end")
+    wait_for(lambda: "has ended with status -9" in process.log or None, "its end")
+    assert processor_time(asking[0]) >= used  # a counter never falls
     for client in asking:  # an idle connection stays open: the other process has it now
         answer = client.post("/embed", json=BODY)
         assert answer.status_code == 200
@@ -278,6 +295,48 @@ def test_one_that_is_killed_is_replaced_and_the_others_go_on(
     assert counted(page, r'requests_total\{[^}]*route="/embed",status="200"\}') >= 6
     process.popen.send_signal(signal.SIGTERM)
     assert process.exit_status() == 0
+
+
+def test_a_long_request_is_answered_after_sigterm(several: Callable[..., Process]) -> None:
+    """Its process is not taken for one that hangs."""
+    process = several(hang_timeout="3")
+    url, body = process.ready(), json.dumps(BODY).encode()
+    wait_for(lambda: httpx.get(url + "/ready").is_success or None, "both")
+    with process.held(), begin(url, body) as connection:
+        connection.sendall(body)
+        process.popen.send_signal(signal.SIGTERM)
+        time.sleep(5)
+        process.release()
+        assert response(connection)[0] == 200
+    assert process.exit_status() == 0
+    assert "hangs: killing it" not in process.log
+
+
+def test_one_that_is_replaced_serves_the_models_of_the_others(
+    several: Callable[..., Process], models: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "bundles"
+    shutil.copytree(models, folder)
+    process = several(models=str(folder))
+    url = process.ready()
+    wait_for(lambda: httpx.get(url + "/ready").is_success or None, "both")
+    parser = BuiltParser(folder / "parser", "en_tiny", fingerprint(folder / "parser"))
+    build_bundle(folder, parser, name="tiny-new", kind="nli")
+    (folder / "tiny-nli").rename(tmp_path / "away")
+    killed = process.servers()[0]
+    os.kill(killed, signal.SIGKILL)
+
+    def replaced() -> bool | None:
+        servers = process.servers()
+        return (len(servers) == 2 and killed not in servers) or None
+
+    wait_for(replaced, "another process")
+    wait_for(lambda: httpx.get(url + "/ready").is_success or None, "two of them")
+    for _ in range(4):
+        names = [card["name"] for card in httpx.get(url + "/models").json()["models"]]
+        assert "tiny-new" in names
+        assert "tiny-nli" not in names
+    assert "reloaded: tiny-new new, tiny-nli removed" in process.log
 
 
 def test_sigterm_ends_them_all_with_0(several: Callable[..., Process]) -> None:
@@ -339,15 +398,22 @@ def test_a_supervisor_that_is_killed_leaves_nothing_behind(
     wait_for(gone, "their end")
 
 
-def test_processes_that_die_again_and_again_end_the_service(
+def test_the_service_ends_when_no_process_is_left_and_none_starts(
     several: Callable[..., Process], models: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "bundles"
     shutil.copytree(models, folder)
     process = several(models=str(folder))
-    process.ready()
+    url = process.ready()
+    wait_for(lambda: httpx.get(url + "/ready").is_success or None, "both")
     (folder / "parser").rename(tmp_path / "away")  # processes started from now on fail
-    os.kill(process.servers()[0], signal.SIGKILL)
+    first, second = process.servers()
+    os.kill(first, signal.SIGKILL)
+    wait_for(lambda: "does not start" in process.log or None, "a start that fails")
+    time.sleep(3)
+    assert process.log.count("does not start") == 1  # while another serves, a try takes 10 s
+    assert httpx.post(url + "/embed", json=BODY, timeout=PATIENCE).status_code == 200
+    os.kill(second, signal.SIGKILL)
     assert process.exit_status() == 1
     [fatal] = [line for line in process.log.splitlines() if " CRITICAL " in line]
     assert "serving processes have died again and again" in fatal

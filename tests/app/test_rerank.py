@@ -53,7 +53,7 @@ async def test_other_fields_are_passed_over_and_long_documents_averaged(
     answer = await client.post("/v2/rerank", json=body)
     assert answer.status_code == 200, answer.text
     assert answer.headers["X-Ignored-Fields"] == "max_tokens_per_doc"
-    assert answer.headers["X-Averaged"] == "1"
+    assert answer.headers["X-Windows"] == "1"
     assert answer.json()["results"][0] == {"index": 0, "relevance_score": pytest.approx(1)}
 
 

@@ -48,4 +48,4 @@ def test_answers_are_the_documents(case: schemathesis.Case[Any], process: Proces
     if answer.headers["content-type"] == ["application/json"]:
         json.loads(answer.content, parse_constant=pytest.fail)  # no NaN, no infinity
     if answer.status_code != 200:
-        assert list(answer.json()) == ["error"]
+        assert "error" in answer.json()

@@ -13,7 +13,7 @@ def test_defaults_are_the_contracts() -> None:
     assert (found.port, found.max_batch_inputs, found.max_body_bytes) == (
         8000,
         2048,
-        8 * 1024 * 1024,
+        16 * 1024 * 1024,
     )
     assert (found.request_timeout, found.shutdown_timeout) == (30, 20)
     assert found.device == "auto"
@@ -27,10 +27,11 @@ def test_a_short_queue_bounds_the_inputs_of_a_request() -> None:
     assert load(max_queue="10000").max_batch_inputs == 2048
 
 
-def test_an_empty_folder_for_files_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HEEDFUL_FILES", "")
-    assert load().files is None
-    assert load(files="kept").files == Path("kept")
+@pytest.mark.parametrize("field", ["files", "tls_cert", "tls_key"])
+def test_an_empty_path_is_none(monkeypatch: pytest.MonkeyPatch, field: str) -> None:
+    monkeypatch.setenv(settings.environment_name(field), "")
+    assert getattr(load(), field) is None
+    assert getattr(load(**{field: "kept"}), field) == Path("kept")
 
 
 def test_aliases_are_read() -> None:
@@ -67,6 +68,8 @@ def test_environment_is_read_and_a_flag_wins(monkeypatch: pytest.MonkeyPatch) ->
         ("max_queue", "0", "greater than or equal to 1"),
         ("request_timeout", "nan", "finite"),
         ("shutdown_timeout", "-1", "greater than or equal to 0"),
+        ("shutdown_timeout", "1e300", "less than or equal to 86400"),
+        ("hang_timeout", "0.2", "greater than or equal to 1"),
         ("log_format", "xml", "'text' or 'json'"),
         ("aliases", "ms-san-embed", "alias=model"),
         ("aliases", "a=", "alias=model"),
@@ -78,6 +81,8 @@ def test_environment_is_read_and_a_flag_wins(monkeypatch: pytest.MonkeyPatch) ->
         ("cors_origins", "https://a.example:443", "usual port"),
         ("api_key", "two words", "without spaces"),
         ("api_key", "", "at least 1"),
+        ("api_keys", "", "name a path, or leave the setting out"),
+        ("models", "", "name a path, or leave the setting out"),
     ],
 )
 def test_a_wrong_value_names_setting_value_and_remedy(

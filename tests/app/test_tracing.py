@@ -1,15 +1,18 @@
 """Spans, as OpenTelemetry's own SDK receives them; and that nothing is traced unasked."""
 
 import http.server
+import signal
+import socket
 import sys
 from collections.abc import Iterator
 from itertools import pairwise
 
+import httpx
 import pytest
 
 from heedful.app.tracing import ENDPOINTS, Tracing
 from heedful.runtime.errors import StartupError
-from tests.app.conftest import Serve
+from tests.app.conftest import Serve, Start
 from tests.http_server import serving
 
 pytest.importorskip("opentelemetry.sdk", reason="the extra otel is not installed")
@@ -124,6 +127,15 @@ async def test_an_endpoint_gets_the_spans(
     assert path == "/v1/traces"
     for word in (b"POST /classify", b"inference", b"heedful", b"tiny-sst2"):
         assert word in body
+
+
+def test_a_collector_that_never_answers_does_not_hold_the_end(start: Start) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as collector:
+        endpoint = f"http://127.0.0.1:{collector.getsockname()[1]}"
+        process = start({"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}, shutdown_timeout="0")
+        assert httpx.post(process.ready() + "/classify", json={"inputs": "dog"}).status_code == 200
+        process.popen.send_signal(signal.SIGTERM)
+        assert process.exit_status() == 0
 
 
 def test_without_the_extra_asking_is_a_start_up_error(monkeypatch: pytest.MonkeyPatch) -> None:

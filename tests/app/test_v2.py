@@ -90,6 +90,7 @@ async def test_tensors_behind_the_json(client: httpx.AsyncClient) -> None:
     path = "/v2/models/tiny-nli/infer"
     answer = await client.post(path, content=head + first + second, headers=headers)
     assert answer.status_code == 200, answer.text
+    assert answer.headers["X-Ignored-Fields"] == "parameters.binary_data_output"
     found = await infer(
         client, "tiny-nli", tensor("premise", TEXTS[:2]), tensor("hypothesis", ["größe", "dog"])
     )
@@ -148,6 +149,14 @@ async def test_tensors_behind_the_json(client: httpx.AsyncClient) -> None:
         (
             {
                 "inputs": [tensor("text", ["a"])],
+                "outputs": [{"name": "embedding", "parameters": {"classification": 1}}],
+            },
+            "unsupported",
+            "outputs[0].parameters.classification",
+        ),
+        (
+            {
+                "inputs": [tensor("text", ["a"])],
                 "parameters": {"truncate": True, "long": "mean"},
             },
             "unsupported",
@@ -166,10 +175,26 @@ async def test_long_texts_as_on_embed(client: httpx.AsyncClient) -> None:
     check(await client.post(path, json={"inputs": text}), 422, "input_too_long", "inputs.text[0]")
     for parameters, header in (
         ({"truncate": True}, "X-Truncated"),
-        ({"long": "mean"}, "X-Averaged"),
+        ({"long": "mean"}, "X-Windows"),
     ):
         answer = await client.post(path, json={"inputs": text, "parameters": parameters})
         assert answer.headers[header] == "1"
+
+
+async def test_versions(client: httpx.AsyncClient) -> None:
+    [version] = (await client.get("/v2/models/tiny-nli")).json()["versions"]
+    texts = [tensor("premise", TEXTS[:2]), tensor("hypothesis", TEXTS[2:4])]
+    named, other = (f"/v2/models/tiny-nli/versions/{one}" for one in (version, "1"))
+    for path in ("", "/ready"):
+        found = await client.get(named + path)
+        assert found.json() == (await client.get(f"/v2/models/tiny-nli{path}")).json()
+        check(await client.get(other + path), 404, "model_not_found", "version")
+    found = await client.post(f"{named}/infer", json={"inputs": texts})
+    assert found.json()["model_version"] == version
+    same = await client.post("/v2/models/tiny-nli/infer", json={"inputs": texts})
+    assert found.json() == same.json()
+    refused = await client.post(f"{other}/infer", json={"inputs": texts})
+    assert version in check(refused, 404, "model_not_found", "version")["message"]
 
 
 async def test_readiness(serve: Serve, client: httpx.AsyncClient) -> None:
@@ -179,6 +204,8 @@ async def test_readiness(serve: Serve, client: httpx.AsyncClient) -> None:
     assert ready == {"name": "tiny-nli", "ready": True}
     check(await client.get("/v2/models/bert/ready"), 404, "model_not_found", "model")
     check(await client.get("/v2/models/bert"), 404, "model_not_found", "model")
+    check(await client.post("/v2/models/bert", json={}), 405, "method_not_allowed")
+    check(await client.post("/v2/repository/index", json={}), 404, "route_not_found")
     async with serve(start=False, api_key=KEY) as idle:  # a probe needs no key
         assert (await idle.get("/v2/health/live")).json() == {"live": True}
         check(await idle.get("/v2/health/ready"), 503, "not_ready")

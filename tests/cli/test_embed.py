@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 import pytest
 from pyarrow import parquet
 from rich.console import Console
@@ -27,7 +28,7 @@ from heedful.cli.errors import CommandError, missing_extra
 from heedful.cli.texts import Columns, Row
 from heedful.runtime.service import Options, Service
 from tests.asking import embed
-from tests.builders import build_models
+from tests.builders import build_models, random_texts
 from tests.process import PATIENCE, ROOT, wait_for
 
 ROWS = 3 * CHUNK + 100
@@ -43,9 +44,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def texts() -> list[str]:
-    rng = np.random.default_rng(0)
-    words = ["kids", "dog", "wash", "bad", "hands", "the", "zebra"]
-    return [" ".join(rng.choice(words, size=rng.integers(1, 12))) for _ in range(ROWS)]
+    return random_texts(ROWS)
 
 
 @pytest.fixture(scope="module")
@@ -229,6 +228,23 @@ def test_bad_rows_are_skipped_and_ids_carried_through_gzip_parquet_and_stdout(
     assert [json.loads(line) for line in printed.splitlines()] == [
         {**row, "embedding": pytest.approx(row["embedding"])} for row in rows
     ]
+
+
+def test_integer_ids_of_parquet_stay_integers(environment: dict[str, str], tmp_path: Path) -> None:
+    ids = pyarrow.array([7, None, 2**31 - 1], pyarrow.int32())
+    parquet.write_table(
+        pyarrow.table({"text": ["two kids", "dog", "bad"], "key": ids}), tmp_path / "t.parquet"
+    )
+    status, said = run(
+        environment,
+        tmp_path / "t.parquet",
+        "--id-column",
+        "key",
+        "--out",
+        out := tmp_path / "v.parquet",
+    )
+    assert status == 0, said
+    assert parquet.read_table(out)["id"].combine_chunks() == ids
 
 
 def test_a_zipped_table_of_another_program_on_stdin(environment: dict[str, str]) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import csv
 import io
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -144,6 +145,22 @@ def test_few_rows_end_in_a_bundle_and_a_report(tmp_path: Path, wanted: Wanted) -
     assert all(said in page for said in ("Words that decide", "an awful awful film", "Wilson"))
 
 
+def test_rows_that_are_cut_are_counted(tmp_path: Path, wanted: Wanted) -> None:
+    """The tiny bundle reads 16 tokens."""
+    long = [
+        (stars, f"a film {'so ' * 14}{word}") for stars, word in (("one", "bad"), ("five", "good"))
+    ]
+    file = write(tmp_path / "stars.csv", [*rows(40), *long])
+    _, report, shown = fit(file, replace(wanted, effort="quick"))
+    assert report["truncated"] == {"rows": 2, "max_tokens": 16}
+    said = "2 rows (5%) are longer than 16 tokens: what comes later is read by no candidate"
+    assert said in shown
+    assert said in (wanted.out / "report.html").read_text()
+    _, report, shown = fit(write(file, rows(40)), replace(wanted, effort="quick"))
+    assert report["truncated"]["rows"] == 0
+    assert "longer than" not in shown
+
+
 PRAISE = (
     "superb wonderful excellent brilliant delightful marvelous fantastic lovely amazing perfect"
 )
@@ -213,10 +230,21 @@ def test_many_rows_train_an_encoder_too(tmp_path: Path, wanted: Wanted) -> None:
     assert card.training.data[-1].rows == 800
 
 
+def test_many_labels_of_few_rows_end_in_a_bundle(tmp_path: Path, wanted: Wanted) -> None:
+    many = [(f"label {i % 252}", f"a film, {i}") for i in range(504)]
+    card, report, _ = fit(write(tmp_path / "many.csv", many), wanted)
+    assert (card.scores[0].rows, card.scores[0].split) == (504, "held out, 2 parts")
+    assert report["held_out"] == "every row once, in 2 parts"
+    assert report["skipped"][0]["why"].startswith("no label has 10 texts")
+
+
 def test_an_encoder_may_win(tmp_path: Path, wanted: Wanted) -> None:
     """Labels by the order of two words: the tiny vectors and single words do not show it, pairs do."""
+    file = write(tmp_path / "stars.csv", rows(800))
+    with pytest.raises(ConfigError, match="--vectors: there is no bundle 'glov'"):
+        fit(file, replace(wanted, word_vectors="glov"), "review", "review")
     with pytest.raises(DataError, match=r"stars\.csv: pairs .* entailment, neutral, contradiction"):
-        fit(write(tmp_path / "stars.csv", rows(800)), wanted, "review", "review")
+        fit(file, wanted, "review", "review")
     names = ("entailment", "neutral", "contradiction")
     pairs = [(names[i % 3], f"a {GOOD[i % 3]} film {i}") for i in range(510)]
     card, report, _ = fit(write(tmp_path / "nli.csv", pairs), wanted, "review", "review")
@@ -260,7 +288,7 @@ def fit_unsure(tmp_path: Path, wanted: Wanted) -> tuple[dict[str, Any], Card, li
     ]
     card, report, shown = fit(write(tmp_path / "unsure.csv", noisy), replace(wanted, abstain=0.97))
     assert 0 < report["abstain"]["answered"] < 1
-    assert "/classify answers null" in shown
+    assert "the bundle answers null" in shown
     return report, card, [text for _, text in noisy]
 
 
@@ -316,6 +344,26 @@ def test_a_delimiter_of_two_characters_is_refused(tmp_path: Path) -> None:
     refused = CliRunner().invoke(command, arguments)
     assert refused.exit_code == 2
     assert "';;': give one character" in refused.output
+
+
+def test_bundles_are_found_by_name_and_their_parser_beside_them(
+    tmp_path: Path, pipeline: BuiltParser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the package heedful-bundles is installed: nothing lies in the current folder."""
+    models, out = tmp_path / "models", tmp_path / "made" / "stars"
+    build_bundle(models, pipeline, name="ms-san-embed", kind="embedding", explain=True)
+    shutil.copytree(pipeline.folder, models / "parser")
+    monkeypatch.setenv("HEEDFUL_MODELS", str(models))
+    command = typer.Typer()
+    command.command()(fit_command)
+    file = write(tmp_path / "stars.csv", rows(20), ("label", "text"))
+    arguments = [str(file), "--out", str(out), "--effort", "quick"]
+    done = CliRunner().invoke(command, arguments, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    assert f"`heedful serve --models {out.parent}`" in done.output.replace("\n", "")
+    assert read(out).card.labels == ("five", "one")
+    with pytest.raises(ConfigError, match=r"--base: there is no bundle 'mine' in .*ms-san-embed"):
+        CliRunner().invoke(command, [*arguments, "--base", "mine"], catch_exceptions=False)
 
 
 def test_a_precision_that_is_not_reached_is_an_error(tmp_path: Path) -> None:

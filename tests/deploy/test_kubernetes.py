@@ -88,6 +88,7 @@ def test_kserves_predictor_is_a_valid_pod_that_speaks_v2() -> None:
     assert paths == {"/v2/health/ready", "/v2/health/live"} <= {route.path for route in v2.routes}  # type: ignore[attr-defined]  # all are
     for key in ("resources", "securityContext", "lifecycle", "volumeMounts"):
         assert container[key] == CONTAINER[key]
+    assert keeps_its_port(spec)
 
 
 def test_a_wrong_field_would_be_found() -> None:
@@ -118,6 +119,19 @@ def test_the_parts_find_each_other() -> None:
 def test_the_variables_are_settings() -> None:
     known = {environment_name(field) for field in Settings.model_fields}
     assert {variable["name"] for variable in CONTAINER["env"]} <= known
+
+
+def keeps_its_port(pod: dict[str, Any]) -> bool:
+    """Whether the variables of a Service `heedful`, HEEDFUL_PORT among them, do not reach the pod."""
+    [container] = pod["containers"]
+    [port] = [one["value"] for one in container["env"] if one["name"] == "HEEDFUL_PORT"]
+    return pod["enableServiceLinks"] is False and port == str(
+        container["ports"][0]["containerPort"]
+    )
+
+
+def test_a_service_named_heedful_does_not_set_the_port() -> None:
+    assert keeps_its_port(POD["spec"])
 
 
 def test_the_probes_ask_routes_that_need_no_key() -> None:

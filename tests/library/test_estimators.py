@@ -170,5 +170,14 @@ def test_wrong_thresholds_and_blank_texts_are_named() -> None:
         HeedfulClassifier("tiny-flat", threshold=0.7).fit(X, [0, 1, 2] * 4)
     with pytest.raises(ValueError, match="between 0 and 1"):
         HeedfulClassifier("tiny-flat", threshold=1.0).fit(X, Y)
-    with pytest.raises(BadInput, match="is blank"):
-        SentenceEncoder("tiny-flat").transform([*X, " "])
+    for use in (HeedfulClassifier("tiny-flat").fit, SentenceEncoder("tiny-flat").fit_transform):
+        with pytest.raises(BadInput, match=r"X\[11\] is blank"):
+            use([*X[:-1], " "], Y)
+
+
+def test_an_iterator_is_read_once() -> None:
+    encoder = SentenceEncoder("tiny-flat")
+    found = encoder.fit_transform(text for text in X)
+    np.testing.assert_array_equal(found, encoder.transform(X))
+    named = encoder.set_output(transform="pandas").fit_transform(X)
+    assert named.columns.tolist() == [f"sentenceencoder{i}" for i in range(8)]

@@ -24,17 +24,11 @@ from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service, running
 from heedful.text.parse import fingerprint
 from tests import asking
-from tests.builders import BuiltParser, build_bundle
+from tests.builders import BuiltParser, build_bundle, random_texts
 from tests.process import PATIENCE, ROOT
 
 TEXTS = ["two kids wash", "the dog is not good", "bad", "two kids wash", "a man at the ballgame"]
 PAIRS = [("two kids wash", "kids wash hands"), ("the dog is bad", "the dog is good")]
-
-
-def many(count: int) -> list[str]:
-    rng = np.random.default_rng(0)
-    words = ["kids", "dog", "wash", "bad", "hands", "the", "zebra"]
-    return [" ".join(rng.choice(words, size=rng.integers(1, 12))) for _ in range(count)]
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +39,7 @@ def served(models: Path) -> dict[str, Any]:
         async with running(Options(models, threads=1)) as service:
             return {
                 "vectors": await _embed(service, TEXTS),
-                "many": await _embed(service, many(500)),
+                "many": await _embed(service, random_texts(500)),
                 "classes": (await asking.classify(service, TEXTS)).value,
                 "nli": (await asking.nli(service, PAIRS)).value,
                 "relatedness": (
@@ -65,7 +59,7 @@ async def _embed(service: Service, texts: Sequence[str]) -> npt.NDArray[np.float
 def test_it_gives_the_services_bits(model: Model, models: Path, served: dict[str, Any]) -> None:
     np.testing.assert_array_equal(model.encode(TEXTS), served["vectors"])
     np.testing.assert_array_equal(model.predict_proba(TEXTS), served["classes"])
-    np.testing.assert_allclose(model.encode(many(500)), served["many"], atol=1e-6)
+    np.testing.assert_allclose(model.encode(random_texts(500)), served["many"], atol=1e-6)
     with heedful.load("tiny-nli", models=models) as nli:
         found = nli.nli(PAIRS)
         assert [list(one.values()) for one in found] == served["nli"].tolist()
@@ -94,7 +88,7 @@ def test_a_string_a_list_and_an_array(model: Model, served: dict[str, Any]) -> N
 def test_long_lists_come_back_in_order_from_one_process_or_two(
     model: Model, models: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    texts = many(500)
+    texts = random_texts(500)
     expected = model.encode(texts)
     monkeypatch.setattr(library_inputs, "CHUNK", 64)
     found = model.encode(texts, show_progress_bar=True)
@@ -110,7 +104,7 @@ def test_long_lists_come_back_in_order_from_one_process_or_two(
 
 
 def test_threads_share_it(model: Model) -> None:
-    texts = many(60)
+    texts = random_texts(60)
     expected = [model.encode(text) for text in texts]
     with ThreadPoolExecutor(4) as threads:
         found = list(threads.map(model.encode, texts))
@@ -210,10 +204,47 @@ def test_evidence_gradients_and_curves_are_the_services(model: Model, models: Pa
     assert "faithfulness" in found.html
     answer = found.answer
     (evidence,) = answer["evidence"]["sentences"]
-    np.testing.assert_allclose(evidence.weights, asyncio.run(ask()), atol=1e-6)
-    assert evidence.gradients is not None
-    assert answer["curves"]
-    assert answer["faithfulness"]
+    np.testing.assert_allclose(evidence["weights"], asyncio.run(ask()), atol=1e-6)
+    assert len(evidence["gradients"]["weights"]) == 3
+    assert {"kind", "name", "value"} == set(evidence["correlations"][0])
+    assert len(answer["faithfulness"]["sentences"][0]["attended"]) == 1
+    assert set(answer["curves"]["sentences"][0]) == {"deleted", "masked"}
+    assert json.dumps(answer, default=np.ndarray.tolist)
+    alone = model.explain("kids", options=ExplainOptions(evidence=True)).answer
+    assert alone["evidence"]["sentences"] == [None]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"alpha": -3}, "alpha is -3: give 0 to 100"),
+        ({"alpha": float("nan")}, "alpha is nan: give 0 to 100"),
+        ({"k": 0, "faithfulness": True}, "k is 0: give at least 1"),
+        ({"priors": {"word": 0.5}}, "priors.word is 0.5: give True or False"),
+    ],
+)
+def test_wrong_options_are_named(model: Model, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        ExplainOptions(**options)
+    with pytest.raises(BadInput, match=r"options is dict: give ExplainOptions\(evidence=True\)"):
+        model.explain("kids", options=options)  # type: ignore[arg-type]
+
+
+def test_a_text_is_explained_whole_or_on_request_cut(models: Path) -> None:
+    """`predict` reads 64 tokens of this model, curves are drawn up to 24."""
+    parser = BuiltParser(models / "parser", "en_tiny", fingerprint(models / "parser"))
+    build_bundle(models, parser, name="tiny-long", max_tokens=64, explain=True)
+    text, curves = "good kids " * 12 + "bad dog " * 8, ExplainOptions(curves=True)
+    with heedful.load("tiny-long", models=models) as model:
+        answered = dict(zip(model.labels, model.predict_proba([text])[0], strict=True))
+        explained = model.explain(text).answer["prediction"]["scores"]
+        assert explained == pytest.approx(answered, abs=1e-5)
+        said = r"has 40 tokens: tiny-long is explained up to 24 with curves.* set truncate to true"
+        with pytest.raises(BadInput, match=said):
+            model.explain(text, options=curves)
+        cut = model.explain(text, options=curves, truncate=True)
+    assert len(cut.tokens[0]) == 24
+    assert cut.answer["prediction"]["scores"] != pytest.approx(answered, abs=1e-2)
 
 
 def test_pairs_in_every_shape(models: Path) -> None:

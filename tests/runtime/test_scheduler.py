@@ -178,7 +178,7 @@ async def at_once(
         await asyncio.sleep(0)
         if task.done():
             return task
-        await asyncio.wait([task])
+        await asyncio.gather(task, return_exceptions=True)  # reads its error
 
 
 async def test_a_call_that_is_alone_waits_for_no_others() -> None:

@@ -33,6 +33,20 @@ def test_every_row_once_below_500_and_a_tenth_above(rows: int, parts: int, held:
     ]
 
 
+@pytest.mark.parametrize(
+    ("rows", "labels", "texts", "parts"), [(800, 200, 800, 4), (510, 170, 510, 3), (600, 2, 6, 3)]
+)
+def test_many_rows_of_few_texts_a_label_are_held_out_once(
+    rows: int, labels: int, texts: int, parts: int
+) -> None:
+    classes = [i % texts % labels for i in range(rows)]
+    found = splits(flags(classes, labels), [i % texts for i in range(rows)], seed=1)
+    assert len(found) == parts
+    assert sorted(np.concatenate([part.held for part in found]).tolist()) == list(range(rows))
+    for part in found:
+        assert {classes[i] for i in part.train} == set(classes)
+
+
 def test_two_rows_a_class_are_two_parts() -> None:
     found = splits(flags([0, 0, 1, 1]), list("abcd"), seed=1)
     assert [sorted(part.held.tolist()) for part in found] == [

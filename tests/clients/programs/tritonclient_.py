@@ -4,8 +4,20 @@ from typing import Any
 
 import numpy as np
 from tritonclient import http
+from tritonclient.utils import InferenceServerException
 
 from tests.clients.programs.common import MODEL, SENTENCES, run
+
+
+def refusal(client: http.InferenceServerClient) -> str:
+    """What a program prints of an error."""
+    blank = http.InferInput("text", [1], "BYTES")
+    blank.set_data_from_numpy(np.array([" "], dtype=object))
+    try:
+        client.infer(MODEL, [blank])
+    except InferenceServerException as error:
+        return str(error)
+    raise AssertionError("a blank text was answered")
 
 
 def check(url: str) -> dict[str, Any]:
@@ -19,10 +31,13 @@ def check(url: str) -> dict[str, Any]:
             found = client.infer(MODEL, [text]).as_numpy("embedding")
             assert found is not None
             shapes.append(list(found.shape))
+        said = refusal(client)
+        assert "is blank: send a text" in said, said
         return {
             "live, ready": ready,
             "metadata": output["name"],
             "infer, binary and JSON": shapes,
+            "an error, printed": said,
         }
 
 

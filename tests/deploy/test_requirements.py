@@ -1,0 +1,32 @@
+"""What the plain install asks for on each platform."""
+
+import tomllib
+
+import pytest
+from packaging.requirements import Requirement
+
+from tests.process import ROOT
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "runtime"),
+    [
+        ("linux", "x86_64", "onnxruntime-gpu"),
+        ("linux", "aarch64", "onnxruntime"),
+        ("darwin", "arm64", "onnxruntime"),
+    ],
+)
+def test_there_is_one_onnx_runtime_that_pypi_has_there(
+    system: str, machine: str, runtime: str
+) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [Requirement(one) for one in project["dependencies"]]
+    where = {"sys_platform": system, "platform_machine": machine}
+    found = [one.name for one in wanted if not one.marker or one.marker.evaluate(where)]
+    assert [name for name in found if name.startswith("onnxruntime")] == [runtime]
+
+
+def test_constraints_pin_both_to_one_version() -> None:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pinned = dict(line.split("==") for line in lines)
+    assert pinned["onnxruntime"] == pinned["onnxruntime-gpu"]
