@@ -18,7 +18,7 @@ from heedful.export.arc_graph import OUTPUTS, arc_graph
 from heedful.export.errors import ParityError
 from heedful.export.int8 import int8_columns
 from heedful.models.arc_parser import FAR, SLOWEST, ArcParser
-from heedful.text.arc_parser import CONFIG, GRAPH, ROOT, WORDS, itself, turns
+from heedful.text.arc_parser import CONFIG, GRAPH, ROOT, WORDS, itself, rotary_table
 from heedful.text.graph import open_session
 from heedful.text.hashed_words import ZERO, Bytes, WordVectors
 from heedful.training.arc_corpus import Corpus, Reader, single
@@ -141,14 +141,14 @@ def check(model: ArcParser, floats: bytes, graph: bytes, step: float, sample: Co
     return agreeing / known
 
 
-def feeds(vectors: Sequence[Bytes], turned: int) -> dict[str, npt.NDArray[Any]]:
+def feeds(vectors: Sequence[Bytes], rotary: int) -> dict[str, npt.NDArray[Any]]:
     """The graph's inputs for texts of these word vectors, (L, D) each."""
     lengths = np.array([len(one) for one in vectors])
     longest = int(lengths.max())
     inside = np.arange(longest) < lengths[:, None]
     padded = np.full((*inside.shape, vectors[0].shape[1]), ZERO, np.uint8)
     padded[inside] = np.concatenate(vectors)
-    cos, sin = turns(longest, speeds(turned))
+    cos, sin = rotary_table(longest, speeds(rotary))
     return {
         "words": padded,
         "inside": inside[..., None],
@@ -160,8 +160,8 @@ def feeds(vectors: Sequence[Bytes], turned: int) -> dict[str, npt.NDArray[Any]]:
     }
 
 
-def speeds(turned: int) -> npt.NDArray[np.float64]:
-    """By how much each pair is turned from one word to the next, in radians."""
-    pairs = turned // 2
+def speeds(rotary: int) -> npt.NDArray[np.float64]:
+    """The rotary frequencies, in radians a word."""
+    pairs = rotary // 2
     found: npt.NDArray[np.float64] = SLOWEST ** -(np.arange(pairs) / (pairs - 1))
     return found

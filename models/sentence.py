@@ -37,7 +37,7 @@ class Encoder(nn.Module):
 
     dim: int
     """Size of a sentence vector."""
-    inputs: tuple[str, ...]
+    inputs: tuple[str, ...] = ()
     """Inputs beyond tokens and lengths: `heads` (B, L), `alpha` () and `cls` (B, D), a transformer's [CLS]."""
     explain: Callable[..., Explanation]
     priors: tuple[str, ...] = ()

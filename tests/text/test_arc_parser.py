@@ -229,6 +229,6 @@ def test_a_broken_component_is_refused(
 
 def test_angles_grow_with_the_texts(nlp: Language, monkeypatch: pytest.MonkeyPatch) -> None:
     parser = component(nlp)
-    monkeypatch.setattr(parser, "_turns", arc_parser.turns(2, parser._speeds))
+    monkeypatch.setattr(parser, "_rotary_table", arc_parser.rotary_table(2, parser._speeds))
     assert trees(nlp, [SENTENCE]) == trees(spacy.load(nlp.path), [SENTENCE])
-    assert len(parser._turns[0]) >= len(nlp.make_doc(SENTENCE))
+    assert len(parser._rotary_table[0]) >= len(nlp.make_doc(SENTENCE))
