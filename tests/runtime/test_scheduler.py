@@ -88,6 +88,7 @@ def encoder(session: HeldSession, cost: str = "linear", name: str = "tiny") -> E
         "tree": False,
         "alpha": None,
         "cost": cost,
+        "files": {},
     }
     card = Card.model_construct(**fields)  # no more of it is read here
     return EncoderSession(card, session)
