@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from heedful.app import errors
 from heedful.app.answers import repeatable
 from heedful.app.file_store import FileStore
-from heedful.app.lines import Work, answer
+from heedful.app.lines import InferenceEndpoint, answer
 from heedful.runtime.errors import BadInput, Unavailable
 
 log = logging.getLogger("heedful.batches")
@@ -36,7 +36,9 @@ class Batches:
     `answers.jsonl` grows in the order of the input: its whole lines tell where to resume.
     """
 
-    def __init__(self, app: FastAPI, store: FileStore, routes: Mapping[str, Work]) -> None:
+    def __init__(
+        self, app: FastAPI, store: FileStore, routes: Mapping[str, InferenceEndpoint]
+    ) -> None:
         self._app = app
         self._store = store
         self._routes = routes
@@ -108,12 +110,12 @@ class Batches:
 
     async def _answer(self, line: bytes, about: dict[str, Any]) -> tuple[bytes, bool]:
         """OpenAI's line for one request, and whether it succeeded. Raises Unavailable."""
-        work = self._routes[about["endpoint"]]
+        endpoint = self._routes[about["endpoint"]]
         custom_id: object = None
 
         def body() -> Any:
             nonlocal custom_id
-            value = work.parse(line)
+            value = endpoint.parse(line)
             if not isinstance(value, dict):
                 raise BadInput("the line must be an object with custom_id, method, url and body")
             custom_id = repeatable(value.get("custom_id"), "custom_id")
@@ -127,10 +129,10 @@ class Batches:
             "type": "http",
             "app": self._app,
             "method": "POST",
-            "path": work.path,
+            "path": endpoint.path,
             "headers": [],
         }
-        response, entry = await answer(scope, work, body, None, bulk=True)
+        response, entry = await answer(scope, endpoint, body, None, bulk=True)
         if response.status_code == errors.STATUS[Unavailable]:
             raise Unavailable("the service cannot answer now")
         row = {

@@ -22,16 +22,14 @@ log = logging.getLogger("heedful.access")
 RETRY_SECONDS = 0.1
 """Time between two tries while the queue is full; a refused client is told whole seconds."""
 
-Endpoint = Callable[[Any, Request], Awaitable[Response]]
-
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """An inference route: what it reads, and what answers it."""
+class InferenceEndpoint:
+    """What an inference route reads, and what answers it."""
 
     path: str
-    kind: TypeAdapter[Any]
-    endpoint: Endpoint
+    body_type: TypeAdapter[Any]
+    answer: Callable[[Any, Request], Awaitable[Response]]
     read: Callable[[Scope, bytes], Any]
     """A request's body -> a JSON value. Raises MalformedBody."""
     parse: Callable[[bytes], Any]
@@ -39,7 +37,7 @@ class Work:
     def validated(self, value: object, entry: record.Record) -> Any:
         """The body; notes fields that are ignored. Raises BadInput with pydantic's first error."""
         try:
-            body = self.kind.validate_python(value)
+            body = self.body_type.validate_python(value)
         except ValidationError as error:
             raise errors.bad_input(error.errors(include_url=False)) from None
         entry.ignored = fields.ignored(body)
@@ -47,13 +45,18 @@ class Work:
 
 
 async def answer(
-    scope: Scope, work: Work, value: Callable[[], object], limit: float | None, *, bulk: bool
+    scope: Scope,
+    endpoint: InferenceEndpoint,
+    value: Callable[[], object],
+    limit: float | None,
+    *,
+    bulk: bool,
 ) -> tuple[Response, record.Record]:
     """Answer one body within `limit` seconds, and count it as a request.
 
     Waits while the queue is full, and tries again.
     """
-    entry = record.Record(record.new_id(), work.path, bulk=bulk)
+    entry = record.Record(record.new_id(), endpoint.path, bulk=bulk)
     state = state_of(scope["app"])
     scope = {**scope}
     record.attach(scope, entry)
@@ -62,22 +65,22 @@ async def answer(
         async with asyncio.timeout(limit):
             found = value()
             check_counts(found, state.settings.max_batch_inputs)
-            body = work.validated(found, entry)
-            response = await _patiently(work.endpoint, body, request)
+            body = endpoint.validated(found, entry)
+            response = await _patiently(endpoint, body, request)
     except TimeoutError:
         response = errors.respond(entry, TimedOut(f"not answered within {limit} s"))
     except RequestError as error:
         response = errors.respond(entry, error)
     except Exception:  # the other lines have their answers
-        log.exception("a line failed", extra={"request_id": entry.id, "route": work.path})
+        log.exception("a line failed", extra={"request_id": entry.id, "route": endpoint.path})
         response = errors.respond(entry, errors.Internal())
     state.metrics.request(entry, response.status_code, time.perf_counter())
     return response, entry
 
 
-async def _patiently(endpoint: Endpoint, body: Any, request: Request) -> Response:
+async def _patiently(endpoint: InferenceEndpoint, body: Any, request: Request) -> Response:
     while True:
         try:
-            return await endpoint(body, request)
+            return await endpoint.answer(body, request)
         except Overloaded:
             await asyncio.sleep(RETRY_SECONDS)

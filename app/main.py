@@ -72,10 +72,10 @@ def create_app(
     tracing = Tracing.from_environment()
     service = Service(_options(settings, group), metrics)
     created = group.started if group else int(time.time())
-    works = inference_routes(
+    endpoints = inference_routes(
         router for router in ROUTERS if router is not batch_routes.create_router
     )
-    batchable = {path: work for path, work in works.items() if "{" not in path}
+    batchable = {path: one for path, one in endpoints.items() if "{" not in path}
     connections = settings.max_connections or descriptors() - RESERVE
     share = max(1, connections // (group.size if group else 1))
     keys = Keys(settings)

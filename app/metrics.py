@@ -79,7 +79,7 @@ class Metrics(Observer):
         self._rejected = counter("rejected_total", "Requests refused, by error code.", "reason")
         self._tokens = counter("tokens_total", "Tokens read.", "model")
         self._truncated = counter("truncated_inputs_total", "Inputs cut to fit the model.", "model")
-        self._composed = counter("composed_tokens_total", "Tokens read by their spelling.", "model")
+        self._composed = counter("composed_tokens_total", "Tokens that are unlisted.", "model")
         self._untypical = counter(
             "untypical_inputs_total", "Inputs unlike the training sentences.", "model"
         )
@@ -192,7 +192,7 @@ class Metrics(Observer):
             result, timing = record.result, record.result.timing
             self._tokens[model].more += result.tokens
             self._truncated[model].more += result.truncated
-            self._composed[model].more += result.composed
+            self._composed[model].more += result.unlisted
             self._untypical[model].more += 0  # starts at 0, so that the first increase is visible
             self._stages["parse", model].observe(timing.parse)
             self._stages["queue", model].observe(timing.queue)

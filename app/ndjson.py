@@ -14,7 +14,7 @@ from starlette.types import Message, Receive, Scope, Send
 from heedful.app import errors, record
 from heedful.app.answers import repeatable
 from heedful.app.errors import BodyTooLarge, MalformedBody
-from heedful.app.lines import Work, answer
+from heedful.app.lines import InferenceEndpoint, answer
 from heedful.runtime.errors import RequestError, TimedOut
 
 MEDIA_TYPE = "application/x-ndjson"
@@ -28,7 +28,13 @@ def declared(scope: Scope) -> bool:
 
 
 async def stream(
-    work: Work, scope: Scope, receive: Receive, send: Send, *, limit: float, max_bytes: int
+    endpoint: InferenceEndpoint,
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+    *,
+    limit: float,
+    max_bytes: int,
 ) -> None:
     """Answer every line. `limit` seconds bound how long a line is sent, answered, and not read.
 
@@ -57,7 +63,7 @@ async def stream(
 
     async def one(number: int, line: bytes) -> bytes:
         try:
-            return await _answered(work, scope, number, line, limit)
+            return await _answered(endpoint, scope, number, line, limit)
         finally:
             budget.give_back(len(line))
 
@@ -130,18 +136,20 @@ class _Line:
         return whole
 
 
-async def _answered(work: Work, scope: Scope, number: int, line: bytes, limit: float) -> bytes:
+async def _answered(
+    endpoint: InferenceEndpoint, scope: Scope, number: int, line: bytes, limit: float
+) -> bytes:
     """The answer's line: {"line", "id"?, "headers"?, "answer"} or {"line", "id"?, "error"}."""
     head: dict[str, Any] = {"line": number}
 
     def body() -> Any:
-        value = work.parse(line)
+        value = endpoint.parse(line)
         if isinstance(value, dict) and "id" in value:
             head["id"] = repeatable(value.pop("id"), "id")
         return value
 
     bulk = record.of(scope).bulk
-    response, entry = await answer(scope, work, body, limit, bulk=bulk)
+    response, entry = await answer(scope, endpoint, body, limit, bulk=bulk)
     if response.status_code == 200:
         if headers := entry.notes():
             head["headers"] = headers

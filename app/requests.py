@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from heedful.app import coding, errors, ndjson, record
 from heedful.app.errors import MalformedBody
 from heedful.app.large import LARGE_BYTES, LargeBodies, check_counts
-from heedful.app.lines import Work
+from heedful.app.lines import InferenceEndpoint
 from heedful.app.middleware import CLIENT_CLOSED
 from heedful.app.state import state_of
 from heedful.app.watch import Watch
@@ -46,10 +46,12 @@ class InferenceRoute(APIRoute):
         return parse(body)
 
 
-def inference_routes(routers: Iterable[APIRouter]) -> dict[str, Work]:
+def inference_routes(routers: Iterable[APIRouter]) -> dict[str, InferenceEndpoint]:
     """Every InferenceRoute of the routers, by its path."""
     return {
-        route.path: Work(route.path, _body_of(route.endpoint), route.endpoint, route.read, parse)
+        route.path: InferenceEndpoint(
+            route.path, _body_of(route.endpoint), route.endpoint, route.read, parse
+        )
         for router in routers
         for route in router.routes
         if isinstance(route, InferenceRoute)
@@ -89,23 +91,23 @@ class FastPath:
             await self._app(scope, receive, send)
             return
         entry = record.of(scope)
-        work = self._routes.get(entry.route)
-        if work is None or scope["method"] != "POST":
+        endpoint = self._routes.get(entry.route)
+        if endpoint is None or scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
         try:
             if ndjson.declared(scope):
-                if work.read is not InferenceRoute.read:
+                if endpoint.read is not InferenceRoute.read:
                     raise MalformedBody("this route reads no NDJSON", code="wrong_content_type")
                 limit, most = self._limit, self._max_bytes
-                await ndjson.stream(work, scope, receive, send, limit=limit, max_bytes=most)
+                await ndjson.stream(endpoint, scope, receive, send, limit=limit, max_bytes=most)
                 return
             with self._watch.guard(receive) as in_flight:
                 body = await self._read(scope, receive)
                 in_flight.body_read = True
                 entry.alone = len(state_of(scope["app"]).running) == 1
-                value = await self._large.call(len(body), self._value, work, scope, entry, body)
-                response = await work.endpoint(value, Request(scope, receive))
+                value = await self._large.call(len(body), self._value, endpoint, scope, entry, body)
+                response = await endpoint.answer(value, Request(scope, receive))
         except ClientDisconnect:
             response = Response(status_code=CLIENT_CLOSED)
         except RequestError as error:
@@ -128,12 +130,14 @@ class FastPath:
             return body
         return await coding.decoded(body, sent_as.strip().lower(), self._max_bytes)
 
-    def _value(self, work: Work, scope: Scope, entry: record.Record, body: bytes) -> Any:
+    def _value(
+        self, endpoint: InferenceEndpoint, scope: Scope, entry: record.Record, body: bytes
+    ) -> Any:
         """What the endpoint takes. Raises MalformedBody, TooManyInputs, BadInput."""
         try:
-            value = work.read(scope, body)
+            value = endpoint.read(scope, body)
             check_counts(value, self._max_inputs)
-            return work.validated(value, entry)
+            return endpoint.validated(value, entry)
         finally:
             if len(body) > LARGE_BYTES:
                 state_of(scope["app"]).service.trim_later()

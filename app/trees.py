@@ -55,9 +55,8 @@ class Closed(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _object_of_few_fields(cls, value: object) -> object:
-        if not isinstance(
-            value, (dict, cls)
-        ):  # pydantic's own message has the name of a class of ours
+        # pydantic's message has the name of a class of ours.
+        if not isinstance(value, (dict, cls)):
             needed = ", ".join(
                 name for name, field in cls.model_fields.items() if field.is_required()
             )

@@ -21,7 +21,8 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from heedful.runtime.bundle import ENCODER, read
+from heedful.runtime.bundle import read
+from heedful.runtime.card import ENCODER
 from heedful.runtime.cores import usable_cores
 from heedful.runtime.explain_graph import ExplainGraph
 from heedful.runtime.explain_run import ExplainOptions

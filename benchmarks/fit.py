@@ -40,9 +40,9 @@ from heedful.text.atomic import write_file, write_json
 from heedful.text.parse import ParseJob, Parser
 from heedful.training import assess, minilm
 from heedful.training.data_folder import data_folder
+from heedful.training.labelled_texts import Row
 from heedful.training.linear import TeacherKind
 from heedful.training.source_commit import source_commit
-from heedful.training.table import Row
 
 RESULTS = Path("results/fit")
 PAGE = Path("docs/fit.md")

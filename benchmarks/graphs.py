@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from heedful.runtime.bundle import ENCODER, Bundle
+from heedful.runtime.bundle import Bundle
+from heedful.runtime.card import ENCODER
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.session import OrtSession, Session

@@ -18,7 +18,7 @@ import typer
 from benchmarks import records
 from benchmarks.texts import DATA
 from heedful.cli.options import PARSER
-from heedful.training import tables, tasks
+from heedful.training import paper_tables, tasks
 from heedful.training.config import Paths, RunConfig
 from heedful.training.model import make_model
 from heedful.training.objectives import dev_score, make_objective
@@ -36,7 +36,7 @@ def main(names: Annotated[list[str] | None, typer.Argument()] = None) -> None:
 
 
 def _table(name: str) -> dict[str, Any]:
-    table = tables.read(Path("results/tables") / f"{name}.toml")
+    table = paper_tables.read(Path("results/tables") / f"{name}.toml")
     passes = {
         row.name: _pass(next(iter(row.runs(table.seeds).values())), row.config)
         for row in table.rows

@@ -26,11 +26,11 @@ from heedful.runtime.bundle import check_replaceable
 from heedful.runtime.card import Card, ScoreCard
 from heedful.runtime.cores import usable_cores
 from heedful.runtime.errors import StartupError
-from heedful.training import assess, minilm, table
+from heedful.training import assess, labelled_texts, minilm
 from heedful.training.errors import ConfigError
+from heedful.training.labelled_texts import Reading
 from heedful.training.linear import ClassWeight
 from heedful.training.source_commit import source_commit
-from heedful.training.table import Reading
 
 Effort = Literal["quick", "normal", "high"]
 TUNED_FROM: dict[Effort, float] = {"quick": float("inf"), "normal": assess.FEW, "high": 100}
@@ -130,10 +130,10 @@ def fit_file(
     """
     pairs = len(columns) == 2
     _check(wanted, pairs)
-    rows = table.read(file, columns, label_column, wanted.reading)
+    rows = labelled_texts.read(file, columns, label_column, wanted.reading)
     problem = Problem.of(file, rows, wanted.reading.separator)
     if wanted.test:
-        held_rows = table.read_rows(wanted.test, columns, label_column, wanted.reading)
+        held_rows = labelled_texts.read_rows(wanted.test, columns, label_column, wanted.reading)
     console.print(f"{file.name}: {len(rows)} rows, {len(problem.labels)} labels")
     parts = assess.splits(problem.targets, problem.groups, seed=wanted.seed)
     report = Report(file, problem, parts)
@@ -207,7 +207,7 @@ def _unlabelled(problem: Problem, column: str, wanted: Wanted, report: Report) -
     """Texts without labels to learn from. Raises DataError."""
     if wanted.unlabelled is None:
         return []
-    read = table.read_texts(wanted.unlabelled, column, wanted.reading)
+    read = labelled_texts.read_texts(wanted.unlabelled, column, wanted.reading)
     chosen = choose_unlabelled(read, problem, wanted.seed)
     report.content["unlabelled"] = {
         "file": wanted.unlabelled.name,

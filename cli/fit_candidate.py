@@ -11,8 +11,8 @@ from heedful.runtime.card import Card, DataCard, ScoreCard
 from heedful.runtime.inputs import Inputs
 from heedful.training.assess import Flags, HeldOut, temperature
 from heedful.training.fit import UNSTATED
+from heedful.training.labelled_texts import Row, same
 from heedful.training.linear import Floats, Recipe
-from heedful.training.table import Row, same
 
 GROUP = 256
 """Rows answered at a time."""

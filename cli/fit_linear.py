@@ -27,9 +27,9 @@ from heedful.training import minilm
 from heedful.training.assess import FOLDS, HeldOut, Split, held_out, splits
 from heedful.training.bag import Ints, terms, word_keys
 from heedful.training.errors import DataError
-from heedful.training.lesson import FineTunedTeacher, FrozenTeacher, Lesson
+from heedful.training.labelled_texts import same
 from heedful.training.linear import STRENGTHS, ClassWeight, Linear, Recipe, Texts, recipes
-from heedful.training.table import same
+from heedful.training.pseudo_labels import FineTunedTeacher, FrozenTeacher, Lesson
 
 TEACHER = "all-MiniLM-L6-v2"
 MOST_UNLABELLED = 4000

@@ -23,7 +23,7 @@ from heedful.runtime.card import Card
 from heedful.text.atomic import write_file, write_json
 from heedful.training import assess
 from heedful.training.errors import DataError
-from heedful.training.table import Row
+from heedful.training.labelled_texts import Row
 
 PAGE, RECORD = "report.html", "report.json"
 MOST_CV_ROWS = 20_000

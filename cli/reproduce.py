@@ -16,7 +16,7 @@ from heedful.cli.options import DATA, PARSER, Data, Parser, Results, Threads, Tr
 from heedful.export import run as runs
 from heedful.export.bundle import export_bundle
 from heedful.text.atomic import write_json
-from heedful.training import checkpoint, papers, tables, tasks
+from heedful.training import checkpoint, paper_tables, papers, tasks
 from heedful.training.config import Device, Paths, Precision, RunConfig
 from heedful.training.evaluate import measure
 from heedful.training.loop import train
@@ -78,19 +78,21 @@ def reproduce(
     `precision` and `device` replace the table's in the runs that have no record. Raises ConfigError for an unknown
     table, and what training, export and the runtime raise.
     """
-    wanted = tables.read(results / "tables" / f"{table}.toml")
+    wanted = paper_tables.read(results / "tables" / f"{table}.toml")
     for row in wanted.rows:
         for name, config in row.runs(wanted.seeds).items():
             record = results / "runs" / table / f"{name}.json"
-            if record.exists() and tables.is_of(json.loads(record.read_text("utf-8")), config):
+            if record.exists() and paper_tables.is_of(
+                json.loads(record.read_text("utf-8")), config
+            ):
                 continue
             console.print(f"{table}: {name}")
             if precision:
-                config = tables.in_precision(config, precision)
+                config = paper_tables.in_precision(config, precision)
             if device:
                 config = config.model_copy(update={"device": device})
             paths = Paths(folder / table / name, data, parser, Path(".cache/parses"), row.config)
-            found = tables.measured(results, config) or _run(config, paths, console)
+            found = paper_tables.measured(results, config) or _run(config, paths, console)
             record.parent.mkdir(parents=True, exist_ok=True)
             write_json(record, {**found, "row": row.name})
 

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from heedful.cli.options import DATA, PARSER, Data, Parser, Threads, TrainsOn
 from heedful.cli.train_arc_parser import write_arc_parser
-from heedful.training import config, fine_tuned, fine_tuning
+from heedful.training import config, cross_encoder, cross_encoder_training
 from heedful.training.config import Paths
 from heedful.training.loop import train
 from heedful.training.parser import train_parser
@@ -46,9 +46,9 @@ def command(
     fields = config.load(file) | ({"device": device} if device else {})
     folder = run or Path("runs") / file.stem
     paths = Paths(folder, data, parser, Path(".cache/parses"), file)
-    if fields.get("kind") == fine_tuned.KIND:
-        fine_tuning.fine_tune(
-            fine_tuned.validate(fields, file), paths, resume=resume, console=console
+    if fields.get("kind") == cross_encoder.KIND:
+        cross_encoder_training.fine_tune(
+            cross_encoder.validate(fields, file), paths, resume=resume, console=console
         )
         return
     train(config.validate(fields, file), paths, resume=resume, console=console)

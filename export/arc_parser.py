@@ -18,7 +18,7 @@ from heedful.export.arc_graph import OUTPUTS, arc_graph
 from heedful.export.errors import ParityError
 from heedful.export.int8 import int8_columns
 from heedful.models.arc_parser import FAR, SLOWEST, ArcParser
-from heedful.text.arc_parser import CONFIG, GRAPH, ROOT, WORDS
+from heedful.text.arc_parser import CONFIG, GRAPH, ROOT, WORDS, itself, rotary_table
 from heedful.text.graph import open_session
 from heedful.text.hashed_words import ZERO, Bytes, WordVectors
 from heedful.training.arc_corpus import Corpus, Reader, single
@@ -141,27 +141,27 @@ def check(model: ArcParser, floats: bytes, graph: bytes, step: float, sample: Co
     return agreeing / known
 
 
-def feeds(vectors: Sequence[Bytes], turned: int) -> dict[str, npt.NDArray[Any]]:
+def feeds(vectors: Sequence[Bytes], rotary: int) -> dict[str, npt.NDArray[Any]]:
     """The graph's inputs for texts of these word vectors, (L, D) each."""
     lengths = np.array([len(one) for one in vectors])
     longest = int(lengths.max())
     inside = np.arange(longest) < lengths[:, None]
     padded = np.full((*inside.shape, vectors[0].shape[1]), ZERO, np.uint8)
     padded[inside] = np.concatenate(vectors)
-    angles = np.tile(np.arange(longest)[:, None] * speeds(turned), (1, 4))
+    cos, sin = rotary_table(longest, speeds(rotary))
     return {
         "words": padded,
         "inside": inside[..., None],
         "outside": np.where(inside, np.float32(0), np.float32(FAR))[:, None],
-        "itself": (FAR * np.eye(longest)).astype(np.float32),
-        "cos": np.cos(angles).astype(np.float32),
-        "sin": np.sin(angles).astype(np.float32),
+        "itself": itself(longest),
+        "cos": cos,
+        "sin": sin,
         "first": np.arange(len(lengths))[:, None] * longest,
     }
 
 
-def speeds(turned: int) -> npt.NDArray[np.float64]:
-    """By how much each pair is turned from one word to the next, in radians."""
-    pairs = turned // 2
+def speeds(rotary: int) -> npt.NDArray[np.float64]:
+    """The rotary frequencies, in radians a word."""
+    pairs = rotary // 2
     found: npt.NDArray[np.float64] = SLOWEST ** -(np.arange(pairs) / (pairs - 1))
     return found

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 from heedful.export.parity import EXPLAINED, cases
 from heedful.runtime.card import EXPLAIN_INT8, Card
 from heedful.runtime.explain_graph import ExplainGraph
-from heedful.runtime.graphs import Feeds, encoder_feeds
+from heedful.runtime.graphs import encoder_feeds
 from heedful.text.batch import Batch, Sentence, collate
 from heedful.text.graph import open_session
 from heedful.text.pieces import Lexicon
@@ -48,9 +48,9 @@ def compare(
     dependent: set[str] = set()
     deviation = 0.0
     for batch, alpha in _batches(card, vocab):
-        together = batched.run(["embedding", *names], _feeds(card, batch, alpha))
+        together = batched.run(["embedding", *names], encoder_feeds(card, batch, alpha))
         for row, sentence in enumerate(sentences(batch)):
-            feeds = _feeds(card, collate([sentence]), alpha)
+            feeds = encoder_feeds(card, collate([sentence]), alpha)
             alone = single.run(["embedding", *names], feeds)
             deviation = max(deviation, float(np.abs(together[0][row] - alone[0][0]).max()))
             dependent.update(
@@ -99,13 +99,6 @@ def _batches(card: Card, vocab: Lexicon) -> Iterator[tuple[Batch, float]]:
     for case in cases(len(vocab), card.max_tokens, vocab.limit, card.composed):
         if len(case.batch.lengths) > 1:
             yield case.batch, case.alpha
-
-
-def _feeds(card: Card, batch: Batch, alpha: float) -> Feeds:
-    feeds = encoder_feeds(card, batch)
-    if "alpha" in feeds:
-        feeds["alpha"] = np.array(alpha, np.float32)
-    return feeds
 
 
 def _same(alone: Array, together: Array, row: int, size: int) -> bool:

@@ -17,8 +17,18 @@ from heedful.export.weight_storage import Storage, round_weights
 from heedful.export.word_scale import scalable
 from heedful.models.registry import ENCODERS
 from heedful.models.sentence import SentenceEncoder
-from heedful.runtime.bundle import ENCODER, EXPLAIN, HEAD, TOKENIZER, VOCAB, write
-from heedful.runtime.card import Card, ParserCard, ScoreCard, TrainingCard
+from heedful.runtime.bundle import write
+from heedful.runtime.card import (
+    ENCODER,
+    EXPLAIN,
+    HEAD,
+    TOKENIZER,
+    VOCAB,
+    Card,
+    ParserCard,
+    ScoreCard,
+    TrainingCard,
+)
 from heedful.text.kinds import HEAD_INPUTS, Kind
 from heedful.text.pieces import Lexicon, Pieces
 

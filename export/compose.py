@@ -19,7 +19,8 @@ from heedful.export.weight_sharing import serialize
 from heedful.export.weight_storage import round_weights
 from heedful.export.word_scale import word_vectors
 from heedful.models.composed_words import ComposedWords
-from heedful.runtime.bundle import ENCODER, Bundle
+from heedful.runtime.bundle import Bundle
+from heedful.runtime.card import ENCODER
 from heedful.text import composition
 
 IDS, FEATURES = "ids", "features"

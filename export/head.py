@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from heedful.runtime.bundle import HEAD, Bundle
+from heedful.runtime.bundle import Bundle
+from heedful.runtime.card import HEAD
 from heedful.runtime.graphs import head_inputs
 from heedful.runtime.session import OrtSession
 

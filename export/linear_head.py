@@ -10,8 +10,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from heedful.export.errors import ParityError
 from heedful.runtime.answers import normalise
-from heedful.runtime.bundle import HEAD, Bundle, write
-from heedful.runtime.card import TYPICAL, Card, DataCard, ScoreCard
+from heedful.runtime.bundle import Bundle, write
+from heedful.runtime.card import HEAD, TYPICAL, Card, DataCard, ScoreCard
 from heedful.text.graph import open_session
 
 OPSET = 20

@@ -11,6 +11,7 @@ from torch import nn
 
 from heedful.export.errors import ParityError
 from heedful.models.sentence import SentenceEncoder
+from heedful.runtime.graphs import Feeds, feeds_of
 from heedful.text import composition
 from heedful.text.batch import Batch, Sentence, collate
 from heedful.text.graph import open_session
@@ -68,7 +69,7 @@ def check(
     sessions = {name: open_session(graph) for name, graph in graphs.items()}
     error, loss, count = 0.0, 0.0, 0
     for case in cases(words, max_tokens, max_pieces, composed):
-        feeds = _feeds(case, rounded.encoder.inputs)
+        feeds = _feeds(case, rounded.encoder)
         found = _run_graphs(sessions, feeds, rounded.head_inputs)
         expected, exact = _run_torch(rounded, feeds), _run_torch(unrounded, feeds)
         if "explain" in sessions and case.batch.ids.size <= EXPLAINED:
@@ -98,7 +99,7 @@ def explained(
     found = {}
     priors = model.encoder.priors
     for off in (None, *priors):
-        feeds = _feeds(case, model.inputs)
+        feeds = _feeds(case, model)
         feeds |= {prior: np.array(prior != off) for prior in priors}
         (vectors,) = session.run(["embedding"], feeds)
         with torch.inference_mode():
@@ -181,18 +182,8 @@ def _pieces(rng: np.random.Generator, words: int, total: int) -> Ints:
     return 1 + rng.multinomial(total - words, np.full(words, 1 / words))
 
 
-def _feeds(case: Case, inputs: tuple[str, ...]) -> dict[str, npt.NDArray[np.generic]]:
-    known: dict[str, npt.NDArray[np.generic]] = {
-        "ids": case.batch.ids,
-        "lengths": case.batch.lengths,
-        "heads": case.batch.heads,
-        "alpha": np.array(case.alpha, np.float32),
-    }
-    if case.batch.pieces is not None:
-        known["pieces"] = case.batch.pieces
-    none = np.zeros((1, composition.FEATURES), np.int64)
-    known["features"] = none if case.batch.features is None else case.batch.features
-    return {name: known[name] for name in ("ids", "lengths", *inputs)}
+def _feeds(case: Case, model: SentenceEncoder) -> Feeds:
+    return feeds_of(("ids", "lengths", *model.inputs), case.batch, case.alpha)
 
 
 def _run_graphs(

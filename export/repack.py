@@ -8,7 +8,8 @@ from heedful.export.errors import ExportError
 from heedful.export.graph_edits import edited, renamed
 from heedful.export.onnx import graph
 from heedful.export.weight_storage import Int4Table
-from heedful.runtime.bundle import ENCODER, Bundle
+from heedful.runtime.bundle import Bundle
+from heedful.runtime.card import ENCODER
 
 IDS = "ids"
 PREFIX = "embedding."

@@ -28,9 +28,8 @@ def read(run: Path, words: int | None = None) -> TrainedModel:
     kind, labels = record["kind"], tuple(record["labels"])
     recorded = ScoreCard(split="dev", **{"metric": "accuracy", **record["dev"]})
     scores = {(recorded.dataset, "dev", recorded.metric): recorded}
-    if (
-        measured := run / checkpoint.SCORES
-    ).exists():  # measured through a bundle: replaces training's score
+    # What was measured through a bundle replaces training's score.
+    if (measured := run / checkpoint.SCORES).exists():
         for score in map(ScoreCard.model_validate, json.loads(measured.read_text("utf-8"))):
             scores[score.dataset, score.split, score.metric] = score
     return TrainedModel(

@@ -17,8 +17,6 @@ from heedful.models.sentence import Encoder, Explanation
 class PooledWords(Encoder):
     """Attention over word vectors and nothing else: one weight per token, or one per feature."""
 
-    inputs = ()
-
     def __init__(self, dim: int, pooling: AttentivePooling, name: str) -> None:
         """`name` is the name of the pooling in an explanation."""
         super().__init__()
@@ -58,8 +56,6 @@ class MultiHeadS2T(Encoder):
     Together the heads have 2 D features (8 x 75 at D = 300), as DiSAN's two blocks, without biases or an
     output projection.
     """
-
-    inputs = ()
 
     def __init__(self, *, dim: int = 300, heads: int = 8, dropout: float = 0.0) -> None:
         super().__init__()
@@ -134,8 +130,6 @@ class LSTM(nn.Module):
 
 class BiLSTMS2T(Encoder):
     """A bidirectional LSTM of D units each way, then source2token."""
-
-    inputs = ()
 
     def __init__(self, *, dim: int = 300, dropout: float = 0.0) -> None:
         super().__init__()

@@ -145,8 +145,6 @@ class DiSAN(Encoder):
     `dropout` applies to the input of each linear layer; the paper does not say where, so this is our choice.
     """
 
-    inputs = ()
-
     def __init__(self, *, dim: int = 300, direction: bool = True, dropout: float = 0.0) -> None:
         super().__init__()
         self.dim = 2 * dim

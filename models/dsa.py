@@ -136,7 +136,7 @@ class DSA(Encoder):
         word_dropout: float = 0.3,
     ) -> None:
         super().__init__()
-        self.dim, self.inputs = attentions * size, ()
+        self.dim = attentions * size
         self.iterations = iterations
         self.words = WordFeatures(
             dim, attentions, size, layers=layers, dropout=dropout, word_dropout=word_dropout
@@ -183,7 +183,7 @@ class CNNSelfAttention(Encoder):
         word_dropout: float = 0.3,
     ) -> None:
         super().__init__()
-        self.dim, self.inputs = size, ()
+        self.dim = size
         self.words = WordFeatures(
             dim, 1, size, layers=layers, dropout=dropout, word_dropout=word_dropout
         )

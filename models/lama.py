@@ -79,7 +79,7 @@ class LAMA(WeightedHeads):
         document_context: bool = False,
     ) -> None:
         super().__init__()
-        self.dim, self.inputs = heads * 2 * hidden, ()
+        self.dim = heads * 2 * hidden
         self.words = BiGRU(dim, hidden)
         self.attention = LowRankAttention(dim, 2 * hidden, heads=heads, rank=rank)
         self.context = None if document_context else nn.Parameter(torch.randn(dim) * PRIOR)

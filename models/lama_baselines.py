@@ -23,7 +23,7 @@ class Average(Encoder):
 
     def __init__(self, *, dim: int = 100) -> None:
         super().__init__()
-        self.dim, self.inputs = dim, ()
+        self.dim = dim
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x (B, L, D) word vectors, lengths (B,) -> (B, D)."""
@@ -45,7 +45,7 @@ class SAN(WeightedHeads):
         self, *, dim: int = 100, hidden: int = 50, heads: int = 30, size: int = 512
     ) -> None:
         super().__init__()
-        self.dim, self.inputs = heads * 2 * hidden, ()
+        self.dim = heads * 2 * hidden
         self.words = BiGRU(dim, hidden)
         self.attention = nn.Sequential(
             nn.Linear(2 * hidden, size, bias=False),  # W_s1
@@ -63,7 +63,7 @@ class BiGRUMax(Encoder):
 
     def __init__(self, *, dim: int = 100, hidden: int = 50) -> None:
         super().__init__()
-        self.dim, self.inputs = 2 * hidden, ()
+        self.dim = 2 * hidden
         self.words = BiGRU(dim, hidden)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
@@ -86,7 +86,7 @@ class CNNMax(Encoder):
 
     def __init__(self, *, dim: int = 100, maps: int = 100) -> None:
         super().__init__()
-        self.dim, self.inputs = maps * len(self.WINDOWS), ()
+        self.dim = maps * len(self.WINDOWS)
         self.convolutions = nn.ModuleList(
             nn.Conv1d(dim, maps, window, padding=window - 1) for window in self.WINDOWS
         )
@@ -136,7 +136,7 @@ class Transformer(Encoder):
         super().__init__()
         if size % heads or size % 2:
             raise ValueError(f"{heads} heads over {size} features: size must be even and divisible")
-        self.dim, self.inputs = size, ()
+        self.dim = size
         self.num_heads = heads
         self.project = nn.Linear(dim, size)
         self.query = nn.Linear(size, size, bias=False)

@@ -46,9 +46,8 @@ def tree_distance(heads: Tensor, rounds: int) -> Tensor:
         up = up.index_select(0, up)
     above = above.unflatten(0, (batch, longest))
     depth = above.sum(-1)  # (B, L) edges up to the virtual root
-    shared = above @ above.transpose(
-        1, 2
-    )  # (B, L, L) common ancestors, the tokens themselves included
+    # (B, L, L) common ancestors, the tokens themselves included.
+    shared = above @ above.transpose(1, 2)
     distance: Tensor = depth[:, :, None] + depth[:, None, :] - 2 * shared
     return distance
 

@@ -22,9 +22,8 @@ class Explanation:
     sentence: Tensor  # (B, dim), the result of `forward`
     states: Tensor  # (B, L, S), the tokens before pooling
     pooling: Mapping[str, Tensor]  # (B, L) each
-    maps: Mapping[str, Tensor] = field(
-        default_factory=dict
-    )  # (B, L, L) or, of a sentence, (B, 1, L)
+    # (B, L, L) or, of a sentence, (B, 1, L) each.
+    maps: Mapping[str, Tensor] = field(default_factory=dict)
     gate: Mapping[str, Tensor] = field(default_factory=dict)  # (B, L) each, the mean over features
 
 
@@ -38,7 +37,7 @@ class Encoder(nn.Module):
 
     dim: int
     """Size of a sentence vector."""
-    inputs: tuple[str, ...]
+    inputs: tuple[str, ...] = ()
     """Inputs beyond tokens and lengths: `heads` (B, L), `alpha` () and `cls` (B, D), a transformer's [CLS]."""
     explain: Callable[..., Explanation]
     priors: tuple[str, ...] = ()

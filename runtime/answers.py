@@ -31,7 +31,7 @@ class Trust:
     """How far one answer can be trusted, for a text or a pair."""
 
     confidence: float | None  # probability of the answered label; None without labels
-    composed_words: float  # share of tokens that the vocabulary does not list
+    composed_words: float  # share of unlisted tokens; the name is the API's
     typical: float | None  # share of training sentences that lie as far out; None without an index
 
 
@@ -45,9 +45,9 @@ class Result(Generic[T]):
     inputs: int
     truncated: int  # inputs that were cut
     tokens: int
-    composed: int  # tokens missing from the vocabulary
+    unlisted: int  # tokens that the vocabulary does not list
     averaged: int = 0  # inputs that were too long and have the mean of their windows
-    unfamiliar: int = 0  # inputs of another script, or mostly of words missing from the vocabulary
+    unfamiliar: int = 0  # inputs of another script, or mostly of unlisted words
     trust: Sequence[Trust] = ()  # one per input, if asked for
 
     def with_value(self, value: U) -> "Result[U]":
@@ -59,7 +59,7 @@ class Result(Generic[T]):
             self.inputs,
             self.truncated,
             self.tokens,
-            self.composed,
+            self.unlisted,
             self.averaged,
             self.unfamiliar,
             self.trust,
@@ -73,7 +73,7 @@ class TokenizedText:
     parse: Parse
     ids: npt.NDArray[np.int64]  # (L,)
     known: npt.NDArray[np.bool_]  # (L,)
-    composed: npt.NDArray[np.bool_]  # (L,) not known, and read by their spelling
+    composed: npt.NDArray[np.bool_]  # (L,) unlisted, and composed from their spelling
 
 
 def unit_rows(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:

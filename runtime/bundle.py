@@ -29,13 +29,10 @@ from pydantic import ValidationError
 
 from heedful.runtime.card import (
     CARD,
-    ENCODER,
-    ENCODER_INT8,
     EXPLAIN,
     EXPLAIN_INT8,
     FORMAT,
     GOLDEN,
-    HEAD,
     TOKENIZER,
     TYPICAL,
     VOCAB,
@@ -48,28 +45,8 @@ from heedful.runtime.golden import Golden
 from heedful.runtime.graphs import check_graphs
 from heedful.runtime.typical import Typical
 from heedful.text.atomic import replace_folder
-from heedful.text.kinds import Kind
 from heedful.text.pieces import Lexicon, Pieces
 from heedful.text.vocab import Vocab
-
-__all__ = [
-    "CARD",
-    "ENCODER",
-    "ENCODER_INT8",
-    "EXPLAIN",
-    "EXPLAIN_INT8",
-    "FORMAT",
-    "HEAD",
-    "TOKENIZER",
-    "VOCAB",
-    "Bundle",
-    "Card",
-    "Kind",
-    "check_replaceable",
-    "read",
-    "rewrite",
-    "write",
-]
 
 C = TypeVar("C", bound=CardContent)
 T = TypeVar("T")

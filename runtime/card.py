@@ -58,9 +58,8 @@ class Int8Card(_Frozen):
     """Why the int8 graphs were accepted: both dev scores and the vector similarity."""
 
     products: int = Field(ge=1)  # matrix products computed in integers
-    left: int = Field(
-        ge=0
-    )  # products kept in float32: their input depends on the batch in its last bit
+    # Products kept in float32: their input depends on the batch in its last bit.
+    left: int = Field(ge=0)
     dataset: str
     metric: str
     float32: float  # score on dev
@@ -148,20 +147,17 @@ class CardContent(_Frozen):
     tree: bool  # whether the graph reads heads; a model without trees never pays for a parse
     cost: Literal["linear", "quadratic"]  # the encoder's cost in the number of tokens
     alpha: float | None  # default of the graph's input alpha; None if there is no such input
-    composed: int = Field(
-        default=0, ge=0
-    )  # rows for composing unlisted words; 0: one vector for all
-    temperature: float = Field(
-        default=1.0, gt=0
-    )  # logits are divided by it, so that scores are calibrated
+    # Rows for composing unlisted words; 0: one vector for all.
+    composed: int = Field(default=0, ge=0)
+    # Logits are divided by it, so that scores are calibrated.
+    temperature: float = Field(default=1.0, gt=0)
     parser: ParserCard
     files: dict[str, Sha256]
     parity: ParityCard
     int8: Int8Card | None = None  # if the bundle holds int8 graphs
     multi_label: bool = False  # whether a text may have several labels, each a sigmoid's
-    abstain: float | None = Field(
-        default=None, ge=0, le=1
-    )  # probability below which /classify answers no label
+    # Probability below which /classify answers no label.
+    abstain: float | None = Field(default=None, ge=0, le=1)
     typical: TypicalCard | None = None  # if the bundle holds an index of typical inputs
     trust: TrustCard | None = None
     scores: tuple[ScoreCard, ...]

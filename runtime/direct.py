@@ -20,8 +20,8 @@ from heedful.runtime.errors import InferenceFailed, Unavailable
 from heedful.runtime.forks import renew_in_children
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.inference import Engine
-from heedful.runtime.scheduler import Encoded
 from heedful.runtime.session import Session, SessionThreads
+from heedful.runtime.steps import Encoded
 from heedful.text.batch import Sentence, cheapest, collate
 from heedful.text.parse import Parse, ParseJob, Parser
 

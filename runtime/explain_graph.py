@@ -141,9 +141,7 @@ class ExplainGraph:
         self, batch: Batch, switches: Mapping[str, bool] = {}, alpha: float | None = None
     ) -> Feeds:
         """The graph's inputs. Priors are on unless `switches` says otherwise; None is the card's alpha."""
-        feeds = encoder_feeds(self._card, batch)
-        if alpha is not None:
-            feeds["alpha"] = np.array(alpha, np.float32)
+        feeds = encoder_feeds(self._card, batch, alpha)
         for name in self.priors:
             feeds[name] = np.array(switches.get(name, True))
         return feeds

@@ -80,8 +80,8 @@ class _Vectors:
 
 
 @dataclass(slots=True)
-class _Scaled:
-    """The same in float32."""
+class _GradientVectors:
+    """The float32 explain graph, whose word vectors can be scaled: for integrated gradients."""
 
     model: LoadedModel
     provider: str = CPU
@@ -164,7 +164,7 @@ class ExplainRun:
     async def scaled(self, sentence: Sentence, scales: Floats) -> Floats:
         """Vectors (N, D) in float32 of a sentence whose word vectors are scaled by each row of `scales` (N, L)."""
         most = max(1, self._budget(scales.size) // len(sentence))
-        session, runs = _Scaled(self.model), []
+        session, runs = _GradientVectors(self.model), []
         for start in range(0, len(scales), most):
             rows = scales[start : start + most]
             collated = collate([sentence] * len(rows))

@@ -54,9 +54,8 @@ class ExplainResult:
     sentences: list[ExplainOutputs]  # one sentence each
     priors: Mapping[str, bool]  # every prior of the model
     alpha: float | None
-    scores: (
-        Scores | None
-    )  # (C,) in the order of the card's labels; (1,) from 1 to 5 for a related pair
+    # (C,) in the order of the card's labels; (1,) from 1 to 5 for a related pair.
+    scores: Scores | None
     similarity: Floats | None  # (L, L') cosines of a pair's tokens
     ablation: list[Ablation] | None
     faithfulness: list[Deletion | None] | None  # None for a sentence of k tokens or fewer

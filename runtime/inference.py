@@ -32,9 +32,8 @@ from heedful.runtime.explain_service import (
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.parsed import Parsed
-from heedful.runtime.scheduler import Encoded
 from heedful.runtime.session import SessionThreads
-from heedful.runtime.steps import Parses, Scheduler
+from heedful.runtime.steps import Encoded, Parses, Scheduler
 from heedful.runtime.untypical import UntypicalInputs
 from heedful.runtime.windows import split
 from heedful.text.batch import Sentence
@@ -175,9 +174,8 @@ class Inference:
     async def _mean(self, inputs: Inputs, long: Sequence[int]) -> Result[Floats]:
         """Vectors (N, D); those of the `long` inputs are means over windows."""
         windows = await split(inputs, long, self.model, self.engine.parses, bulk=self.bulk)
-        parsed = await self._parse(
-            windows.inputs(), truncate=True
-        )  # a cut run may give more tokens
+        # A cut run may give more tokens.
+        parsed = await self._parse(windows.inputs(), truncate=True)
         encoded = await self._encode(parsed)
         result = parsed.result(encoded.vectors, encoded.queue, encoded.inference)
         value = windows.means(encoded.vectors, [len(one) for one in parsed.sentences])

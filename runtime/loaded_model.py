@@ -9,9 +9,9 @@ import numpy.typing as npt
 from onnxruntime import OrtValue
 
 from heedful.runtime.batch_plan import Vectors
-from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, HEAD, Bundle
+from heedful.runtime.bundle import Bundle
 from heedful.runtime.calls import SMALL_ROWS
-from heedful.runtime.card import GOLDEN
+from heedful.runtime.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, GOLDEN, HEAD
 from heedful.runtime.encoder_session import EncoderSession
 from heedful.runtime.errors import BundleError, InferenceFailed, ProviderError
 from heedful.runtime.explain_graph import ExplainGraph, open_checked

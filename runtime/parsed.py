@@ -87,7 +87,7 @@ class Parsed:
             inputs=len(cut) // self.texts_per_row,
             truncated=self._rows(cut),
             tokens=sum(tokens),
-            composed=sum(tokens) - sum(known),
+            unlisted=sum(tokens) - sum(known),
             unfamiliar=self._rows(strange),
         )
 

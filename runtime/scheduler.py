@@ -44,6 +44,7 @@ from heedful.runtime.errors import InferenceFailed, Unavailable
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.observer import Observer
 from heedful.runtime.session import SessionThreads
+from heedful.runtime.steps import Encoded
 from heedful.text.batch import Batch, Sentence, collate
 from heedful.text.graph import CPU
 from heedful.text.vocab import UNKNOWN
@@ -60,13 +61,6 @@ RETRY_SECONDS = 1.0
 """Between two tries of a session that fails."""
 FLUSH_INTERVAL = 0.005
 """Seconds after which finished batches are delivered before the rest of their window."""
-
-
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    vectors: Vectors  # (N, D)
-    queue: float  # seconds spent waiting
-    inference: float  # seconds spent in the session, by the batches that held the sentences
 
 
 class Scheduler:
@@ -156,7 +150,7 @@ class Scheduler:
         )
         tickets = [Ticket(call, row) for row in range(len(sentences))] if alone else []
         if tickets and self._is_quick(tickets):
-            self._encode_here(tickets)
+            self._encode_on_loop(tickets)
             if call.finished:  # else the event loop is about to deliver a part of it
                 return call.done.result(), call.seconds
         else:
@@ -192,7 +186,7 @@ class Scheduler:
                 break
             self._observer.queue("inference", len(self._queue))
             if self._is_quick(tickets):
-                self._encode_here(tickets)
+                self._encode_on_loop(tickets)
                 continue
             large = any(not ticket.call.small for ticket in tickets)
             self._free -= 1
@@ -222,7 +216,7 @@ class Scheduler:
         """Whether the event loop and the one session thread share a core: on CPUs each serving process has one."""
         return self._threads.size == 1 and encoder.session.provider == CPU
 
-    def _encode_here(self, tickets: list[Ticket[EncodeItem, Vectors]]) -> None:
+    def _encode_on_loop(self, tickets: list[Ticket[EncodeItem, Vectors]]) -> None:
         """On the event loop."""
         with Answered([tickets]):
             loop = asyncio.get_running_loop()
@@ -261,15 +255,12 @@ class Scheduler:
         All of a kind in one thread call: a hand-over costs as much as a sentence, and takes the core from what is
         being parsed.
         """
+        loop = asyncio.get_running_loop()
         with Answered([tickets]):
             planned = plan(tickets)
             for small in (True, False):
                 if of_kind := [batch for batch in planned if batch.small == small]:
-                    await self._encode_now(of_kind, threads)
-
-    async def _encode_now(self, planned: Sequence[PlannedBatch], threads: SessionThreads) -> None:
-        loop = asyncio.get_running_loop()
-        self._deliver(await threads.call(self._encode, planned, threads, loop))
+                    self._deliver(await threads.call(self._encode, of_kind, threads, loop))
 
     def _encode(
         self,

@@ -1,10 +1,11 @@
 """The steps of an inference that are done in two ways: for an event loop, and at once (runtime.direct)."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
+from heedful.runtime.batch_plan import Vectors
 from heedful.runtime.encoder_session import EncoderSession
-from heedful.runtime.scheduler import Encoded
 from heedful.text.batch import Sentence
 from heedful.text.parse import Parse, ParseJob
 
@@ -17,6 +18,13 @@ class Parses(Protocol):
 
     async def pause(self) -> None:
         """Let others go on, in the middle of a long step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    vectors: Vectors  # (N, D)
+    queue: float  # seconds spent waiting
+    inference: float  # seconds spent in the session, by the batches that held the sentences
 
 
 class Scheduler(Protocol):

@@ -22,7 +22,8 @@ from thinc.api import fix_random_seed
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from heedful.export.weight_sharing import externalize_weights, share_weights
-from heedful.runtime.bundle import (
+from heedful.runtime.bundle import write
+from heedful.runtime.card import (
     ENCODER,
     ENCODER_INT8,
     EXPLAIN,
@@ -30,9 +31,8 @@ from heedful.runtime.bundle import (
     HEAD,
     TOKENIZER,
     VOCAB,
-    write,
+    Card,
 )
-from heedful.runtime.card import Card
 from heedful.runtime.explain_graph import SCALE
 from heedful.text import composition
 from heedful.text.batch import Sentence

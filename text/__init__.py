@@ -1,1 +1,1 @@
-"""Strings -> arrays: tokens, trees, ids and padded batches, without torch. The bottom room: it imports no other."""
+"""Strings -> arrays: tokens, trees, ids and padded batches, without torch. The bottom package: it imports no other."""

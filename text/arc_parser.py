@@ -5,7 +5,7 @@ It replaces spaCy's transition parser, under the name `parser`. Its folder:
     graph.onnx   word vectors (B, L, D) in bytes -> heads and relations (B, L), and what they come from
                  (export.arc_graph)
     words.npz    the tables of the word vectors (text.hashed_words), and the last layer of the relations
-    config.json  names of the relations, numbers of the angles that places are turned by
+    config.json  names of the relations, the rotary frequencies in radians a word (`speeds`)
 
 A text of several sentences has a tree, and a root, for each. What is said of a text depends on no other text.
 """
@@ -41,7 +41,7 @@ LONGER = 1.4
 MAX_WORDS = 20_000
 """Words whose vectors are kept, of D bytes each; when there are more, all are forgotten."""
 FAR = -1e4
-"""Score of a governor that is none."""
+"""Score of a governor that is none, as in models.arc_parser."""
 ROOT = "ROOT"
 Tree = tuple[Ints, tuple[str, ...]]
 """Each word's governor, for a root itself, and its relation."""
@@ -124,7 +124,7 @@ class ArcParser:
         for label in self.labels:
             self._vocab.strings.add(label)
         self._names = np.array(self.labels, object)
-        self._turns, self._itself = _turns(64, self._speeds), _itself(64)
+        self._rotary_table, self._itself = rotary_table(64, self._speeds), itself(64)
         from heedful.text.graph import open_session  # 60 MB, which other pipelines do not need
 
         try:
@@ -178,16 +178,16 @@ class ArcParser:
         table, found = self._words(docs)
         places = np.zeros(inside.shape, np.int64)
         places[inside] = found
-        if longest > len(self._turns[0]):
-            self._turns = _turns(2 * longest, self._speeds)
-            self._itself = _itself(2 * longest)
+        if longest > len(self._rotary_table[0]):
+            self._rotary_table = rotary_table(2 * longest, self._speeds)
+            self._itself = itself(2 * longest)
         return {
             "words": table[places],
             "inside": inside[..., None],
             "outside": np.where(inside, np.float32(0), np.float32(FAR))[:, None],
             "itself": self._itself[:longest, :longest],
-            "cos": self._turns[0][:longest],
-            "sin": self._turns[1][:longest],
+            "cos": self._rotary_table[0][:longest],
+            "sin": self._rotary_table[1][:longest],
             "first": np.arange(len(lengths))[:, None] * longest,
         }
 
@@ -242,13 +242,13 @@ def make_arc_parser(nlp: Language, name: str, threads: int) -> ArcParser:  # noq
     return ArcParser(nlp.vocab, threads=threads)
 
 
-def _turns(length: int, speeds: npt.NDArray[np.float64]) -> tuple[Floats, Floats]:
+def rotary_table(length: int, speeds: npt.NDArray[np.float64]) -> tuple[Floats, Floats]:
     """Cosines and sines of the angles of `length` places, for the pairs of dependents and of governors."""
     angles = np.tile(np.arange(length)[:, None] * speeds, (1, 4))
     return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
 
 
-def _itself(length: int) -> Floats:
+def itself(length: int) -> Floats:
     """No word governs itself: FAR on the diagonal."""
     diagonal: Floats = np.diag(np.full(length, FAR, np.float32))
     return diagonal

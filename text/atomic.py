@@ -1,6 +1,6 @@
 """Files and folders that appear whole or not at all.
 
-The module is in this room because every room that writes files may import `text`.
+The module is in this package because every package that writes files may import `text`.
 """
 
 import json

@@ -11,8 +11,6 @@ from heedful.text import composition
 from heedful.text.batch import PAD, Sentence
 from heedful.text.plain import plain_word, shortened
 
-__all__ = ["PAD", "SPECIAL", "UNKNOWN", "Vocab"]
-
 UNKNOWN = 1
 SPECIAL = ("<pad>", "<unk>")
 
@@ -45,7 +43,7 @@ class Vocab:
         return len(self.words)
 
     def __contains__(self, token: str) -> bool:
-        return self._found([token]) > [UNKNOWN]
+        return self._found([token])[0] > UNKNOWN
 
     def ids(self, tokens: Sequence[str]) -> npt.NDArray[np.int64]:
         """(L,) ids, `UNKNOWN` for a word that is not in the vocabulary. A literal "<pad>" is unknown too."""

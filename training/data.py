@@ -222,9 +222,8 @@ class Examples:
         if rng is None:
             groups = np.array_split(np.argsort(lengths, kind="stable"), -(-len(self) // size))
         else:
-            sorted_by = (
-                np.zeros_like(lengths) if mixed else lengths
-            )  # equal: the order stays random
+            # Equal lengths: the order stays random.
+            sorted_by = np.zeros_like(lengths) if mixed else lengths
             groups = sorted_batches(self._order(rng), sorted_by, size)
             if len(groups) > 1 and len(groups[-1]) == 1 < size:
                 groups[-2:] = [np.concatenate(groups[-2:])]

@@ -12,7 +12,7 @@ from heedful.training.config import (
     WordsConfig,
 )
 from heedful.training.errors import DataError
-from heedful.training.table import Row, same
+from heedful.training.labelled_texts import Row, same
 from heedful.training.tasks.base import UNLABELLED, Example, Reader, Source, Task
 from heedful.training.tasks.splits import stratified_split
 

@@ -54,7 +54,7 @@ class Recipe:
     class_weight: ClassWeight = None
     multi_label: bool = False
     teacher: TeacherKind | None = None
-    """Whose answers to texts without labels it learns from too: training.lesson."""
+    """Whose answers to texts without labels it learns from too: training.pseudo_labels."""
 
     @property
     def name(self) -> str:

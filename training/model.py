@@ -13,7 +13,7 @@ from heedful.models.sentence import SentenceEncoder, word_table
 from heedful.text import composition
 from heedful.text.batch import Batch
 from heedful.text.kinds import RELATEDNESS_LEVELS, Kind
-from heedful.training import teacher
+from heedful.training import minilm_targets
 from heedful.training.config import RunConfig
 from heedful.training.errors import ConfigError
 
@@ -98,7 +98,7 @@ def make_model(
         rows = config.words.composed
         signature = composition.SIGNATURE
         embedding = ComposedWords(table, rows=rows, signature=signature) if rows else table
-    projection = nn.Linear(encoder.dim, teacher.SIZE) if kind == "embedding" else None
+    projection = nn.Linear(encoder.dim, minilm_targets.SIZE) if kind == "embedding" else None
     try:
         sentence = SentenceEncoder(embedding, encoder, projection)
     except ValueError as error:

@@ -14,7 +14,7 @@ from torch.nn import functional
 from heedful.models.heads import expected_score
 from heedful.text.batch import Batch
 from heedful.text.kinds import RELATEDNESS_LEVELS, Kind
-from heedful.training import teacher, teaching
+from heedful.training import distillation, minilm_targets
 from heedful.training.config import DistillationConfig, RunConfig, TeacherConfig
 from heedful.training.data import Examples, labels
 from heedful.training.errors import ConfigError
@@ -73,7 +73,7 @@ class Taught(Classes):
         answers = one_hot.copy()
         questions = [examples[i] for i in asked]
         each = [
-            teaching.probabilities(
+            distillation.probabilities(
                 run, questions, classes=self.classes, pipeline=self.pipeline, cache=self.cache
             )
             for run in self.teacher.runs
@@ -112,7 +112,7 @@ class Distillation:
     device: str
 
     def targets(self, examples: Sequence[Example]) -> npt.NDArray[Any]:
-        found = teacher.vectors([one.texts[0] for one in examples], self.cache, self.device)
+        found = minilm_targets.vectors([one.texts[0] for one in examples], self.cache, self.device)
         return rotate(found)
 
     def loss(self, model: TrainingModel, sides: list[Batch], targets: Tensor) -> Tensor:

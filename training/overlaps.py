@@ -6,7 +6,7 @@ from pathlib import Path
 
 from heedful.text.atomic import write_json
 from heedful.training import data_folder, tasks
-from heedful.training.table import same
+from heedful.training.labelled_texts import same
 from heedful.training.tasks.base import Example, Task
 
 COUNTED = ("imdb", "mnli", "mnli-matched", "r8", "sick-relatedness", "snli", "sst2", "sst5", "trec")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from heedful.training import config, tables
+from heedful.training import config, paper_tables
 from heedful.training.config import Section
 from heedful.training.markdown import table as markdown_table
 
@@ -66,8 +66,8 @@ def _here(item: Item, results: Path) -> str:
 
 
 def _of_table(name: str, results: Path) -> str:
-    table = tables.read(results / "tables" / f"{name}.toml")
-    run = [row for row in table.rows if tables.records(results, name, row, table.seeds)]
+    table = paper_tables.read(results / "tables" / f"{name}.toml")
+    run = [row for row in table.rows if paper_tables.records(results, name, row, table.seeds)]
     return f"`{name}`: {len(run)} of {len(table.rows)} rows"
 
 

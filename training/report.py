@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from heedful.training import papers, reproduced, tables
+from heedful.training import paper_tables, papers, reproduced
 from heedful.training.markdown import figure, run_names
 from heedful.training.markdown import table as markdown_table
 from heedful.training.metrics import standard_error
@@ -27,7 +27,7 @@ def report(bundles: Path, results: Path) -> str:
     parts = [HEAD, *_goals(known["goals"], bundles, results), *_shipped(known["papers"], bundles)]
     parts.append(reproduced.HEAD)
     for file in sorted((results / "tables").glob("*.toml")):
-        parts += reproduced.table_lines(file.stem, tables.read(file), results)
+        parts += reproduced.table_lines(file.stem, paper_tables.read(file), results)
     parts += papers.lines(results)
     overlaps = _read(results / "overlaps.json")
     parts += _caveats(known["asked"], overlaps)
@@ -69,7 +69,7 @@ def _of_bundle(goal: dict[str, Any], bundles: Path) -> tuple[float | None, str, 
 
 def _of_row(goal: dict[str, Any], results: Path) -> tuple[float | None, str, str]:
     """The same of a table's row: the mean of its runs, None where there are none."""
-    table = tables.read(results / "tables" / f"{goal['table']}.toml")
+    table = paper_tables.read(results / "tables" / f"{goal['table']}.toml")
     (row,) = (row for row in table.rows if row.name == goal["row"])
     found = reproduced.measured(goal["table"], row, table, results)
     where = f"{row.name} (`{goal['table']}`)"

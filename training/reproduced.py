@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heedful.training import tables, tasks
+from heedful.training import paper_tables, tasks
 from heedful.training.config import RunConfig
 from heedful.training.evaluate import TRAIN_ROWS
 from heedful.training.markdown import figure, run_names
 from heedful.training.markdown import table as markdown_table
 from heedful.training.metrics import standard_error
 from heedful.training.model import count_weights
-from heedful.training.tables import RowConfig, TableConfig
+from heedful.training.paper_tables import RowConfig, TableConfig
 
 HEAD = """## The papers' tables
 
@@ -51,7 +51,7 @@ class Measured:
 
 def measured(name: str, row: RowConfig, table: TableConfig, results: Path) -> Measured | None:
     """What the records say of a row; None where there are none."""
-    records = tables.records(results, name, row, table.seeds)
+    records = paper_tables.records(results, name, row, table.seeds)
     if not records:
         return None
     scores = [record["scores"][0] for record in records]
@@ -96,7 +96,7 @@ def _notes(name: str, table: TableConfig, results: Path) -> Iterator[str]:
     ran = {
         row.name: records
         for row in table.rows
-        if (records := tables.records(results, name, row, table.seeds))
+        if (records := paper_tables.records(results, name, row, table.seeds))
     }
     lines = sorted(
         {

@@ -19,6 +19,7 @@ from spacy.training import Example
 from torch import Tensor, nn
 from torch.nn import functional
 
+from heedful.models.arc_parser import FAR
 from heedful.training import checkpoint, minilm
 
 UNKNOWN = -1
@@ -27,7 +28,6 @@ TOKENS_A_BATCH = 800
 EPOCHS = 4
 LONGEST = 200
 """Words of a text that it learns from or reads: MiniLM takes 512 pieces."""
-FAR = -1e4
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,8 @@ class TreeTeacher(nn.Module):
         loaded = minilm.load()
         self.encoder, self.tokenizer = loaded.model, loaded.tokenizer
         self.encoder.embeddings.word_embeddings.requires_grad_(False)  # half of the weights
-        self.encoder.set_attn_implementation(
-            "eager"
-        )  # faster than the fused one on a CPU in bfloat16
+        # Faster than the fused one on a CPU in bfloat16.
+        self.encoder.set_attn_implementation("eager")
         self._pieces: dict[str, list[int]] = {}
         width: int = self.encoder.config.hidden_size
         self.dropout = nn.Dropout(0.2)
@@ -111,9 +110,8 @@ class TreeTeacher(nn.Module):
         """Mean of each word's pieces (B, 1 + L, D), and which positions hold a word or the root."""
         first, last = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
         rows, owners = [], []
-        places = (
-            max(map(len, sentences)) + 2
-        )  # the root, the words, and what [SEP] and padding go to
+        # The root, the words, and what [SEP] and padding go to.
+        places = max(map(len, sentences)) + 2
         for row, words in enumerate(sentences):
             pieces = [self._word(word) for word in words]
             rows.append([first, *(piece for word in pieces for piece in word), last])

@@ -1,6 +1,6 @@
 """What clients and faults may do to a service of two processes, one after the other to the same service.
 
-The rows are those of the audit of faults. The limits are short, so that they end here soon.
+The limits are short, so that they end here soon.
 """
 
 import http.client
@@ -98,9 +98,7 @@ def counted(service: Process, limit: str) -> float:
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-def test_row_2_and_3_upgrade_is_ignored_and_the_body_is_read(
-    service: Process, at_once: bool
-) -> None:
+def test_upgrade_is_ignored_and_the_body_is_read(service: Process, at_once: bool) -> None:
     h2c = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n"
     with connect(service) as connection:
         connection.sendall(HEAD + h2c + (BLANK if at_once else b""))
@@ -137,7 +135,7 @@ CHUNKED = HEAD.replace(b"Content-Length: 13", b"Transfer-Encoding: chunked") + b
         pytest.param(CHUNKED + b"1;" + b"b" * 600_000, 431, "headers_too_large", id="extension"),
     ],
 )
-def test_row_4_a_head_has_limits(service: Process, sent: bytes, status: int, code: str) -> None:
+def test_a_head_has_limits(service: Process, sent: bytes, status: int, code: str) -> None:
     with connect(service) as connection:
         connection.sendall(sent)
         head, _, body = until_closed(connection).partition(b"\r\n\r\n")
@@ -145,7 +143,7 @@ def test_row_4_a_head_has_limits(service: Process, sent: bytes, status: int, cod
     assert json.loads(body)["error"]["code"] == code
 
 
-def test_row_4_endless_headers_cost_no_memory(service: Process) -> None:
+def test_endless_headers_cost_no_memory(service: Process) -> None:
     assert healthy(service)
     before = service.memory()
     with connect(service) as connection:
@@ -159,7 +157,7 @@ def test_row_4_endless_headers_cost_no_memory(service: Process) -> None:
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /health HTTP/1.1\r\nHo", HEALTH + b"\r\n"])
-def test_row_5_a_silent_client_is_closed(service: Process, sent: bytes) -> None:
+def test_a_silent_client_is_closed(service: Process, sent: bytes) -> None:
     with connect(service) as connection:
         connection.sendall(sent)
         read = until_closed(connection)
@@ -168,7 +166,7 @@ def test_row_5_a_silent_client_is_closed(service: Process, sent: bytes) -> None:
     assert bool(read) == bool(sent)
 
 
-def test_row_5_a_body_that_trickles_in_after_its_answer_is_closed(service: Process) -> None:
+def test_a_body_that_trickles_in_after_its_answer_is_closed(service: Process) -> None:
     slow = b"POST /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n"
     with connect(service) as connection:
         connection.sendall(slow + f"Authorization: Bearer {KEY}\r\n\r\n".encode())
@@ -187,7 +185,7 @@ def test_row_5_a_body_that_trickles_in_after_its_answer_is_closed(service: Proce
     assert sent < 1000
 
 
-def test_row_1_idle_connections_give_way(service: Process) -> None:
+def test_idle_connections_give_way(service: Process) -> None:
     with ExitStack() as stack:
         for _ in range(3 * MAX_CONNECTIONS):
             stack.enter_context(connect(service))
@@ -204,7 +202,7 @@ def limit_descriptors(pid: int, more: int) -> tuple[int, int]:
     return before
 
 
-def test_row_1_a_supervisor_without_descriptors_waits(service: Process) -> None:
+def test_a_supervisor_without_descriptors_waits(service: Process) -> None:
     before = limit_descriptors(service.popen.pid, 8)
     with ExitStack() as stack:
         for _ in range(40):
@@ -215,7 +213,7 @@ def test_row_1_a_supervisor_without_descriptors_waits(service: Process) -> None:
     ready(service)
 
 
-def test_row_15_a_process_without_descriptors_loses_no_client(service: Process) -> None:
+def test_a_process_without_descriptors_loses_no_client(service: Process) -> None:
     limits = {pid: limit_descriptors(pid, 2) for pid in service.servers()}
     with ExitStack() as stack:
         asking = [stack.enter_context(connect(service)) for _ in range(16)]
@@ -229,7 +227,7 @@ def test_row_15_a_process_without_descriptors_loses_no_client(service: Process) 
     assert healthy(service)
 
 
-def test_row_16_an_answer_that_nobody_reads_is_given_up(service: Process) -> None:
+def test_an_answer_that_nobody_reads_is_given_up(service: Process) -> None:
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.settimeout(PATIENCE)
@@ -242,7 +240,7 @@ def test_row_16_an_answer_that_nobody_reads_is_given_up(service: Process) -> Non
         wait_for(lambda: counted(service, "write_timeout") or None, "the write timeout")
 
 
-def test_row_18_an_idle_client_of_a_killed_process_is_told_nothing(service: Process) -> None:
+def test_an_idle_client_of_a_killed_process_is_told_nothing(service: Process) -> None:
     ready(service)
     with connect(service) as idle, connect(service) as other:
         for connection in (idle, other):
@@ -256,9 +254,7 @@ def test_row_18_an_idle_client_of_a_killed_process_is_told_nothing(service: Proc
     ready(service)
 
 
-def test_row_19_a_dead_process_leaves_its_counts_and_no_file(
-    service: Process, temporary: Path
-) -> None:
+def test_a_dead_process_leaves_its_counts_and_no_file(service: Process, temporary: Path) -> None:
     asked = r'^heedful_requests_total{model="none",route="/openapi.json",status="200"} (\S+)$'
 
     def count() -> float:
@@ -276,11 +272,11 @@ def test_row_19_a_dead_process_leaves_its_counts_and_no_file(
         ready(service)
     assert count() == before
     kept = {path.name for path in temporary.rglob("*")}
-    assert kept <= {".ses"}  # ONNX Runtime's; rows 6 and 20: none of them is ours
+    assert kept <= {".ses"}  # ONNX Runtime's; none of them is ours
     wait_for(lambda: service.descriptors() <= files + 4 or None, "no more descriptors")
 
 
-def test_rows_0_and_10_a_process_that_hangs_is_passed_over_and_replaced(service: Process) -> None:
+def test_a_process_that_hangs_is_passed_over_and_replaced(service: Process) -> None:
     ready(service)
     hanging, other = service.servers()
     with connect(service) as first, connect(service) as second:
@@ -305,7 +301,7 @@ def test_rows_0_and_10_a_process_that_hangs_is_passed_over_and_replaced(service:
     assert counted(service, "hang_timeout") == 1
 
 
-def test_row_9_sigterm_ends_a_process_that_hangs(service: Process) -> None:
+def test_sigterm_ends_a_process_that_hangs(service: Process) -> None:
     """The last test: it ends the service."""
     ready(service)
     children = service.children()

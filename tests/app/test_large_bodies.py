@@ -1,4 +1,4 @@
-"""Bodies that would hold the event loop: rows 7, 8 and 17 of the audit of faults."""
+"""Bodies that would hold the event loop."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ TENSOR = {"name": "text", "shape": [1], "datatype": "BYTES"}
 
 
 @pytest.mark.anyio
-async def test_row_7_counts_are_checked_before_contents(serve: Serve) -> None:
+async def test_counts_are_checked_before_contents(serve: Serve) -> None:
     async with serve(start=False) as client:
         body = b'{"inputs":[true' + b",{}" * 600_000 + b"]}"
         answer = await client.post("/embed", content=body, headers=JSON)
@@ -43,7 +43,7 @@ async def test_row_7_counts_are_checked_before_contents(serve: Serve) -> None:
         (ManyPairs, {"pairs": [{f"field{i}": i for i in range(100)}] * 10}),
     ],
 )
-def test_rows_7_and_8_few_errors_are_built(kind: type, body: object) -> None:
+def test_few_errors_are_built(kind: type, body: object) -> None:
     with pytest.raises(ValidationError) as caught:
         TypeAdapter(kind).validate_python(body)
     assert caught.value.error_count() <= 102
@@ -72,7 +72,7 @@ async def test_a_large_body_that_is_refused_has_its_memory_trimmed(serve: Serve)
 
 
 @pytest.mark.anyio
-async def test_row_8_the_event_loop_runs_while_a_large_body_is_read(serve: Serve) -> None:
+async def test_the_event_loop_runs_while_a_large_body_is_read(serve: Serve) -> None:
     tree = {"displacy": {"words": [WORD] * 9000, "arcs": []}}
     body = json.dumps({"inputs": [tree] * 8, "truncate": True}).encode()
     ticks = 0
@@ -86,7 +86,7 @@ async def test_row_8_the_event_loop_runs_while_a_large_body_is_read(serve: Serve
 
 
 @pytest.mark.anyio
-async def test_row_8_a_tree_has_a_bounded_number_of_words(serve: Serve) -> None:
+async def test_a_tree_has_a_bounded_number_of_words(serve: Serve) -> None:
     tree = {"displacy": {"words": [WORD] * 10_001, "arcs": []}}
     async with serve(start=False) as client:
         answer = await client.post("/embed", json={"inputs": tree, "truncate": True})
@@ -96,9 +96,7 @@ async def test_row_8_a_tree_has_a_bounded_number_of_words(serve: Serve) -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("path", ["/explain", "/embed"])
-async def test_row_17_a_relation_that_cannot_be_written(
-    client: httpx.AsyncClient, path: str
-) -> None:
+async def test_a_relation_that_cannot_be_written(client: httpx.AsyncClient, path: str) -> None:
     arc = {"start": 0, "end": 1, "label": "\ud800", "dir": "left"}
     tree = {"displacy": {"words": [WORD, {"text": "b"}], "arcs": [arc]}}
     body = json.dumps({"inputs": tree}).encode()

@@ -83,13 +83,13 @@ async def test_errors_are_the_lines(client: httpx.AsyncClient) -> None:
 async def test_a_line_that_fails_unexpectedly_is_answered_alone(
     client: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def endpoint(body: object, request: object) -> Response:
+    async def fail(body: object, request: object) -> Response:
         raise ZeroDivisionError
 
     assert isinstance(client._transport, httpx.ASGITransport)
     scope = {"type": "http", "app": client._transport.app}
-    work = lines.Work("/embed", TypeAdapter(Any), endpoint, InferenceRoute.read, parse)
-    response, _ = await lines.answer(scope, work, lambda: 1, None, bulk=False)
+    endpoint = lines.InferenceEndpoint("/embed", TypeAdapter(Any), fail, InferenceRoute.read, parse)
+    response, _ = await lines.answer(scope, endpoint, lambda: 1, None, bulk=False)
     assert response.status_code == 500
     assert json.loads(bytes(response.body))["error"]["code"] == "internal_error"
     assert "ZeroDivisionError" in caplog.text
@@ -107,9 +107,8 @@ async def test_a_stream_is_counted_by_its_lines(serve: Serve) -> None:
 async def test_limits(serve: Serve) -> None:
     async with serve(max_body_bytes=200, max_queue=2, max_batch_inputs=2) as client:
         line = {"inputs": "kids", "model": "tiny-flat"}
-        found = await answers(
-            client, "/embed", *[line] * 100
-        )  # more bytes than a body, and than a queue
+        # More bytes than a body, and than a queue.
+        found = await answers(client, "/embed", *[line] * 100)
         assert [one for one in found if "answer" not in one] == []
         assert len(found) == 100
         found = await answers(client, "/embed", line, {**line, "inputs": "k" * 200}, line)

@@ -291,9 +291,8 @@ def test_one_that_is_killed_is_replaced_and_the_others_go_on(
     assert other in process.servers()
     assert len(process.servers()) == 2
     page = httpx.get(url + "/metrics").text
-    assert (
-        counted(page, r'requests_total\{[^}]*route="/embed",status="200"\}') >= 6
-    )  # with the killed one's
+    # With the killed one's.
+    assert counted(page, r'requests_total\{[^}]*route="/embed",status="200"\}') >= 6
     process.popen.send_signal(signal.SIGTERM)
     assert process.exit_status() == 0
 

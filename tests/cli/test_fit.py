@@ -30,7 +30,7 @@ from heedful.runtime.errors import BundleError
 from heedful.training import contrastive
 from heedful.training.assess import HeldOut
 from heedful.training.errors import ConfigError, DataError
-from heedful.training.table import Reading, Row
+from heedful.training.labelled_texts import Reading, Row
 from tests.builders import BuiltParser, build_bundle
 
 GOOD, BAD = ("good", "great", "fine"), ("bad", "awful", "poor")

@@ -1,4 +1,4 @@
-"""A disk that is full ends a command with one line (row 20 of the audit of faults)."""
+"""A disk that is full ends a command with one line."""
 
 import subprocess
 import sys

@@ -11,7 +11,8 @@ from heedful.cli.local_model import open_folder
 from heedful.cli.quantize import MIN_COSINE, quantize
 from heedful.export.bundle import TrainedModel, export_bundle
 from heedful.export.errors import ExportError
-from heedful.runtime.bundle import ENCODER_INT8, EXPLAIN_INT8, read
+from heedful.runtime.bundle import read
+from heedful.runtime.card import ENCODER_INT8, EXPLAIN_INT8
 from heedful.training.errors import ConfigError
 from tests.builders import BuiltParser
 

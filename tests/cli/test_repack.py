@@ -15,7 +15,8 @@ from heedful.cli.local_model import open_folder
 from heedful.cli.quantize import quantize
 from heedful.export.errors import ExportError
 from heedful.export.weight_storage import Int4Table, Int8Table, round_weights
-from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, read
+from heedful.runtime.bundle import read
+from heedful.runtime.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8
 from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.session import OrtSession

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from heedful.cli.reproduce import command, reproduce
-from heedful.training import tables
+from heedful.training import paper_tables
 from heedful.training.config import Precision
 from tests.builders import BuiltParser
 from tests.cli.test_main import heedful
@@ -62,7 +62,7 @@ def test_what_has_no_record_of_its_configuration_is_trained_once(
     (results / "tables" / "others.toml").write_text(OTHERS.format(config=config))
     kept = results / "runs" / "toys" / "kept-seed1.json"
     kept.parent.mkdir(parents=True)
-    (run,) = tables.read(results / "tables" / "toys.toml").rows[0].runs((1,)).values()
+    (run,) = paper_tables.read(results / "tables" / "toys.toml").rows[0].runs((1,)).values()
     kept.write_text(json.dumps({"config": run.model_dump(mode="json"), "scores": []}))
     (kept.parent / "trained-seed1.json").write_text(kept.read_text())  # of another configuration
 

@@ -52,8 +52,8 @@ def test_every_copied_path_exists_and_reaches_the_engine() -> None:
 
 def test_every_package_of_the_project_is_copied() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    rooms = {link.name for link in (ROOT / "heedful").iterdir() if link.is_symlink()}
-    needed = {"heedful", *rooms}
+    packages = {link.name for link in (ROOT / "heedful").iterdir() if link.is_symlink()}
+    needed = {"heedful", *packages}
     needed |= {project["project"]["readme"], *project["project"]["license-files"]}
     assert needed | {"pyproject.toml", "constraints.txt", "bundles"} == set(COPIED)
 

@@ -52,7 +52,7 @@ def test_every_status_is_in_its_table_with_the_codes_of_its_errors() -> None:
 
 def test_every_code_of_its_table_is_in_the_code() -> None:
     sources = [
-        file.read_text() for room in ("app", "runtime") for file in ROOT.glob(f"{room}/*.py")
+        file.read_text() for package in ("app", "runtime") for file in ROOT.glob(f"{package}/*.py")
     ]
     for cells in table(PAGE, "Errors"):
         for code in re.findall(r"`(\w+)`", cells[2]):

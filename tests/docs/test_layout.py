@@ -1,4 +1,4 @@
-"""CONTRIBUTING's table of rooms and docs/layout.md agree with the layers that import-linter holds."""
+"""CONTRIBUTING's table of packages and docs/layout.md agree with the layers that import-linter holds."""
 
 import re
 import tomllib
@@ -15,22 +15,24 @@ CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["import
     if one["type"] == "layers"
 ]
 MODULES = {file.stem for file in (ROOT / "heedful").glob("*.py")}
-ROOMS = [room for layer in LAYERS for room in layer if room not in MODULES]
+PACKAGES = [package for layer in LAYERS for package in layer if package not in MODULES]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 LAYOUT = (ROOT / "docs/layout.md").read_text(encoding="utf-8")
 
 
-def test_the_layers_are_the_rooms_of_the_package() -> None:
-    assert set(ROOMS) == {link.name for link in (ROOT / "heedful").iterdir() if link.is_symlink()}
+def test_the_layers_are_the_packages() -> None:
+    assert set(PACKAGES) == {
+        link.name for link in (ROOT / "heedful").iterdir() if link.is_symlink()
+    }
 
 
-def test_the_table_of_contributing_has_every_room_with_what_it_may_import() -> None:
+def test_the_table_of_contributing_has_every_package_with_what_it_may_import() -> None:
     rows = {cells[0].strip("`/"): cells[-1] for cells in table(CONTRIBUTING, "Where things are")}
-    assert set(rows) == set(ROOMS)
+    assert set(rows) == set(PACKAGES)
     for number, layer in enumerate(LAYERS):
-        below = {room for lower in LAYERS[number + 1 :] for room in lower}
-        for room in set(layer) & set(ROOMS):
-            assert set(rows[room].split(", ")) - {"none"} == below, room
+        below = {package for lower in LAYERS[number + 1 :] for package in lower}
+        for package in set(layer) & set(PACKAGES):
+            assert set(rows[package].split(", ")) - {"none"} == below, package
 
 
 def test_the_drawing_of_the_layout_has_the_same_layers() -> None:
@@ -38,14 +40,14 @@ def test_the_drawing_of_the_layout_has_the_same_layers() -> None:
     drawn = [
         re.findall(r"[\w/]+/(?=\s|$)", line.split("  #")[0]) for line in drawing.splitlines()[1:]
     ]
-    drawn_layers = [[room.strip("/") for room in row] for row in drawn if row]
-    assert drawn_layers == [layer for layer in LAYERS if layer[0] in ROOMS]
+    drawn_layers = [[package.strip("/") for package in row] for row in drawn if row]
+    assert drawn_layers == [layer for layer in LAYERS if layer[0] in PACKAGES]
 
 
 def test_every_file_that_the_two_pages_name_exists() -> None:
-    rooms = "|".join(ROOMS)
+    packages = "|".join(PACKAGES)
     for page in (CONTRIBUTING, LAYOUT):
-        names = re.findall(rf"(?<![\w/])(?:(?:{rooms})/\w+\.py|docs/[\w-]+\.md)", page)
+        names = re.findall(rf"(?<![\w/])(?:(?:{packages})/\w+\.py|docs/[\w-]+\.md)", page)
         assert names
         for name in names:
             assert (ROOT / name).exists(), name

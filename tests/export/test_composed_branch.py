@@ -10,7 +10,8 @@ from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 
 from heedful.export.bundle import export_bundle
 from heedful.export.composed_branch import composed_in_branch
-from heedful.runtime.bundle import ENCODER, Bundle, read
+from heedful.runtime.bundle import Bundle, read
+from heedful.runtime.card import ENCODER
 from heedful.runtime.graphs import Feeds, encoder_feeds
 from heedful.text.batch import collate
 from heedful.text.graph import open_session

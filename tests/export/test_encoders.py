@@ -23,8 +23,8 @@ from heedful.export.weight_storage import round_weights
 from heedful.models.registry import ENCODERS, build
 from heedful.models.sentence import SentenceEncoder, word_table
 from heedful.runtime import gradients
-from heedful.runtime.bundle import ENCODER, ENCODER_INT8, EXPLAIN, TOKENIZER, read
-from heedful.runtime.card import Card, ParserCard
+from heedful.runtime.bundle import read
+from heedful.runtime.card import ENCODER, ENCODER_INT8, EXPLAIN, TOKENIZER, Card, ParserCard
 from heedful.runtime.explain_graph import ExplainGraph
 from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.graphs import encoder_feeds
@@ -42,7 +42,7 @@ TEXTS = ("word1", "word7 word2 unheard-of word2", " ".join(f"word{i}" for i in r
 
 
 class Bundles:
-    """A bundle of each encoder, exported when it is first asked for."""
+    """A folder of models for each encoder, whose one bundle is exported when it is first asked for."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -54,10 +54,13 @@ class Bundles:
         if name not in self._trained:
             card = ParserCard(name=self.parser.name, fingerprint=self.parser.fingerprint)
             trained = classifier(name, card, **SMALLER.get(name, {}))
-            made = export_bundle(trained, self.folder / f"{name}-toy")
+            made = export_bundle(trained, self.bundle(name))
             assert made.parity.max_abs_error <= TOLERANCE
             self._trained[name] = trained
         return self._trained[name]
+
+    def bundle(self, name: str) -> Path:
+        return self.folder / name / f"{name}-toy"
 
 
 @pytest.fixture(scope="module")
@@ -65,13 +68,13 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> Bundles:
     return Bundles(tmp_path_factory.mktemp("models"))
 
 
-@pytest.fixture(scope="module")
-def served(bundles: Bundles) -> Iterator[tuple[Service, asyncio.Runner]]:
-    """A running service over all of them."""
-    for name in ENCODERS:
-        bundles.export(name)
+@pytest.fixture
+def served(name: str, bundles: Bundles) -> Iterator[tuple[Service, asyncio.Runner]]:
+    """A running service over the encoder `name`."""
+    bundles.export(name)
+    options = Options(bundles.folder / name, parser=str(bundles.parser.folder), threads=1)
     with asyncio.Runner() as runner:
-        service = Service(Options(bundles.folder, threads=1))
+        service = Service(options)
         runner.run(service.start())
         yield service, runner
         runner.run(service.stop(timeout=5))
@@ -86,7 +89,7 @@ def as_stored(module: nn.Module) -> Any:
 @pytest.mark.parametrize("name", sorted(ENCODERS))
 def test_it_is_exported_as_it_is_in_torch(name: str, bundles: Bundles) -> None:
     model = as_stored(bundles.export(name).model)
-    folder = bundles.folder / f"{name}-toy"
+    folder = bundles.bundle(name)
     check_explanations(model, (folder / ENCODER).read_bytes(), (folder / EXPLAIN).read_bytes())
 
 
@@ -133,7 +136,7 @@ INT8 = ("ms-san", "disan")  # DSA, LAMA and the Bi-LSTM are refused: they stay f
 @pytest.mark.parametrize("name", INT8)
 def test_in_int8_it_is_close_and_independent_of_the_batch(name: str, bundles: Bundles) -> None:
     bundles.export(name)
-    bundle = read(bundles.folder / f"{name}-toy")
+    bundle = read(bundles.bundle(name))
     made = int8_files(bundle)
     assert made.products > 0
     plain = OrtSession(bundle.files[ENCODER], "cpu", 2)
@@ -152,7 +155,7 @@ def test_in_int8_it_is_close_and_independent_of_the_batch(name: str, bundles: Bu
 def test_an_encoder_without_products_has_no_int8_form(bundles: Bundles) -> None:
     bundles.export("average")
     with pytest.raises(ExportError, match="no product"):
-        int8_files(read(bundles.folder / "average-toy"))
+        int8_files(read(bundles.bundle("average")))
 
 
 EXPLAINED = ("ms-san", "ms-san-bert", "disan", "dsa", "lama")

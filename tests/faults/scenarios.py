@@ -18,7 +18,7 @@ import httpx
 import numpy as np
 
 from heedful.runtime import bundle
-from heedful.runtime.card import GOLDEN
+from heedful.runtime.card import ENCODER, GOLDEN
 from tests.load import HUNG_SECONDS, Answer, Load, load, mixed, texts, until
 from tests.process import Process
 
@@ -219,7 +219,7 @@ async def reload(place: Place, rounds: int) -> Reloads:
             alpha = 1.0 if number % 4 < 2 else 0.5
             await asyncio.to_thread(rewrite, place.models, served, place.model, alpha)
             if number % 2:
-                graph = served / place.model / bundle.ENCODER
+                graph = served / place.model / ENCODER
                 graph.write_bytes(graph.read_bytes()[:-1])
             if number % 4 in (0, 3):
                 return (await client.post("/models/reload")).status_code == 409

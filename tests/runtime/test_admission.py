@@ -1,4 +1,4 @@
-"""Who may join the queue: rows 13 and 14 of the audit of faults, and when a refused client should return."""
+"""Who may join the queue, and when a refused client should return."""
 
 import contextlib
 
@@ -41,5 +41,7 @@ def test_a_refused_client_is_told_when_its_inputs_will_fit() -> None:
     with admission.admit(1000):
         assert refused(1000) in (10, 11)
         assert refused(100) == 1
+        now += 7  # 25 inputs a second: 1,000 would leave in 41 s
+        assert refused(1000) == MAX_RETRY
         now += 60  # nothing drains any more
         assert refused(1000) == MAX_RETRY

@@ -64,6 +64,6 @@ def test_a_word_of_the_list_is_told_from_one_that_is_composed(running: Running) 
     (got,) = result.value
     assert got.known.tolist() == [True, False, True, False]
     assert got.composed.tolist() == [False, True, False, True]
-    assert result.composed == 2
+    assert result.unlisted == 2
     one, other = running.ask(embed(running.service, ["unheard", "unseen"])).value
     assert np.abs(one - other).max() > 1e-3

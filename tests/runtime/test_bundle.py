@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from heedful.runtime import bundle
-from heedful.runtime.bundle import CARD, ENCODER, HEAD, VOCAB
-from heedful.runtime.card import GOLDEN, Card, CardContent
+from heedful.runtime.card import CARD, ENCODER, GOLDEN, HEAD, VOCAB, Card, CardContent
 from heedful.runtime.errors import BundleError
 from heedful.runtime.golden import Golden, Outputs
 from heedful.runtime.loaded_model import LoadedModel

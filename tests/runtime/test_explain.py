@@ -11,7 +11,8 @@ import onnx
 import pytest
 
 from heedful.runtime.answers import TokenizedText
-from heedful.runtime.bundle import ENCODER, EXPLAIN, read
+from heedful.runtime.bundle import read
+from heedful.runtime.card import ENCODER, EXPLAIN
 from heedful.runtime.card import EXPLAIN as FILE
 from heedful.runtime.errors import BadInput, BundleError, WrongTask
 from heedful.runtime.explain_graph import MAX_TOKENS, ExplainGraph

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from heedful.runtime import bundle
-from heedful.runtime.bundle import TOKENIZER
+from heedful.runtime.card import TOKENIZER
 from heedful.runtime.encoder_session import BUDGET
 from heedful.runtime.errors import BadInput, BundleError
 from heedful.runtime.service import Options, Service
@@ -69,7 +69,7 @@ def test_embed_gives_the_encoder_s_vectors(served: Running, parser: Parser) -> N
     result = served.ask(embed(served.service, TEXTS, model=NAME))
     expected = [reference(text, parser) for text in TEXTS]
     np.testing.assert_allclose(result.value, expected, atol=1e-6)
-    assert (result.tokens, result.composed, result.truncated) == (8 + 1 + 6 + 1, 0, 0)
+    assert (result.tokens, result.unlisted, result.truncated) == (8 + 1 + 6 + 1, 0, 0)
 
 
 def test_a_text_has_one_vector_whatever_it_is_sent_with(served: Running) -> None:
@@ -89,7 +89,7 @@ def test_tokens_are_words_with_the_id_of_their_first_piece(served: Running) -> N
     ids, _ = PIECES.split(["the", "ball", "dog"])
     assert got.ids.tolist() == [ids[0], ids[1], 1, ids[2]]
     assert got.known.tolist() == [True, True, False, True]
-    assert result.composed == 1
+    assert result.unlisted == 1
 
 
 def test_a_text_of_too_many_pieces_is_refused_or_cut_behind_a_word(
@@ -112,7 +112,7 @@ def test_a_text_of_too_many_pieces_is_refused_or_cut_behind_a_word(
 
 def test_a_word_as_long_as_the_parser_lets_one_be(served: Running) -> None:
     result = served.ask(embed(served.service, ["x" * 500, "中" * 500], model=NAME))
-    assert (result.tokens, result.composed, result.truncated) == (2, 2, 0)
+    assert (result.tokens, result.unlisted, result.truncated) == (2, 2, 0)
     assert np.isfinite(result.value).all()
 
 

@@ -149,7 +149,7 @@ def test_a_bad_bundle_leaves_the_old_model_and_the_others_way_free(
     ("file", "reason"),
     [("encoder.onnx", "does not run on "), ("explain.onnx", "does not open, or does not run: ")],
 )
-def test_row_11_a_graph_that_never_ends_is_refused(
+def test_a_graph_that_never_ends_is_refused(
     served: Running,
     folder: Path,
     parser: BuiltParser,

@@ -18,8 +18,9 @@ from heedful.runtime.card import Card
 from heedful.runtime.encoder_session import BUDGET, CUDA_BUDGET, EncoderSession
 from heedful.runtime.errors import InferenceFailed, Unavailable
 from heedful.runtime.observer import Observer
-from heedful.runtime.scheduler import FLUSH_INTERVAL, QUICK_SECONDS, Encoded, Scheduler
+from heedful.runtime.scheduler import FLUSH_INTERVAL, QUICK_SECONDS, Scheduler
 from heedful.runtime.session import SessionThreads
+from heedful.runtime.steps import Encoded
 from heedful.text.batch import Sentence
 from heedful.text.graph import CPU, CUDA
 
@@ -87,6 +88,7 @@ def encoder(session: HeldSession, cost: str = "linear", name: str = "tiny") -> E
         "tree": False,
         "alpha": None,
         "cost": cost,
+        "files": {},
     }
     card = Card.model_construct(**fields)  # no more of it is read here
     return EncoderSession(card, session)

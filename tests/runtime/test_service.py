@@ -58,7 +58,7 @@ def test_embed_gives_the_encoder_s_vectors(running: Running, parser: Parser, voc
     np.testing.assert_allclose(result.value, expected, atol=1e-6)
     assert result.value.dtype == np.float32
     assert result.card.name == "tiny-sst2"
-    assert (result.tokens, result.composed, result.truncated) == (5 + 6 + 1 + 5, 2, 0)
+    assert (result.tokens, result.unlisted, result.truncated) == (5 + 6 + 1 + 5, 2, 0)
     assert min(result.timing.parse, result.timing.queue, result.timing.inference) > 0
 
 

@@ -19,9 +19,8 @@ from heedful.text.hashed_words import ATTRIBUTES, ROWS, hashed_rows
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.structure import check_heads
 
-pytest.importorskip(
-    "torch"
-)  # its toy is exported here; tests/text/test_parser_load.py reads the shipped one
+# Its toy is exported here; tests/text/test_parser_load.py reads the shipped one.
+pytest.importorskip("torch")
 
 from tests.arc_parser import LABELS, build_arc_parser
 
@@ -230,6 +229,6 @@ def test_a_broken_component_is_refused(
 
 def test_angles_grow_with_the_texts(nlp: Language, monkeypatch: pytest.MonkeyPatch) -> None:
     parser = component(nlp)
-    monkeypatch.setattr(parser, "_turns", arc_parser._turns(2, parser._speeds))
+    monkeypatch.setattr(parser, "_rotary_table", arc_parser.rotary_table(2, parser._speeds))
     assert trees(nlp, [SENTENCE]) == trees(spacy.load(nlp.path), [SENTENCE])
-    assert len(parser._turns[0]) >= len(nlp.make_doc(SENTENCE))
+    assert len(parser._rotary_table[0]) >= len(nlp.make_doc(SENTENCE))

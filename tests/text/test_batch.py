@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.text.batch import Sentence, cheapest, collate, plan
+from heedful.text.batch import PAD, Sentence, cheapest, collate, plan
 from heedful.text.pieces import Lexicon
 from heedful.text.structure import without
-from heedful.text.vocab import PAD, Vocab
+from heedful.text.vocab import Vocab
 from tests.builders import build_pieces
 from tests.forests import Ints, forest, forests
 

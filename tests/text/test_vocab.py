@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heedful.text.batch import PAD
 from heedful.text.plain import plain_word
-from heedful.text.vocab import PAD, SPECIAL, UNKNOWN, Vocab
+from heedful.text.vocab import SPECIAL, UNKNOWN, Vocab
 
 words = st.text(min_size=1).map(str.lower).filter(lambda word: word.split() == [word])
 vocabularies = st.lists(words.filter(lambda word: word not in SPECIAL), unique=True, max_size=20)

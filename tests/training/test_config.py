@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from heedful.models.registry import ENCODERS, build
-from heedful.training import config, fine_tuned, tasks
+from heedful.training import config, cross_encoder, tasks
 from heedful.training.errors import ConfigError
 
 TEACHERS = sorted(Path("configs/teachers").glob("*.toml"))
@@ -86,7 +86,7 @@ def test_every_published_configuration_names_a_task_and_builds_its_encoder(file:
 
 @pytest.mark.parametrize("file", TEACHERS, ids=str)
 def test_every_published_teacher_names_its_tasks(file: Path) -> None:
-    teacher = fine_tuned.validate(config.load(file), file)
+    teacher = cross_encoder.validate(config.load(file), file)
     labels = {tasks.get(name).labels for name in (teacher.task, *teacher.also)}
     assert len(labels) == 1
 

@@ -11,10 +11,10 @@ import pytest
 from heedful.text.kinds import NLI_LABELS
 from heedful.training import tasks
 from heedful.training.errors import DataMissing
-from heedful.training.exchange import exchanged, sentences
-from heedful.training.replacements import Kind, Replacement, table
+from heedful.training.substitution_places import sentences, substituted
+from heedful.training.substitutions import Kind, Substitution, table
 from heedful.training.tasks.contrast import Pair, pairs
-from heedful.training.tasks.negation import from_exchanges, from_premises, from_templates
+from heedful.training.tasks.negation import from_premises, from_substitutions, from_templates
 from heedful.training.wordnet import WordNet, wordnet
 
 TEXTS = (
@@ -83,12 +83,12 @@ def test_without_wordnet_the_command_to_install_it_is_named(tmp_path: Path) -> N
 def test_capitals_and_articles_agree(word: str, new: str, expected: str) -> None:
     [one] = sentences(TEXTS[:1])
     place = [found[0] for found in one.words].index(word)
-    assert exchanged(one, place, new) == expected
+    assert substituted(one, place, new) == expected
 
 
-def test_one_word_is_exchanged_and_its_kind_is_the_label(made: dict[bool, list[Pair]]) -> None:
+def test_one_word_is_replaced_and_its_kind_is_the_label(made: dict[bool, list[Pair]]) -> None:
     together = made[False] + made[True]
-    kinds = Counter((pair.replacement.kind, pair.label) for pair in together)
+    kinds = Counter((pair.substitution.kind, pair.label) for pair in together)
     assert set(kinds) <= {
         ("synonym", "entailment"),
         ("hypernym", "entailment"),
@@ -100,17 +100,16 @@ def test_one_word_is_exchanged_and_its_kind_is_the_label(made: dict[bool, list[P
     for pair in together:
         first, second = (text.split() for text in pair.texts)
         assert first != second
-        assert set(pair.texts) & set(
-            TEXTS[:6]
-        )  # the last two are negated, or hold a term of two words
+        # The last two are negated, or hold a term of two words.
+        assert set(pair.texts) & set(TEXTS[:6])
         assert sum(a != b for a, b in zip(first, second, strict=False)) <= 2 or len(first) != len(
             second
         )
 
 
-def test_no_word_exchanged_in_dev_is_exchanged_in_train(net: WordNet) -> None:
+def test_no_word_replaced_in_dev_is_replaced_in_train(net: WordNet) -> None:
     counts = Counter(dict.fromkeys(("dog", "kitten", "sofa", "doctor", "big", "guitar", "rose"), 5))
-    exchanged_in = {
+    substituted_in = {
         dev: {
             lemma
             for options in table(net, counts, dev=dev).values()
@@ -119,8 +118,8 @@ def test_no_word_exchanged_in_dev_is_exchanged_in_train(net: WordNet) -> None:
         }
         for dev in (False, True)
     }
-    assert len(exchanged_in[True]) > 100
-    assert exchanged_in[True].isdisjoint(exchanged_in[False])
+    assert len(substituted_in[True]) > 100
+    assert substituted_in[True].isdisjoint(substituted_in[False])
 
 
 def test_negation_templates_of_dev_and_train_share_no_words_of_content() -> None:
@@ -163,8 +162,8 @@ def test_premises_are_negated_and_quantified() -> None:
 
 
 def _denied(first: str, second: str, label: str, kind: Kind) -> set[tuple[tuple[str, ...], str]]:
-    pair = Pair((first, second), label, Replacement("", kind, "noun", ("", "")))
-    found = [from_exchanges([pair] * number, 9) for number in range(1, 5)]
+    pair = Pair((first, second), label, Substitution("", kind, "noun", ("", "")))
+    found = [from_substitutions([pair] * number, 9) for number in range(1, 5)]
     return {(one.texts, NLI_LABELS[int(one.label)]) for some in found for one in some}
 
 

@@ -5,7 +5,7 @@ import pytest
 from heedful.text.kinds import NLI_LABELS
 from heedful.training import fit
 from heedful.training.errors import DataError
-from heedful.training.table import Row, same
+from heedful.training.labelled_texts import Row, same
 
 FILE, NONE = Path("my.csv"), Path()
 

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from heedful.export import run
 from heedful.text.atomic import write_arrays
-from heedful.training import checkpoint, loop, tasks, teacher
+from heedful.training import checkpoint, loop, minilm_targets, tasks
 from heedful.training.config import Paths, RunConfig
 from heedful.training.tasks.base import Example, Source, Task
 from tests.training.conftest import BAD, GOOD
@@ -57,8 +57,8 @@ def test_embeddings_follow_their_teacher(
 ) -> None:
     """The teacher's vectors lie in the cache: good words on one axis, bad ones on another."""
     texts = [f"is {word}" for word in (*GOOD, *BAD)]
-    table = np.eye(teacher.SIZE, dtype=np.float16)[[0] * len(GOOD) + [1] * len(BAD)]
-    file = teacher.file(texts, paths.cache)
+    table = np.eye(minilm_targets.SIZE, dtype=np.float16)[[0] * len(GOOD) + [1] * len(BAD)]
+    file = minilm_targets.file(texts, paths.cache)
     write_arrays(file, vectors=table)
     pairs = [Example((a, b), float(x @ y)) for a, x in zip(texts, table, strict=True)
              for b, y in zip(texts, table, strict=True) if a != b]  # fmt: skip
@@ -77,7 +77,7 @@ def test_embeddings_follow_their_teacher(
     assert (recorded.kind, recorded.head) == ("embedding", None)
     assert recorded.scores[0].metric == "spearman"
     weights = checkpoint.load(paths.run / checkpoint.BEST)
-    assert weights["sentence.projection.weight"].shape[0] == teacher.SIZE
+    assert weights["sentence.projection.weight"].shape[0] == minilm_targets.SIZE
     torch.testing.assert_close(
         recorded.model.embedding.weight, weights["sentence.embedding.weight"]
     )

@@ -50,9 +50,8 @@ def test_vectors_that_tell_and_vectors_that_do_not(data: Path) -> None:
     told = transfer.accuracies(embed, data)
     assert told == dict.fromkeys((*FOLDED, "trec", "sst2"), 1.0)
     untold = transfer.accuracies(blind, data)
-    assert {name: untold[name] for name in FOLDED} == dict.fromkeys(
-        FOLDED, 0.6
-    )  # the commoner label
+    commoner = 0.6  # share of the commoner label
+    assert {name: untold[name] for name in FOLDED} == dict.fromkeys(FOLDED, commoner)
     assert untold["trec"] == pytest.approx(1 / 3)
     assert untold["sst2"] == 0.5
 

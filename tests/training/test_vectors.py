@@ -135,9 +135,8 @@ def test_principal_components_are_the_eigenvectors_of_the_covariance() -> None:
 
 def test_a_wider_source_keeps_its_principal_components() -> None:
     rng = np.random.default_rng(0)
-    low = rng.normal(size=(200, 3)) @ rng.normal(
-        size=(3, 10)
-    )  # rank three: three components lose nothing
+    # Rank three: three components lose nothing.
+    low = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 10))
     rows = (low - low.mean(0)).astype(np.float32)
     table = vectors.initial(rows, np.ones(200, bool), dim=3, scale=1.0, seed=1).numpy()
     ratio = (rows @ rows.T) / (table @ table.T)

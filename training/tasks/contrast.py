@@ -1,7 +1,7 @@
 """Pairs whose sentences differ in one content word (`contrast`): a synonym, a hypernym or a word that excludes it.
 
 The sentences are premises of SNLI, MultiNLI and New Protocols; the words come from WordNet and `contrast.toml`.
-Words are split by a hash: no word exchanged in a dev pair is exchanged in a train pair.
+Words are split by a hash: no word replaced in a dev pair is replaced in a train pair.
 """
 
 import random
@@ -12,8 +12,8 @@ from pathlib import Path
 
 from heedful.text.kinds import NLI_LABELS
 from heedful.training.data_folder import find, read_each, records, text_of
-from heedful.training.exchange import Sentence, candidates, exchanged, sentences
-from heedful.training.replacements import Replacement, Table, table
+from heedful.training.substitution_places import Sentence, candidates, sentences, substituted
+from heedful.training.substitutions import Substitution, Table, table
 from heedful.training.tasks.base import Example, Source, Task
 from heedful.training.tasks.mnli import DEV as MNLI_DEV
 from heedful.training.tasks.nli import (
@@ -34,11 +34,11 @@ SHARES = {"synonym": 0.22, "hypernym": 0.23, "antonym": 0.2, "exclusive": 0.35}
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A sentence and its copy with one word exchanged."""
+    """A sentence and its copy with one word replaced."""
 
     texts: tuple[str, str]
     label: str
-    replacement: Replacement
+    substitution: Substitution
 
     def example(self) -> Example:
         return Example(self.texts, NLI_LABELS.index(self.label))
@@ -47,8 +47,8 @@ class Pair:
 _LABELS = {"synonym": "entailment", "hypernym": "entailment"}
 
 
-def _pair(one: Sentence, place: int, found: Replacement, reverse: bool) -> Pair:
-    texts = one.text, exchanged(one, place, found.new)
+def _pair(one: Sentence, place: int, found: Substitution, reverse: bool) -> Pair:
+    texts = one.text, substituted(one, place, found.new)
     label = _LABELS.get(found.kind, "contradiction")
     if reverse and found.kind == "hypernym":
         label = "neutral"
@@ -58,7 +58,7 @@ def _pair(one: Sentence, place: int, found: Replacement, reverse: bool) -> Pair:
 def pairs(
     texts: Iterable[str], words: Table, net: WordNet, *, dev: bool, number: int
 ) -> list[Pair]:
-    """Up to `number` pairs, at most one a premise and kind, no exchange more often than one in 150 of them."""
+    """Up to `number` pairs, at most one a premise and kind, no substitution more often than one in 150 of them."""
     rng = random.Random(SEED)
     found: dict[str, list[Pair]] = {kind: [] for kind in SHARES}
     used: Counter[tuple[str, str]] = Counter()

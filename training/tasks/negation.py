@@ -17,7 +17,7 @@ from heedful.training.tasks.base import Example, Source, Task
 from heedful.training.tasks.nli import SNLI_TEST, SNLI_TRAIN
 
 SEED = 1
-TEMPLATE_PAIRS, PREMISE_PAIRS, EXCHANGED_PAIRS, DEV_PAIRS = 30_000, 6_000, 12_000, 300
+TEMPLATE_PAIRS, PREMISE_PAIRS, SUBSTITUTION_PAIRS, DEV_PAIRS = 30_000, 6_000, 12_000, 300
 _LABELS: dict[str, NLILabel] = {"e": "entailment", "n": "neutral", "c": "contradiction"}
 _SLOT = re.compile(r"\{(\w+?)(2?)\}")
 _PARALLEL = {"plural": "singular", "things": "thing", "verb": "participle"}
@@ -107,18 +107,18 @@ def _negated(premise: str) -> Iterator[Example]:
         yield _sure(premise, f"All {quantified[1]}", "neutral")
 
 
-def _exchanged(pair: contrast.Pair) -> Iterator[Example]:
+def _substituted(pair: contrast.Pair) -> Iterator[Example]:
     """Denials of two sentences that differ in one word."""
     clauses = [clause for text in pair.texts if (clause := _clause(text))]
     if len(clauses) < 2:
         return
     for denials in zip(*map(_denials, clauses), strict=False):
-        if denials[0] == denials[1]:  # the number that was exchanged is gone
+        if denials[0] == denials[1]:  # the number that was replaced is gone
             continue
         if pair.label == "contradiction":  # neither sentence follows when the other is denied
             yield _sure(denials[0], pair.texts[1], "neutral")
             yield _sure(denials[1], pair.texts[0], "neutral")
-        elif pair.replacement.kind == "hypernym":
+        elif pair.substitution.kind == "hypernym":
             order = -1 if pair.label == "neutral" else 1  # the sentence of the narrower word first
             narrow, wide = denials[::order]
             said = pair.texts[::order][0]
@@ -147,16 +147,16 @@ def from_premises(premises: Sequence[Example], number: int) -> list[Example]:
     return _balanced(map(_negated, texts), number)
 
 
-def from_exchanges(pairs: Iterable[contrast.Pair], number: int) -> list[Example]:
+def from_substitutions(pairs: Iterable[contrast.Pair], number: int) -> list[Example]:
     """Denials of `contrast`'s sentences, one pair each."""
-    return _balanced(map(_exchanged, pairs), number)
+    return _balanced(map(_substituted, pairs), number)
 
 
 def _train(data: Path) -> list[Example]:
     return [
         *from_templates("train", TEMPLATE_PAIRS),
         *from_premises(SNLI_TRAIN.read(data), PREMISE_PAIRS),
-        *from_exchanges(contrast.read_pairs(data, dev=False), EXCHANGED_PAIRS),
+        *from_substitutions(contrast.read_pairs(data, dev=False), SUBSTITUTION_PAIRS),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Which word may stand for which, and what an exchange makes of a sentence: from WordNet and `contrast.toml`."""
+"""Lexical substitutions, and what each makes of a sentence: from WordNet and `contrast.toml`."""
 
 import tomllib
 from collections import defaultdict
@@ -13,7 +13,7 @@ from heedful.training.wordnet import WordNet
 
 Kind = Literal["synonym", "hypernym", "antonym", "exclusive"]
 Place = Literal["noun", "adjective", "verb", "number", "name", "word"]
-"""Where in a sentence the word may be exchanged."""
+"""Where in a sentence the word may be replaced."""
 DOMINANT = 0.55
 """The least share of a word's use that its first sense must have to be read as that."""
 FAMILIAR = 5
@@ -28,8 +28,8 @@ _ADJECTIVES = ("colours", "materials", "directions", "ordinals")
 
 
 @dataclass(frozen=True, slots=True)
-class Replacement:
-    """`lemmas` are the singular forms: of the word, and of the one that stands for it."""
+class Substitution:
+    """One word for another. `lemmas` are the singular forms: of the word, and of the one that stands for it."""
 
     new: str
     kind: Kind
@@ -38,7 +38,7 @@ class Replacement:
     person: bool = False  # it changes the sex of a person
 
 
-Table = Mapping[str, list[Replacement]]
+Table = Mapping[str, list[Substitution]]
 
 
 def own_words() -> dict[str, Any]:
@@ -47,7 +47,7 @@ def own_words() -> dict[str, Any]:
 
 
 def table(net: WordNet, counts: Mapping[str, int], *, dev: bool) -> Table:
-    """Replacements by lower-case form. `counts` is how often each form occurs in the sentences.
+    """Substitutions by lower-case form. `counts` is how often each form occurs in the sentences.
 
     Synonyms and antonyms of a word are on its side, train or dev. Hypernyms are on both.
     """
@@ -57,12 +57,12 @@ def table(net: WordNet, counts: Mapping[str, int], *, dev: bool) -> Table:
     family = _families(one.lemmas for _, one in every if one.kind in {"synonym", "antonym"})
     train_only = {family(word) for word in general}
 
-    def ours(one: Replacement) -> bool:
+    def ours(one: Substitution) -> bool:
         judged = one.lemmas[:1] if one.kind == "hypernym" else one.lemmas
         sides = {family(w) not in train_only and held_out(family(w)) for w in judged}
         return sides == {dev}
 
-    found: dict[str, list[Replacement]] = defaultdict(list)
+    found: dict[str, list[Substitution]] = defaultdict(list)
     for old, one in every:
         if ours(one) and all(one.new != other.new for other in found[old]):
             found[old].append(one)
@@ -90,30 +90,30 @@ def _families(pairs: Iterable[tuple[str, str]]) -> Callable[[str], str]:
     return find
 
 
-def _own(own: Mapping[str, Any], net: WordNet) -> Iterator[tuple[str, Replacement]]:
+def _own(own: Mapping[str, Any], net: WordNet) -> Iterator[tuple[str, Substitution]]:
     exclusive = own["exclusive"]
     for words in exclusive["nouns"].values():
         for pair in permutations(words.split(), 2):
             yield from _numbers(pair, "exclusive", net)
     for words in exclusive["names"].values():
         for old, new in permutations(words.split(), 2):
-            yield old.lower(), Replacement(new, "exclusive", "name", (old.lower(), new.lower()))
+            yield old.lower(), Substitution(new, "exclusive", "name", (old.lower(), new.lower()))
     for group, words in exclusive["words"].items():
         place: Place = (
             "verb" if group in _VERBS else "adjective" if group in _ADJECTIVES else "number"
         )
         for old, new in permutations(words.split(), 2):
-            yield old, Replacement(new, "exclusive", place, (old, new))
+            yield old, Substitution(new, "exclusive", place, (old, new))
     for group, pairs in own["antonyms"].items():
         for pair in _pairs(pairs):
             if group == "nouns":
                 yield from _numbers(pair, "antonym", net)
             else:
                 place = "adjective" if group == "adjectives" else "word"
-                yield pair[0], Replacement(pair[1], "antonym", place, pair, group == "persons")
+                yield pair[0], Substitution(pair[1], "antonym", place, pair, group == "persons")
     for old, new in _pairs(own["synonyms"]["words"]):
         if "_" not in old:
-            yield old, Replacement(new.replace("_", " "), "synonym", "word", (old, new))
+            yield old, Substitution(new.replace("_", " "), "synonym", "word", (old, new))
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
@@ -123,16 +123,16 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
         yield from ((old, new), (new, old))
 
 
-def _numbers(pair: tuple[str, str], kind: Kind, net: WordNet) -> Iterator[tuple[str, Replacement]]:
-    """The exchange of two nouns in the singular and the plural."""
+def _numbers(pair: tuple[str, str], kind: Kind, net: WordNet) -> Iterator[tuple[str, Substitution]]:
+    """The substitution of a noun for another in the singular and the plural."""
     old, new = pair
-    yield old, Replacement(new, kind, "noun", pair)
-    yield net.plural(old), Replacement(net.plural(new), kind, "noun", pair)
+    yield old, Substitution(new, kind, "noun", pair)
+    yield net.plural(old), Substitution(net.plural(new), kind, "noun", pair)
 
 
 def _wordnet(
     general: Iterable[str], net: WordNet, counts: Mapping[str, int]
-) -> Iterator[tuple[str, Replacement]]:
+) -> Iterator[tuple[str, Substitution]]:
     """Synonyms, listed hypernyms and words of the same hypernym, and adjectives' antonyms."""
     wanted = {net.senses(word, "n")[0]: word.replace("_", " ") for word in general}
     nouns = {
@@ -164,4 +164,4 @@ def _wordnet(
     for form in sorted(familiar):
         for other in net.antonyms(form) if net.share(form, "a", sense=1) >= DOMINANT else ():
             if other in familiar and not form.endswith("ed") and not other.endswith("ed"):
-                yield form, Replacement(other, "antonym", "adjective", (form, other))
+                yield form, Substitution(other, "antonym", "adjective", (form, other))

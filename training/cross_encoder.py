@@ -4,7 +4,7 @@ A pair is read jointly, `[CLS] first [SEP] second [SEP]` (a cross-encoder: each 
 words of the other), so it answers better than any encoder of single sentences. It is never shipped.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -16,7 +16,8 @@ from pydantic import Field, ValidationError
 from rich.progress import track
 from torch import Tensor, nn
 
-from heedful.training import checkpoint, minilm
+from heedful.text.batch import plan
+from heedful.training import checkpoint, metrics, minilm
 from heedful.training.config import Device, Precision, Section, TeacherConfig, refused
 from heedful.training.data import Ints, cells
 from heedful.training.restore import read_record
@@ -30,7 +31,7 @@ CELLS: dict[Device, int] = {"cpu": 6_000, "cuda": 200_000}
 """Pieces of a batch that is only read, padding counted."""
 
 
-class FineTuneConfig(Section):
+class CrossEncoderConfig(Section):
     """A TOML file of `heedful train` whose `kind` is teacher."""
 
     kind: Literal["teacher"] = KIND
@@ -60,7 +61,7 @@ class FineTuneConfig(Section):
     """Tasks with the same labels whose dev scores are logged too."""
 
 
-class FineTuned(nn.Module):
+class CrossEncoder(nn.Module):
     """Pieces -> logits: the mean of the last hidden states, and a linear layer."""
 
     def __init__(self, classes: int, *, dropout: float = 0.0, device: Device = "cpu") -> None:
@@ -84,7 +85,7 @@ class FineTuned(nn.Module):
         logits: Tensor = self.head((states * weights).sum(1) / weights.sum(1))
         return logits
 
-    def groups(self, config: FineTuneConfig) -> list[dict[str, Any]]:
+    def groups(self, config: CrossEncoderConfig) -> list[dict[str, Any]]:
         """Parameters with their learning rates: lower layers learn more slowly."""
         layers = list(self.encoder.encoder.layer)
         parts = [self.encoder.embeddings, *layers]
@@ -132,20 +133,20 @@ class Pieces:
         return first, second, third.long()
 
 
-def validate(fields: Any, origin: Path) -> FineTuneConfig:
+def validate(fields: Any, origin: Path) -> CrossEncoderConfig:
     """The configuration that a TOML file holds. Raises ConfigError naming the file and the field."""
     try:
-        return FineTuneConfig.model_validate(fields)
+        return CrossEncoderConfig.model_validate(fields)
     except ValidationError as error:
         raise refused(error, origin) from error
 
 
-def load(folder: Path) -> tuple[FineTuned, FineTuneConfig]:
+def load(folder: Path) -> tuple[CrossEncoder, CrossEncoderConfig]:
     """The best weights of a finished run, to be read only. Raises RunMissing."""
     record = read_record(folder)
-    config = FineTuneConfig.model_validate(record["config"])
+    config = CrossEncoderConfig.model_validate(record["config"])
     device: Device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = FineTuned(len(record["labels"]), device=device)
+    model = CrossEncoder(len(record["labels"]), device=device)
     model.load_state_dict(checkpoint.best(folder))
     return model.eval(), config
 
@@ -156,14 +157,16 @@ def probabilities(folder: Path, texts: Sequence[tuple[str, ...]]) -> Floats:
     return answer(model, texts, config)
 
 
-def answer(model: FineTuned, texts: Sequence[tuple[str, ...]], config: FineTuneConfig) -> Floats:
+def answer(
+    model: CrossEncoder, texts: Sequence[tuple[str, ...]], config: CrossEncoderConfig
+) -> Floats:
     """(N, classes) probabilities."""
     device: Device = "cuda" if model.head.weight.is_cuda else "cpu"
     pieces = Pieces.of(texts, config.max_pieces)
     found = np.empty((len(texts), model.head.out_features), np.float32)
     model.eval()
     half = config.precision == "bfloat16"
-    groups = list(_by_length(pieces.lengths, CELLS[device]))
+    groups = [np.array(one) for one in plan(pieces.lengths.tolist(), CELLS[device])]
     with torch.inference_mode(), torch.autocast(device, torch.bfloat16, enabled=half):
         for group in track(groups, "answers", transient=True):
             logits = model(*pieces.collate(group, device))
@@ -171,16 +174,6 @@ def answer(model: FineTuned, texts: Sequence[tuple[str, ...]], config: FineTuneC
     return found
 
 
-def accuracy(model: FineTuned, examples: Sequence[Example], config: FineTuneConfig) -> float:
+def accuracy(model: CrossEncoder, examples: Sequence[Example], config: CrossEncoderConfig) -> float:
     found = answer(model, [one.texts for one in examples], config).argmax(1)
-    return float((found == np.array([one.label for one in examples])).mean())
-
-
-def _by_length(lengths: Ints, cells: int) -> Iterator[Ints]:
-    """Groups of similar length whose padded size is at most `cells`."""
-    order = np.argsort(lengths, kind="stable")[::-1]
-    start = 0
-    while start < len(order):
-        size = max(1, cells // int(lengths[order[start]]))
-        yield order[start : start + size]
-        start += size
+    return metrics.accuracy(found, np.array([one.label for one in examples]))

@@ -1,4 +1,4 @@
-"""Fine-tuning all-MiniLM-L6-v2 as a classifier (`fine_tuned`): data, epochs, dev scores, checkpoints."""
+"""Fine-tuning all-MiniLM-L6-v2 as a classifier (`cross_encoder`): data, epochs, dev scores, checkpoints."""
 
 from typing import Any
 
@@ -13,8 +13,14 @@ from heedful.text.atomic import write_json
 from heedful.training import checkpoint
 from heedful.training.checkpoint import Progress
 from heedful.training.config import Paths
+from heedful.training.cross_encoder import (
+    CrossEncoder,
+    CrossEncoderConfig,
+    Pieces,
+    accuracy,
+    validate,
+)
 from heedful.training.data import Ints, sorted_batches
-from heedful.training.fine_tuned import FineTuneConfig, FineTuned, Pieces, accuracy, validate
 from heedful.training.objectives import make_classes
 from heedful.training.optimise import (
     AVERAGE_EVERY,
@@ -29,7 +35,7 @@ from heedful.training.tasks.base import Source, Task
 
 
 def fine_tune(
-    config: FineTuneConfig, paths: Paths, *, resume: bool, console: Console
+    config: CrossEncoderConfig, paths: Paths, *, resume: bool, console: Console
 ) -> dict[str, Any]:
     """Train to the last epoch; returns the record, with the best dev accuracy.
 
@@ -53,12 +59,12 @@ def fine_tune(
     devs = {name: get_task(name).dev.read(data) for name in (config.task, *config.also)}
 
     torch.manual_seed(config.seed)
-    model = FineTuned(len(task.labels), dropout=config.dropout, device=config.device)
+    model = CrossEncoder(len(task.labels), dropout=config.dropout, device=config.device)
     optimiser = torch.optim.AdamW(model.groups(config), weight_decay=config.weight_decay)
     steps = config.epochs * -(-len(examples) // config.batch)
     schedule = make_schedule(optimiser, config.schedule, config.warmup, steps)
     average = moving_average(model, config.average)
-    kept: FineTuned = average.module if average else model  # type: ignore[assignment]
+    kept: CrossEncoder = average.module if average else model  # type: ignore[assignment]
     parts: dict[str, checkpoint.Stateful] = {"model": model, "optimiser": optimiser}
     parts |= {"schedule": schedule} | ({"average": average} if average else {})
     progress = checkpoint.restore(state, parts) if state else Progress()
@@ -98,7 +104,7 @@ def fine_tune(
     return record
 
 
-def _record(config: FineTuneConfig, task: Task, commit: str, dev: float) -> dict[str, Any]:
+def _record(config: CrossEncoderConfig, task: Task, commit: str, dev: float) -> dict[str, Any]:
     return {
         "config": config.model_dump(mode="json"),
         "labels": task.labels,
@@ -108,7 +114,7 @@ def _record(config: FineTuneConfig, task: Task, commit: str, dev: float) -> dict
     }
 
 
-def _shuffled(pieces: Pieces, config: FineTuneConfig, epoch: int) -> list[Ints]:
+def _shuffled(pieces: Pieces, config: CrossEncoderConfig, epoch: int) -> list[Ints]:
     """The epoch's batches, each of examples of about one length."""
     rng = np.random.default_rng([config.seed, epoch])
     groups = sorted_batches(rng.permutation(len(pieces.lengths)), pieces.lengths, config.batch)

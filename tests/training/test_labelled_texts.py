@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.training.errors import DataError
-from heedful.training.table import Reading, Row, read, same
+from heedful.training.labelled_texts import Reading, Row, read, same
 
 GOOD = "text,label\ngood film,pos\nfine film,pos\nbad film,neg\npoor film,neg\n"
 

@@ -14,10 +14,10 @@ import torch
 from rich.console import Console
 
 from heedful.cli import compact
-from heedful.training import checkpoint, fine_tuned, fine_tuning, teaching
+from heedful.training import checkpoint, cross_encoder, cross_encoder_training, distillation
 from heedful.training.config import Paths, TeacherConfig
+from heedful.training.cross_encoder import CrossEncoderConfig, Pieces
 from heedful.training.errors import ConfigError
-from heedful.training.fine_tuned import FineTuneConfig, Pieces
 from heedful.training.objectives import make_classes
 from heedful.training.tasks import TASKS, Example, base
 
@@ -54,37 +54,43 @@ def paths(folder: Path) -> Paths:
     return Paths(folder / "run", folder, "none", folder / "cache", folder / "run.toml")
 
 
-def config(task: str) -> FineTuneConfig:
-    return FineTuneConfig(
+def config(task: str) -> CrossEncoderConfig:
+    return CrossEncoderConfig(
         task=task, epochs=2, batch=16, average=0.9, rate=3e-4, precision="float32"
     )
 
 
 def test_it_learns_teaches_and_goes_on(task: str, tmp_path: Path) -> None:
     console = Console(file=io.StringIO())
-    record = fine_tuning.fine_tune(config(task), paths(tmp_path), resume=False, console=console)
+    record = cross_encoder_training.fine_tune(
+        config(task), paths(tmp_path), resume=False, console=console
+    )
     assert record["dev"] > 0.9
     with pytest.raises(ConfigError, match="--resume"):
-        fine_tuning.fine_tune(config(task), paths(tmp_path), resume=False, console=console)
+        cross_encoder_training.fine_tune(
+            config(task), paths(tmp_path), resume=False, console=console
+        )
     with pytest.raises(ConfigError, match="another configuration"):
-        fine_tuning.fine_tune(
+        cross_encoder_training.fine_tune(
             config(task).model_copy(update={"batch": 8}),
             paths(tmp_path), resume=True, console=console,
         )  # fmt: skip
     last = checkpoint.load(tmp_path / "run" / checkpoint.LAST)
     del last["config"]["clip"]  # as a version wrote it that did not know the field
     checkpoint.save(tmp_path / "run" / checkpoint.LAST, last)
-    again = fine_tuning.fine_tune(config(task), paths(tmp_path), resume=True, console=console)
+    again = cross_encoder_training.fine_tune(
+        config(task), paths(tmp_path), resume=True, console=console
+    )
     assert again == json.loads(json.dumps(record)), "nothing is left to train"
 
     asked = examples(30, 3)
-    answers = teaching.probabilities(
+    answers = distillation.probabilities(
         tmp_path / "run", asked, classes=2, pipeline="none", cache=tmp_path / "cache"
     )
     np.testing.assert_allclose(answers.sum(1), 1, atol=1e-5)
     assert np.mean(answers.argmax(1) == [one.label for one in asked]) > 0.9
     with pytest.raises(ConfigError, match="2 classes, not 3"):
-        teaching.probabilities(
+        distillation.probabilities(
             tmp_path / "run", asked, classes=3, pipeline="none", cache=tmp_path / "cache"
         )
 
@@ -102,8 +108,10 @@ def test_a_resumed_teacher_is_the_unbroken_one(
             if str(objects[0]).startswith("epoch 1:"):
                 shutil.copytree(whole.run, broken.run, copy_function=os.link)
 
-    fine_tuning.fine_tune(with_dropout, whole, resume=False, console=KeptAfterOneEpoch())
-    fine_tuning.fine_tune(with_dropout, broken, resume=True, console=Console(file=io.StringIO()))
+    cross_encoder_training.fine_tune(with_dropout, whole, resume=False, console=KeptAfterOneEpoch())
+    cross_encoder_training.fine_tune(
+        with_dropout, broken, resume=True, console=Console(file=io.StringIO())
+    )
     expected, found = (checkpoint.load(one.run / checkpoint.LAST) for one in (whole, broken))
     for name, value in expected["model"].items():
         assert torch.equal(value, found["model"][name]), name
@@ -115,11 +123,11 @@ def test_it_learns_from_the_mean_of_teachers_alone(
     """Pairs without a label, one good teacher and one that knows nothing: the mean still leans to what is right."""
     console = Console(file=io.StringIO())
     good = paths(tmp_path / "good")
-    fine_tuning.fine_tune(config(task), good, resume=False, console=console)
+    cross_encoder_training.fine_tune(config(task), good, resume=False, console=console)
     torch.manual_seed(1)
     bad = tmp_path / "bad" / "run"
     bad.mkdir(parents=True)
-    checkpoint.save(bad / checkpoint.BEST, fine_tuned.FineTuned(2).state_dict())
+    checkpoint.save(bad / checkpoint.BEST, cross_encoder.CrossEncoder(2).state_dict())
     (bad / checkpoint.RECORD).write_bytes((good.run / checkpoint.RECORD).read_bytes())
 
     asked = [base.Example(one.texts, base.UNLABELLED) for one in examples(400, 5)]
@@ -128,22 +136,22 @@ def test_it_learns_from_the_mean_of_teachers_alone(
     pupil = paths(tmp_path / "pupil")
     teacher = TeacherConfig(run=(good.run, bad), weight=1)
     changes = {"teacher": teacher, "dropout": 0.1, "epochs": 3}
-    record = fine_tuning.fine_tune(
+    record = cross_encoder_training.fine_tune(
         config(task).model_copy(update=changes), pupil, resume=False, console=console
     )
     assert record["dev"] > 0.9
     objective = make_classes(0.0, teacher, 2, pipeline="none", cache=pupil.cache)
-    each = [fine_tuned.probabilities(run, [one.texts for one in asked]) for run in teacher.runs]
+    each = [cross_encoder.probabilities(run, [one.texts for one in asked]) for run in teacher.runs]
     np.testing.assert_allclose(objective.targets(asked), np.mean(each, axis=0), atol=1e-5)
 
     compact.command(good.run, tmp_path / "compact")
-    found = fine_tuned.probabilities(tmp_path / "compact", [one.texts for one in asked[:20]])
+    found = cross_encoder.probabilities(tmp_path / "compact", [one.texts for one in asked[:20]])
     np.testing.assert_allclose(found, each[0][:20], atol=0.1)
 
 
 def test_padding_does_not_change_an_answer(tmp_path: Path) -> None:
     torch.manual_seed(0)
-    model = fine_tuned.FineTuned(2).eval()
+    model = cross_encoder.CrossEncoder(2).eval()
     pieces = Pieces.of([("A dog.",), ("A much longer text than the other one.", "A dog.")], 64)
     assert pieces.types[pieces.bounds[1] :].tolist().count(1) == 4, "the second text and its [SEP]"
     with torch.inference_mode():

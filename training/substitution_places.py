@@ -1,10 +1,10 @@
-"""Where in a sentence a word may be exchanged for another, and the sentence with it."""
+"""Lexical substitution: where in a sentence a word may be replaced by another, and the sentence with it."""
 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from heedful.training.replacements import Replacement, Table, held_out, own_words
+from heedful.training.substitutions import Substitution, Table, held_out, own_words
 from heedful.training.wordnet import WordNet
 
 MAX_WORDS = 70
@@ -78,7 +78,7 @@ def _ends_phrase(one: Sentence, place: int) -> bool:
     )
 
 
-def _noun(one: Sentence, place: int, found: Replacement, net: WordNet) -> bool:
+def _noun(one: Sentence, place: int, found: Substitution, net: WordNet) -> bool:
     before = one.at(place - 1)
     if not _ends_phrase(one, place) or not (
         place == 0 or before in _BEFORE or _adjective(before, net)
@@ -111,8 +111,8 @@ def _number(one: Sentence, place: int) -> bool:
     return before not in _WORDS["before_number"] and after not in _WORDS["after_number"]
 
 
-def _fits(one: Sentence, place: int, found: Replacement, net: WordNet) -> bool:
-    """Whether the word is used here as the replacement takes it."""
+def _fits(one: Sentence, place: int, found: Substitution, net: WordNet) -> bool:
+    """Whether the word is used here as the substitution takes it."""
     if found.place == "name":
         return one.words[place][0][0].isupper() and not (
             _capital(one, place + 1) or (_capital(one, place - 1))
@@ -134,8 +134,8 @@ def _fits(one: Sentence, place: int, found: Replacement, net: WordNet) -> bool:
             return True
 
 
-def exchanged(one: Sentence, place: int, new: str) -> str:
-    """The sentence with the token at `place` exchanged; capital and a/an agree."""
+def substituted(one: Sentence, place: int, new: str) -> str:
+    """The sentence with the token at `place` replaced; capital and a/an agree."""
     old = one.words[place]
     new = new[0].upper() + new[1:] if old[0][0].isupper() else new
     start, end = old.span()
@@ -147,7 +147,7 @@ def exchanged(one: Sentence, place: int, new: str) -> str:
     return head + new + one.text[end:]
 
 
-def _digits(one: Sentence, place: int, dev: bool) -> Iterator[Replacement]:
+def _digits(one: Sentence, place: int, dev: bool) -> Iterator[Substitution]:
     """Other numbers for one in digits."""
     start, end = one.words[place].span()
     word = one.lower[place]
@@ -156,13 +156,13 @@ def _digits(one: Sentence, place: int, dev: bool) -> Iterator[Replacement]:
         for step in (-20, -12, -7, -3, -2, 2, 3, 5, 9, 14, 30):
             new = str(int(word) + step)
             if int(new) > 1 and held_out(new) == dev:
-                yield Replacement(new, "exclusive", "number", (word, new))
+                yield Substitution(new, "exclusive", "number", (word, new))
 
 
 def candidates(
     one: Sentence, words: Table, net: WordNet, *, dev: bool
-) -> Iterator[tuple[int, Replacement]]:
-    """(place, replacement) of every exchange whose label is known."""
+) -> Iterator[tuple[int, Substitution]]:
+    """(place, substitution) of every one whose label is known."""
     for place, word in enumerate(one.lower):
         options = words.get(word, ()) or list(_digits(one, place, dev) if word.isdecimal() else ())
         if not options or one.lower.count(word) > 1 or _compound(one, place, net):

@@ -12,7 +12,7 @@ from rich.progress import track
 from heedful.models.registry import reads_trees
 from heedful.text.atomic import write_arrays
 from heedful.text.parse import Parser
-from heedful.training import checkpoint, fine_tuned
+from heedful.training import checkpoint, cross_encoder
 from heedful.training.data import Examples
 from heedful.training.errors import ConfigError
 from heedful.training.parses import parse
@@ -47,7 +47,7 @@ def probabilities(
             run = restore(folder)
             answers = _answer(run, examples, classes=classes, pipeline=pipeline, cache=cache)
         else:
-            answers = fine_tuned.probabilities(folder, texts)
+            answers = cross_encoder.probabilities(folder, texts)
         write_arrays(kept, answers=answers)
     with np.load(kept) as archive:
         loaded: npt.NDArray[np.float32] = archive["answers"]

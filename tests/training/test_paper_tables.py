@@ -10,10 +10,10 @@ import pytest
 
 from benchmarks.processes import bundles
 from heedful.models.registry import ENCODERS
-from heedful.training import papers, tables, tasks
+from heedful.training import paper_tables, papers, tasks
 from heedful.training.errors import ConfigError
+from heedful.training.paper_tables import RowConfig
 from heedful.training.report import report
-from heedful.training.tables import RowConfig
 from tests.shipped import SHIPPED
 
 BUNDLES, RESULTS = Path("bundles"), Path("results")
@@ -39,7 +39,7 @@ set = { alpha = 0.5, encoder = { config = { dependency = false } } }
 def record(folder: Path, row: int, seed: int, value: float) -> None:
     """The record of a run of TABLE's first or second row, tested on 500 questions."""
     folder.mkdir(parents=True, exist_ok=True)
-    table = tables.read(folder.parent.parent / "tables" / "toys.toml")
+    table = paper_tables.read(folder.parent.parent / "tables" / "toys.toml")
     ((name, config),) = table.rows[row].runs((seed,)).items()
     found = {
         "config": config.model_dump(mode="json"),
@@ -59,7 +59,7 @@ def results(tmp_path: Path) -> Path:
 
 
 def test_a_row_replaces_fields_of_its_configuration(results: Path) -> None:
-    whole, cut = tables.read(results / "tables" / "toys.toml").rows
+    whole, cut = paper_tables.read(results / "tables" / "toys.toml").rows
     assert list(whole.runs((1, 2))) == ["whole-seed1", "whole-seed2"]
     first = whole.runs((1,))["whole-seed1"]
     run = cut.runs((2,))["no-tree-no-words-seed2"]
@@ -71,7 +71,7 @@ def test_a_row_replaces_fields_of_its_configuration(results: Path) -> None:
 def test_a_table_replaces_fields_of_every_row(results: Path) -> None:
     file = results / "tables" / "toys.toml"
     file.write_text(TABLE.replace("[[rows]]", "set = { alpha = 2.0, epochs = 7 }\n\n[[rows]]", 1))
-    runs = [row.runs((1,)) for row in tables.read(file).rows]
+    runs = [row.runs((1,)) for row in paper_tables.read(file).rows]
     found = [(run.alpha, run.epochs) for one in runs for run in one.values()]
     assert found == [(2.0, 7), (0.5, 7)]
 
@@ -85,7 +85,7 @@ def test_a_row_of_ten_folds() -> None:
 
 @pytest.mark.parametrize("file", sorted((RESULTS / "tables").glob("*.toml")), ids=lambda f: f.stem)
 def test_a_table_of_ours_names_configurations_and_tasks(file: Path) -> None:
-    table = tables.read(file)
+    table = paper_tables.read(file)
     assert table.full in (None, *(row.name for row in table.rows))
     names = [name for row in table.rows for name in row.runs(table.seeds)]
     assert len(names) == len(set(names))
@@ -93,16 +93,18 @@ def test_a_table_of_ours_names_configurations_and_tasks(file: Path) -> None:
         for name, run in row.runs(table.seeds).items():
             tasks.get(run.task)
             if (record := RESULTS / "runs" / file.stem / f"{name}.json").exists():
-                assert tables.is_of(json.loads(record.read_text()), run), f"{record}: reproduce it"
+                assert paper_tables.is_of(json.loads(record.read_text()), run), (
+                    f"{record}: reproduce it"
+                )
 
 
 def test_an_unknown_table_names_the_known_ones(results: Path) -> None:
     known = ", ".join(sorted(file.stem for file in (RESULTS / "tables").glob("*.toml")))
     with pytest.raises(ConfigError, match=f"no table none: known are {known}, toys$"):
-        tables.read(results / "tables" / "none.toml")
+        paper_tables.read(results / "tables" / "none.toml")
     (results / "tables" / "toys.toml").write_text("title = 3\n")
     with pytest.raises(ConfigError, match=r"toys\.toml: title: Input should be"):
-        tables.read(results / "tables" / "toys.toml")
+        paper_tables.read(results / "tables" / "toys.toml")
 
 
 def test_the_page_of_a_table(results: Path) -> None:
@@ -193,10 +195,10 @@ def test_every_encoder_has_a_row() -> None:
     """A row without a record says why."""
     found = set()
     for file in (RESULTS / "tables").glob("*.toml"):
-        table = tables.read(file)
+        table = paper_tables.read(file)
         for row in table.rows:
             found |= {run.encoder.name for run in row.runs(table.seeds).values()}
-            ran = tables.records(RESULTS, file.stem, row, table.seeds)
+            ran = paper_tables.records(RESULTS, file.stem, row, table.seeds)
             assert ran or row.not_run, (
                 f"{file.stem}: {row.name}: say in not_run why there is no run"
             )

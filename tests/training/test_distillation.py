@@ -12,12 +12,12 @@ from heedful.export import run
 from heedful.text.parse import ParseJob, Parser
 from heedful.training import checkpoint, loop
 from heedful.training.config import Paths, RunConfig, TeacherConfig
+from heedful.training.distillation import probabilities
 from heedful.training.errors import ConfigError, RunMissing
 from heedful.training.objectives import make_objective
 from heedful.training.restore import restore
 from heedful.training.tasks import get
 from heedful.training.tasks.base import UNLABELLED, Example
-from heedful.training.teaching import probabilities
 
 
 @pytest.fixture

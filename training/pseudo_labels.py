@@ -11,9 +11,8 @@ import rich
 import torch
 from rich.progress import track
 
-from heedful.training import minilm
+from heedful.training import contrastive, minilm
 from heedful.training.bag import Ints
-from heedful.training.contrastive import fine_tune
 from heedful.training.linear import Floats, Linear, Recipe, TeacherKind, Texts
 
 FROZEN_STRENGTH, FINE_TUNED_STRENGTH = 10.0, 1.0
@@ -79,7 +78,7 @@ class FineTunedTeacher:
 
     def _learn(self, recipe: Recipe, rows: Ints, targets: Flags) -> Floats:
         texts = [self.rows[row] for row in rows]
-        model = fine_tune(texts, targets, seed=self.seed)
+        model = contrastive.fine_tune(texts, targets, seed=self.seed)
         vectors = minilm.unit_vectors(model, [*texts, *self.unlabelled])
         every = Texts([np.empty(0, np.int64)] * len(vectors), vectors)
         labelled = np.arange(len(texts))

@@ -6,8 +6,8 @@ from scipy import sparse
 from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
-from heedful.training.lesson import FineTunedTeacher, FrozenTeacher, Lesson
 from heedful.training.linear import Linear, Recipe, Texts
+from heedful.training.pseudo_labels import FineTunedTeacher, FrozenTeacher, Lesson
 from heedful.training.soft_logistic import soft_logistic
 
 RANDOM = np.random.default_rng(0)
