@@ -10,11 +10,11 @@ from starlette.datastructures import UploadFile
 from starlette.responses import FileResponse, Response
 
 from heedful.app import answers
+from heedful.app.closed import Closed, few_fields
 from heedful.app.fields import PASS_OVER
 from heedful.app.file_store import FileStore, new_id
 from heedful.app.requests import InferenceRoute
 from heedful.app.state import state_of
-from heedful.app.trees import Closed, few_fields
 from heedful.app.uploads import multipart, refused_where_full
 from heedful.runtime.errors import BadInput
 

@@ -5,8 +5,9 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Discriminator, Field, Tag
 
 from heedful.app.answer_schemas import Token, Trust
+from heedful.app.closed import Closed
 from heedful.app.schemas import Cutting, Pair, Trusting
-from heedful.app.trees import Closed, ConlluTree, DisplacyTree, Item, Trees, shape
+from heedful.app.trees import ConlluTree, DisplacyTree, Item, Trees, shape
 from heedful.runtime.explain_run import MAX_ALPHA
 
 

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 import numpy.typing as npt
 from pydantic import Field
 
+from heedful.app.closed import Closed
 from heedful.app.fields import PASS_OVER, refused
-from heedful.app.trees import Closed
 from heedful.runtime.answers import sigmoid
 
 TopK = Annotated[int | None, Field(ge=1, description="Return this many of the best labels.")]

@@ -11,10 +11,10 @@ from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag
 from starlette.responses import Response
 
 from heedful.app import answers, inference, token_ids, trees
+from heedful.app.closed import FIRST_ERROR, Closed
 from heedful.app.fields import PASS_OVER
 from heedful.app.requests import InferenceRoute
 from heedful.app.schemas import Dimensions, Long, Truncate, not_both
-from heedful.app.trees import FIRST_ERROR, Closed
 
 router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["OpenAI"])
 

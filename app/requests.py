@@ -1,12 +1,9 @@
 """The fast path of the inference routes: FastAPI documents them but does not call them."""
 
-import contextlib
 import inspect
-import json
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn
+from typing import Any
 
-import orjson
 from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
@@ -20,11 +17,9 @@ from heedful.app.large import LARGE_BYTES, LargeBodies, check_counts
 from heedful.app.lines import InferenceEndpoint
 from heedful.app.middleware import CLIENT_CLOSED
 from heedful.app.state import state_of
+from heedful.app.strict_json import parse
 from heedful.app.watch import Watch
 from heedful.runtime.errors import RequestError
-
-MAX_DEPTH = 64
-"""Levels of lists and objects in a body: no route reads as many, and what walks them uses the stack."""
 
 
 class InferenceRoute(APIRoute):
@@ -99,8 +94,9 @@ class FastPath:
             if ndjson.declared(scope):
                 if endpoint.read is not InferenceRoute.read:
                     raise MalformedBody("this route reads no NDJSON", code="wrong_content_type")
-                limit, most = self._limit, self._max_bytes
-                await ndjson.stream(endpoint, scope, receive, send, limit=limit, max_bytes=most)
+                await ndjson.stream(
+                    endpoint, scope, receive, send, limit=self._limit, max_bytes=self._max_bytes
+                )
                 return
             with self._watch.guard(receive) as in_flight:
                 body = await self._read(scope, receive)
@@ -146,52 +142,3 @@ class FastPath:
 def _body_of(endpoint: Callable[..., Any]) -> TypeAdapter[Any]:
     annotation: Any = inspect.signature(endpoint).parameters["body"].annotation
     return TypeAdapter(annotation)
-
-
-def parse(body: bytes) -> Any:
-    """Read JSON strictly: no NaN, no Infinity, UTF-8, at most MAX_DEPTH deep. Raises MalformedBody.
-
-    Lone surrogates pass: the runtime refuses them and names the field.
-    """
-    value = _loads(body)
-    if body.count(b"[") + body.count(b"{") > MAX_DEPTH:  # fewer cannot be deeper
-        _check_depth(value)
-    return value
-
-
-def _check_depth(value: object) -> None:
-    """Level by level. Raises MalformedBody."""
-    level = [value]
-    for _ in range(MAX_DEPTH + 1):
-        containers = [each for each in level if isinstance(each, (dict, list))]
-        if not containers:
-            return
-        level = []
-        for each in containers:
-            level += each.values() if isinstance(each, dict) else each
-    raise MalformedBody(
-        f"the body nests lists and objects more than {MAX_DEPTH} deep: send them flatter"
-    )
-
-
-def _loads(body: bytes) -> Any:
-    """Raises MalformedBody."""
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        if b"\\u" in body:
-            with contextlib.suppress(ValueError, RecursionError):
-                return json.loads(body.decode(), parse_constant=_refuse, parse_float=_finite)
-        raise MalformedBody(f"the body is not JSON: {error}") from None
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(constant)
-
-
-def _finite(digits: str) -> float:
-    """Refuse a number that overflows to infinity, as orjson does."""
-    number = float(digits)
-    if abs(number) == float("inf"):
-        raise ValueError(digits)
-    return number

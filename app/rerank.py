@@ -8,9 +8,9 @@ from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag
 from starlette.responses import Response
 
 from heedful.app import answers, inference, record
+from heedful.app.closed import FIRST_ERROR, Closed
 from heedful.app.fields import PASS_OVER, unsupported
 from heedful.app.requests import InferenceRoute
-from heedful.app.trees import FIRST_ERROR, Closed
 from heedful.runtime.inputs import Inputs
 
 router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["rerank"])

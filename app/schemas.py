@@ -17,9 +17,10 @@ from pydantic import (
     field_validator,
 )
 
+from heedful.app.closed import FIRST_ERROR, Closed
 from heedful.app.fields import PASS_OVER, unsupported
 from heedful.app.hub_schemas import HubFields, TopK
-from heedful.app.trees import FIRST_ERROR, Closed, ConlluTree, DisplacyTree, Item, shape
+from heedful.app.trees import ConlluTree, DisplacyTree, Item, shape
 
 
 def _no_prompt(name: str | None) -> str | None:

@@ -9,60 +9,20 @@ from typing import Annotated, Literal
 
 from pydantic import (
     BaseModel,
-    ConfigDict,
     Discriminator,
-    FailFast,
     Field,
     PrivateAttr,
     Tag,
-    model_validator,
 )
-from pydantic_core import PydanticCustomError
 
+from heedful.app.closed import FIRST_ERROR, Closed
 from heedful.runtime.errors import BadInput
 from heedful.runtime.inputs import Inputs
 from heedful.text import trees
 from heedful.text.parse import Parse
 
-MAX_FIELDS = 256
-"""More than any object of a request has: what is wrong with each is not worth finding."""
 MAX_TREE_WORDS = 10_000
 _WHITE_SPACE = re.compile(r"\s")
-
-
-class _FirstError(FailFast):
-    """Hashable, as what annotates a part of a union must be."""
-
-    __hash__ = object.__hash__
-
-
-FIRST_ERROR = _FirstError()
-"""For every list in a request: one wrong item is enough, and what describes millions takes gigabytes."""
-
-
-def few_fields(value: object) -> object:
-    """For pydantic, before it describes what is wrong with each of millions."""
-    if isinstance(value, dict) and len(value) > MAX_FIELDS:
-        raise PydanticCustomError("fields", f"holds {len(value)} fields")
-    return value
-
-
-class Closed(BaseModel):
-    """Strict: no type is coerced, and unknown fields are refused."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _object_of_few_fields(cls, value: object) -> object:
-        # pydantic's message has the name of a class of ours.
-        if not isinstance(value, (dict, cls)):
-            needed = ", ".join(
-                name for name, field in cls.model_fields.items() if field.is_required()
-            )
-            message = f"must be an object with {needed}" if needed else "must be an object"
-            raise PydanticCustomError("object_type", message)
-        return few_fields(value)
 
 
 class Word(Closed):

@@ -10,12 +10,13 @@ from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError
 from starlette.types import Scope
 
-from heedful.app import record, requests
+from heedful.app import record
+from heedful.app.closed import FIRST_ERROR, Closed
 from heedful.app.errors import MalformedBody
 from heedful.app.fields import PASS_OVER, refused
 from heedful.app.large import check_length
 from heedful.app.schemas import Long, Truncate, not_both
-from heedful.app.trees import FIRST_ERROR, Closed
+from heedful.app.strict_json import parse
 from heedful.runtime.card import Card
 from heedful.runtime.errors import BadInput
 from heedful.runtime.inputs import Inputs
@@ -178,11 +179,11 @@ def read_body(scope: Scope, body: bytes) -> Any:
     """JSON, whatever its Content-Type; with Triton's header, tensors follow. Raises MalformedBody."""
     size = record.header(scope, JSON_SIZE)
     if not size:
-        return requests.parse(body)
+        return parse(body)
     # Python reads no number of more than 4,300 digits.
     if not size.isdecimal() or len(size) > 20 or int(size) > len(body):
         raise MalformedBody("Inference-Header-Content-Length is no length within the body")
-    value, rest = requests.parse(body[: int(size)]), memoryview(body)[int(size) :]
+    value, rest = parse(body[: int(size)]), memoryview(body)[int(size) :]
     tensors = value.get("inputs") if isinstance(value, dict) else None
     for tensor in tensors if isinstance(tensors, list) else []:
         parameters = tensor.get("parameters") if isinstance(tensor, dict) else None

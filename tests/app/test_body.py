@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from heedful.app.errors import MalformedBody
-from heedful.app.requests import MAX_DEPTH, parse
+from heedful.app.strict_json import MAX_DEPTH, parse
 
 VALUES = st.recursive(
     st.none()

@@ -15,7 +15,8 @@ from starlette.responses import Response
 
 from heedful.app import lines
 from heedful.app.ndjson import _lines
-from heedful.app.requests import InferenceRoute, parse
+from heedful.app.requests import InferenceRoute
+from heedful.app.strict_json import parse
 from tests.app.conftest import KEY, Serve
 from tests.app.test_answers import TEXTS, embed
 from tests.app.test_errors import check
