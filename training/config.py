@@ -252,4 +252,7 @@ def refused(error: ValidationError, origin: Path) -> ConfigError:
     field = ".".join(map(str, first["loc"]))
     if first["type"] == "extra_forbidden" and field in RENAMED:
         return ConfigError(f"{origin}: {field} is now called {RENAMED[field]}")
-    return ConfigError(f"{origin}: {field}: {first['msg']}")
+    said = first["msg"].removeprefix(
+        "Value error, "
+    )  # of what involves several fields, and names them
+    return ConfigError(f"{origin}: {field}: {said}" if field else f"{origin}: {said}")
