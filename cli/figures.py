@@ -182,10 +182,10 @@ async def _dynamic_weights(context: Context) -> Figure:
             Inputs([text], ["the text"]), ExplainOptions(), truncate=True
         )
         (one,) = result.value[1].sentences
-        rounds = [w[0] for name, w in one.maps.items() if name.startswith("attention 1,")]
-        attentions = len(one.maps) // len(rounds)
+        iterations = [w[0] for name, w in one.maps.items() if name.startswith("attention 1,")]
+        attentions = len(one.maps) // len(iterations)
         words = one.states[0][:, : one.states.shape[-1] // attentions]  # (L, d), as W_1 sees them
-        before = rounds[-2] if len(rounds) > 1 else rounds[-1]  # (1, L)
+        before = iterations[-2] if len(iterations) > 1 else iterations[-1]  # (1, L)
         vectors.append(np.tanh(before @ words)[0])
         lengths.append(len(words))
     return figure_plots.dynamic_weights(np.array(vectors), lengths)

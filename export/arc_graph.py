@@ -6,7 +6,7 @@ integers are exact. The bytes are rounded before windows are joined, and padding
 
 B texts of at most L words: `words` (B, L, D) bytes, ZERO after a text's end; `inside` (B, L, 1) bool;
 `outside` (B, 1, L) float, 0 for a word and FAR for none; `itself` (L, L) float, FAR on the diagonal;
-`cos` and `sin` (L, 2 turned) float; `first` (B, 1): the number of each text's first place, L b.
+`cos` and `sin` (L, 2 rotary) float; `first` (B, 1): the number of each text's first place, L b.
 """
 
 from collections.abc import Mapping, Sequence
@@ -135,11 +135,11 @@ def _window(made: _Graph, x: str, read: str, i: int, d: int, weights: Mapping[st
 def _arcs(made: _Graph, read: str, model: ArcParser, weights: Mapping[str, Floats]) -> None:
     """`scores` (B, L, 1 + L) and `heads` (B, L), 0 for the root.
 
-    The turned parts are products too: turned by an angle they are what they are, times its cosine, and
-    what they are turned by a quarter, times its sine.
+    The rotated parts are products too: rotated by an angle they are what they are, times its cosine, and
+    what they are rotated by a quarter, times its sine.
     """
-    arc, pairs = model.arc, model.turned // 2
-    size = (model.arc + model.turned) ** -0.5
+    arc, pairs = model.arc, model.rotary // 2
+    size = (model.arc + model.rotary) ** -0.5
     dependent = np.vstack([weights["dependent.weight"].T, weights["dependent.bias"]]) * size
     governor = np.vstack([weights["governor.weight"].T, np.zeros(arc + 2 * pairs)])
     plain, quarter = [], []

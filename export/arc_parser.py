@@ -63,7 +63,7 @@ def files(
     arrays = words(model, steps["window0"])
     content = BytesIO()
     np.savez(content, **arrays)  # type: ignore[arg-type]  # its keywords are typed as flags too
-    about = {"labels": list(labels), "speeds": speeds(model.turned).tolist()}
+    about = {"labels": list(labels), "speeds": speeds(model.rotary).tolist()}
     config = json.dumps(about, indent=1).encode()
     return {GRAPH: graph, WORDS: content.getvalue(), CONFIG: config}
 
@@ -126,7 +126,7 @@ def check(model: ArcParser, floats: bytes, graph: bytes, step: float, sample: Co
     agreeing = known = 0
     for texts in single(sample)[:CHECKED]:
         rows = [sample.words[slice(*sample.starts[i : i + 2]), 2:] for (i,) in texts]
-        asked = feeds([vectors(one) for one in rows], model.turned)
+        asked = feeds([vectors(one) for one in rows], model.rotary)
         exact, rounded = (session.run(list(OUTPUTS), asked) for session in sessions)
         inside = torch.from_numpy(asked["inside"][..., 0])
         x = (torch.from_numpy(asked["words"]).float() - ZERO) * float(np.float32(step))

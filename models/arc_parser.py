@@ -3,9 +3,9 @@
 Words are hashed as spaCy's `MultiHashEmbed` has them (text.hashed_words): the rows of an attribute's table are
 summed, the attributes' sums joined and mixed by a maxout. Residual convolutions, x + LN(relu(W [x-d; x; x+d])),
 read a word's surroundings. Arcs are dot products of a word as dependent and another as governor (Dozat and
-Manning 2017, without the middle matrix); a part of both is turned by the word's place (Su et al. 2021, RoPE),
-so that their product knows the distance. Relations are scored as Kiperwasser and Goldberg 2016 do, by a layer
-over a word and its governor.
+Manning 2017, without the middle matrix); a part of both is rotated by the word's place (rotary position embedding,
+Su et al. 2021), so that their product depends on the distance. Relations are scored as Kiperwasser and
+Goldberg 2016 do, by a layer over a word and its governor.
 
 Among governors place 0 is the root. T is the number of different words of a batch, F of a word's rows, D the
 width, R the number of relations, E the width of the layer over a relation.
@@ -23,7 +23,7 @@ PIECES = 2
 """Pieces of the maxout."""
 DILATIONS = (1, 1, 2, 4)
 SLOWEST = 64
-"""Words in which the slowest of the turned pairs turns by one radian; the fastest does in one word."""
+"""The lowest rotary frequency is 1 / this, in radians a word; the highest is 1."""
 
 
 class Words(nn.Module):
@@ -73,17 +73,17 @@ class ArcParser(nn.Module):
         width: int = 128,
         embedding: int = 96,
         arc: int = 64,
-        turned: int = 32,
+        rotary: int = 32,
         relation: int = 96,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.arc, self.turned = arc, turned
+        self.arc, self.rotary = arc, rotary
         self.words = Words(tables, embedding, width)
         self.windows = nn.ModuleList(Window(width, dilation) for dilation in DILATIONS)
         self.dropout = nn.Dropout(dropout)
-        self.dependent = nn.Linear(width, arc + turned)
-        self.governor = nn.Linear(width, arc + turned, bias=False)
+        self.dependent = nn.Linear(width, arc + rotary)
+        self.governor = nn.Linear(width, arc + rotary, bias=False)
         self.prior = nn.Linear(width, 1, bias=False)  # how likely a word governs anything
         self.root = nn.Linear(width, 1)  # how likely it is a root
         self.relation_dependent = nn.Linear(width, relation)
@@ -117,25 +117,25 @@ class ArcParser(nn.Module):
 
     def _arcs(self, x: Tensor) -> Tensor:
         """(B, L, L) [dependent, governor]."""
-        cos, sin = turns(x.shape[1], self.turned)
+        cos, sin = rotary_table(x.shape[1], self.rotary)
         dependent, governor = (
-            torch.cat([one[..., : self.arc], turn(one[..., self.arc :], cos, sin)], -1)
+            torch.cat([one[..., : self.arc], rotate(one[..., self.arc :], cos, sin)], -1)
             for one in (self.dependent(x), self.governor(x))
         )
-        scores = dependent @ governor.transpose(1, 2) / (self.arc + self.turned) ** 0.5
+        scores = dependent @ governor.transpose(1, 2) / (self.arc + self.rotary) ** 0.5
         with_prior: Tensor = scores + self.prior(x).transpose(1, 2)
         return with_prior.float()
 
 
-def turns(length: int, turned: int) -> tuple[Tensor, Tensor]:
-    """Cosines and sines of each place's angles, (L, turned / 2) each."""
-    pairs = turned // 2
-    speeds = SLOWEST ** -(torch.arange(pairs) / (pairs - 1))
-    angles = torch.arange(length)[:, None] * speeds
+def rotary_table(length: int, rotary: int) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of each place's angles, (L, rotary / 2) each."""
+    pairs = rotary // 2
+    frequencies = SLOWEST ** -(torch.arange(pairs) / (pairs - 1))
+    angles = torch.arange(length)[:, None] * frequencies
     return angles.cos(), angles.sin()
 
 
-def turn(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Turn the pairs of x (B, L, 2 P), the first halves with the second, by angles (L, P)."""
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotate the pairs of x (B, L, 2 P), the first halves with the second, by angles (L, P)."""
     first, second = x.chunk(2, -1)
     return torch.cat([first * cos - second * sin, first * sin + second * cos], -1)

@@ -94,21 +94,23 @@ class WordFeatures(nn.Module):
         return each.transpose(1, 2)
 
 
-def dynamic_attention(x: Tensor, mask: Tensor, rounds: int) -> tuple[Tensor, Tensor]:
+def dynamic_attention(x: Tensor, mask: Tensor, iterations: int) -> tuple[Tensor, Tensor]:
     """Algorithm 1: words (B, m, L, d), mask (B, L) boolean -> z (B, m, d), weights (B, m, L).
 
-    The weights are those of the last round, which made z. Raises ValueError for no round.
+    The weights are those of the last iteration, which made z. Raises ValueError for no iteration.
     """
-    *_, last = attention_rounds(x, mask, rounds)
+    *_, last = attention_iterations(x, mask, iterations)
     return last
 
 
-def attention_rounds(x: Tensor, mask: Tensor, rounds: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """z (B, m, d) and weights (B, m, L) of each round of `dynamic_attention`."""
-    if rounds < 1:
-        raise ValueError(f"{rounds} rounds: dynamic self-attention takes at least one")
+def attention_iterations(
+    x: Tensor, mask: Tensor, iterations: int
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """z (B, m, d) and weights (B, m, L) of each iteration of `dynamic_attention`."""
+    if iterations < 1:
+        raise ValueError(f"{iterations} iterations: dynamic self-attention takes at least one")
     q = torch.zeros_like(x[..., 0]).masked_fill(~mask[:, None, :], -torch.inf)
-    for _ in range(rounds):
+    for _ in range(iterations):
         weights = q.softmax(-1)
         z = torch.tanh((weights[:, :, None] @ x).squeeze(2))
         yield z, weights
@@ -128,14 +130,14 @@ class DSA(Encoder):
         dim: int = 300,
         attentions: int = 1,
         size: int = 600,
-        rounds: int = 2,
+        iterations: int = 2,
         layers: int = 4,
         dropout: float = 0.2,
         word_dropout: float = 0.3,
     ) -> None:
         super().__init__()
         self.dim, self.inputs = attentions * size, ()
-        self.rounds = rounds
+        self.iterations = iterations
         self.words = WordFeatures(
             dim, attentions, size, layers=layers, dropout=dropout, word_dropout=word_dropout
         )
@@ -143,15 +145,15 @@ class DSA(Encoder):
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x (B, L, D) word vectors, lengths (B,) -> (B, m * size)."""
         mask = token_mask(lengths, x.shape[1])
-        z, _ = dynamic_attention(self.words(x, mask), mask, self.rounds)
+        z, _ = dynamic_attention(self.words(x, mask), mask, self.iterations)
         return z.flatten(1)
 
     def explain(self, x: Tensor, lengths: Tensor) -> Explanation:
-        """Figure 3: the weights of each attention at each iteration."""
+        """Figures 3 and 4: the weights of each attention at each iteration."""
         mask = token_mask(lengths, x.shape[1])
         words = self.words(x, mask)
-        rounds = list(attention_rounds(words, mask, self.rounds))
-        z, last = rounds[-1]
+        iterations = list(attention_iterations(words, mask, self.iterations))
+        z, last = iterations[-1]
         return Explanation(
             z.flatten(1),
             words.transpose(1, 2).flatten(2),
@@ -159,7 +161,7 @@ class DSA(Encoder):
             maps={
                 f"attention {j + 1}, iteration {i + 1}": weights[:, j, None]
                 for j in range(last.shape[1])
-                for i, (_, weights) in enumerate(rounds)
+                for i, (_, weights) in enumerate(iterations)
             },
         )
 

@@ -6,7 +6,10 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 
 class BiGRU(nn.Module):
-    """Both directions of a GRU; the backward one starts at the last token of each sentence."""
+    """Both directions of a GRU, LAMA eq. (3.1)-(3.4) and (3.6); the backward one starts at a sentence's last token.
+
+    torch's layer adds a bias to W_h x that eq. (3.3) does not print, and its update gate is the paper's 1 - z.
+    """
 
     def __init__(self, dim: int, hidden: int) -> None:
         super().__init__()

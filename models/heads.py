@@ -9,9 +9,10 @@ from heedful.models.initialise import he
 
 
 class NLIHead(nn.Module):
-    """[p; h; |p - h|; p * h] -> hidden -> classes (MS-SAN and DSA; MS-SAN: 2,400 -> 300 -> 3).
+    """[p; h; |p - h|; p * h] -> hidden -> classes (MS-SAN: 2,400 -> 300 -> 3).
 
-    `signed` keeps the sign of p - h (DiSAN, whose hidden layer is ELU).
+    MS-SAN and DSA print these parts in another order (docs/models.md). `signed` keeps the sign
+    of p - h (DiSAN, whose hidden layer is ELU).
     """
 
     def __init__(
@@ -26,13 +27,7 @@ class NLIHead(nn.Module):
     ) -> None:
         super().__init__()
         self.signed = signed
-        self.layers = nn.Sequential(
-            nn.Dropout(dropout),
-            nn.Linear(4 * dim, hidden),
-            activation(),
-            nn.Dropout(dropout),
-            nn.Linear(hidden, classes),
-        )
+        self.layers = two_layers(4 * dim, hidden, classes, dropout, activation)
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
         """Premise (B, D) and hypothesis (B, D) -> (B, classes)."""
@@ -57,13 +52,7 @@ class ClassificationHead(nn.Module):
         activation: type[nn.Module] = nn.ReLU,
     ) -> None:
         super().__init__()
-        self.layers = nn.Sequential(
-            nn.Dropout(dropout),
-            nn.Linear(dim, hidden),
-            activation(),
-            nn.Dropout(dropout),
-            nn.Linear(hidden, classes),
-        )
+        self.layers = two_layers(dim, hidden, classes, dropout, activation)
 
     def forward(self, sentence: Tensor) -> Tensor:
         """(B, D) -> (B, classes)."""
@@ -78,13 +67,7 @@ class RelatednessHead(nn.Module):
         self, dim: int, *, hidden: int = 50, scores: int = 5, dropout: float = 0.0
     ) -> None:
         super().__init__()
-        self.layers = nn.Sequential(
-            nn.Dropout(dropout),
-            nn.Linear(2 * dim, hidden),
-            nn.Sigmoid(),
-            nn.Dropout(dropout),
-            nn.Linear(hidden, scores),
-        )
+        self.layers = two_layers(2 * dim, hidden, scores, dropout, nn.Sigmoid)
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
         """(B, D) and (B, D), in either order -> logits (B, scores)."""
@@ -104,6 +87,7 @@ class BatchNormNLIHead(NLIHead):
     def __init__(
         self, dim: int, *, hidden: int = 300, classes: int = 3, dropout: float = 0.3
     ) -> None:
+        # Replaced below, but still drawn: without them the seeds in results/ would begin with other weights.
         super().__init__(dim, hidden=hidden, classes=classes)
         self.layers = batch_norm_layers((4 * dim, hidden, hidden), classes, dropout)
 
@@ -112,8 +96,21 @@ class BatchNormClassificationHead(ClassificationHead):
     """D -> hidden -> classes (DSA)."""
 
     def __init__(self, dim: int, *, classes: int, hidden: int = 300, dropout: float = 0.4) -> None:
-        super().__init__(dim, classes=classes, hidden=hidden)
+        super().__init__(dim, classes=classes, hidden=hidden)  # replaced, as in BatchNormNLIHead
         self.layers = batch_norm_layers((dim, hidden), classes, dropout)
+
+
+def two_layers(
+    inputs: int, hidden: int, outputs: int, dropout: float, activation: type[nn.Module]
+) -> nn.Sequential:
+    """A hidden and a linear layer, each after dropout: (B, inputs) -> (B, outputs)."""
+    return nn.Sequential(
+        nn.Dropout(dropout),
+        nn.Linear(inputs, hidden),
+        activation(),
+        nn.Dropout(dropout),
+        nn.Linear(hidden, outputs),
+    )
 
 
 def batch_norm_layers(sizes: tuple[int, ...], classes: int, dropout: float) -> nn.Sequential:

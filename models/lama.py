@@ -1,4 +1,4 @@
-"""LAMA: Low Rank Factorization for Compact Multi-Head Self-Attention (Mehta et al., 2019), and SAN.
+"""LAMA: Low Rank Factorization for Compact Multi-Head Self-Attention (Mehta et al., 2019).
 
 Equation numbers are the paper's. docs/models.md decides where it is silent or contradicts itself.
 """
@@ -39,7 +39,30 @@ class LowRankAttention(nn.Module):
         return over_words(functional.normalize(torch.tanh(f), dim=-1), mask)
 
 
-class LAMA(Encoder):
+class WeightedHeads(Encoder):
+    """An encoder of m heads, each a weighted sum of the words' annotations, eq. (3.14)-(3.15)."""
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x (B, L, D) word vectors, lengths (B,) -> (B, m * 2 hidden)."""
+        h, weights = self._attend(x, lengths)
+        return (weights @ h).flatten(1)
+
+    def explain(self, x: Tensor, lengths: Tensor) -> Explanation:
+        """The weights of each head."""
+        h, weights = self._attend(x, lengths)
+        return Explanation(
+            (weights @ h).flatten(1),
+            h,
+            pooling={"heads": weights.mean(1)},
+            maps={f"head {i + 1}": weights[:, i, None] for i in range(weights.shape[1])},
+        )
+
+    def _attend(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """Annotations (B, L, 2h) and the heads' weights (B, m, L)."""
+        raise NotImplementedError
+
+
+class LAMA(WeightedHeads):
     """The encoder: bi-GRU, low-rank attention, one weighted sum of annotations per head, eq. (3.5)-(3.15).
 
     c is a parameter that training starts at the mean of the corpus' word vectors (`start_context`); with
@@ -68,66 +91,13 @@ class LAMA(Encoder):
             raise ValueError("the context of LAMA+Ctx comes from each document: it has no start")
         self.context.copy_(mean)
 
-    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """x (B, L, D) word vectors, lengths (B,) -> (B, m * 2 hidden)."""
-        h, weights = self._attend(x, lengths)
-        return (weights @ h).flatten(1)
-
-    def explain(self, x: Tensor, lengths: Tensor) -> Explanation:
-        """The weights of each head."""
-        return explain_heads(*self._attend(x, lengths))
-
     def _attend(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Annotations (B, L, 2h) and the heads' weights (B, m, L)."""
         mask = token_mask(lengths, x.shape[1])
         c = mean_pooling(x, mask) if self.context is None else self.context[None]
         h = self.words(x, lengths)
         return h, self.attention(h, c, mask)
 
 
-class SAN(Encoder):
-    """Structured self-attention (Lin et al. 2017), eq. (3.19), over the same bi-GRU.
-
-    `size` is d_a; the paper's baseline has 30 heads and d_a = 512.
-    """
-
-    def __init__(
-        self, *, dim: int = 100, hidden: int = 50, heads: int = 30, size: int = 512
-    ) -> None:
-        super().__init__()
-        self.dim, self.inputs = heads * 2 * hidden, ()
-        self.words = BiGRU(dim, hidden)
-        self.attention = nn.Sequential(
-            nn.Linear(2 * hidden, size, bias=False),  # W_s1
-            nn.Tanh(),
-            nn.Linear(size, heads, bias=False),  # W_s2
-        )
-
-    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """x (B, L, D) word vectors, lengths (B,) -> (B, m * 2 hidden)."""
-        h, weights = self._attend(x, lengths)
-        return (weights @ h).flatten(1)
-
-    def explain(self, x: Tensor, lengths: Tensor) -> Explanation:
-        """The weights of each head."""
-        return explain_heads(*self._attend(x, lengths))
-
-    def _attend(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Annotations (B, L, 2h) and the heads' weights (B, m, L)."""
-        h: Tensor = self.words(x, lengths)
-        return h, over_words(self.attention(h), token_mask(lengths, x.shape[1]))
-
-
 def over_words(scores: Tensor, mask: Tensor) -> Tensor:
     """Scores (B, L, m), mask (B, L) boolean -> weights (B, m, L), a softmax over words each."""
     return scores.masked_fill(~mask[:, :, None], -torch.inf).softmax(dim=1).transpose(1, 2)
-
-
-def explain_heads(h: Tensor, weights: Tensor) -> Explanation:
-    """Annotations h (B, L, 2h) and the weights (B, m, L) of m heads, one weighted sum each."""
-    return Explanation(
-        (weights @ h).flatten(1),
-        h,
-        pooling={"heads": weights.mean(1)},
-        maps={f"head {i + 1}": weights[:, i, None] for i in range(weights.shape[1])},
-    )

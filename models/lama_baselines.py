@@ -1,6 +1,6 @@
-"""The encoders that LAMA is compared with (Mehta et al., 2019, section 4.3), except SAN.
+"""The encoders that LAMA is compared with (Mehta et al., 2019, section 4.3).
 
-The paper gives only their sizes; each class states its other choices.
+Beyond eq. (3.19) and (3.20) the paper gives only their sizes; each class states its other choices.
 """
 
 from collections.abc import Iterator
@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from heedful.models.attention import head_maps, multi_head
 from heedful.models.gru import BiGRU
+from heedful.models.lama import WeightedHeads, over_words
 from heedful.models.masks import token_mask
 from heedful.models.pooling import max_pooling, max_share, mean_pooling, mean_share
 from heedful.models.positions import add_positions
@@ -32,6 +33,29 @@ class Average(Encoder):
         """Every token has the same weight."""
         mask = token_mask(lengths, x.shape[1])
         return Explanation(mean_pooling(x, mask), x, pooling={"mean": mean_share(mask)})
+
+
+class SAN(WeightedHeads):
+    """Structured self-attention (Lin et al. 2017), eq. (3.19), over the same bi-GRU.
+
+    `size` is d_a; the paper's baseline has 30 heads and d_a = 512.
+    """
+
+    def __init__(
+        self, *, dim: int = 100, hidden: int = 50, heads: int = 30, size: int = 512
+    ) -> None:
+        super().__init__()
+        self.dim, self.inputs = heads * 2 * hidden, ()
+        self.words = BiGRU(dim, hidden)
+        self.attention = nn.Sequential(
+            nn.Linear(2 * hidden, size, bias=False),  # W_s1
+            nn.Tanh(),
+            nn.Linear(size, heads, bias=False),  # W_s2
+        )
+
+    def _attend(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        h: Tensor = self.words(x, lengths)
+        return h, over_words(self.attention(h), token_mask(lengths, x.shape[1]))
 
 
 class BiGRUMax(Encoder):

@@ -54,7 +54,7 @@ class MultiMaskAttention(nn.Module):
     def __init__(
         self,
         dim: int,
-        heads: int,
+        num_heads: int,
         *,
         direction: bool | str,
         word: bool,
@@ -63,20 +63,20 @@ class MultiMaskAttention(nn.Module):
         max_tokens: int,
     ) -> None:
         super().__init__()
-        if heads % (2 * KINDS) or dim % heads:
+        if num_heads % (2 * KINDS) or dim % num_heads:
             raise ValueError(
-                f"{heads} heads over {dim} features: heads must be a multiple of {2 * KINDS}, "
+                f"{num_heads} heads over {dim} features: heads must be a multiple of {2 * KINDS}, "
                 "dim of heads"
             )
         if direction not in HALVES:
             raise ValueError(f"direction {direction!r}: known are true, false, forward, backward")
         if relative is not None and relative not in RELATIVE:
             raise ValueError(f"relative {relative!r}: known are {', '.join(RELATIVE)}")
-        self.num_heads, self.size = heads, dim // heads
+        self.num_heads, self.size = num_heads, dim // num_heads
         self.halves, self.word, self.dependency = HALVES[direction], word, dependency
         self.rounds = doubling_rounds(max_tokens)
         self.positions = (
-            RELATIVE[relative]((2, heads // 2), self.size) if relative else DotProduct()
+            RELATIVE[relative]((2, num_heads // 2), self.size) if relative else DotProduct()
         )
         self.query = nn.Linear(dim, dim, bias=False)
         self.key = nn.Linear(dim, dim, bias=False)
@@ -87,12 +87,12 @@ class MultiMaskAttention(nn.Module):
         self,
         x: Tensor,
         mask: Tensor,
-        governors: Tensor | None,
+        heads: Tensor | None,
         alpha: Tensor | None,
         switches: Mapping[str, Tensor] = {},
     ) -> tuple[Tensor, Tensor]:
-        """x (B, L, D), mask (B, L), governors (B, L), alpha () -> (B, L, D), weights."""
-        weights = self.weights(x, mask, governors, alpha, switches)
+        """x (B, L, D), mask (B, L), heads (B, L), alpha () -> (B, L, D), weights."""
+        weights = self.weights(x, mask, heads, alpha, switches)
         attended = self.positions.mix(weights, self._split(self.value(x)))  # (B, 2, H/2, L, d)
         output: Tensor = self.output(attended.flatten(1, 2).transpose(1, 2).flatten(2))
         return output, weights
@@ -101,7 +101,7 @@ class MultiMaskAttention(nn.Module):
         self,
         x: Tensor,
         mask: Tensor,
-        governors: Tensor | None,
+        heads: Tensor | None,
         alpha: Tensor | None,
         switches: Mapping[str, Tensor] = {},
     ) -> Tensor:
@@ -112,7 +112,7 @@ class MultiMaskAttention(nn.Module):
         q, k = self._split(self.query(x)), self._split(self.key(x))
         scores = self.positions.scores(q, k) / self.size**0.5  # (B, 2, H/2, L, L)
         if self.word or self.dependency:
-            distances = self._distances(mask.shape[1], governors, switches)
+            distances = self._distances(mask.shape[1], heads, switches)
             scores = scores - given("alpha", alpha) * distances
         allowed = self._allowed(mask, switches)
         weights: Tensor = scores.masked_fill(~allowed, -torch.inf).softmax(-1)
@@ -141,7 +141,7 @@ class MultiMaskAttention(nn.Module):
         return per_head.permute(0, 2, 3, 1, 4)
 
     def _distances(
-        self, longest: int, governors: Tensor | None, switches: Mapping[str, Tensor]
+        self, longest: int, heads: Tensor | None, switches: Mapping[str, Tensor]
     ) -> Tensor:
         """-M_dis of eq. (6), one kind of distance after the other; broadcast to (B, 1, H/2, L, L)."""
         device = self.query.weight.device
@@ -149,7 +149,7 @@ class MultiMaskAttention(nn.Module):
         none = torch.zeros_like(word)
         tree = none
         if self.dependency:
-            tree = tree_distance(given("heads", governors), self.rounds)
+            tree = tree_distance(given("heads", heads), self.rounds)
         word, tree = (
             distance * switches[prior] if prior in switches else distance
             for prior, distance in (("word", word), ("dependency", tree))

@@ -19,8 +19,8 @@ from heedful.models.heads import (
     NLIHead,
     RelatednessHead,
 )
-from heedful.models.lama import LAMA, SAN
-from heedful.models.lama_baselines import Average, BiGRUMax, CNNMax, Transformer
+from heedful.models.lama import LAMA
+from heedful.models.lama_baselines import SAN, Average, BiGRUMax, CNNMax, Transformer
 from heedful.models.ms_san import MSSAN, ms_san_sep
 from heedful.models.sentence import Encoder
 

@@ -40,7 +40,7 @@ def random_parser() -> Trained:
         width=16,
         embedding=8,
         arc=8,
-        turned=4,
+        rotary=4,
         relation=8,
     )
     with torch.no_grad():

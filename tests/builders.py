@@ -115,6 +115,13 @@ def build_pieces(limit: int = 40) -> Pieces:
     return Pieces(tokenizer, limit)
 
 
+def random_texts(count: int) -> list[str]:
+    """One to eleven words each, of which "zebra" is not in WORDS."""
+    rng = np.random.default_rng(0)
+    words = ["kids", "dog", "wash", "bad", "hands", "the", "zebra"]
+    return [" ".join(rng.choice(words, size=rng.integers(1, 12))) for _ in range(count)]
+
+
 def word_table(words: Sequence[str] = WORDS, dimension: int = DIMENSION) -> npt.NDArray[np.float32]:
     """(V, D) vectors of the special tokens and of `words`."""
     shape = (len(SPECIAL) + len(words), dimension)

@@ -27,7 +27,7 @@ from heedful.cli.errors import CommandError, missing_extra
 from heedful.cli.texts import Columns, Row
 from heedful.runtime.service import Options, Service
 from tests.asking import embed
-from tests.builders import build_models
+from tests.builders import build_models, random_texts
 from tests.process import PATIENCE, ROOT, wait_for
 
 ROWS = 3 * CHUNK + 100
@@ -43,9 +43,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def texts() -> list[str]:
-    rng = np.random.default_rng(0)
-    words = ["kids", "dog", "wash", "bad", "hands", "the", "zebra"]
-    return [" ".join(rng.choice(words, size=rng.integers(1, 12))) for _ in range(ROWS)]
+    return random_texts(ROWS)
 
 
 @pytest.fixture(scope="module")

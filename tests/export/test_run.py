@@ -14,7 +14,7 @@ from rich.console import Console
 from heedful.export import run
 from heedful.export.bundle import export_bundle
 from heedful.runtime.bundle import read
-from heedful.runtime.service import Options, Service
+from heedful.runtime.service import Options, running
 from heedful.text.batch import collate
 from heedful.text.parse import ParseJob, Parser
 from heedful.training import checkpoint, loop
@@ -62,6 +62,12 @@ def train(folder: Path, parser: Path, **changes: Any) -> Path:
     return paths.run
 
 
+async def probabilities(models: Path) -> np.ndarray:
+    """What the one bundle in `models` answers to TEXTS."""
+    async with running(Options(models, device="cpu", threads=1)) as service:
+        return (await classify(service, TEXTS)).value
+
+
 def test_a_run_becomes_a_bundle_that_answers_as_the_trained_model(tmp_path: Path) -> None:
     models = tmp_path / "models"
     models.mkdir()
@@ -80,14 +86,6 @@ def test_a_run_becomes_a_bundle_that_answers_as_the_trained_model(tmp_path: Path
     assert card.training.config == "configs/toy-sst2.toml"
     assert [(score.split, score.rows) for score in card.scores] == [("dev", 6)]
 
-    async def served() -> np.ndarray:
-        service = Service(Options(models=models, device="cpu", threads=1))
-        await service.start()
-        try:
-            return (await classify(service, TEXTS)).value
-        finally:
-            await service.stop(timeout=5)
-
     parses = Parser.load(parser.folder).parse([ParseJob(text, 30, True) for text in TEXTS])
     batch = collate([trained.vocab.sentence(parse.tokens, parse.heads) for parse in parses])
     with torch.inference_mode():
@@ -96,7 +94,7 @@ def test_a_run_becomes_a_bundle_that_answers_as_the_trained_model(tmp_path: Path
             *map(torch.from_numpy, (batch.ids, batch.lengths, batch.heads)), torch.tensor(0.25)
         )
         expected = trained.head.eval()(vectors).softmax(-1)
-    np.testing.assert_allclose(asyncio.run(served()), expected, atol=1e-2)
+    np.testing.assert_allclose(asyncio.run(probabilities(models)), expected, atol=1e-2)
 
 
 @pytest.mark.parametrize("missing", [checkpoint.RECORD, checkpoint.BEST, checkpoint.VOCAB])

@@ -12,14 +12,12 @@ from heedful.cli.errors import CommandError
 from heedful.export import run
 from heedful.export.bundle import export_bundle
 from heedful.export.weight_storage import Storage
-from heedful.runtime.service import Options, Service
 from heedful.text.batch import collate
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.pieces import Pieces
 from heedful.training import checkpoint
-from tests.asking import classify
 from tests.builders import build_parser
-from tests.export.test_run import TEXTS, train
+from tests.export.test_run import TEXTS, probabilities, train
 from tests.transformer import LIMIT, tiny_folder
 
 DIM = 12
@@ -71,14 +69,6 @@ def test_a_run_becomes_a_bundle_that_answers_as_the_trained_model(
     assert card.training.vectors == f"{tmp_path / 'tiny'}, {'frozen' if frozen else 'fine-tuned'}"
     assert ("int8, word table int4" in card.parity.against) == (storage == "small")
 
-    async def served() -> np.ndarray:
-        service = Service(Options(models=models, device="cpu", threads=1))
-        await service.start()
-        try:
-            return (await classify(service, TEXTS)).value
-        finally:
-            await service.stop(timeout=5)
-
     assert isinstance(trained.vocab, Pieces)
     assert trained.vocab.limit == LIMIT
     parses = Parser.load(parser.folder).parse([ParseJob(text, 30, True) for text in TEXTS])
@@ -91,7 +81,7 @@ def test_a_run_becomes_a_bundle_that_answers_as_the_trained_model(
             *map(torch.from_numpy, arrays), torch.tensor(0.25), torch.from_numpy(batch.pieces)
         )
         expected = trained.head.eval()(vectors).softmax(-1)
-    np.testing.assert_allclose(asyncio.run(served()), expected, atol=2e-2)
+    np.testing.assert_allclose(asyncio.run(probabilities(models)), expected, atol=2e-2)
 
 
 def test_a_compact_run_becomes_nearly_the_same_bundle(tmp_path: Path) -> None:

@@ -24,17 +24,11 @@ from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service, running
 from heedful.text.parse import fingerprint
 from tests import asking
-from tests.builders import BuiltParser, build_bundle
+from tests.builders import BuiltParser, build_bundle, random_texts
 from tests.process import PATIENCE, ROOT
 
 TEXTS = ["two kids wash", "the dog is not good", "bad", "two kids wash", "a man at the ballgame"]
 PAIRS = [("two kids wash", "kids wash hands"), ("the dog is bad", "the dog is good")]
-
-
-def many(count: int) -> list[str]:
-    rng = np.random.default_rng(0)
-    words = ["kids", "dog", "wash", "bad", "hands", "the", "zebra"]
-    return [" ".join(rng.choice(words, size=rng.integers(1, 12))) for _ in range(count)]
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +39,7 @@ def served(models: Path) -> dict[str, Any]:
         async with running(Options(models, threads=1)) as service:
             return {
                 "vectors": await _embed(service, TEXTS),
-                "many": await _embed(service, many(500)),
+                "many": await _embed(service, random_texts(500)),
                 "classes": (await asking.classify(service, TEXTS)).value,
                 "nli": (await asking.nli(service, PAIRS)).value,
                 "relatedness": (
@@ -65,7 +59,7 @@ async def _embed(service: Service, texts: Sequence[str]) -> npt.NDArray[np.float
 def test_it_gives_the_services_bits(model: Model, models: Path, served: dict[str, Any]) -> None:
     np.testing.assert_array_equal(model.encode(TEXTS), served["vectors"])
     np.testing.assert_array_equal(model.predict_proba(TEXTS), served["classes"])
-    np.testing.assert_allclose(model.encode(many(500)), served["many"], atol=1e-6)
+    np.testing.assert_allclose(model.encode(random_texts(500)), served["many"], atol=1e-6)
     with heedful.load("tiny-nli", models=models) as nli:
         found = nli.nli(PAIRS)
         assert [list(one.values()) for one in found] == served["nli"].tolist()
@@ -94,7 +88,7 @@ def test_a_string_a_list_and_an_array(model: Model, served: dict[str, Any]) -> N
 def test_long_lists_come_back_in_order_from_one_process_or_two(
     model: Model, models: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    texts = many(500)
+    texts = random_texts(500)
     expected = model.encode(texts)
     monkeypatch.setattr(library_inputs, "CHUNK", 64)
     found = model.encode(texts, show_progress_bar=True)
@@ -110,7 +104,7 @@ def test_long_lists_come_back_in_order_from_one_process_or_two(
 
 
 def test_threads_share_it(model: Model) -> None:
-    texts = many(60)
+    texts = random_texts(60)
     expected = [model.encode(text) for text in texts]
     with ThreadPoolExecutor(4) as threads:
         found = list(threads.map(model.encode, texts))

@@ -21,7 +21,7 @@ sentences = st.lists(rows, min_size=1, max_size=12)
 def model() -> ArcParser:
     torch.manual_seed(3)
     made = ArcParser(
-        tables=TABLES, relations=5, width=8, embedding=4, arc=ARC, turned=4, relation=7, dropout=0.3
+        tables=TABLES, relations=5, width=8, embedding=4, arc=ARC, rotary=4, relation=7, dropout=0.3
     ).double()
     with torch.no_grad():
         for parameter in made.parameters():

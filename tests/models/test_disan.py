@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import torch
 from torch import nn
@@ -12,7 +11,9 @@ from heedful.models.disan import MASKS, DirectionalAttention, MaskName
 from heedful.models.pooling import AttentivePooling
 from heedful.models.registry import ENCODERS, build
 from heedful.models.sentence import Encoder
+from tests.models.conftest import array
 from tests.reference import disan as reference
+from tests.reference.arithmetic import Array
 
 DIM = 8
 ALLOWS: dict[MaskName, Callable[[int, int], bool]] = {
@@ -20,11 +21,6 @@ ALLOWS: dict[MaskName, Callable[[int, int], bool]] = {
     "backward": reference.backward_allows,
     "diag-disabled": reference.diag_disabled_allows,
 }
-Array = npt.NDArray[np.float64]
-
-
-def array(tensor: torch.Tensor) -> Array:
-    return tensor.detach().double().numpy()
 
 
 def shuffled(module: nn.Module) -> None:

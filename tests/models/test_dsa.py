@@ -1,7 +1,6 @@
 """DSA against the loop-form reference, its parameter counts, its heads and its dynamic weights."""
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import torch
 from torch import nn
@@ -11,14 +10,11 @@ from heedful.models.heads import BatchNormClassificationHead, BatchNormNLIHead
 from heedful.models.initialise import he
 from heedful.models.masks import token_mask
 from heedful.models.registry import build
+from tests.models.conftest import array
 from tests.reference import dsa as reference
+from tests.reference.arithmetic import Array
 
 DIM = 7
-Array = npt.NDArray[np.float64]
-
-
-def array(tensor: torch.Tensor) -> Array:
-    return tensor.detach().double().numpy()
 
 
 def randomise(module: nn.Module, scale: float = 0.3) -> None:
@@ -58,7 +54,12 @@ def weights(words: WordFeatures) -> reference.Weights:
 
 @pytest.mark.parametrize(
     "config",
-    [{}, {"attentions": 3, "size": 5}, {"rounds": 1, "layers": 3}, {"rounds": 4, "layers": 1}],
+    [
+        {},
+        {"attentions": 3, "size": 5},
+        {"iterations": 1, "layers": 3},
+        {"iterations": 4, "layers": 1},
+    ],
     ids=str,
 )
 def test_encoder_is_the_references(config: dict[str, int]) -> None:
@@ -67,7 +68,7 @@ def test_encoder_is_the_references(config: dict[str, int]) -> None:
     for length in (1, 2, 3, 6):
         x = rng.normal(size=(length, DIM))
         got = model(torch.tensor(x)[None], torch.tensor([length]))
-        expected = reference.encode(list(x), weights(model.words), config.get("rounds", 2))
+        expected = reference.encode(list(x), weights(model.words), config.get("iterations", 2))
         np.testing.assert_allclose(array(got[0]), expected, atol=1e-5, rtol=0)
 
 
@@ -94,21 +95,21 @@ def test_each_sentence_of_a_padded_batch_is_the_references() -> None:
         np.testing.assert_allclose(got[row], expected, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("rounds", [1, 2, 5])
-def test_attention_is_algorithm_1_and_leaves_padding_out(rounds: int) -> None:
-    rng = np.random.default_rng(rounds)
+@pytest.mark.parametrize("iterations", [1, 2, 5])
+def test_attention_is_algorithm_1_and_leaves_padding_out(iterations: int) -> None:
+    rng = np.random.default_rng(iterations)
     x = rng.normal(size=(3, 2, 6, 5))
     lengths = [6, 1, 4]
-    z, shares = dynamic_attention(torch.tensor(x), token_mask(torch.tensor(lengths), 6), rounds)
+    z, shares = dynamic_attention(torch.tensor(x), token_mask(torch.tensor(lengths), 6), iterations)
     for row, length in enumerate(lengths):
         assert shares[row, :, length:].abs().sum() == 0
         for j in range(2):
-            vector, maps = reference.dynamic_attention(list(x[row, j, :length]), rounds)
+            vector, maps = reference.dynamic_attention(list(x[row, j, :length]), iterations)
             np.testing.assert_allclose(array(z[row, j]), vector, atol=1e-10)
             np.testing.assert_allclose(array(shares[row, j, :length]), maps, atol=1e-10)
 
 
-def test_a_second_round_moves_the_weights_towards_the_dynamic_vector() -> None:
+def test_a_second_iteration_moves_the_weights_towards_the_dynamic_vector() -> None:
     x = torch.tensor(np.random.default_rng(3).normal(size=(1, 1, 6, 5)))
     mask = torch.ones(1, 6, dtype=torch.bool)
     first, uniform = dynamic_attention(x, mask, 1)
@@ -118,9 +119,9 @@ def test_a_second_round_moves_the_weights_towards_the_dynamic_vector() -> None:
     assert moved[0, 0].argsort().tolist() == agreement.tolist()
 
 
-def test_no_round_is_refused() -> None:
-    with pytest.raises(ValueError, match="0 rounds"):
-        single(rounds=0)(torch.ones(1, 2, DIM).double(), torch.tensor([2]))
+def test_no_iteration_is_refused() -> None:
+    with pytest.raises(ValueError, match="0 iterations"):
+        single(iterations=0)(torch.ones(1, 2, DIM).double(), torch.tensor([2]))
 
 
 def test_words_have_unit_length_before_the_projection() -> None:

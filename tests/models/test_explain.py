@@ -147,7 +147,7 @@ def test_each_feature_of_a_maximum_is_counted_once() -> None:
 @torch.no_grad()
 def test_dsa_tells_each_attention_at_each_iteration() -> None:
     x, heads = sentence(5)
-    model = build("dsa", {"dim": DIM, "attentions": 2, "size": 8, "rounds": 3}).eval()
+    model = build("dsa", {"dim": DIM, "attentions": 2, "size": 8, "iterations": 3}).eval()
     found = explain(model, x, heads)
     assert list(found.maps) == [f"attention {j}, iteration {i}" for j in (1, 2) for i in (1, 2, 3)]
     torch.testing.assert_close(found.maps["attention 1, iteration 1"], torch.full((1, 1, 5), 0.2))

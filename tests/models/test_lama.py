@@ -1,25 +1,21 @@
 """LAMA, SAN and the other baselines against the loop-form reference; their parameter counts."""
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import torch
 from torch import nn
 
 from heedful.models.gru import BiGRU
-from heedful.models.lama import LAMA, SAN
-from heedful.models.lama_baselines import Average, BiGRUMax, CNNMax, Transformer
+from heedful.models.lama import LAMA, LowRankAttention
+from heedful.models.lama_baselines import SAN, Average, BiGRUMax, CNNMax, Transformer
 from heedful.models.registry import build
 from heedful.models.sentence import Encoder
+from tests.models.conftest import array
 from tests.reference import lama as reference
+from tests.reference.arithmetic import Array
 
 DIM, HIDDEN = 7, 4
 LENGTHS = (1, 2, 3, 8)
-Array = npt.NDArray[np.float64]
-
-
-def array(tensor: torch.Tensor) -> Array:
-    return tensor.detach().double().numpy()
 
 
 def random(model: Encoder) -> Encoder:
@@ -125,6 +121,12 @@ def test_transformer_is_the_references(heads: int) -> None:
 def test_average_is_the_mean_of_the_words() -> None:
     for row, x in zip(encode(Average(dim=DIM)), sentences(), strict=True):
         np.testing.assert_allclose(row, reference.mean(list(x)), atol=1e-10)
+
+
+def test_weights_begin_as_the_papers() -> None:
+    torch.manual_seed(0)
+    for parameter in LowRankAttention(4, 400, heads=1, rank=1).hidden.parameters():
+        assert parameter.std().item() == pytest.approx(0.1, rel=0.1)  # section 3.2
 
 
 def test_the_corpus_mean_can_start_the_context() -> None:

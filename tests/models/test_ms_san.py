@@ -15,14 +15,12 @@ from heedful.models.masks import token_mask
 from heedful.models.ms_san import MSSAN, FeedForward, ms_san_sep
 from heedful.models.pooling import AttentivePooling, max_pooling
 from tests.forests import BALLGAME_HEADS, Ints, chain, forest, forests
+from tests.models.conftest import array
 from tests.reference import ms_san as reference
+from tests.reference.arithmetic import Array
 
 PRIORS = [reference.Priors(*switches) for switches in product((True, False), repeat=3)]
 DIM, HIDDEN = 12, 7
-
-
-def array(tensor: torch.Tensor) -> npt.NDArray[np.float64]:
-    return tensor.detach().double().numpy()
 
 
 def randomise(model: nn.Module) -> None:
@@ -198,7 +196,7 @@ def test_sep_explains_both_of_its_encoders() -> None:
         torch.testing.assert_close(getattr(found, kind)[title], (first + second) / 2)
 
 
-def layers(head: nn.Module) -> list[tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]:
+def layers(head: nn.Module) -> list[tuple[Array, Array]]:
     linear = [module for module in head.modules() if isinstance(module, nn.Linear)]
     return [(array(layer.weight), array(layer.bias)) for layer in linear]
 

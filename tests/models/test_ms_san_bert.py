@@ -12,7 +12,8 @@ from heedful.models.ms_san import MSSAN
 from heedful.models.pieces import PieceEmbedding
 from heedful.models.sentence import SentenceEncoder, word_table
 from tests.forests import forest
-from tests.models.test_ms_san import array, weights
+from tests.models.conftest import array
+from tests.models.test_ms_san import weights
 from tests.reference import ms_san_bert as reference
 from tests.reference.ms_san import Priors
 from tests.transformer import LIMIT, tiny_bert, tiny_transformer

@@ -8,23 +8,12 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from tests.reference.arithmetic import Array, layer_norm
+
 Weights = Mapping[str, Array]
 
 DILATIONS = (1, 1, 2, 4)
-
-
-def layer_norm(x: Array, gain: Array, shift: Array) -> Array:
-    mean = sum(x) / len(x)
-    variance = sum((value - mean) ** 2 for value in x) / len(x)
-    return np.array(
-        [
-            gain[i] * (value - mean) / math.sqrt(variance + 1e-5) + shift[i]
-            for i, value in enumerate(x)
-        ]
-    )
 
 
 def word_vector(w: Weights, rows: Sequence[int]) -> Array:
@@ -59,8 +48,8 @@ def read(w: Weights, sentence: Sequence[Sequence[int]]) -> list[Array]:
     return x
 
 
-def turned(x: Array, place: int) -> Array:
-    """Pair p of x, (x[p], x[P + p]), turned by place / 64^(p / (P - 1)) radians."""
+def rotated(x: Array, place: int) -> Array:
+    """Pair p of x, (x[p], x[P + p]), rotated by place / 64^(p / (P - 1)) radians."""
     pairs = len(x) // 2
     found = np.zeros(len(x))
     for p in range(pairs):
@@ -81,7 +70,7 @@ def arcs(w: Weights, x: Sequence[Array], arc: int) -> Array:
             if i == j:
                 continue
             given = w["governor.weight"] @ governor
-            product = asked[:arc] @ given[:arc] + turned(asked[arc:], i) @ turned(given[arc:], j)
+            product = asked[:arc] @ given[:arc] + rotated(asked[arc:], i) @ rotated(given[arc:], j)
             prior = w["prior.weight"][0] @ governor
             scores[i, 1 + j] = product / math.sqrt(len(asked)) + prior
     return scores

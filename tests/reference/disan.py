@@ -9,9 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from tests.reference.arithmetic import Array, sinusoid, softmax
 
 
 @dataclass(frozen=True)
@@ -72,12 +71,6 @@ def each(function: Callable[[float], float], vector: Array) -> Array:
     return np.array([function(float(value)) for value in vector])
 
 
-def softmax(scores: list[float]) -> list[float]:
-    top = max(scores)
-    powers = [math.exp(score - top) for score in scores]
-    return [power / sum(powers) for power in powers]
-
-
 def token2token(h: Array, block: Block, allows: Callable[[int, int], bool]) -> Array:
     """Eq. (15) and (11) with c = 5: (L, D) -> (L, D)."""
     length, dim = h.shape
@@ -128,20 +121,10 @@ def disan(x: Array, blocks: tuple[Block, Block], score: Score, *, direction: boo
     return pooled(np.concatenate([forward, backward], axis=1), score)
 
 
-def positions(length: int, dim: int) -> Array:
-    """Vaswani et al. 2017, section 3.5."""
-    table = np.zeros((length, dim))
-    for position in range(length):
-        for k in range(dim):
-            angle = position / 10_000 ** ((k - k % 2) / dim)
-            table[position, k] = math.cos(angle) if k % 2 else math.sin(angle)
-    return table
-
-
 def multi_head(
     x: Array, query: Array, key: Array, value: Array, score: Score, *, heads: int
 ) -> Array:
-    x = x + positions(*x.shape)
+    x = np.stack([token + sinusoid(place, x.shape[1]) for place, token in enumerate(x)])
     length, size = len(x), len(query) // heads
     u = np.zeros((length, len(query)))
     for head in range(heads):

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from tests.reference.arithmetic import Array, softmax
 
 
 @dataclass(frozen=True)
@@ -76,12 +75,6 @@ def project(tokens: Sequence[Array], matrix: Array, bias: Array) -> list[Array]:
     return [np.array([leaky_relu(value) for value in matrix @ token + bias]) for token in tokens]
 
 
-def softmax(scores: Sequence[float]) -> list[float]:
-    top = max(scores)
-    powers = [math.exp(score - top) for score in scores]
-    return [power / sum(powers) for power in powers]
-
-
 def weighted(words: Sequence[Array], shares: Sequence[float]) -> Array:
     total = np.zeros_like(words[0])
     for word, share in zip(words, shares, strict=True):
@@ -89,10 +82,10 @@ def weighted(words: Sequence[Array], shares: Sequence[float]) -> Array:
     return total
 
 
-def dynamic_attention(words: Sequence[Array], rounds: int) -> tuple[Array, list[float]]:
+def dynamic_attention(words: Sequence[Array], iterations: int) -> tuple[Array, list[float]]:
     """Algorithm 1 for one attention: z and the weights that made it."""
     q = [0.0] * len(words)
-    for _ in range(rounds):
+    for _ in range(iterations):
         shares = softmax(q)
         z = np.array([math.tanh(value) for value in weighted(words, shares)])
         for i, word in enumerate(words):
@@ -100,12 +93,12 @@ def dynamic_attention(words: Sequence[Array], rounds: int) -> tuple[Array, list[
     return z, shares
 
 
-def encode(x: Sequence[Array], weights: Weights, rounds: int) -> Array:
+def encode(x: Sequence[Array], weights: Weights, iterations: int) -> Array:
     """Eq. (7): word vectors (L, D) -> sentence vector (m d_o,)."""
     tokens = cnn(x, weights)
     return np.concatenate(
         [
-            dynamic_attention(project(tokens, matrix, bias), rounds)[0]
+            dynamic_attention(project(tokens, matrix, bias), iterations)[0]
             for matrix, bias in weights.projection
         ]
     )
@@ -140,7 +133,7 @@ def head(features: Array, hidden: Sequence[Hidden], weight: Array, bias: Array) 
 
 
 def matching(p: Array, h: Array) -> Array:
-    """[p; h; |p - h|; p * h], in the order of docs/models.md."""
+    """[p; h; |p - h|; p * h], the paper's parts in the order of docs/models.md."""
     features = [*p, *h]
     features += [abs(a - b) for a, b in zip(p, h, strict=True)]
     features += [a * b for a, b in zip(p, h, strict=True)]

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from tests.reference.arithmetic import Array, layer_norm, sinusoid, softmax
 
 
 @dataclass(frozen=True)
@@ -51,12 +50,6 @@ def bi_gru(x: Sequence[Array], ahead: GRU, back: GRU) -> list[Array]:
     forwards = gru(x, ahead)
     backwards = gru(list(reversed(x)), back)[::-1]
     return [np.concatenate(pair) for pair in zip(forwards, backwards, strict=True)]
-
-
-def softmax(scores: Sequence[float]) -> list[float]:
-    top = max(scores)
-    powers = [math.exp(score - top) for score in scores]
-    return [power / sum(powers) for power in powers]
 
 
 def mean(x: Sequence[Array]) -> Array:
@@ -131,25 +124,10 @@ class Transformer:
     norms: Sequence[Sequence[Array]]  # gain and shift of both
 
 
-def position(place: int, size: int) -> Array:
-    """Vaswani et al. 2017, section 3.5."""
-    values = np.zeros(size)
-    for feature in range(size):
-        angle = place / 10_000 ** ((feature - feature % 2) / size)
-        values[feature] = math.cos(angle) if feature % 2 else math.sin(angle)
-    return values
-
-
-def layer_norm(token: Array, gain: Array, shift: Array) -> Array:
-    centre = sum(token) / len(token)
-    variance = sum((value - centre) ** 2 for value in token) / len(token)
-    return (token - centre) / math.sqrt(variance + 1e-5) * gain + shift
-
-
 def transformer(x: Sequence[Array], weights: Transformer, heads: int) -> Array:
     """One encoder layer, norms after the sums; then the mean over the words."""
     matrix, bias = weights.project
-    words = [matrix @ word + bias + position(i, len(bias)) for i, word in enumerate(x)]
+    words = [matrix @ word + bias + sinusoid(i, len(bias)) for i, word in enumerate(x)]
     size = len(bias) // heads
     first, second, third, fourth = weights.feed_forward
     result = []

@@ -9,11 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from tests.reference import relative
-
-Array = npt.NDArray[np.float64]
+from tests.reference.arithmetic import Array, layer_norm, softmax
 
 
 @dataclass(frozen=True)
@@ -92,12 +90,6 @@ def dependency_distances(heads: Sequence[int]) -> list[list[int]]:
     return table
 
 
-def softmax(scores: Sequence[float]) -> list[float]:
-    top = max(scores)
-    powers = [math.exp(score - top) for score in scores]
-    return [power / sum(powers) for power in powers]
-
-
 def masks(
     heads: Sequence[int], count: int, priors: Priors, alpha: float
 ) -> list[list[list[float]]]:
@@ -172,12 +164,6 @@ def feed_forward(token: Array, weights: FeedForward) -> Array:
     return projected
 
 
-def layer_norm(token: Array, gain: Array, shift: Array) -> Array:
-    mean = sum(token) / len(token)
-    variance = sum((value - mean) ** 2 for value in token) / len(token)
-    return (token - mean) / math.sqrt(variance + 1e-5) * gain + shift
-
-
 def attentive_pooling(u: Array, score: Callable[[Array], Array]) -> Array:
     """Eq. (11): a softmax over the tokens for each feature, then the sum over the tokens."""
     scores = np.stack([score(token) for token in u])
@@ -226,7 +212,7 @@ def perceptron(features: Array, layers: Sequence[tuple[Array, Array]]) -> Array:
 
 
 def nli_head(p: Array, h: Array, layers: Sequence[tuple[Array, Array]]) -> Array:
-    """[p; h; |p - h|; p * h], in the order of docs/models.md, then two layers."""
+    """[p; h; |p - h|; p * h], the paper's parts in the order of docs/models.md, then two layers."""
     features = [*p, *h]
     features += [abs(a - b) for a, b in zip(p, h, strict=True)]
     features += [a * b for a, b in zip(p, h, strict=True)]

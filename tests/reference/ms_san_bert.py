@@ -4,15 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tests.reference.arithmetic import Array, layer_norm
 from tests.reference.ms_san import (
-    Array,
     Priors,
     Weights,
     attention,
     attentive_pooling,
     feed_forward,
     fusion_gate,
-    layer_norm,
 )
 
 

@@ -4,14 +4,10 @@
 is what i takes from j. i and j count the tokens of the sentence.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
-Array = npt.NDArray[np.float64]
+from tests.reference.arithmetic import Array, sinusoid
 
 
 class Positions(Protocol):
@@ -71,12 +67,3 @@ class TransformerXL:
 
     def value(self, head: int, value: Array, i: int, j: int) -> Array:
         return value
-
-
-def sinusoid(position: int, dim: int) -> Array:
-    """Vaswani et al. 2017, section 3.5."""
-    features = []
-    for feature in range(dim):
-        angle = position / 10_000 ** ((feature - feature % 2) / dim)
-        features.append(math.cos(angle) if feature % 2 else math.sin(angle))
-    return np.array(features)

@@ -16,7 +16,11 @@ def test_other_scripts(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["two kids", "¿Qué?", "Łódź, Ångström", "😀 dog", "ﬁne – “x” 3½", "42"]
+    "text",
+    [
+        *("two kids", "¿Qué?", "Łódź, Ångström", "😀 dog", "ﬁne – “x” 3½", "42"),
+        "жжж " + "the film is good " * 3,
+    ],
 )
 def test_latin_script(text: str) -> None:
     assert not unfamiliar(text, 4, 4)

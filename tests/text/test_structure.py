@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.text.structure import ancestors, check_heads, tree_distance
+from heedful.text.structure import ancestors, check_heads, tree_distance, without
 from tests.forests import BALLGAME, BALLGAME_HEADS, Ints, chain, forests, star
 from tests.reference.ms_san import dependency_distances
 
@@ -65,6 +65,21 @@ def test_what_passes_is_a_forest_and_what_does_not_is_none(values: list[int]) ->
 def test_heads_outside_the_sentence_are_refused(heads: list[int]) -> None:
     with pytest.raises(ValueError, match="a head lies outside"):
         check_heads(np.array(heads))
+
+
+@given(forests(), st.data())
+def test_without_some_tokens_each_hangs_under_the_nearest_that_is_left(
+    heads: Ints, data: st.DataObject
+) -> None:
+    gone = data.draw(st.sets(st.integers(0, len(heads) - 1), max_size=len(heads) - 1))
+    left = [i for i in range(len(heads)) if i not in gone]
+    expected = []
+    for token in left:
+        head = int(heads[token])
+        while head in gone and heads[head] != head:
+            head = int(heads[head])
+        expected.append(left.index(token if head in gone else head))
+    assert without(heads, np.array(sorted(gone), np.int64)).tolist() == expected
 
 
 def test_no_token_is_a_forest() -> None:
