@@ -3,7 +3,7 @@
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -38,6 +38,8 @@ class EncoderConfig(Section):
 
     name: str
     config: dict[str, bool | int | float | str] = Field(default_factory=dict)
+    frozen: bool = False
+    """Train the head alone: the encoder, the words and their vectors stay as `start` has them."""
 
 
 class WordsConfig(Section):
@@ -180,6 +182,12 @@ class RunConfig(Section):
     """Licence of the trained weights; the card names those of the data."""
     device: Device = "cpu"
 
+    @model_validator(mode="after")
+    def _frozen_from_a_run(self) -> Self:
+        if self.encoder.frozen and not self.start:
+            raise ValueError("encoder.frozen needs start, the run whose encoder it keeps")
+        return self
+
     def encoder_keywords(self) -> dict[str, bool | int | float | str]:
         """The keywords that `models.registry.build` takes with the encoder's name."""
         dim = self.transformer.dim if self.transformer else self.words.dim
@@ -244,4 +252,7 @@ def refused(error: ValidationError, origin: Path) -> ConfigError:
     field = ".".join(map(str, first["loc"]))
     if first["type"] == "extra_forbidden" and field in RENAMED:
         return ConfigError(f"{origin}: {field} is now called {RENAMED[field]}")
-    return ConfigError(f"{origin}: {field}: {first['msg']}")
+    said = first["msg"].removeprefix(
+        "Value error, "
+    )  # of what involves several fields, and names them
+    return ConfigError(f"{origin}: {field}: {said}" if field else f"{origin}: {said}")

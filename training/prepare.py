@@ -22,6 +22,7 @@ from heedful.training.data import Examples, Ints, vocabulary
 from heedful.training.neighbourhoods import neighbourhoods
 from heedful.training.objectives import Objective
 from heedful.training.parses import Parsed, parse
+from heedful.training.restore import read_words
 from heedful.training.tasks.base import Example, Task
 
 
@@ -42,7 +43,7 @@ def prepare(
 ) -> Prepared:
     """Parse the texts of `train`, of the task's dev split and, for the vocabulary, of its background.
 
-    Raises DataMissing, ParserError, ConfigError.
+    Raises DataMissing, ParserError, ConfigError, RunMissing.
     """
     parser = Parser.load(paths.parser)
     read = partial(
@@ -57,7 +58,9 @@ def prepare(
     train_texts, dev_texts = (read(_texts(part), tree=tree) for part in (train, dev))
     lexicon: Lexicon
     words: Tensor | nn.Module
-    if config.transformer:
+    if config.encoder.frozen and config.start:
+        lexicon, words = read_words(config.start, config)
+    elif config.transformer:
         words, lexicon = transformer.load(config.transformer, config.device)
     else:
         widened = config.words.background_min_count is not None

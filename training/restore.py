@@ -31,7 +31,7 @@ def restore(folder: Path) -> Run:
     """Raises RunMissing where the run has not ended."""
     record = read_record(folder)
     config = validate(record["config"], folder / checkpoint.RECORD)
-    lexicon, words = _words(folder, config)
+    lexicon, words = read_words(folder, config)
     model = make_model(config, record["kind"], len(record["labels"]), words)
     model.load_learned(checkpoint.best(folder))
     merge(model)
@@ -56,8 +56,11 @@ def _check(folder: Path, name: str) -> None:
         raise RunMissing(f"{folder} holds no {name}: train it first, or continue with --resume")
 
 
-def _words(folder: Path, config: RunConfig) -> tuple[Lexicon, torch.Tensor | nn.Module]:
-    """The run's vocabulary, and a table or a transformer without the run's weights yet."""
+def read_words(folder: Path, config: RunConfig) -> tuple[Lexicon, torch.Tensor | nn.Module]:
+    """A run's vocabulary, and a table or a transformer without the run's weights yet.
+
+    Raises RunMissing where the run has none.
+    """
     if config.transformer:
         _check(folder, checkpoint.TOKENIZER)
         module, _ = transformer.load(config.transformer)

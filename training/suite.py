@@ -15,6 +15,7 @@ from heedful.training.metrics import spearman
 from heedful.training.tasks import (
     contrast,
     cr,
+    identity,
     imdb,
     mnli,
     negation,
@@ -58,6 +59,7 @@ NLI: Mapping[Split, Mapping[str, Reader]] = {
         "MultiNLI matched": mnli.DEV.read,
         "contrast": contrast.DEV.read,
         "negation": negation.DEV.read,
+        "identity": identity.DEV.read,
         "SICK train+dev": _together(sick.ENTAILMENT["train"].read, sick.ENTAILMENT["dev"].read),
         "New Protocols": nli.NEW_PROTOCOLS_DEV.read,
     },

@@ -99,6 +99,24 @@ def test_learns_in_bfloat16_too(config: RunConfig, paths: Paths) -> None:
     assert {value.dtype for value in best.values() if value.is_floating_point()} == {torch.float32}
 
 
+def test_a_frozen_encoder_keeps_its_weights_and_its_words(
+    config: RunConfig, paths: Paths, tmp_path: Path
+) -> None:
+    loop.train(config, paths, resume=False, console=quiet())
+    frozen = {
+        "start": paths.run,
+        "encoder": config.encoder.model_copy(update={"frozen": True}),
+        "words": config.words.model_copy(update={"background_min_count": None}),
+    }
+    again = replace(paths, run=tmp_path / "again")
+    loop.train(config.model_copy(update=frozen), again, resume=False, console=quiet())
+    before, after = (checkpoint.load(one.run / checkpoint.BEST) for one in (paths, again))
+    changed = {name.split(".")[0] for name in before if not torch.equal(before[name], after[name])}
+    assert changed == {"head"}
+    words, kept = ((one.run / checkpoint.VOCAB).read_bytes() for one in (paths, again))
+    assert kept == words
+
+
 def test_a_run_begins_with_another_runs_weights(
     config: RunConfig, paths: Paths, tmp_path: Path
 ) -> None:

@@ -1,0 +1,60 @@
+"""Pairs of a sentence and itself, which entails itself (`identity`).
+
+In other sets sentences that are nearly alike often contradict each other (`contrast`, `negation`), and hardly any are
+equal: a model that learns from those alone takes equal sentences for a contradiction.
+"""
+
+import random
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from heedful.text.kinds import NLI_LABELS
+from heedful.training.tasks import mnli, nli, stsb
+from heedful.training.tasks.base import Example, Reader, Source, Task
+
+SEED = 1
+TRAIN_PAIRS, DEV_PAIRS = 30_000, 1_500
+_ENTAILMENT = NLI_LABELS.index("entailment")
+
+
+def pairs(texts: Iterable[str], number: int) -> list[Example]:
+    """Each of `number` distinct texts, or of all if there are fewer, with itself."""
+    distinct = sorted(set(texts))
+    random.Random(SEED).shuffle(distinct)
+    return [Example((text, text), _ENTAILMENT, sure=True) for text in distinct[:number]]
+
+
+def _of(*readers: Reader, number: int) -> Callable[[Path], list[Example]]:
+    """An equal share of the texts of each."""
+
+    def read(data: Path) -> list[Example]:
+        sets = ([text for one in read(data) for text in one.texts] for read in readers)
+        return [one for texts in sets for one in pairs(texts, number // len(readers))]
+
+    return read
+
+
+def _similar(data: Path) -> list[Example]:
+    """STS-B's dev pairs: captions, news and forum posts."""
+    [task] = [one for one in stsb.TASKS if one.name == "stsb"]
+    return task.dev.read(data)
+
+
+TRAIN = Source(
+    "identity",
+    f"{nli.SNLI_LICENCE}; {mnli.MNLI_LICENCE}; {nli.WIKIPEDIA}",
+    "30,000 train sentences of SNLI, MultiNLI and New Protocols, each paired with itself",
+    _of(
+        nli.SNLI_TRAIN.read,
+        nli.MNLI_TRAIN.read,
+        nli.NEW_PROTOCOLS_TRAIN.read,
+        number=TRAIN_PAIRS,
+    ),
+)
+DEV = Source(
+    "identity",
+    f"{nli.SNLI_LICENCE}; {mnli.MNLI_LICENCE}; {stsb.LICENCE}",
+    "1,500 dev sentences of SNLI, MultiNLI and STS-B, each paired with itself",
+    _of(nli.SNLI_DEV.read, mnli.DEV.read, _similar, number=DEV_PAIRS),
+)
+TASKS = (Task("identity", "nli", NLI_LABELS, (TRAIN,), DEV, nli.SNLI_TEST),)
