@@ -42,7 +42,7 @@ def _similar(data: Path) -> list[Example]:
 
 TRAIN = Source(
     "identity",
-    f"{nli.SNLI_LICENCE}; {mnli.MNLI_LICENCE}; {nli.WIKIPEDIA}",
+    f"{nli.SNLI_LICENCE}; {nli.MNLI_LICENCE}; {nli.WIKIPEDIA}",
     "30,000 train sentences of SNLI, MultiNLI and New Protocols, each paired with itself",
     _of(
         nli.SNLI_TRAIN.read,
@@ -53,7 +53,7 @@ TRAIN = Source(
 )
 DEV = Source(
     "identity",
-    f"{nli.SNLI_LICENCE}; {mnli.MNLI_LICENCE}; {stsb.LICENCE}",
+    f"{nli.SNLI_LICENCE}; {nli.MNLI_LICENCE}; {stsb.LICENCE}",
     "1,500 dev sentences of SNLI, MultiNLI and STS-B, each paired with itself",
     _of(nli.SNLI_DEV.read, mnli.DEV.read, _similar, number=DEV_PAIRS),
 )
