@@ -94,6 +94,26 @@ def test_the_papers_tree_distances(client: httpx.Client) -> None:
     }
 
 
+@pytest.mark.parametrize("name", ["ms-san-nli", "dsa-nli"])
+def test_a_sentence_entails_itself(client: httpx.Client, name: str) -> None:
+    texts = (
+        *(
+            "The server is down.",
+            "What is nanotechnology ?",
+            "The product is cheap.",
+            "The cat is asleep.",
+        ),
+        *(
+            "Nobody came.",
+            "I don't want a refund",
+            "Fed official says weak data should not slow taper",
+        ),
+    )
+    pairs = [{"premise": text, "hypothesis": text} for text in texts]
+    answer = client.post("/nli", json={"pairs": pairs, "model": name}).json()
+    assert {one["label"] for one in answer["results"]} == {"entailment"}
+
+
 @pytest.mark.parametrize("name", MS_SAN)
 def test_the_dependency_prior_counts(name: str) -> None:
     """Without the tree, every token a root, the same graph gives another vector."""

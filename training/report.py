@@ -100,8 +100,9 @@ def _shipped(papers: Sequence[dict[str, Any]], bundles: Path) -> Iterator[str]:
     )
     yield (
         "The paper's score is that of the same encoder, trained on all of the data. A teacher, where one is\n"
-        "named, is all-MiniLM-L6-v2, a model over it, or a run that such models taught on more pairs\n"
-        "(`configs/ms-san-nli-mined.toml`). all-MiniLM-L6-v2 was itself trained on pairs of SNLI and MultiNLI, among\n"
+        "named, is all-MiniLM-L6-v2, a model over it, or an earlier run of the same model, which goes back to\n"
+        "one that such models taught on more pairs (`configs/ms-san-nli-mined.toml`). all-MiniLM-L6-v2 was\n"
+        "itself trained on pairs of SNLI and MultiNLI, among\n"
         "a billion others, so a figure with a teacher rests on more than the rows that are listed.\n"
     )
     yield from markdown_table(

@@ -244,7 +244,7 @@ def test_the_page_of_the_shipped_models(results: Path) -> None:
         "| `ms-san-embed` | all-MiniLM-L6-v2 | stsb | dev | spearman | 0.855 |  |  | 1,500 |"
     )
     assert embedding in page
-    taught = "| `ms-san-nli` | `ms-san-nli-mined` | snli | 104,872 |"
+    taught = "| `ms-san-nli` | `ms-san-nli-labelled` | snli | 104,872 |"
     assert taught in page
     assert "| SST-2 | `ms-san-sst2`, taught by `minilm-sst2` | 89.1 | 88.6 | 86.0 | goal |" in page
     assert "| SST-5 | `ms-san-sst5`, taught by `minilm-sst5` | 51.4 | 53.5 | 49.0 | floor |" in page
