@@ -252,7 +252,6 @@ def refused(error: ValidationError, origin: Path) -> ConfigError:
     field = ".".join(map(str, first["loc"]))
     if first["type"] == "extra_forbidden" and field in RENAMED:
         return ConfigError(f"{origin}: {field} is now called {RENAMED[field]}")
-    said = first["msg"].removeprefix(
-        "Value error, "
-    )  # of what involves several fields, and names them
+    # The prefix is of an error that involves several fields, and names them.
+    said = first["msg"].removeprefix("Value error, ")
     return ConfigError(f"{origin}: {field}: {said}" if field else f"{origin}: {said}")

@@ -5,7 +5,7 @@ equal: a model that learns from those alone takes equal sentences for a contradi
 """
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from heedful.text.kinds import NLI_LABELS
@@ -24,8 +24,8 @@ def pairs(texts: Iterable[str], number: int) -> list[Example]:
     return [Example((text, text), _ENTAILMENT, sure=True) for text in distinct[:number]]
 
 
-def _of(*readers: Reader, number: int) -> Callable[[Path], list[Example]]:
-    """An equal share of the texts of each."""
+def _equal_shares(*readers: Reader, number: int) -> Reader:
+    """Reads `number` pairs, as many of each set's texts."""
 
     def read(data: Path) -> list[Example]:
         sets = ([text for one in read(data) for text in one.texts] for read in readers)
@@ -34,17 +34,11 @@ def _of(*readers: Reader, number: int) -> Callable[[Path], list[Example]]:
     return read
 
 
-def _similar(data: Path) -> list[Example]:
-    """STS-B's dev pairs: captions, news and forum posts."""
-    [task] = [one for one in stsb.TASKS if one.name == "stsb"]
-    return task.dev.read(data)
-
-
 TRAIN = Source(
     "identity",
     f"{nli.SNLI_LICENCE}; {nli.MNLI_LICENCE}; {nli.WIKIPEDIA}",
     "30,000 train sentences of SNLI, MultiNLI and New Protocols, each paired with itself",
-    _of(
+    _equal_shares(
         nli.SNLI_TRAIN.read,
         nli.MNLI_TRAIN.read,
         nli.NEW_PROTOCOLS_TRAIN.read,
@@ -55,6 +49,6 @@ DEV = Source(
     "identity",
     f"{nli.SNLI_LICENCE}; {nli.MNLI_LICENCE}; {stsb.LICENCE}",
     "1,500 dev sentences of SNLI, MultiNLI and STS-B, each paired with itself",
-    _of(nli.SNLI_DEV.read, mnli.DEV.read, _similar, number=DEV_PAIRS),
+    _equal_shares(nli.SNLI_DEV.read, mnli.DEV.read, stsb.DEV.read, number=DEV_PAIRS),
 )
 TASKS = (Task("identity", "nli", NLI_LABELS, (TRAIN,), DEV, nli.SNLI_TEST),)
