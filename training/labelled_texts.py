@@ -231,9 +231,8 @@ def same(texts: Iterable[str]) -> tuple[str, ...]:
 
 def _check_labels(path: Path, rows: Sequence[Row], column: str, separator: str) -> None:
     """Raise DataError unless there are two labels, each of them on two different texts."""
-    labels_of = {
-        same(row.texts): row.labels(separator) for row in rows
-    }  # equal texts have equal labels
+    # Equal texts have equal labels.
+    labels_of = {same(row.texts): row.labels(separator) for row in rows}
     counts = Counter(label for labels in labels_of.values() for label in labels)
     if len(counts) == 1:
         raise DataError(

@@ -103,6 +103,13 @@ def clients() -> Iterator[Callable[[str, int], list[httpx.Client]]]:
         yield make
 
 
+def both_ready(process: Process) -> str:
+    """The URL, once both serving processes are ready."""
+    url = process.ready()
+    wait_for(lambda: httpx.get(url + "/ready").is_success or None, "both")
+    return url
+
+
 def counted(page: str, name: str) -> float:
     """The sum of a metric's series."""
     found = re.findall(rf"^heedful_{name}(?:\{{[^}}]*\}})? (\S+)$", page, re.M)
@@ -197,8 +204,7 @@ def test_a_reload_reaches_every_process(
 
 def test_requests_in_flight_of_a_killed_process_get_a_503(several: Callable[..., Process]) -> None:
     process = several()
-    url = process.ready()
-    wait_for(lambda: httpx.get(url + "/ready").is_success or None, "both")
+    url = both_ready(process)
     body = json.dumps(BODY).encode()
     with process.held(), ExitStack() as stack:
         asking = [stack.enter_context(begin(url, body)) for _ in range(4)]
@@ -266,8 +272,7 @@ def test_one_that_is_killed_is_replaced_and_the_others_go_on(
     several: Callable[..., Process], clients: Callable[[str, int], list[httpx.Client]]
 ) -> None:
     process = several()
-    url = process.ready()
-    wait_for(lambda: httpx.get(url + "/ready").is_success or None, "both")
+    url = both_ready(process)
     asking = clients(url, 2)
     ports = {}
     for client in asking:
@@ -300,8 +305,7 @@ def test_one_that_is_killed_is_replaced_and_the_others_go_on(
 def test_a_long_request_is_answered_after_sigterm(several: Callable[..., Process]) -> None:
     """Its process is not taken for one that hangs."""
     process = several(hang_timeout="3")
-    url, body = process.ready(), json.dumps(BODY).encode()
-    wait_for(lambda: httpx.get(url + "/ready").is_success or None, "both")
+    url, body = both_ready(process), json.dumps(BODY).encode()
     with process.held(), begin(url, body) as connection:
         connection.sendall(body)
         process.popen.send_signal(signal.SIGTERM)
@@ -315,11 +319,9 @@ def test_a_long_request_is_answered_after_sigterm(several: Callable[..., Process
 def test_one_that_is_replaced_serves_the_models_of_the_others(
     several: Callable[..., Process], models: Path, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "bundles"
-    shutil.copytree(models, folder)
+    folder = shutil.copytree(models, tmp_path / "bundles")
     process = several(models=str(folder))
-    url = process.ready()
-    wait_for(lambda: httpx.get(url + "/ready").is_success or None, "both")
+    url = both_ready(process)
     parser = BuiltParser(folder / "parser", "en_tiny", fingerprint(folder / "parser"))
     build_bundle(folder, parser, name="tiny-new", kind="nli")
     (folder / "tiny-nli").rename(tmp_path / "away")
@@ -401,11 +403,9 @@ def test_a_supervisor_that_is_killed_leaves_nothing_behind(
 def test_the_service_ends_when_no_process_is_left_and_none_starts(
     several: Callable[..., Process], models: Path, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "bundles"
-    shutil.copytree(models, folder)
+    folder = shutil.copytree(models, tmp_path / "bundles")
     process = several(models=str(folder))
-    url = process.ready()
-    wait_for(lambda: httpx.get(url + "/ready").is_success or None, "both")
+    url = both_ready(process)
     (folder / "parser").rename(tmp_path / "away")  # processes started from now on fail
     first, second = process.servers()
     os.kill(first, signal.SIGKILL)
