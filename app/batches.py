@@ -3,7 +3,6 @@
 import asyncio
 import fcntl
 import logging
-import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from heedful.app.answers import repeatable
 from heedful.app.file_store import FileStore
 from heedful.app.lines import InferenceEndpoint, answer
 from heedful.runtime.errors import BadInput, Unavailable
+from heedful.text.atomic import remove_unfinished
 
 log = logging.getLogger("heedful.batches")
 
@@ -165,8 +165,7 @@ class Batches:
         folder = self._store.batch_folder(about["id"])
         for name in ("answers.jsonl", "unfinished", "cancel"):
             (folder / name).unlink(missing_ok=True)
-        for part in folder.glob(".about.json-*"):  # a process was killed at writing it
-            shutil.rmtree(part)
+        remove_unfinished(folder / "about.json")
         log.info("batch %s %s", about["id"], status)
 
 

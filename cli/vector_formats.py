@@ -34,7 +34,12 @@ def json_lines(start: int, ids: Sequence[str | None], vectors: Vectors) -> bytes
 
 
 def to_gzip(lines: Path, out: Path) -> None:
-    with lines.open("rb") as source, gzip.open(out, "wb") as target:
+    # Without a name and a time, so that the same rows give the same bytes.
+    with (
+        lines.open("rb") as source,
+        out.open("wb") as file,
+        gzip.GzipFile("", "wb", fileobj=file, mtime=0) as target,
+    ):
         shutil.copyfileobj(source, target)
 
 

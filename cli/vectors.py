@@ -22,7 +22,7 @@ import orjson
 from heedful.cli.errors import CommandError
 from heedful.cli.texts import Row
 from heedful.cli.vector_formats import Vectors, json_lines, to_gzip, to_parquet
-from heedful.text.atomic import write_file
+from heedful.text.atomic import remove_unfinished, write_file
 
 SUFFIXES = (".jsonl", ".jsonl.gz", ".npy", ".parquet")
 STDOUT = Path("-")
@@ -52,8 +52,8 @@ class VectorFile:
         """Raises CommandError if files are in the way or belong to another run."""
         check_free(out)
         self._out = out
-        self._part = out.with_name(f"{out.name}.part")
-        self._state = out.with_name(f"{out.name}.part.json")
+        self._part = _part(out)
+        self._state = _state(out)
         self._made_from = dict(made_from)
         self._texts = hashlib.sha256()
         self.rows = 0
@@ -70,12 +70,10 @@ class VectorFile:
 
     @classmethod
     def ended(cls, out: Path) -> bool:
-        """Whether `out` is complete. Removes a state file that a kill has left."""
-        part = out.with_name(f"{out.name}.part")
-        if not out.exists() or (part.exists() and not _converted(out)):
+        """Whether `out` is complete. Removes what a kill has left beside it."""
+        if not out.exists() or (_part(out).exists() and not _converted(out)):
             return False
-        part.unlink(missing_ok=True)
-        part.with_name(f"{part.name}.json").unlink(missing_ok=True)
+        _clean(out)
         return True
 
     def __enter__(self) -> Self:
@@ -129,8 +127,7 @@ class VectorFile:
             write_file(self._out, lambda out: to_gzip(self._part, out))
         else:
             self._part.replace(self._out)
-        self._part.unlink(missing_ok=True)
-        self._state.unlink(missing_ok=True)
+        _clean(self._out)
 
     def _count(self, text: str) -> None:
         data = text.encode("utf-8", "surrogatepass")
@@ -204,6 +201,22 @@ class StandardOutput:
 
     def finish(self, integer_ids: Any = None) -> None:
         """Nothing is left to do."""
+
+
+def _part(out: Path) -> Path:
+    return out.with_name(f"{out.name}.part")
+
+
+def _state(out: Path) -> Path:
+    return out.with_name(f"{out.name}.part.json")
+
+
+def _clean(out: Path) -> None:
+    """Remove all beside a complete file that this run, or one that was killed, has written."""
+    for path in (_part(out), _state(out)):
+        path.unlink(missing_ok=True)
+        remove_unfinished(path)
+    remove_unfinished(out)
 
 
 def _converted(out: Path) -> bool:

@@ -3,8 +3,10 @@
 The module is in this package because every package that writes files may import `text`.
 """
 
+import glob
 import json
 import os
+import secrets
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,12 +17,24 @@ import numpy.typing as npt
 
 
 def write_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Call `write` on a file of this call alone, beside `path`, flush it to the disk and rename it to `path`."""
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as temporary:
-        part = Path(temporary) / path.name  # in a folder: mkstemp's files are the owner's alone
+    """Call `write` on a file of this call alone, beside `path`, flush it to the disk and rename it to `path`.
+
+    A kill before the rename, which is the last step, leaves that file: `remove_unfinished` removes it.
+    """
+    part = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+    try:
         write(part)
         _sync(part)
         part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def remove_unfinished(path: Path) -> None:
+    """Remove what calls of `write_file` on `path` left that were killed. No other may run meanwhile."""
+    for part in path.parent.glob(f".{glob.escape(path.name)}-{'[0-9a-f]' * 8}"):
+        part.unlink()
 
 
 def write_json(path: Path, value: object) -> None:

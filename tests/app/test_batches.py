@@ -188,7 +188,7 @@ async def test_a_batch_whose_disk_is_full_waits_and_holds_no_other_up(
         full = await create(idle)
     output = store.batch_folder(full) / "output.jsonl"
     output.symlink_to("/dev/full")
-    (store.batch_folder(full) / ".about.json-killed").mkdir()
+    (store.batch_folder(full) / ".about.json-0123abcd").touch()
     async with serve(files=tmp_path) as client:
         while "No space left" not in caplog.text:
             await asyncio.sleep(0.01)

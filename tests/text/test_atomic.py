@@ -1,10 +1,28 @@
 """Files that appear whole or not at all, whoever else writes them."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from heedful.text.atomic import remove_unfinished, write_file
+from tests.process import ROOT
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
 from heedful.text.atomic import write_file
+
+path = Path(sys.argv[1])
+kill = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+if sys.argv[2] == "before the rename":
+    write_file(path, lambda part: (part.write_text("half"), kill()))
+rename = Path.replace
+Path.replace = lambda *names: (rename(*names), kill())
+write_file(path, lambda part: part.write_text("new"))
+"""
 
 
 def test_two_that_write_one_file_do_not_mix(tmp_path: Path) -> None:
@@ -35,3 +53,19 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
         write_file(path, fail)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("moment", "content", "left"), [("before the rename", "old", 2), ("after the rename", "new", 1)]
+)
+def test_what_a_kill_leaves(moment: str, content: str, left: int, tmp_path: Path) -> None:
+    path = tmp_path / "state [1].json"
+    path.write_text("old")
+    other = tmp_path / ".state [1].json-mine"
+    command = [sys.executable, "-c", KILLED, str(path), moment]
+    assert subprocess.run(command, cwd=ROOT, env=os.environ).returncode == -9
+    assert path.read_text() == content
+    assert len(list(tmp_path.iterdir())) == left
+    other.touch()
+    remove_unfinished(path)
+    assert set(tmp_path.iterdir()) == {path, other}
