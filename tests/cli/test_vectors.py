@@ -86,13 +86,13 @@ def test_a_skipped_text_has_no_line_and_a_row_of_nan(tmp_path: Path) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.sampled_from([".npy", ".jsonl", ".parquet"]),
+    st.sampled_from([".npy", ".jsonl", ".jsonl.gz", ".parquet"]),
     st.lists(st.tuples(st.integers(0, 4), st.binary(max_size=300)), max_size=4),
 )
 def test_a_broken_run_gives_the_bytes_of_an_unbroken_one(
     tmp_path_factory: pytest.TempPathFactory, suffix: str, breaks: list[tuple[int, bytes]]
 ) -> None:
-    """Each break comes after some chunks, with some bytes of the next one on the disk."""
+    """Each break comes after some chunks, with some bytes of the next one, and of the state, on the disk."""
     folder = tmp_path_factory.mktemp("broken")
     whole, out = folder / f"whole{suffix}", folder / f"v{suffix}"
     write(whole, 0, 12)
@@ -104,6 +104,8 @@ def test_a_broken_run_gives_the_bytes_of_an_unbroken_one(
         assert not out.exists()
         with (folder / f"v{suffix}.part").open("ab") as part:
             part.write(torn)
+        (folder / f".v{suffix}.part.json-{done:08x}").write_bytes(torn)
+        (folder / f".v{suffix}-{done:08x}").write_bytes(torn)
     write(out, done, 12, resume=True)
     assert out.read_bytes() == whole.read_bytes()
     assert names(folder) == sorted([whole.name, out.name])
