@@ -11,14 +11,15 @@ import numpy.typing as npt
 
 F = TypeVar("F", np.float32, np.float64)
 
-ROWS = 8
-"""Few enough for OpenBLAS to take one thread where a row has some hundred values."""
+MULTIPLICATIONS = 2**19
+"""OpenBLAS takes one thread for a product of fewer, one more for each half of them."""
 
 
 def product(rows: npt.NDArray[F], matrix: npt.NDArray[F]) -> npt.NDArray[F]:
     """`rows` (N, D) @ `matrix` (D, E) -> (N, E)."""
     made = np.empty((len(rows), matrix.shape[1]), rows.dtype)
-    for start in range(0, len(rows), ROWS):
-        part = slice(start, start + ROWS)
+    step = max(1, (MULTIPLICATIONS - 1) // matrix.size)
+    for start in range(0, len(rows), step):
+        part = slice(start, start + step)
         np.matmul(rows[part], matrix, out=made[part])
     return made

@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 
@@ -7,10 +8,11 @@ import pytest
 from heedful.text.products import product
 
 IDLE = """
-import os, time
+import sys, time
 import numpy as np
 from heedful.text.products import product
-rows, matrix = np.ones((512, 600), np.float32), np.ones((600, 32), np.float32)
+D, E, kind = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+rows, matrix = np.ones((512, D), kind), np.ones((D, E), kind)
 product(rows, matrix)
 time.sleep(0.3)
 before = time.process_time() - time.thread_time()
@@ -32,6 +34,11 @@ def test_it_is_the_product(count: int, kind: type[np.floating]) -> None:
     np.testing.assert_allclose(made, rows @ matrix, rtol=1e-4, atol=1e-6)
 
 
-def test_no_other_thread_works() -> None:
-    done = subprocess.run([sys.executable, "-c", IDLE], capture_output=True, text=True, check=True)
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+@pytest.mark.parametrize(("width", "columns"), [(600, 32), (384, 256), (256, 64), (600, 256)])
+def test_no_other_thread_works(width: int, columns: int, kind: str) -> None:
+    """The shapes of untypical texts and of words outside the list, the arc parser's, and a larger one."""
+    command = [sys.executable, "-c", IDLE, str(width), str(columns), kind]
+    env = {name: value for name, value in os.environ.items() if "NUM_THREADS" not in name}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
     assert float(done.stdout) < 1e-3
