@@ -81,6 +81,33 @@ def header(scope: Scope, name: bytes) -> str:
     return ""
 
 
+def accepts(scope: Scope, name: bytes) -> dict[str, float]:
+    """What the client accepts by the headers of this lower-case name: "a;v=1;q=0.5, b" -> {"a;v=1": 0.5, "b": 1.0}.
+
+    0 is the weight of what it does not accept, or of one that is no number. Several lines are one list (RFC 9110, 5.3).
+    """
+    found = {}
+    for key, line in scope["headers"]:
+        if key == name:
+            for offer in line.decode("latin-1").lower().split(","):
+                what, *parameters = (part.strip() for part in offer.split(";"))
+                weight = "1"
+                for parameter in parameters:
+                    if parameter.startswith("q="):
+                        weight = parameter[2:]
+                    else:
+                        what += f";{parameter}"
+                found[what] = _weight(weight)
+    return found
+
+
+def _weight(written: str) -> float:
+    try:
+        return float(written)
+    except ValueError:
+        return 0.0
+
+
 def attach(scope: Scope, record: Record) -> None:
     scope[_KEY] = record
 

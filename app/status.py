@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from heedful.app import answer_schemas, answers
+from heedful.app import answer_schemas, answers, record
 from heedful.app.state import state_of
 from heedful.runtime.errors import Unavailable
 from heedful.runtime.service import Service
@@ -78,7 +78,8 @@ async def ready(
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 async def metrics(request: Request) -> Response:
     """Metrics in Prometheus' format."""
-    page, content_type = state_of(request.app).metrics.page(request.headers.get("accept", ""))
+    accepted = record.accepts(request.scope, b"accept")
+    page, content_type = state_of(request.app).metrics.page(accepted)
     return Response(page, headers={"Content-Type": content_type})
 
 
