@@ -156,7 +156,7 @@ class Metrics(Observer):
         met.flush()  # at once: there is no event loop in the supervisor, and no request waits for this
 
     def refused(self, status: int, code: str) -> None:
-        """The supervisor has answered a connection with an error, whose time is unknown."""
+        """A connection was answered with an error before the application saw a request, whose time is unknown."""
         for one in (self._requests["other", "none", status], self._rejected[code]):
             one.more += 1
             one.flush()

@@ -1,6 +1,7 @@
 """Record: one request's data for its headers, its log line and the metrics."""
 
 import random
+import re
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ from heedful.app import fields
 from heedful.runtime.answers import Result
 
 _KEY = "heedful.record"
+_VALID_ID = re.compile(r"[!-~]{1,128}")  # printable ASCII: safe in a header and in a log line
 
 
 @dataclass(slots=True)
@@ -70,6 +72,12 @@ def _warning(result: Result[Any]) -> str:
 def new_id() -> str:
     """A request id. os.urandom would release the GIL to a session's thread, and wait to get it back."""
     return f"{random.getrandbits(128):032x}"
+
+
+def request_id(scope: Scope) -> str:
+    """The client's id if it has sent a valid one, else a new one."""
+    sent = header(scope, b"x-request-id")
+    return sent if sent and _VALID_ID.fullmatch(sent) else new_id()
 
 
 def header(scope: Scope, name: bytes) -> str:
