@@ -24,11 +24,19 @@ async def models(request: Request) -> Response:
 
 @router.get("/info", responses=answers.documented(answer_schemas.Info, 401, 503))
 async def info(request: Request) -> Response:
-    """The version, the device, the limits and the parser."""
+    """The version, the device, the limits and the parser; TEI's fields about the default embedding model."""
     service = ready_service(request)
     settings = state_of(request.app).settings
+    embedding = service.cards[service.defaults["embed"]]
     return answers.json(
         {
+            "model_id": embedding.name,
+            "served_model_name": embedding.name,
+            "model_dtype": service.precisions[embedding.name],
+            "model_type": {"embedding": {"pooling": embedding.encoder.name}},
+            "max_client_batch_size": settings.max_batch_inputs,
+            "max_input_length": embedding.max_tokens,
+            "auto_truncate": settings.truncate,
             "version": importlib.metadata.version("heedful"),
             "device": "cuda" if service.provider.startswith("CUDA") else "cpu",
             "provider": service.provider,
