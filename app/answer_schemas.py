@@ -93,7 +93,26 @@ class Parser(BaseModel):
     fingerprint: str
 
 
+class Pooling(BaseModel):
+    pooling: str = Field(description="The encoder, which pools in its own way.")
+
+
+class ModelType(BaseModel):
+    embedding: Pooling
+
+
 class Info(BaseModel):
+    """TEI's fields, of the model that /embed takes without a name, and our own."""
+
+    model_id: str
+    served_model_name: str = Field(description="The same: what a request's `model` may be.")
+    model_dtype: Literal["int8", "float32"]
+    model_type: ModelType
+    max_client_batch_size: int = Field(
+        description="Inputs of one request, HEEDFUL_MAX_BATCH_INPUTS."
+    )
+    max_input_length: int = Field(description="Tokens of a text, which are words of most models.")
+    auto_truncate: bool = Field(description="HEEDFUL_TRUNCATE.")
     version: str
     device: str
     provider: str = Field(description="Execution provider in use, as the session reports it.")

@@ -37,7 +37,9 @@ async def decoded(body: bytes, coding: str, limit: int) -> bytes:
     try:
         inflated = await asyncio.to_thread(_inflate, body, coding, limit + 1)
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
-        raise MalformedBody(f"the body is not {coding}: {error}") from None
+        raise MalformedBody(
+            f"the body is not {coding}: {error}", code="wrong_content_encoding"
+        ) from None
     if len(inflated) > limit:
         raise body_too_large(limit)
     return inflated
@@ -71,7 +73,7 @@ class Compressed:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        coding = accepted(record.header(scope, b"accept-encoding"))
+        coding = accepted(scope)
         head: Message | None = None
 
         async def send_on(message: Message) -> None:
@@ -89,21 +91,11 @@ class Compressed:
         await self._app(scope, receive, send_on if coding else send)
 
 
-def accepted(header: str) -> str | None:
-    """The coding to use: zstd before gzip, unless its weight is 0."""
-    if not header:
-        return None
-    offered = dict(map(_weight, header.lower().split(",")))
-    return next((coding for coding in ("zstd", "gzip") if offered.get(coding)), None)
-
-
-def _weight(offer: str) -> tuple[str, float]:
-    """ "gzip;q=0.5" -> its name and weight; 0 if that is no number."""
-    name, _, weight = offer.partition(";")
-    try:
-        return name.strip(), float(weight.strip().removeprefix("q=") or 1)
-    except ValueError:
-        return name.strip(), 0.0
+def accepted(scope: Scope) -> str | None:
+    """The coding to use: the one of the larger weight, zstd where they are equal; None without any."""
+    offered = record.accepts(scope, b"accept-encoding")
+    best = max(("zstd", "gzip"), key=lambda coding: offered.get(coding, 0.0))
+    return best if offered.get(best) else None
 
 
 def _worth_it(start: Message, message: Message) -> bool:

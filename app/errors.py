@@ -35,6 +35,12 @@ class MalformedBody(RequestError):
     code = "invalid_json"
 
 
+class InvalidBody(MalformedBody):
+    """A form, or tensors behind the JSON, that cannot be read."""
+
+    code = "invalid_body"
+
+
 class BodyTooLarge(RequestError):
     code = "body_too_large"
 
@@ -114,6 +120,7 @@ class Internal(RequestError):
 
 STATUS: Mapping[type[RequestError], int] = {
     MalformedBody: 400,
+    InvalidBody: 400,
     MalformedHTTP: 400,
     OriginRefused: 400,
     Unauthorized: 401,

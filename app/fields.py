@@ -50,9 +50,9 @@ def _is_open(item: object) -> bool:
 
 
 def header(names: list[str]) -> str:
-    """The names as a header's value, in ASCII."""
+    """The names as a header's value, in ASCII: other characters are percent-encoded."""
     shown = [
-        quote(name[:MAX_LENGTH].encode("utf-8", "replace"), safe=".-_~ ")
+        quote(name[:MAX_LENGTH].encode("utf-8", "replace"), safe=".-_~ []")
         for name in names[:MAX_NAMES]
     ]
     return ", ".join(shown)

@@ -11,6 +11,8 @@ LARGE_BYTES = 64 * 1024
 """A smaller body takes a few milliseconds at most."""
 NO_INPUTS = frozenset({"displacy"})
 """Fields whose lists are not inputs of the request."""
+INPUTS = frozenset({"documents", "input", "inputs", "pairs", "sentences", "texts"})
+"""Fields whose lists are. Other lists belong to no route, or are wrong there."""
 
 T = TypeVar("T")
 
@@ -33,7 +35,11 @@ def check_counts(value: object, max_inputs: int) -> None:
     """Raise TooManyInputs for a longer list in the body, before anything in it is looked at."""
     if isinstance(value, dict) and (found := _too_long(value, max_inputs)):
         path, items = found
-        check_length(items, max_inputs, ".".join(path))
+        param = ".".join(path)
+        if path[-1] in INPUTS:
+            check_length(items, max_inputs, param)
+        held = f"{param} holds {len(items)}, more than the {max_inputs} of any field"
+        raise TooManyInputs(f"{held}: leave it out", param=param)
 
 
 def check_length(items: Sequence[object], max_inputs: int, path: str) -> None:

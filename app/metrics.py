@@ -32,6 +32,8 @@ TOKENS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 MODEL_LABELS = ("model", "encoder", "task", "version", "provider")
 FLUSH_SECONDS = 0.25
 """How long what requests count may wait. A process that is killed loses that much."""
+FORMATS = ("application/openmetrics-text", "text/plain", "text/*", "*/*")
+"""Of the page, as an Accept header names them."""
 RATIOS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
@@ -154,7 +156,7 @@ class Metrics(Observer):
         met.flush()  # at once: there is no event loop in the supervisor, and no request waits for this
 
     def refused(self, status: int, code: str) -> None:
-        """The supervisor has answered a connection with an error, whose time is unknown."""
+        """A connection was answered with an error before the application saw a request, whose time is unknown."""
         for one in (self._requests["other", "none", status], self._rejected[code]):
             one.more += 1
             one.flush()
@@ -216,10 +218,13 @@ class Metrics(Observer):
         self.flush()
         return self._page.collect()
 
-    def page(self, accept: str) -> tuple[bytes, str]:
-        """The page in the format that the Accept header asks for, and its content type."""
+    def page(self, accepted: Mapping[str, float]) -> tuple[bytes, str]:
+        """The page in the format that is accepted with the largest weight, and its content type."""
         self.flush()
-        encode, content_type = choose_encoder(accept)
+        known = {offer: of for offer, of in accepted.items() if offer.partition(";")[0] in FORMATS}
+        largest = max(known.values(), default=0.0)
+        best = [offer for offer, weight in known.items() if weight == largest > 0]
+        encode, content_type = choose_encoder(",".join(best))
         return encode(self._page), content_type
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import math
-import re
 import time
 from collections.abc import Collection, Mapping
 
@@ -23,7 +22,6 @@ PUBLIC = frozenset({"/health", "/ready", "/metrics", "/v2/health/live", "/v2/hea
 """Routes that need no API key: probes and scrapers have none."""
 CLIENT_CLOSED = 499
 """nginx's status for a client that disconnected before the answer; in log and metrics only."""
-_VALID_ID = re.compile(r"[!-~]{1,128}")  # printable ASCII: safe in a header and in a log line
 
 
 class Recorded:
@@ -52,7 +50,7 @@ class Recorded:
             return
         path, route, parameters = self._paths.resolve(scope["path"])
         scope = {**scope, "path": path, "path_params": parameters}
-        entry = record.Record(_request_id(scope), route, errors.has_text_error(path))
+        entry = record.Record(record.request_id(scope), route, errors.has_text_error(path))
         if media := record.header(scope, b"content-type"):
             entry.media = media.partition(";")[0].strip().lower()
         if priority := record.header(scope, b"x-priority"):
@@ -201,11 +199,6 @@ class HeadAsGet:
         if scope["type"] == "http" and scope["method"] == "HEAD":
             scope = {**scope, "method": "GET"}
         await self._app(scope, receive, send)
-
-
-def _request_id(scope: Scope) -> str:
-    sent = record.header(scope, b"x-request-id")
-    return sent if sent and _VALID_ID.fullmatch(sent) else record.new_id()
 
 
 def _headers(entry: record.Record) -> list[tuple[bytes, bytes]]:

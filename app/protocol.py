@@ -11,7 +11,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from heedful.app import errors, record
-from heedful.app.refusals import LINGER_SECONDS
+from heedful.app.refusals import LINGER_SECONDS, answer
 from heedful.app.state import state_of
 from heedful.app.worker_group import BUSY, IDLE, SENDING
 from heedful.runtime.errors import Overloaded, RequestError, Unavailable
@@ -39,7 +39,8 @@ class Protocol(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         state = state_of(cast(Any, config.app))
-        self._settings, self._count = state.settings, state.metrics.limit
+        self._settings, self._metrics = state.settings, state.metrics
+        self._count = state.metrics.limit
         self.waiting, self._max_connections = state.waiting, state.max_connections
         self._deadline = self.loop.time() + self._settings.head_timeout
         self._limit = "head_timeout"  # the setting that gives the deadline
@@ -116,10 +117,9 @@ class Protocol(HttpToolsProtocol):
         except httptools.HttpParserUpgrade as upgrade:
             self._go_on_without_upgrade(data[upgrade.args[0] :])
         except httptools.HttpParserError as error:
-            self.logger.warning("Invalid HTTP request received.")  # as uvicorn does
             cause = error.__context__
             malformed = errors.MalformedHTTP("the bytes received are not an HTTP request")
-            self._refuse(cause if isinstance(cause, errors.HeadTooLarge) else malformed)
+            self._refuse(cause if isinstance(cause, RequestError) else malformed)
         else:
             if self._fed > self._settings.max_header_bytes + len(data):
                 self._refuse(self._too_large("max_header_bytes"))
@@ -151,6 +151,9 @@ class Protocol(HttpToolsProtocol):
         if self.parser.should_upgrade() and method != b"CONNECT":
             self._upgrading = True  # the head is read again, without this header
             return
+        hosts = sum(name == b"host" for name, _ in self.headers)
+        if hosts != 1 and self.parser.get_http_version() == "1.1":
+            raise errors.MalformedHTTP(f"HTTP/1.1 wants one Host header, not {hosts}")
         self._in_head = False
         self._fed = self._head_bytes = 0
         self._deadline = math.inf
@@ -253,11 +256,16 @@ class Protocol(HttpToolsProtocol):
                 self.transport.abort()
                 return
         self._deadline, self._limit = self.loop.time() + LINGER_SECONDS, "idle_timeout"
-        self.transport.write(errors.raw_response(error, record.new_id()))
+        self.transport.write(answer(error, self._request_id(), self._metrics))
         if self.transport.can_write_eof():
             self.transport.write_eof()
         else:
             self.transport.close()
+
+    def _request_id(self) -> str:
+        """Of the request that is being read: its client's, if that part of its head has come."""
+        reading = self._in_head or (self.cycle is not None and not self.cycle.response_complete)
+        return record.request_id(cast(Any, self.scope)) if reading else record.new_id()
 
 
 class HeadBuffer:

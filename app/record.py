@@ -1,6 +1,7 @@
 """Record: one request's data for its headers, its log line and the metrics."""
 
 import random
+import re
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ from heedful.app import fields
 from heedful.runtime.answers import Result
 
 _KEY = "heedful.record"
+_VALID_ID = re.compile(r"[!-~]{1,128}")  # printable ASCII: safe in a header and in a log line
 
 
 @dataclass(slots=True)
@@ -72,6 +74,12 @@ def new_id() -> str:
     return f"{random.getrandbits(128):032x}"
 
 
+def request_id(scope: Scope) -> str:
+    """The client's id if it has sent a valid one, else a new one."""
+    sent = header(scope, b"x-request-id")
+    return sent if sent and _VALID_ID.fullmatch(sent) else new_id()
+
+
 def header(scope: Scope, name: bytes) -> str:
     """The first header with this lower-case name, or ""."""
     for key, value in scope["headers"]:
@@ -79,6 +87,33 @@ def header(scope: Scope, name: bytes) -> str:
             found: str = value.decode("latin-1")
             return found
     return ""
+
+
+def accepts(scope: Scope, name: bytes) -> dict[str, float]:
+    """What the client accepts by the headers of this lower-case name: "a;v=1;q=0.5, b" -> {"a;v=1": 0.5, "b": 1.0}.
+
+    0 is the weight of what it does not accept, or of one that is no number. Several lines are one list (RFC 9110, 5.3).
+    """
+    found = {}
+    for key, line in scope["headers"]:
+        if key == name:
+            for offer in line.decode("latin-1").lower().split(","):
+                what, *parameters = (part.strip() for part in offer.split(";"))
+                weight = "1"
+                for parameter in parameters:
+                    if parameter.startswith("q="):
+                        weight = parameter[2:]
+                    else:
+                        what += f";{parameter}"
+                found[what] = _weight(weight)
+    return found
+
+
+def _weight(written: str) -> float:
+    try:
+        return float(written)
+    except ValueError:
+        return 0.0
 
 
 def attach(scope: Scope, record: Record) -> None:

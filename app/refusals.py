@@ -17,6 +17,15 @@ MAX_LINGERING = 256
 """When more refused clients linger, the first is closed at once."""
 
 
+def answer(error: RequestError, request_id: str, metrics: Metrics) -> bytes:
+    """A complete HTTP response of the error, for a request that no application sees. Counts and logs it."""
+    status = errors.status_of(error)
+    metrics.refused(status, error.code)
+    named = {"route": "other", "status": status, "request_id": request_id}
+    logs.info(log, "request", {**named, "refusal": error.code})
+    return errors.raw_response(error, request_id)
+
+
 class Refusals:
     """Answers each connection with an error, and closes it after its client does. Counts and logs the answers.
 
@@ -46,12 +55,8 @@ class Refusals:
             self._close(next(iter(self._deadlines)))
         self._deadlines[connection] = time.monotonic() + LINGER_SECONDS
         self._selector.register(connection, selectors.EVENT_READ, self._drain)
-        status, request_id = errors.status_of(error), record.new_id()
-        self._metrics.refused(status, error.code)
-        named = {"route": "other", "status": status, "request_id": request_id}
-        logs.info(log, "request", {**named, "refusal": error.code})
         try:
-            connection.send(errors.raw_response(error, request_id))
+            connection.send(answer(error, record.new_id(), self._metrics))
             connection.shutdown(socket.SHUT_WR)
         except OSError:  # the client has gone, or does not read
             self._close(connection)

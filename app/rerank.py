@@ -16,6 +16,10 @@ from heedful.runtime.inputs import Inputs
 router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["rerank"])
 
 
+COHERES_TOKENS = 4096
+"""Cohere's default of max_tokens_per_doc, which some of its clients always send."""
+
+
 class Document(Closed):
     model_config = PASS_OVER
 
@@ -32,6 +36,12 @@ def _text_alone(fields: list[str] | None) -> list[str] | None:
     if fields not in (None, ["text"]):
         raise unsupported('documents are ranked by their text alone; send ["text"] or leave it out')
     return fields
+
+
+def _not_cut(tokens: int | None) -> int | None:
+    if tokens not in (None, COHERES_TOKENS):
+        raise unsupported("documents are not cut, long ones are averaged; leave it out")
+    return tokens
 
 
 class DocumentsRequest(Closed):
@@ -54,6 +64,10 @@ class DocumentsRequest(Closed):
     ]
     rank_fields: Annotated[list[str] | None, AfterValidator(_text_alone)] = Field(
         None, description='Cohere\'s. Refused unless it is ["text"]: nothing else is ranked.'
+    )
+    max_tokens_per_doc: Annotated[int | None, AfterValidator(_not_cut)] = Field(
+        None,
+        description=f"Cohere's. Refused unless it is its default, {COHERES_TOKENS}: long documents are averaged.",
     )
     top_n: int | None = Field(None, ge=1, description="Return this many of the best documents.")
     return_documents: bool | None = Field(

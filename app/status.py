@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from heedful.app import answer_schemas, answers
+from heedful.app import answer_schemas, answers, record
 from heedful.app.state import state_of
 from heedful.runtime.errors import Unavailable
 from heedful.runtime.service import Service
@@ -24,11 +24,19 @@ async def models(request: Request) -> Response:
 
 @router.get("/info", responses=answers.documented(answer_schemas.Info, 401, 503))
 async def info(request: Request) -> Response:
-    """The version, the device, the limits and the parser."""
+    """The version, the device, the limits and the parser; TEI's fields about the default embedding model."""
     service = ready_service(request)
     settings = state_of(request.app).settings
+    embedding = service.cards[service.defaults["embed"]]
     return answers.json(
         {
+            "model_id": embedding.name,
+            "served_model_name": embedding.name,
+            "model_dtype": service.precisions[embedding.name],
+            "model_type": {"embedding": {"pooling": embedding.encoder.name}},
+            "max_client_batch_size": settings.max_batch_inputs,
+            "max_input_length": embedding.max_tokens,
+            "auto_truncate": settings.truncate,
             "version": importlib.metadata.version("heedful"),
             "device": "cuda" if service.provider.startswith("CUDA") else "cpu",
             "provider": service.provider,
@@ -78,7 +86,8 @@ async def ready(
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 async def metrics(request: Request) -> Response:
     """Metrics in Prometheus' format."""
-    page, content_type = state_of(request.app).metrics.page(request.headers.get("accept", ""))
+    accepted = record.accepts(request.scope, b"accept")
+    page, content_type = state_of(request.app).metrics.page(accepted)
     return Response(page, headers={"Content-Type": content_type})
 
 

@@ -11,7 +11,7 @@ from starlette.datastructures import FormData
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from heedful.app import record
-from heedful.app.errors import MalformedBody, StorageFull
+from heedful.app.errors import InvalidBody, StorageFull
 from heedful.runtime.errors import BadInput
 
 
@@ -35,14 +35,14 @@ class _Parser(MultiPartParser):
 async def multipart(request: Request, folder: Path) -> AsyncIterator[FormData]:
     """The form of a request, one file at most, which `folder` holds without a name until the block ends.
 
-    Raises BadInput, MalformedBody, and OSError where the folder cannot take it.
+    Raises BadInput, InvalidBody, and OSError where the folder cannot take it.
     """
     if record.of(request.scope).media != "multipart/form-data":
         raise BadInput("file: send it as multipart/form-data", param="file")
     try:
         form = await _Parser(request, folder).parse()
     except MultiPartException as error:
-        raise MalformedBody(error.message) from None
+        raise InvalidBody(error.message) from None
     try:
         yield form
     finally:

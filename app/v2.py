@@ -149,7 +149,7 @@ async def infer(body: InferRequest, request: Request) -> Response:
         outputs.append(
             {"name": "label", "datatype": "BYTES", "shape": [len(labels)], "data": labels}
         )
-    if body.outputs is not None:
+    if body.outputs:
         outputs = [_find(wanted.name, i, outputs) for i, wanted in enumerate(body.outputs)]
     about = {"model_name": model.card.name, "model_version": model.card.version}
     return answers.json({**about, **named, "outputs": outputs})

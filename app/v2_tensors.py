@@ -12,7 +12,7 @@ from starlette.types import Scope
 
 from heedful.app import record
 from heedful.app.closed import FIRST_ERROR, Closed
-from heedful.app.errors import MalformedBody
+from heedful.app.errors import InvalidBody
 from heedful.app.fields import PASS_OVER, refused
 from heedful.app.large import check_length
 from heedful.app.schemas import Long, Truncate, not_both
@@ -100,7 +100,7 @@ class InferRequest(Closed):
     parameters: InferParameters | None = None
     inputs: Annotated[list[Tensor], FIRST_ERROR]
     outputs: Annotated[list[Wanted], FIRST_ERROR] | None = Field(
-        None, description="Without it, all outputs."
+        None, description="Without any, all outputs."
     )
 
 
@@ -176,37 +176,39 @@ def _texts(tensor: Tensor, path: str) -> list[str]:
 
 
 def read_body(scope: Scope, body: bytes) -> Any:
-    """JSON, whatever its Content-Type; with Triton's header, tensors follow. Raises MalformedBody."""
+    """JSON, whatever its Content-Type; with Triton's header, tensors follow. Raises MalformedBody, InvalidBody."""
     size = record.header(scope, JSON_SIZE)
     if not size:
         return parse(body)
     # Python reads no number of more than 4,300 digits.
     if not size.isdecimal() or len(size) > 20 or int(size) > len(body):
-        raise MalformedBody("Inference-Header-Content-Length is no length within the body")
+        raise InvalidBody("Inference-Header-Content-Length is no length within the body")
     value, rest = parse(body[: int(size)]), memoryview(body)[int(size) :]
     tensors = value.get("inputs") if isinstance(value, dict) else None
-    for tensor in tensors if isinstance(tensors, list) else []:
+    for i, tensor in enumerate(tensors if isinstance(tensors, list) else []):
         parameters = tensor.get("parameters") if isinstance(tensor, dict) else None
         if isinstance(parameters, dict) and type(parameters.get("binary_data_size")) is int:
             length = parameters["binary_data_size"]
             if not 0 <= length <= len(rest):
-                raise MalformedBody("binary_data_size is more than the body holds")
-            tensor["data"], rest = _strings(bytes(rest[:length])), rest[length:]
+                param = f"inputs[{i}].parameters.binary_data_size"
+                raise InvalidBody(f"{param}: the body does not hold as much", param=param)
+            tensor["data"] = _strings(bytes(rest[:length]), f"inputs[{i}]")
+            rest = rest[length:]
     return value
 
 
-def _strings(packed: bytes) -> list[str]:
-    """Texts, each after its length in four bytes. Raises MalformedBody."""
+def _strings(packed: bytes, path: str) -> list[str]:
+    """Texts, each after its length in four bytes. Raises InvalidBody."""
     found = []
     at = 0
     while at < len(packed):
         length = int.from_bytes(packed[at : at + 4], "little")
         text = packed[at + 4 : at + 4 + length]
         if len(text) < length or at + 4 > len(packed):
-            raise MalformedBody("a binary tensor ends within a text")
+            raise InvalidBody(f"{path}: its bytes end within a text", param=path)
         try:
             found.append(text.decode())
         except UnicodeDecodeError as error:
-            raise MalformedBody(f"a binary tensor's text is not UTF-8: {error}") from None
+            raise InvalidBody(f"{path}: a text is not UTF-8: {error}", param=path) from None
         at += 4 + length
     return found

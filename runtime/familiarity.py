@@ -1,6 +1,7 @@
 """Texts that no model here was trained to read: their answers mean little."""
 
 import re
+import unicodedata
 
 from heedful.text.plain import LETTER
 
@@ -18,5 +19,6 @@ def unfamiliar(text: str, tokens: int, known: int) -> bool:
 def _latin(text: str) -> bool:
     if text.isascii():
         return True
-    letters = "".join(_LETTER.findall(text[:MAX_CHARACTERS]))
+    compatible = unicodedata.normalize("NFKC", text[:MAX_CHARACTERS])  # as words are looked up
+    letters = "".join(_LETTER.findall(compatible))
     return 2 * len(_LATIN.findall(letters)) >= len(letters)

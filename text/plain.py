@@ -21,11 +21,26 @@ DASHES = str.maketrans({"–": "-", "‒": "-", "−": "-", "—": "--", "―": 
 INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u200e\u200f\u2060\ufeff"))
 APOSTROPHE = re.compile(rf"(?<={LETTER})[`´](?={LETTER})")
 STRETCHED = re.compile(rf"({LETTER})\1\1+")
+_NAMES = (
+    "a abbr acronym address applet area article aside audio b base basefont bdi bdo bgsound big blink blockquote body "
+    "br button canvas caption center cite code col colgroup data datalist dd del details dfn dialog dir div dl dt em "
+    "embed fieldset figcaption figure font footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html i "
+    "iframe image img input ins kbd keygen label legend li link listing main map mark marquee menu menuitem meta meter "
+    "nav nobr noembed noframes noscript object ol optgroup option output p param picture plaintext pre progress q rb "
+    "rp rt rtc ruby s samp script search section select slot small source spacer span strike strong style sub summary "
+    "sup table tbody td template textarea tfoot th thead time title tr track tt u ul var video wbr xmp"
+)
+ELEMENTS = frozenset(_NAMES.split())
+"""HTML's, those that are obsolete included: other names between angle brackets are the text's own words."""
 TAG = re.compile(
-    r"</?(?:a|b|blockquote|br|code|div|em|font|h[1-6]|hr|i|img|li|ol|p|pre|span|strong|table|td|th|tr|u|ul)"
-    r"(?:\s+[a-z-]+\s*=[^<>]{0,300})?\s*/?>",
+    r"<!--(?:[^<-]|<(?!!--)|-(?!->))*+-->"  # up to another beginning: the time stays linear
+    r"|</?([a-z][a-z0-9]*)"
+    r"(?:\s++(?:async|autoplay|checked|compact|controls|data-[\w-]+|default|defer|disabled|download|hidden|inert|ismap"
+    r"|itemscope|loop|multiple|muted|noshade|nowrap|open|readonly|required|reversed|selected)(?=[\s/>]))*"
+    r"(?:\s++[a-z][\w:.-]*\s*=[^<>]{0,300})?\s*/?>",
     re.IGNORECASE,
 )
+"""A comment, or what may be a tag, with its name. Of attributes without a value only HTML's count: "a <b and c> d"."""
 SHOUTED = re.compile(
     r"\b(?:AI|ARE|CA|COULD|DID|DOES|DO|HAD|HAS|HAVE|IS|MIGHT|MUST|NEED|SHOULD|WAS|WERE|WO|WOULD)NT\b"
 )
@@ -40,13 +55,13 @@ REMEMBERED_WORDS = 16_384
 def plain(text: str) -> str:
     """The text as the tokenizer takes it, of the same length.
 
-    With plain quotation marks, apostrophes and hyphens, blanks for HTML tags, and "Dont" for "DONT".
+    With plain quotation marks, apostrophes and hyphens, blanks for HTML's tags and comments, and "Dont" for "DONT".
     """
     if len(text) > READ:
         return plain(text[:READ]) + text[READ:]
     text = _plain_marks(text)
     if "<" in text:
-        text = TAG.sub(lambda tag: " " * len(tag[0]), text)
+        text = TAG.sub(_without_tag, text)
     return SHOUTED.sub(lambda word: word[0].capitalize(), text) if "NT" in text else text
 
 
@@ -85,6 +100,13 @@ def unescape(text: str) -> tuple[str, list[tuple[int, int]]]:
             places.append((length, len(entity[0])))
             begin, length = entity.end(), length + 1
     return "".join([*parts, text[begin:]]), places
+
+
+def _without_tag(found: re.Match[str]) -> str:
+    """Blanks for a comment or a tag of HTML."""
+    if found[1] is None or found[1].lower() in ELEMENTS:
+        return " " * len(found[0])
+    return found[0]
 
 
 def _character(entity: re.Match[str]) -> str:

@@ -23,7 +23,7 @@ from heedful.training.data import Framing, Ints, Rows, Spelling
 
 CHUNK = 512
 """Texts per task of a process that parses."""
-READING = 2
+READING = 3
 """Version of what `text.parse` makes of a text: parses that were cached under another one are not used."""
 
 

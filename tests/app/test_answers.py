@@ -7,6 +7,7 @@ import httpx
 import numpy as np
 import pytest
 
+from tests.app.conftest import Serve
 from tests.builders import DIMENSION, LABELS
 
 pytestmark = pytest.mark.anyio
@@ -210,6 +211,24 @@ async def test_info_says_what_is_in_use(client: httpx.AsyncClient) -> None:
     assert answer["models"] == list(MODELS)
     assert answer["precision"] == dict.fromkeys(MODELS, "float32")
     assert answer["parser"]["name"] == "en_tiny"
+    assert answer["version"]
+
+
+@pytest.mark.parametrize("truncate", [False, True])
+async def test_info_has_teis_fields_of_the_default_embedding_model(
+    serve: Serve, truncate: bool
+) -> None:
+    async with serve(max_batch_inputs=64, truncate=truncate) as client:
+        answer = (await client.get("/info")).json()
+        cards = (await client.get("/models")).json()
+        embedded = await client.post("/embed", json={"inputs": "kids " * 40})
+    [card] = [one for one in cards["models"] if one["name"] == cards["defaults"]["embed"]]
+    assert answer["model_id"] == answer["served_model_name"] == card["name"] == "tiny-flat"
+    assert answer["model_type"] == {"embedding": {"pooling": card["encoder"]["name"]}}
+    assert answer["model_dtype"] == answer["precision"]["tiny-flat"]
+    assert answer["max_client_batch_size"] == 64
+    assert answer["max_input_length"] == card["max_tokens"] < 40
+    assert answer["auto_truncate"] is embedded.is_success is truncate
     assert answer["version"]
 
 

@@ -341,6 +341,9 @@ async def refused_uploads(idle: httpx.AsyncClient) -> None:
     multipart = {"Content-Type": "multipart/form-data; boundary=X; charset=unicode_escape"}
     answer = await idle.post("/v1/files", content=f"{body}--X--\r\n".encode(), headers=multipart)
     check(answer, 422, "invalid_input", "file")
+    many = {"purpose": "batch", **{f"x{i}": "" for i in range(8)}}
+    answer = await idle.post("/v1/files", files=content, data=many)
+    check(answer, 400, "invalid_body")
     for name in ("a" * 256, "é" * 100):  # more bytes than a file's name may have
         for method in ("GET", "DELETE"):
             check(await idle.request(method, f"/v1/files/{name}"), 404, "not_found")

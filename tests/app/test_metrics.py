@@ -133,3 +133,21 @@ async def test_the_page_is_in_the_format_that_is_asked_for(client: httpx.AsyncCl
     openmetrics = await client.get("/metrics", headers=asked)
     assert openmetrics.headers["Content-Type"].startswith("application/openmetrics-text")
     assert openmetrics.text.endswith("# EOF\n")
+
+
+@pytest.mark.parametrize(
+    ("accept", "expected"),
+    [
+        ("application/openmetrics-text;version=1.0.0;q=0.6, text/plain;q=0.3", "openmetrics"),
+        ("text/html, application/openmetrics-text;q=0.9, */*;q=0.8", "openmetrics"),
+        ("application/openmetrics-text;q=0, */*", "plain"),
+        ("application/openmetrics-text;q=0.1, text/plain;q=0.3", "plain"),
+        ("application/openmetrics-text;q=0", "plain"),
+        ("text/html", "plain"),
+    ],
+)
+async def test_the_page_is_in_the_format_of_the_largest_weight(
+    client: httpx.AsyncClient, accept: str, expected: str
+) -> None:
+    answer = await client.get("/metrics", headers={"Accept": accept})
+    assert expected in answer.headers["Content-Type"].partition(";")[0]

@@ -54,19 +54,97 @@ def test_head_of_a_route_that_only_takes_post(process: Process) -> None:
         b"POST /embed HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
         b"GET /health HTTP/1.1\r\nbad header\r\n\r\n",
         bytes(range(128, 160)) + b"\r\n\r\n",
+        b"GET /health HTTP/1.1\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
     ],
 )
 def test_what_is_no_http_gets_the_envelope(process: Process, sent: bytes) -> None:
+    head, body = raw(process, sent)
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"content-type: application/json" in head
+    assert json.loads(body)["error"]["code"] == "invalid_http"
+
+
+def test_http_1_0_needs_no_host(process: Process) -> None:
+    head, body = raw(process, b"GET /health HTTP/1.0\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 ")
+    assert json.loads(body) == {"status": "ok"}
+
+
+GET_HEALTH = b"GET /health HTTP/1.1\r\nHost: a\r\n"
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "code", "own"),
+    [
+        (
+            GET_HEALTH + b"X-Request-Id: head\r\nA: " + b"b" * 40_000 + b"\r\n\r\n",
+            431,
+            "headers_too_large",
+            "head",
+        ),
+        (
+            GET_HEALTH + b"A: " + b"b" * 40_000 + b"\r\nX-Request-Id: a",
+            431,
+            "headers_too_large",
+            None,
+        ),
+        (b"GET /" + b"a" * 20_000, 414, "url_too_long", None),
+        (b"nonsense\r\n\r\n", 400, "invalid_http", None),
+        (
+            b"POST /embed HTTP/1.1\r\nHost: a\r\nX-Request-Id: body\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+            400,
+            "invalid_http",
+            "body",
+        ),
+    ],
+)
+def test_what_is_refused_before_the_application_is_logged_and_counted(
+    process: Process, sent: bytes, status: int, code: str, own: str | None
+) -> None:
+    before = refused(process, status, code)
+    head, _ = raw(process, sent)
+    assert head.startswith(b"HTTP/1.1 %d " % status)
+    [named] = re.findall(rb"x-request-id: (\S+)", head)
+    assert named.decode() == own if own else len(named) == 32
+    line = f"route=other status={status} request_id={named.decode()} refusal={code}\n"
+    assert line in process.log
+    assert refused(process, status, code) == [count + 1 for count in before]
+
+
+def test_an_earlier_requests_id_is_not_given_to_what_follows(process: Process) -> None:
+    head, _ = raw(process, GET_HEALTH + b"X-Request-Id: earlier\r\n\r\n", b"nonsense\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"earlier" not in head
+
+
+def raw(process: Process, sent: bytes, then: bytes = b"") -> tuple[bytes, bytes]:
+    """The last answer's head and body; `then` is sent after the first answer."""
     host, _, port = process.url().removeprefix("http://").partition(":")
     with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
         connection.sendall(sent)
+        if then:
+            assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+            connection.sendall(then)
         answer = b""
         while chunk := connection.recv(65536):
             answer += chunk
     head, _, body = answer.partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 400 ")
-    assert b"content-type: application/json" in head
-    assert json.loads(body)["error"]["code"] == "invalid_http"
+    return head, body
+
+
+def refused(process: Process, status: int, code: str) -> list[float]:
+    """How many requests the metrics have with this status and no model, and with this code."""
+    page = httpx.get(process.url() + "/metrics", timeout=PATIENCE).text
+    return [
+        sum(map(float, re.findall(rf"^heedful_{sample} (\S+)$", page, re.M)))
+        for sample in (
+            rf'requests_total{{model="none",route="other",status="{status}"}}',
+            rf'rejected_total{{reason="{code}"}}',
+        )
+    ]
 
 
 def test_an_answer_leaves_in_one_piece(process: Process) -> None:

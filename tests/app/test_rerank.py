@@ -49,10 +49,11 @@ async def test_rank_fields_may_name_the_text(client: httpx.AsyncClient) -> None:
 async def test_other_fields_are_passed_over_and_long_documents_averaged(
     client: httpx.AsyncClient,
 ) -> None:
-    body = {"query": "kids", "documents": ["kids " * 40, "dog"], "max_tokens_per_doc": 4096}
+    documents = ["kids " * 40, "dog"]
+    body = {"query": "kids", "documents": documents, "max_tokens_per_doc": 4096, "priority": 1}
     answer = await client.post("/v2/rerank", json=body)
     assert answer.status_code == 200, answer.text
-    assert answer.headers["X-Ignored-Fields"] == "max_tokens_per_doc"
+    assert answer.headers["X-Ignored-Fields"] == "priority"
     assert answer.headers["X-Windows"] == "1"
     assert answer.json()["results"][0] == {"index": 0, "relevance_score": pytest.approx(1)}
 
@@ -71,6 +72,11 @@ async def test_other_fields_are_passed_over_and_long_documents_averaged(
             {"query": "a", "documents": ["a"], "rank_fields": ["title", "text"]},
             "unsupported",
             "rank_fields",
+        ),
+        (
+            {"query": "a", "documents": ["a"], "max_tokens_per_doc": 1},
+            "unsupported",
+            "max_tokens_per_doc",
         ),
     ],
 )

@@ -181,7 +181,18 @@ async def test_413_names_the_clients_field(
     client: httpx.AsyncClient, path: str, body: object, param: str
 ) -> None:
     message = check(await client.post(path, json=body), 413, "too_many_inputs", param)["message"]
-    assert message.startswith(f"{param} holds 65, more than 64")
+    assert message == f"{param} holds 65, more than 64: send several requests"
+
+
+@pytest.mark.parametrize(
+    ("more", "param"), [({"x": [1] * 65}, "x"), ({"options": {"y": ["a"] * 65}}, "options.y")]
+)
+async def test_413_of_a_field_that_holds_no_inputs_says_to_leave_it_out(
+    client: httpx.AsyncClient, more: dict[str, object], param: str
+) -> None:
+    answer = await client.post("/predict", json={"inputs": "a", **more})
+    message = check(answer, 413, "too_many_inputs", param)["message"]
+    assert message == f"{param} holds 65, more than the 64 of any field: leave it out"
 
 
 @pytest.mark.parametrize("inputs", [[1, 2], [[1, 2], [3]]])

@@ -54,6 +54,8 @@ async def test_a_classifier(client: httpx.AsyncClient) -> None:
     label = [{"name": "label"}]
     only = await infer(client, "tiny-sst2", tensor("text", TEXTS), outputs=label)
     assert list(only) == ["label"]
+    every = await infer(client, "tiny-sst2", tensor("text", TEXTS), outputs=[])
+    assert list(every) == list(found)
 
 
 async def test_models_of_pairs(client: httpx.AsyncClient) -> None:
@@ -96,16 +98,19 @@ async def test_tensors_behind_the_json(client: httpx.AsyncClient) -> None:
     )
     outputs = {one["name"]: one["data"] for one in answer.json()["outputs"]}
     assert outputs["label"] == found["label"].tolist()
-    for body, sent in (
-        (head + first, str(len(head))),
-        (head + first[:-1] + second, str(len(head))),
-        (head, "10000"),
-        (head, "-1"),
-        (head, "9" * 5000),
-        (head + packed(["a"])[:3], str(len(head))),
+    size = "parameters.binary_data_size"
+    for body, sent, param in (
+        (head + first, str(len(head)), f"inputs[1].{size}"),
+        (head + first[:-1] + second, str(len(head)), f"inputs[1].{size}"),
+        (head + b"\xff" + first[1:] + second, str(len(head)), "inputs[0]"),
+        (head + b"\1\0\0\0\xff" + first[5:] + second, str(len(head)), "inputs[0]"),
+        (head, "10000", None),
+        (head, "-1", None),
+        (head, "9" * 5000, None),
+        (head + packed(["a"])[:3], str(len(head)), f"inputs[0].{size}"),
     ):
         headers = {"Inference-Header-Content-Length": sent}
-        check(await client.post(path, content=body, headers=headers), 400, "invalid_json")
+        check(await client.post(path, content=body, headers=headers), 400, "invalid_body", param)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ def test_other_scripts(text: str) -> None:
     "text",
     [
         *("two kids", "¿Qué?", "Łódź, Ångström", "😀 dog", "ﬁne – “x” 3½", "42"),
+        *("ｇｏｏｄ ｆｉｌｍ", "𝐠𝐨𝐨𝐝 𝐟𝐢𝐥𝐦", "ⓖⓞⓞⓓ"),
         "жжж " + "the film is good " * 3,
     ],
 )
