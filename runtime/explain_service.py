@@ -183,14 +183,9 @@ async def _delete(
     choices = [attended, *(rng.choice(length, run.k, replace=False) for _ in range(DRAWS))]
     sentence = run.model.sentence(parses[i])
     shorter = await run.encode([sentence.without(gone.tolist()) for gone in choices])
-    sides = [np.repeat(one.embedding, len(choices), axis=0) for one in found]
-    sides[i] = shorter.embedding
-    changed = await run.scores(sides)
-    if scores is None or changed is None or not run.model.card.labels:
-        drops = 1.0 - cosine_matrix(found[i].embedding, shorter.embedding)[0].astype(np.float64)
-    else:
-        label = int(scores[0].argmax())
-        drops = scores[0, label] - changed[:, label]
+    # A deletion may raise a relatedness as well as lower it: there too 1 - cosine counts, as without a head.
+    prediction = Prediction(run, found, scores if run.model.card.labels else None)
+    drops = await prediction.drops(i, shorter.embedding)
     return Deletion(
         attended.tolist(), float(drops[0]), float(drops[1:].mean()), float(drops[1:].std())
     )

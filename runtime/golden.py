@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from heedful.runtime.answers import expected_score, normalise, softmax
+from heedful.runtime.answers import expected_score, normalise, probabilities
 from heedful.runtime.card import ENCODER, ENCODER_INT8, Card
 from heedful.runtime.graphs import head_inputs
 from heedful.text.parse import Parse
@@ -119,7 +119,7 @@ class Golden:
         return float(_differences(found, self.outputs[precision], "vector").max())
 
 
-REMEDY = "write it again with `heedful selftest --write`, or copy the bundle again"
+REMEDY = "write it again with `heedful selftest --write BUNDLE`, or copy the bundle again"
 
 
 def outputs(card: Card, vectors: Floats, logits: Floats | None) -> Outputs:
@@ -129,7 +129,7 @@ def outputs(card: Card, vectors: Floats, logits: Floats | None) -> Outputs:
     elif card.kind == "relatedness":
         answers = expected_score(logits)[:, None]
     else:
-        answers = softmax(logits)
+        answers = probabilities(card, logits)
     return Outputs(normalise(vectors), answers.astype(np.float32))
 
 

@@ -33,7 +33,7 @@ from heedful.runtime.inputs import Inputs
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.parsed import Parsed
 from heedful.runtime.session import SessionThreads
-from heedful.runtime.steps import Encoded, Parses, Scheduler
+from heedful.runtime.steps import Encoded, EncodeStep, ParseStep
 from heedful.runtime.untypical import UntypicalInputs
 from heedful.runtime.windows import split
 from heedful.text.batch import Sentence
@@ -51,8 +51,8 @@ ROWS_AT_ONCE = 32
 class Engine:
     """What all requests share: `runtime.service` makes one that waits, `runtime.direct` one that does not."""
 
-    parses: Parses
-    scheduler: Scheduler
+    parses: ParseStep
+    scheduler: EncodeStep
     head_threads: SessionThreads
     explain_threads: SessionThreads
     admission: Admission

@@ -24,8 +24,8 @@ from heedful.text.parse import Parse
 from heedful.text.trees import fitting
 
 REMEDY = (
-    "copy the bundle again, or serve it where it was made; if that is what you want, "
-    "write them again with `heedful selftest --write`"
+    "copy the bundle again, or serve it where it was made; if its answers are right as they are, "
+    "write them again with `heedful selftest --write BUNDLE`"
 )
 LADDER = (1, 8, 32, 128)
 """Sentence lengths to warm up with, alone and in a full batch."""

@@ -1,4 +1,4 @@
-"""The steps of an inference that are done in two ways: for an event loop, and at once (runtime.direct)."""
+"""Two steps of an inference, each done in two ways: for an event loop, or by the caller (runtime.direct)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from heedful.text.batch import Sentence
 from heedful.text.parse import Parse, ParseJob
 
 
-class Parses(Protocol):
+class ParseStep(Protocol):
     async def get(
         self, jobs: Sequence[ParseJob], *, bulk: bool = False, alone: bool = False
     ) -> list[Parse]:
-        """One parse per job, in order."""
+        """One parse per job, in order. Raises InferenceFailed, Unavailable."""
 
     async def pause(self) -> None:
         """Let others go on, in the middle of a long step."""
@@ -27,7 +27,7 @@ class Encoded:
     inference: float  # seconds spent in the session, by the batches that held the sentences
 
 
-class Scheduler(Protocol):
+class EncodeStep(Protocol):
     async def encode(
         self,
         encoder: EncoderSession,
@@ -36,4 +36,4 @@ class Scheduler(Protocol):
         bulk: bool = False,
         alone: bool = False,
     ) -> Encoded:
-        """The sentences' vectors, in order, not normalised."""
+        """The sentences' vectors, in order, not normalised. Raises InferenceFailed, Unavailable."""

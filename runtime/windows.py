@@ -12,7 +12,7 @@ import numpy.typing as npt
 from heedful.runtime.answers import normalise
 from heedful.runtime.inputs import Inputs, Item
 from heedful.runtime.loaded_model import LoadedModel
-from heedful.runtime.steps import Parses
+from heedful.runtime.steps import ParseStep
 from heedful.text.parse import Parse, ParseJob
 
 MAX_WINDOWS = 128
@@ -60,11 +60,11 @@ class Windows:
 
 
 async def split(
-    inputs: Inputs, long: Sequence[int], model: LoadedModel, parses: Parses, *, bulk: bool
+    inputs: Inputs, long: Sequence[int], model: LoadedModel, parses: ParseStep, *, bulk: bool
 ) -> Windows:
     """Cut the `long` inputs into windows of as many tokens as the model reads, at white space.
 
-    Those of a `bulk` request wait while others do. Raises BadInput if one of them is a tree, and what `Parses.get`
+    Those of a `bulk` request wait while others do. Raises BadInput if one of them is a tree, and what `ParseStep.get`
     raises.
     """
     inputs.check_are_texts(long)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,9 @@ from onnx import numpy_helper
 
 from heedful.cli import selftest
 from heedful.cli.errors import CommandError
-from heedful.runtime.bundle import read
-from heedful.runtime.card import ENCODER, ENCODER_INT8, GOLDEN
+from heedful.export.golden import golden as make_golden
+from heedful.runtime.bundle import read, rewrite
+from heedful.runtime.card import ENCODER, ENCODER_INT8, GOLDEN, HEAD
 from heedful.runtime.errors import BundleError
 from heedful.runtime.golden import Golden
 from heedful.text.parse import Parser
@@ -110,6 +112,44 @@ def test_a_byte_of_a_weight_is_caught_by_the_vectors_alone(
     said = r"golden\.npz: on this machine the vector of .* moved by [\d.e+-]+ \(at most 0\.002\)"
     with pytest.raises(BundleError, match=said):
         selftest.run([bundle], str(pipeline.folder))
+
+
+@pytest.fixture
+def several(pipeline: BuiltParser, tmp_path: Path) -> Path:
+    """A bundle whose texts may have several labels, without golden vectors."""
+    build_bundle(tmp_path, pipeline, name=NAME, multi_label=True)
+    return tmp_path / NAME
+
+
+def test_logits_of_several_labels_that_move_alike_are_caught(
+    several: Path, pipeline: BuiltParser
+) -> None:
+    """Their softmax stays, but the service answers with sigmoids."""
+    selftest.write_golden(several, Parser.load(pipeline.folder))
+    assert selftest.run([several], str(pipeline.folder)).moved == {}
+    head = onnx.load(several / HEAD)
+    (weights,) = head.graph.initializer
+    weights.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(weights) + 1, weights.name))
+    replace_file(several, HEAD, head.SerializeToString())
+    repaired(several)
+    with pytest.raises(BundleError, match=r"golden\.npz: .* the answer of .* moved by"):
+        selftest.run([several], str(pipeline.folder))
+
+
+def test_golden_vectors_with_the_softmax_of_several_labels_are_to_be_written_again(
+    several: Path, pipeline: BuiltParser
+) -> None:
+    """As `selftest --write` once wrote them."""
+    parser = Parser.load(pipeline.folder)
+    bundle = read(several)
+    single = replace(bundle, card=bundle.card.model_copy(update={"multi_label": False}))
+    files = {**bundle.files, GOLDEN: make_golden(single, parser.parse).to_bytes()}
+    rewrite(several, bundle.card.fields(), files)
+    said = r"the answer of .* moved by .*: copy .* write them again with `heedful selftest --write BUNDLE`"
+    with pytest.raises(BundleError, match=said):
+        selftest.run([several], str(pipeline.folder))
+    selftest.command([several], write_them=True, parser=str(pipeline.folder))
+    assert selftest.run([several], str(pipeline.folder)).moved == {}
 
 
 def test_the_command_writes_and_compares(
