@@ -54,7 +54,7 @@ class Token(BaseModel):
     text: str
     start: int = Field(description="Character offset in the input.")
     stop: int
-    head: int = Field(description="Index of the governor; its own index for a root.")
+    head: int = Field(description="Index of its head; its own index for a root.")
     dep: str = Field(description="Universal Dependencies relation.")
     known: bool = Field(description="Whether the model's vocabulary holds the word.")
     composed: bool = Field(

@@ -83,7 +83,8 @@ class Settings(BaseSettings):
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     models: Annotated[Path, BeforeValidator(_not_empty)] = Field(
         shipped.HERE,
-        description="Folder of the bundles to serve; without it, that of the package heedful-bundles.",
+        description="Folder of the bundles to serve. If this is not set and there is no folder `bundles`, "
+        "the bundles of the package heedful-bundles.",
     )
     parser: str | None = Field(
         None,

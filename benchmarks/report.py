@@ -13,6 +13,7 @@ import typer
 
 from benchmarks.records import RESULTS
 from heedful.text.atomic import write_file
+from heedful.training.markdown import reached
 from heedful.training.markdown import table as markdown_table
 
 HEAD = """# Performance
@@ -37,13 +38,11 @@ def page(results: Path) -> str:
 
 
 def verdict(goal: dict[str, Any], figure: float | None) -> str:
-    """Whether a figure reaches its goal, its floor, or neither."""
+    """Whether a figure reaches its goal, its minimum, or neither."""
     if figure is None:
         return "not measured"
     sign = 1 if goal["better"] == "more" else -1
-    if sign * figure >= sign * goal["goal"]:
-        return "held"
-    return "floor" if sign * figure >= sign * goal["floor"] else "**missed**"
+    return reached(sign * figure, sign * goal["goal"], sign * goal["floor"])
 
 
 def _goals(goals: Sequence[dict[str, Any]], records: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -54,7 +53,7 @@ def _goals(goals: Sequence[dict[str, Any]], records: Sequence[dict[str, Any]]) -
         figure = figures.get(goal["name"])
         values = (_with_unit(each, goal["unit"]) for each in (goal["goal"], goal["floor"], figure))
         rows.append((goal["what"], *values, verdict(goal, figure)))
-    yield from markdown_table(("", "goal", "floor", "figure", ""), rows)
+    yield from markdown_table(("", "goal", "minimum", "figure", "result"), rows)
 
 
 def _record(record: dict[str, Any]) -> Iterator[str]:

@@ -21,7 +21,6 @@ from heedful.cli.options import (
     Table,
     Truncate,
 )
-from heedful.cli.ray_run import Cluster, Job, run
 
 
 def command(
@@ -40,6 +39,8 @@ def command(
     device: RunsOn = "auto",
 ) -> None:
     """Classify every row of a Parquet file or folder, on a Ray cluster."""
+    from heedful.cli.ray_run import Cluster, Job, run  # needs pyarrow, --help does not
+
     job = Job(
         *("classify", file, out, [text_column], id_column, model),
         keywords={"truncate": truncate},

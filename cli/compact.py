@@ -1,26 +1,39 @@
 """compact: a finished run in few bytes, from which `export` makes a bundle."""
 
 import shutil
+import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from torch import Tensor
 
+from heedful.cli.calibrate import calibrate
 from heedful.cli.errors import CommandError
+from heedful.cli.options import DATA, PARSER, Data, Parser
+from heedful.export.bundle import export_bundle
+from heedful.export.run import read
 from heedful.export.weight_storage import int8_rows
-from heedful.text.atomic import replace_folder
-from heedful.training import checkpoint
-from heedful.training.restore import require
+from heedful.runtime.errors import StartupError
+from heedful.text.atomic import replace_folder, write_json
+from heedful.training import checkpoint, cross_encoder, tasks
+from heedful.training.errors import DataMissing
+from heedful.training.restore import read_record
 
 
 def command(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
     out: Annotated[Path, typer.Option(help="The folder to write: adapters/<name>.")],
+    data: Data = DATA,
+    parser: Parser = PARSER,
 ) -> None:
-    """Copy what a bundle is made from, with the weights in 8 bits."""
-    require(run)
+    """Copy what a bundle is made from, with the weights in 8 bits and the temperature of its probabilities.
+
+    The temperature is fitted on the dev split, if the data and the parser it was trained with are there.
+    """
+    record = read_record(run)
     if out.resolve() == run.resolve():
         raise CommandError(f"--out: {out} is the run itself: name another folder")
     if out.exists() and not (out / checkpoint.RECORD).is_file():
@@ -32,8 +45,24 @@ def command(
             if (run / name).exists():
                 shutil.copyfile(run / name, folder / name)
         checkpoint.save(folder / checkpoint.BEST, _compact(checkpoint.best(run)))
+        if record["labels"] and record["config"].get("kind") != cross_encoder.KIND:
+            try:
+                temperature = _temperature(folder, data, parser)
+                write_json(folder / checkpoint.RECORD, {**record, "temperature": temperature})
+            except (DataMissing, StartupError) as reason:
+                typer.echo(f"{out}: no temperature was fitted: {reason}", err=True)
     size = sum(file.stat().st_size for file in out.iterdir())
     typer.echo(f"{out}: {size / 1e6:.1f} MB")
+
+
+def _temperature(run: Path, data: Path, parser: str) -> float:
+    """That of the bundle which `export --storage small` makes of a run. Raises DataMissing, StartupError."""
+    trained = replace(read(run), temperature=None)
+    tasks.get(trained.task).dev.read(data)  # what is missing is told before the export
+    with tempfile.TemporaryDirectory() as folder:
+        bundle = Path(folder) / "bundle"
+        export_bundle(trained, bundle, "small")
+        return calibrate(bundle, data=data, parser=parser).card.temperature
 
 
 def _compact(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -37,6 +37,8 @@ TRAIN_EXTRA = frozenset(
 """Import names of what the `train` extra installs."""
 OTHER_EXTRAS = {"pyarrow": "parquet", "huggingface_hub": "hub", "ray": "ray"}
 """Import names of what the smaller extras install -> their names."""
+ON_RAY = frozenset({"classify", "nli", "--ray"})
+"""Commands, and an option, that need the extra `ray`; it installs pyarrow too."""
 
 
 def describe(error: Exception) -> str:
@@ -59,14 +61,13 @@ def _reason(cause: BaseException) -> str:
     return str(cause)
 
 
-def missing_extra(error: ModuleNotFoundError, command: str) -> str | None:
-    """What to install, if the module is one of an extra's; else None."""
+def missing_extra(error: ModuleNotFoundError, *arguments: str) -> str | None:
+    """What to install for a command and its arguments, if the module is one of an extra's; else None."""
     module = (error.name or "").partition(".")[0]
     if module in TRAIN_EXTRA:
-        return (
-            f"heedful {command} needs the training extra: make dev, or pip install 'heedful[train]'"
-        )
+        return f"heedful {arguments[0]} needs the training extra: make dev, or pip install 'heedful[train]'"
     if module in OTHER_EXTRAS:
-        extra = OTHER_EXTRAS[module]
+        on_ray = not ON_RAY.isdisjoint(one.partition("=")[0] for one in arguments)
+        extra = "ray" if module == "pyarrow" and on_ray else OTHER_EXTRAS[module]
         return f"this needs the extra {extra}: make dev, or pip install 'heedful[{extra}]'"
     return None

@@ -33,14 +33,16 @@ def command(
 ) -> None:
     """Write a run's best weights as a bundle: ONNX graphs, vocabulary and card.
 
-    Its probabilities are calibrated on the dev split, if the data and the parser it was trained with are there.
+    Its probabilities are calibrated on the dev split, if the data and the parser it was trained with are there. What
+    `heedful compact` wrote holds the temperature already.
     """
-    card = export_bundle(read(run, words), out, storage)
+    trained = read(run, words)
+    card = export_bundle(trained, out, storage)
     typer.echo(
         f"{out}: version {card.version}, at most {card.parity.max_abs_error:.1e} from torch "
         f"over {card.parity.cases} cases"
     )
-    if card.labels:
+    if card.labels and trained.temperature is None:
         try:
             typer.echo(calibrate(out, data=data, parser=parser))
         except (DataMissing, StartupError) as reason:

@@ -73,6 +73,6 @@ def main() -> None:
             raise
         sys.exit(describe(error))
     except ModuleNotFoundError as error:
-        if said := missing_extra(error, sys.argv[1]):
+        if said := missing_extra(error, *sys.argv[1:]):
             sys.exit(said)
         raise

@@ -21,7 +21,6 @@ from heedful.cli.options import (
     Table,
     Truncate,
 )
-from heedful.cli.ray_run import Cluster, Job, run
 
 
 def command(
@@ -43,6 +42,8 @@ def command(
     device: RunsOn = "auto",
 ) -> None:
     """Say for every pair of a Parquet file or folder whether one text entails the other, on a Ray cluster."""
+    from heedful.cli.ray_run import Cluster, Job, run  # needs pyarrow, --help does not
+
     job = Job(
         *("nli", file, out, [premise_column, hypothesis_column], id_column, model),
         keywords={"truncate": truncate},

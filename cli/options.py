@@ -35,7 +35,7 @@ def _delimiter(typed: str) -> str:
 Delimiter = Annotated[
     str,
     typer.Option(
-        help=r"Of a .csv file, as ';', or \t for a tab; default: found out.", callback=_delimiter
+        help=r"Of a .csv file, as ';', or \t for a tab; default: detected.", callback=_delimiter
     ),
 ]
 Bundles = Annotated[list[Path], typer.Argument(help="Bundle folders.")]

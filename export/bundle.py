@@ -58,6 +58,7 @@ class TrainedModel:
     scores: tuple[ScoreCard, ...]
     training: TrainingCard
     licence: str
+    temperature: float | None = None  # of its probabilities; None if it has not been fitted
 
 
 def export_bundle(trained: TrainedModel, out: Path, storage: Storage = "normal") -> Card:
@@ -124,6 +125,7 @@ def _card(trained: TrainedModel, parity: Parity, storage: Storage) -> dict[str, 
         "cost": entry.cost,
         "composed": trained.vocab.composed,
         "alpha": trained.alpha if "alpha" in encoder.inputs else None,
+        "temperature": 1.0 if trained.temperature is None else trained.temperature,
         "parser": trained.parser,
         "parity": {
             "max_abs_error": parity.error,

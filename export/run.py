@@ -57,6 +57,7 @@ def read(run: Path, words: int | None = None) -> TrainedModel:
             start=config.start.as_posix() if config.start else "",
         ),
         licence=config.licence,
+        temperature=record.get("temperature"),
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.training import paper_tables, papers, reproduced
-from heedful.training.markdown import figure, run_names
+from heedful.training.markdown import figure, reached, run_names
 from heedful.training.markdown import table as markdown_table
 from heedful.training.metrics import standard_error
 from heedful.training.suite import WORDS
@@ -39,20 +39,18 @@ def report(bundles: Path, results: Path) -> str:
 def _goals(goals: Sequence[dict[str, Any]], bundles: Path, results: Path) -> Iterator[str]:
     yield "## Goals\n"
     yield (
-        "On test unless noted. A goal is about what the papers reach with all of the data, a floor the minimum that\n"
-        "is accepted.\n"
+        "On test unless noted. A goal is about what the papers reach with all of the data, the minimum is the\n"
+        "score that is accepted.\n"
     )
     rows = []
     for goal in goals:
         value, metric, where = (
             _of_bundle(goal, bundles) if "bundle" in goal else _of_row(goal, results)
         )
-        reached = "not run"
-        if value is not None:
-            reached = next((name for name in ("goal", "floor") if value >= goal[name]), "neither")
+        result = "not run" if value is None else reached(value, goal["goal"], goal["floor"])
         figures = (figure(one, metric) for one in (value, goal["goal"], goal["floor"]))
-        rows.append((goal["name"], where, *figures, reached))
-    yield from markdown_table(("", "measured", "score", "goal", "floor", "reached"), rows)
+        rows.append((goal["name"], where, *figures, result))
+    yield from markdown_table(("", "measured", "score", "goal", "minimum", "result"), rows)
 
 
 def _of_bundle(goal: dict[str, Any], bundles: Path) -> tuple[float | None, str, str]:

@@ -19,19 +19,19 @@ def test_the_page_is_that_of_the_records() -> None:
 @pytest.mark.parametrize(
     ("better", "figure", "said"),
     [
-        ("more", 3.0, "held"),
-        ("more", 2.9, "floor"),
-        ("more", 1.8, "floor"),
+        ("more", 3.0, "goal reached"),
+        ("more", 2.9, "minimum reached"),
+        ("more", 1.8, "minimum reached"),
         ("more", 1.7, "**missed**"),
-        ("less", 1.8, "held"),
-        ("less", 1.9, "floor"),
-        ("less", 3.0, "floor"),
+        ("less", 1.8, "goal reached"),
+        ("less", 1.9, "minimum reached"),
+        ("less", 3.0, "minimum reached"),
         ("less", 3.1, "**missed**"),
         ("less", None, "not measured"),
     ],
 )
 def test_a_verdict(better: str, figure: float | None, said: str) -> None:
-    """Between the goal and the floor a figure is at the floor."""
+    """Between the goal and the minimum a figure reaches the minimum."""
     goal, floor = (3, 1.8) if better == "more" else (1.8, 3)
     assert verdict({"better": better, "goal": goal, "floor": floor}, figure) == said
 
@@ -46,7 +46,7 @@ def test_a_record_becomes_a_section_and_a_goals_figure(tmp_path: Path) -> None:
     tables = (records.table("What it says.", rows), records.table("Nothing.", []))
     records.write("trial", "A trial", *tables, goals={"ready": 2.56789}, folder=tmp_path)
     text = page(tmp_path)
-    assert "| 2 s | 3 s | 2.57 s | floor |" in text
+    assert "| 2 s | 3 s | 2.57 s | minimum reached |" in text
     assert "## A trial\n\n`python -m benchmarks.trial" in text
     assert "What it says.\n\n| model | per s |\n|---|---|\n| a | 1,235 |\n| b | 0.988 |\n" in text
     assert text.endswith("## By hand\n\nA note.\n")

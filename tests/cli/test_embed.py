@@ -199,6 +199,14 @@ def test_parquet_without_pyarrow_is_refused_before_the_models_are_loaded(
     assert missing_extra(caught.value, "embed") == (
         "this needs the extra parquet: make dev, or pip install 'heedful[parquet]'"
     )
+    for arguments in (
+        ("embed", "--ray=local"),
+        ("embed", "--ray", "auto"),
+        ("classify",),
+        ("nli",),
+    ):
+        said = missing_extra(caught.value, *arguments)
+        assert said == "this needs the extra ray: make dev, or pip install 'heedful[ray]'"
     assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
 
 

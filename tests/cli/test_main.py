@@ -11,7 +11,7 @@ import pytest
 
 from heedful.app.settings import Settings, flag_name
 from heedful.cli import main as cli
-from heedful.cli.errors import TRAIN_EXTRA, CommandError, describe
+from heedful.cli.errors import OTHER_EXTRAS, TRAIN_EXTRA, CommandError, describe
 from heedful.cli.explain import read_priors
 from heedful.models.registry import ENCODERS
 from heedful.runtime.errors import BadInput
@@ -117,9 +117,9 @@ def test_a_cause_that_the_message_quotes_is_not_repeated(tmp_path: Path) -> None
 
 @pytest.fixture(scope="module")
 def serving_install(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder whose modules hide what the train extra installs."""
+    """A folder whose modules hide what the extras install."""
     folder = tmp_path_factory.mktemp("hidden")
-    for name in TRAIN_EXTRA:
+    for name in TRAIN_EXTRA | OTHER_EXTRAS.keys():
         (folder / f"{name}.py").write_text(f"raise ModuleNotFoundError(name={name!r})\n")
     return folder
 
@@ -155,7 +155,11 @@ def test_a_command_that_needs_the_training_extra_says_so(
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("serve",), ("embed",), ("explain",), ("openapi",), ("selftest",)]
+    "arguments",
+    [
+        *((), ("serve",), ("embed",), ("classify",), ("nli",)),
+        *(("explain",), ("openapi",), ("selftest",)),
+    ],
 )
 def test_the_serving_commands_need_no_extra(
     serving_install: Path, arguments: tuple[str, ...]

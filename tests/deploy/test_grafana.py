@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from heedful.app.metrics import MODEL_LABELS, Metrics
+from heedful.app.middleware import PUBLIC
 from tests.deploy.series import served
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +29,15 @@ def test_every_series_and_label_is_served() -> None:
         for label in getattr(metric, "_labelnames", ())  # the client has no public name for it
     }
     assert labels <= known | {*MODEL_LABELS, "le"}
+
+
+def test_probes_and_scrapes_count_in_no_panel_and_no_rule() -> None:
+    rules = (ROOT / "deploy/prometheus/rules.yml").read_text()
+    left_out = set(re.findall(r'route!~"([^"]*)"', "\n".join([*EXPRESSIONS, rules])))
+    assert left_out
+    for pattern in left_out:
+        assert [route for route in PUBLIC if not re.fullmatch(pattern, route)] == []
+        assert not re.fullmatch(pattern, "/v2/models/{model}/infer")
 
 
 def test_every_metric_of_the_service_is_shown() -> None:

@@ -3,8 +3,10 @@
 import re
 
 import pytest
+import typer
 from typer.main import get_command
 
+from heedful.cli import fit
 from heedful.cli.main import app
 from tests.process import ROOT
 
@@ -39,3 +41,13 @@ def test_every_command_is_described() -> None:
     text = "\n".join(TEXTS.values())
     for name in get_command(app).commands:  # type: ignore[attr-defined]  # a group's
         assert f"heedful {name}" in text, name
+
+
+def test_every_option_of_fit_is_in_its_page() -> None:
+    """docs/training.md says so."""
+    command = typer.Typer(add_completion=False)
+    command.command()(fit.command)
+    names = [name for one in get_command(command).params for name in one.opts]
+    options = [name for name in names if name.startswith("--")]
+    assert len(options) > 15
+    assert [name for name in options if name not in TEXTS["docs/fit.md"]] == []

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from heedful.cli import compact
+from heedful.cli import compact, export
 from heedful.cli.errors import CommandError
 from heedful.export import run
 from heedful.export.bundle import export_bundle
 from heedful.export.weight_storage import Storage
+from heedful.runtime.bundle import read
 from heedful.text.batch import collate
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.pieces import Pieces
@@ -84,10 +85,13 @@ def test_a_run_becomes_a_bundle_that_answers_as_the_trained_model(
     np.testing.assert_allclose(asyncio.run(probabilities(models)), expected, atol=2e-2)
 
 
-def test_a_compact_run_becomes_nearly_the_same_bundle(tmp_path: Path) -> None:
+def test_a_compact_run_becomes_nearly_the_same_bundle_calibrated_without_the_dataset(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     parser = build_parser(tmp_path / "parser")
     folder = train(tmp_path, parser.folder, **configuration(tmp_path, finetune="low-rank"))
-    compact.command(folder, tmp_path / "adapters" / "tiny")
+    none, pipeline = tmp_path / "none", str(parser.folder)
+    compact.command(folder, tmp_path / "adapters" / "tiny", data=tmp_path, parser=pipeline)
     whole, small = run.read(folder), run.read(tmp_path / "adapters" / "tiny")
     assert isinstance(small.vocab, Pieces)
     assert isinstance(whole.vocab, Pieces)
@@ -97,7 +101,16 @@ def test_a_compact_run_becomes_nearly_the_same_bundle(tmp_path: Path) -> None:
     with torch.inference_mode():
         expected, found = (one.model.eval()(*arrays) for one in (whole, small))
     assert 0 < (found - expected).abs().max() < 0.02 * expected.abs().max()
-    compact.command(tmp_path / "adapters" / "tiny", tmp_path / "adapters" / "again")
+    bundle = tmp_path / "tiny-sst2"
+    export.command(tmp_path / "adapters" / "tiny", bundle, "small", data=none, parser=pipeline)
+    assert "not calibrated" not in capsys.readouterr().err
+    assert whole.temperature is None
+    assert small.temperature not in (None, 1.0)
+    assert read(bundle).card.temperature == small.temperature
+
+    again_folder = tmp_path / "adapters" / "again"
+    compact.command(tmp_path / "adapters" / "tiny", again_folder, data=none, parser=pipeline)
+    assert "no temperature was fitted: " in capsys.readouterr().err
     kept = tmp_path / "notes" / "thesis.docx"
     kept.parent.mkdir()
     kept.write_text("years of work")
@@ -105,9 +118,11 @@ def test_a_compact_run_becomes_nearly_the_same_bundle(tmp_path: Path) -> None:
         with pytest.raises(CommandError, match=said):
             compact.command(folder, out)
     assert kept.read_text() == "years of work"
-    again = run.read(tmp_path / "adapters" / "again").model.state_dict()
+    again = run.read(again_folder)
+    assert again.temperature == small.temperature, "the adapter's, since none could be fitted"
+    weights = again.model.state_dict()
     for name, one in small.model.state_dict().items():
-        torch.testing.assert_close(again[name], one, atol=1e-3, rtol=1e-2)
+        torch.testing.assert_close(weights[name], one, atol=1e-3, rtol=1e-2)
 
 
 def tiny_weights(folder: Path) -> torch.Tensor:

@@ -206,8 +206,8 @@ def _page(measured: dict[str, Any]) -> str:
     for name, title in TITLES.items():
         if name in measured:
             found = measured[name]
-            verdict = "holds" if found["holds"] else "**does not hold**"
-            lines += ["", f"## {title}", "", f"Required: {found['wanted']}. It {verdict}"]
+            verdict = "Reached" if found["holds"] else "**Missed**"
+            lines += ["", f"## {title}", "", f"Required: {found['wanted']}. {verdict}"]
             lines[-1] += f" ({found['when']}, commit {found['commit']})."
             lines += ["", "| | |", "|---|---|"]
             for field, value in found["measured"].items():

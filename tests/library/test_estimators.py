@@ -1,6 +1,8 @@
 """The estimators in scikit-learn's own tools, and the bundle that a classifier saves."""
 
 import asyncio
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -181,3 +183,13 @@ def test_an_iterator_is_read_once() -> None:
     np.testing.assert_array_equal(found, encoder.transform(X))
     named = encoder.set_output(transform="pandas").fit_transform(X)
     assert named.columns.tolist() == [f"sentenceencoder{i}" for i in range(8)]
+
+
+def test_without_scikit_learn_the_import_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "sklearn.py").write_text("raise ModuleNotFoundError(name='sklearn')\n")
+    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import heedful.sklearn"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    said = "heedful.sklearn needs the extra sklearn: pip install 'heedful[sklearn]'"
+    assert done.stderr.splitlines()[-1] == f"ModuleNotFoundError: {said}"
