@@ -187,12 +187,17 @@ def _check(wanted: Wanted, pairs: bool) -> None:
         raise ConfigError(f"--encoder: {wanted.encoder!r}: known are {known}")
     if wanted.abstain and wanted.reading.separator:
         raise ConfigError("--abstain is for one label a row: leave it or --multi-label out")
+    for_one_text = {
+        "--unlabelled": wanted.unlabelled,
+        "--class-weight": wanted.class_weight,
+        "--abstain": wanted.abstain,
+        "--multi-label": wanted.reading.separator,
+    }
+    for option, value in for_one_text.items():
+        if pairs and value:
+            raise ConfigError(f"{option} is for one text a row: leave it or --pair-columns out")
     if wanted.unlabelled:
         minilm.folder()
-        if pairs:
-            raise ConfigError("--unlabelled is for one text a row: leave it or --pair-columns out")
-    if wanted.class_weight and pairs:
-        raise ConfigError("--class-weight is for one text a row: leave it or --pair-columns out")
 
 
 def _bundle(option: str, name: str) -> Path:

@@ -324,8 +324,13 @@ def test_what_cannot_be_made_is_refused_before_the_training(tmp_path: Path, want
         fit(file, replace(wanted, encoder="bert"))
     with pytest.raises(ConfigError, match="--abstain is for one label a row"):
         fit(file, replace(wanted, abstain=0.9, reading=Reading(separator=";")))
-    with pytest.raises(ConfigError, match="--class-weight is for one text a row"):
-        fit(file, replace(wanted, class_weight="balanced"), "review", "review")
+    for option, refused in (
+        ("--class-weight", replace(wanted, class_weight="balanced")),
+        ("--abstain", replace(wanted, abstain=0.9)),
+        ("--multi-label", replace(wanted, reading=Reading(separator=";"))),
+    ):
+        with pytest.raises(ConfigError, match=f"{option} is for one text a row"):
+            fit(file, refused, "review", "review")
     assert not (tmp_path / "Stars").exists()
 
 
