@@ -1,23 +1,19 @@
 """calibrate: the temperature of a bundle's probabilities, fitted on its task's dev split."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import typer
 
 from heedful.cli import rescore
-from heedful.cli.local_model import LocalModel, open_folder
+from heedful.cli.local_model import open_folder
 from heedful.cli.options import DATA, PARSER, Bundles, Data, Parser
 from heedful.runtime.answers import softmax
 from heedful.runtime.bundle import read, rewrite
 from heedful.runtime.card import Card
-from heedful.training.calibration import Numbers, calibration_error, fit_temperature
+from heedful.training.calibration import calibration_error, fit_temperature
 from heedful.training.data import labels as gold_labels
 from heedful.training.errors import ConfigError
-from heedful.training.evaluate import BATCH
-from heedful.training.tasks.base import Example
 
 
 def command(bundles: Bundles, data: Data = DATA, parser: Parser = PARSER) -> None:
@@ -52,7 +48,7 @@ def calibrate(bundle: Path, *, data: Path, parser: str) -> Calibrated:
     task = rescore.task_of(old, None)
     examples = task.dev.read(data)
     with open_folder(bundle, parser) as model:
-        scaled = ordered_logits(model, examples, task.labels)
+        scaled = model.ordered_logits(examples, task.labels)
     gold = gold_labels(examples)
     temperature = fit_temperature(scaled * old.card.temperature, gold)
     after = scaled * old.card.temperature / temperature
@@ -60,18 +56,3 @@ def calibrate(bundle: Path, *, data: Path, parser: str) -> Calibrated:
     card = rewrite(bundle, fields, old.files)
     errors = (calibration_error(softmax(one), gold) for one in (scaled, after))
     return Calibrated(card, *errors)
-
-
-def ordered_logits(
-    model: LocalModel, examples: Sequence[Example], labels: Sequence[str]
-) -> Numbers:
-    """(N, C) the served logits, in the order of `labels`. Raises ConfigError where the model has others."""
-    if sorted(model.card.labels) != sorted(labels):
-        raise ConfigError(
-            f"{model.model} has the labels {', '.join(model.card.labels)}, "
-            f"its task {', '.join(labels)}"
-        )
-    order = [model.card.labels.index(label) for label in labels]
-    starts = range(0, len(examples), BATCH)
-    logits = [model.logits(examples[start : start + BATCH]) for start in starts]
-    return np.concatenate(logits)[:, order]

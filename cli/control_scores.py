@@ -18,7 +18,7 @@ from heedful.runtime.session import OrtSession
 from heedful.text.batch import Batch, Sentence, collate, plan
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.trees import fitting
-from heedful.training.data import labels
+from heedful.training.data import class_numbers, labels
 from heedful.training.metrics import dev_metric
 from heedful.training.tasks.base import Example, Task
 
@@ -88,8 +88,7 @@ class ControlScores:
         logits = self._head(sides)
         if self._task.kind == "relatedness":
             return expected_score(logits)
-        known = {label: i for i, label in enumerate(self._task.labels)}
-        classes = np.array([known.get(label, -1) for label in self._bundle.card.labels])
+        classes = class_numbers(self._bundle.card.labels, self._task.labels)
         found: npt.NDArray[Any] = classes[logits.argmax(axis=1)]
         return found
 

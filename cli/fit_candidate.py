@@ -8,14 +8,11 @@ import numpy as np
 
 from heedful.cli.local_model import open_folder
 from heedful.runtime.card import Card, DataCard, ScoreCard
-from heedful.runtime.inputs import Inputs
 from heedful.training.assess import Flags, HeldOut, temperature
 from heedful.training.fit import UNSTATED
 from heedful.training.labelled_texts import Row, same
 from heedful.training.linear import Floats, Recipe
-
-GROUP = 256
-"""Rows answered at a time."""
+from heedful.training.tasks.base import UNLABELLED, Example
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,18 +92,8 @@ def best(candidates: Sequence[Candidate]) -> Candidate:
 
 
 def answers(bundle: Path, parser: str, rows: Sequence[Row]) -> Floats:
-    """(N, C) logits of the bundle for texts or pairs, which are cut to its length."""
-    flat = [text for row in rows for text in row.texts]
-    width = len(rows[0].texts)
-    groups = []
+    """(N, C) logits of the bundle for texts or pairs, which are cut to its length; its labels are sorted."""
+    examples = [Example(row.texts, UNLABELLED) for row in rows]
     with open_folder(bundle, parser) as model:
-        bound = model.service.bind("nli" if width == 2 else "classify", bundle.name)
-        for start in range(0, len(flat), GROUP * width):
-            texts = flat[start : start + GROUP * width]
-            paths = [f"text {i}" for i in range(len(texts))]
-            inputs = Inputs(texts, paths, texts_per_row=width)
-            groups.append(model.run(bound.classify(inputs, truncate=True, raw=True)).value)
-        labels = bound.card.labels
-    order = [labels.index(label) for label in sorted(labels)]
-    found: Floats = np.concatenate(groups)[:, order].astype(np.float64)
+        found: Floats = model.ordered_logits(examples, sorted(model.card.labels)).astype(np.float64)
     return found

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rich.progress import track
 
 from heedful.cli.fit_candidate import Candidate, Kept, Problem
-from heedful.cli.local_model import GROUP, LocalModel, open_folder
+from heedful.cli.local_model import LocalModel, open_folder
 from heedful.export import bag
 from heedful.export.linear_head import Provenance, write_bundle
 from heedful.runtime import bundle
@@ -36,6 +36,8 @@ MOST_UNLABELLED = 4000
 """Texts without labels that are learned from; of more, so many are drawn at random."""
 DECIDING = 12
 """Words listed for each class."""
+GROUP = 256
+"""Texts embedded between two steps of the progress bar."""
 
 
 @dataclass(frozen=True, slots=True)

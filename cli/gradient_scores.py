@@ -17,10 +17,6 @@ from heedful.export.word_scale import scalable
 from heedful.runtime.bundle import Bundle, read, rewrite, write
 from heedful.runtime.card import EXPLAIN, EXPLAIN_INT8, GOLDEN, Card, GradientsCard
 from heedful.runtime.explain_run import ExplainOptions
-from heedful.runtime.explain_service import ExplainResult
-from heedful.runtime.gradients import Gradients
-from heedful.runtime.inputs import Inputs
-from heedful.runtime.model_registry import Task as ServiceTask
 from heedful.training.tasks.base import Example, Task
 
 T = TypeVar("T")
@@ -53,13 +49,17 @@ def measure_gradients(folder: Path, parser: str, *, data: Path, sentences: int =
 
 def explain(
     model: LocalModel, task: Task, example: Example, options: ExplainOptions
-) -> ExplainResult:
-    """Of a pair both sentences, but of a pair of an embedding model the first."""
-    tasks: dict[str, ServiceTask] = {"nli": "nli", "relatedness": "relatedness"}
-    bound = model.service.bind(tasks.get(task.kind, "explain"), model.model)
-    texts = example.texts if task.kind != "embedding" else example.texts[:1]
-    inputs = Inputs(texts, [f"text {i}" for i in range(len(texts))], texts_per_row=len(texts))
-    return model.run(bound.explain(inputs, options, truncate=True)).value[1]
+) -> Mapping[str, Any]:
+    """The answer of /explain: of a pair both sentences, but of a pair of an embedding model the first."""
+    second = example.texts[1] if task.kind in ("nli", "relatedness") else None
+    return model.loaded.explain(example.texts[0], second, options, truncate=True).answer
+
+
+def pooling(attribution: Mapping[str, Any]) -> float | None:
+    """The rank correlation of evidence or gradients with the attention that makes the sentence's vector."""
+    correlations = attribution["correlations"]
+    found: float | None = next(one["value"] for one in correlations if one["kind"] == "pooling")
+    return found
 
 
 def spread(items: Sequence[T], most: int) -> Sequence[T]:
@@ -83,24 +83,22 @@ def _figures(
     model: LocalModel, task: Task, examples: Sequence[Example], most: int
 ) -> dict[str, Any]:
     """GradientsCard's fields."""
-    found: list[Gradients] = []
+    found: list[Mapping[str, Any]] = []
     sides = len(examples[0].texts) if task.kind != "embedding" else 1
     places = np.linspace(0, len(examples) - 1, min(most // sides, len(examples)), dtype=int)
     for place in track(places.tolist(), "gradients", transient=True):
         explained = explain(model, task, examples[place], ExplainOptions(gradients=True))
-        assert explained.evidence is not None
-        found += [one.gradients for one in explained.evidence if one and one.gradients]
-    errors = np.array([np.inf if one.error is None else one.error for one in found])
-    pooled = [
-        next(rank.value for rank in one.correlations if rank.kind == "pooling") for one in found
-    ]
+        evidence = explained["evidence"]["sentences"]
+        found += [one["gradients"] for one in evidence if one and one["gradients"]]
+    errors = np.array([np.inf if one["error"] is None else one["error"] for one in found])
+    pooled = [pooling(one) for one in found]
     known = [value for value in pooled if value is not None]
     return GradientsCard(
         sentences=len(found),
         median=float(np.median(errors)),
         p95=float(np.quantile(errors, 0.95)),
         complete=float((errors < COMPLETE).mean()),
-        spread=float(np.quantile([one.spread for one in found], 0.95)),
-        intervals=float(np.mean([one.intervals for one in found])),
+        spread=float(np.quantile([one["spread"] for one in found], 0.95)),
+        intervals=float(np.mean([one["intervals"] for one in found])),
         correlation=float(np.mean(known)) if known else None,
     ).model_dump()

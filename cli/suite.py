@@ -6,7 +6,6 @@ from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 
-from heedful.cli.calibrate import ordered_logits
 from heedful.cli.local_model import LocalModel, open_folder
 from heedful.export.word_means import word_means
 from heedful.runtime.bundle import read
@@ -84,7 +83,7 @@ def _figures(
     sets = NLI[split] if card.kind == "nli" else own
 
     def logits(examples: Sequence[Example]) -> Numbers:
-        return ordered_logits(local, examples, order)
+        return local.ordered_logits(examples, order)
 
     return chain(
         labelled(sets, data, logits, temperature=card.temperature, rows=rows),

@@ -11,7 +11,7 @@ from rich.progress import track
 
 from heedful.cli import rescore
 from heedful.cli.control_scores import ControlScores
-from heedful.cli.gradient_scores import explain, measure_gradients, spread
+from heedful.cli.gradient_scores import explain, measure_gradients, pooling, spread
 from heedful.cli.local_model import LocalModel, open_folder
 from heedful.cli.options import DATA, PARSER, Bundles, Data, Parser
 from heedful.cli.trust_page import write_page
@@ -115,17 +115,16 @@ def _curves(model: LocalModel, task: Task, examples: Sequence[Example]) -> dict[
     correlations = []
     for example in track(examples, "curves", transient=True):
         explained = explain(model, task, example, options)
-        assert explained.curves is not None
-        assert explained.evidence is not None
-        curves, evidence = explained.curves[0], explained.evidence[0]
+        curves, evidence = (explained[name]["sentences"][0] for name in ("curves", "evidence"))
         if curves is None or evidence is None:  # a text of one token
             continue
-        areas = {one.name: one.normalised_comprehensiveness for one in curves.deleted.orders}
+        orders = curves["deleted"]["orders"]
+        areas = {one["name"]: one["normalised_comprehensiveness"] for one in orders}
         if (whole := [areas[name] for name in found]) and None not in whole:
             for name in found:
                 found[name].append(areas[name] or 0.0)
-        pooling = next(one.value for one in evidence.correlations if one.kind == "pooling")
-        correlations += [] if pooling is None else [pooling]
+        correlation = pooling(evidence)
+        correlations += [] if correlation is None else [correlation]
     attention, random = np.array(found["attention"]), np.array(found["random"])
     return {
         "sentences": len(attention),

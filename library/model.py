@@ -221,6 +221,11 @@ class Model:
         found: npt.NDArray[Any] = finish(ask(inputs, **question.keywords)).value
         return found
 
+    def check_golden(self) -> None:
+        """Compare with the bundle's golden vectors, if it has any. Raises BundleError if one moved far."""
+        [loaded] = self._registry.models.values()
+        finish(loaded.check_golden(self._threads))
+
     def close(self) -> None:
         """End its threads and processes. It answers no more."""
         self._threads.close()

@@ -147,6 +147,12 @@ def subsample(
     return kept
 
 
+def class_numbers(labels: Sequence[str], known: Sequence[str]) -> Ints:
+    """The place (N,) of each label among the `known`, -1 where it is none of them."""
+    places = {label: i for i, label in enumerate(known)}
+    return np.array([places.get(label, -1) for label in labels], np.int64)
+
+
 def labels(examples: Sequence[Example]) -> npt.NDArray[np.float64]:
     """(N,) the labels."""
     return np.array([one.label for one in examples], np.float64)

@@ -13,7 +13,7 @@ from rich.progress import track
 
 from heedful.text.atomic import write_json
 from heedful.training import checkpoint
-from heedful.training.data import labels, subsample
+from heedful.training.data import class_numbers, labels, subsample
 from heedful.training.errors import TrainingError
 from heedful.training.metrics import METRICS
 from heedful.training.tasks.base import UNLABELLED, Example, Task
@@ -72,8 +72,7 @@ class Server:
             inputs = [one.texts[0] for one in examples]
             ranked = self._post("/classify", {"inputs": inputs, "top_k": 1})
             found = [best["label"] for (best,) in ranked]
-        classes = {label: i for i, label in enumerate(task.labels)}
-        return np.array([classes.get(label, -1) for label in found])
+        return class_numbers(found, task.labels)
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """(N, D) vectors of length 1. Raises TrainingError."""

@@ -12,7 +12,6 @@ from heedful.runtime.bundle import read
 from heedful.training import tasks
 from heedful.training.calibration import calibration_error
 from heedful.training.errors import ConfigError, DataMissing
-from tests import asking
 from tests.builders import BuiltParser, build_bundle
 
 TREE = "({label} (2 the) ({label} (2 dog) ({label} (2 is) ({label} {word}))))"
@@ -43,7 +42,7 @@ def test_the_fitted_temperature_divides_the_served_logits(
     with open_folder(folder, parser) as model:
         after = model.logits(examples)
         text = examples[0].texts[0]
-        served = model.run(asking.classify(model.service, [text])).value
+        served = model.loaded.predict_proba([text])
     np.testing.assert_allclose(after, before / made.card.temperature, rtol=1e-5)
     np.testing.assert_allclose(served, softmax(after[:1]), atol=1e-6)
     gold = np.array([one.label for one in examples])

@@ -9,14 +9,12 @@ import pytest
 from rich.console import Console
 
 from heedful.cli import compose
-from heedful.cli.explain import explained
 from heedful.cli.local_model import open_folder
 from heedful.cli.quantize import quantize
 from heedful.export.compose import listed_vectors
 from heedful.export.errors import ExportError
 from heedful.runtime.bundle import read
 from heedful.runtime.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8
-from heedful.runtime.explain_run import ExplainOptions
 from tests.builders import BuiltParser
 
 QUIET = Console(file=io.StringIO())
@@ -61,8 +59,8 @@ def test_unlisted_words_get_vectors_of_their_own_and_listed_ones_keep_theirs(
     apart = np.abs(together[:, None] - together[None]).max(axis=2) + np.eye(len(together))
     assert apart.min() > 1e-5
     with open_folder(bundle, parser) as model:
-        answer = model.run(explained(model.service, UNLISTED[:1], ExplainOptions()))
-    assert [one["text"] for one in answer["sentences"][0]["tokens"]] == UNLISTED[0].split()
+        found = model.loaded.explain(UNLISTED[0])
+    assert found.tokens == [UNLISTED[0].split()]
 
 
 def test_a_bundle_whose_score_falls_or_whose_words_are_open_is_left_as_it_was(

@@ -12,7 +12,7 @@ from heedful.runtime.errors import BundleError
 from heedful.text.kinds import Kind
 from heedful.training.tasks.base import Example, Source, Task
 from tests.builders import LABELS, BuiltParser, build_bundle, build_models
-from tests.process import Process
+from tests.process import PATIENCE, Process
 
 NONE = Source("none", "CC0-1.0", "none", lambda _: [])
 TEXTS = ["two kids wash their hands", "the dog", "a man is not good", "bad", "kids " * 30]
@@ -58,18 +58,24 @@ def test_a_folder_answers_as_the_service_does(
     before = set(threading.enumerate())  # one of an earlier test may end meanwhile
     with open_model(str(models / name), url="", parser=str(models / "parser")) as local:
         found, vectors = local.predict(examples, task), local.embed(TEXTS)
-    assert not set(threading.enumerate()) - before
+    for thread in set(threading.enumerate()) - before:
+        thread.join(timeout=PATIENCE)
+        assert not thread.is_alive()
     with open_model(name, url=url, parser="none") as served:
         np.testing.assert_allclose(found, served.predict(examples, task), atol=1e-5)
         np.testing.assert_allclose(vectors, served.embed(TEXTS), atol=1e-5)
 
 
-def test_its_neighbours_are_not_loaded(tmp_path: Path, pipeline: BuiltParser) -> None:
+def test_neither_neighbours_nor_the_services_settings_matter(
+    tmp_path: Path, pipeline: BuiltParser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEEDFUL_LOG_FORMAT", "xml")  # which `heedful serve` refuses
+    monkeypatch.setenv("HEEDFUL_DEVICE", "none")
     build_bundle(tmp_path, pipeline, name="tiny-sst2")
     (tmp_path / "broken-sst2").mkdir()
     (tmp_path / "broken-sst2" / "card.json").write_text("{}")
     with open_folder(tmp_path / "tiny-sst2", str(pipeline.folder)) as local:
-        assert list(local.service.cards) == ["tiny-sst2"]
+        assert local.card.name == "tiny-sst2"
 
 
 def test_a_bundle_that_cannot_be_loaded_is_named(tmp_path: Path, pipeline: BuiltParser) -> None:

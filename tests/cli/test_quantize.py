@@ -7,12 +7,12 @@ import pytest
 import torch
 from rich.console import Console
 
-from heedful.cli.local_model import open_folder
 from heedful.cli.quantize import MIN_COSINE, quantize
 from heedful.export.bundle import TrainedModel, export_bundle
 from heedful.export.errors import ExportError
 from heedful.runtime.bundle import read
 from heedful.runtime.card import ENCODER_INT8, EXPLAIN_INT8
+from heedful.runtime.loaded_model import LoadedModel
 from heedful.training.errors import ConfigError
 from tests.builders import BuiltParser
 
@@ -34,8 +34,7 @@ def test_a_bundle_gets_int8_graphs_and_a_card_that_says_so(
     found = {(score.split, score.metric): score for score in card.scores}
     assert found["dev", "spearman"].value == card.int8.int8
     assert found["test", "spearman"].rows == 30  # measured again, not the old one
-    with open_folder(bundle, str(pipeline.folder)) as model:
-        assert model.service.precisions == {"ms-san-toy": "int8"}
+    assert LoadedModel(read(bundle), "cpu", 1).precision == "int8"
     with pytest.raises(ExportError, match="ms-san-toy holds int8 graphs already"):
         quantize(bundle, None, data=stsb, parser=str(pipeline.folder), console=QUIET)
 

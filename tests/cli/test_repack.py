@@ -10,14 +10,12 @@ import torch
 from rich.console import Console
 
 from heedful.cli import repack
-from heedful.cli.explain import explained
 from heedful.cli.local_model import open_folder
 from heedful.cli.quantize import quantize
 from heedful.export.errors import ExportError
 from heedful.export.weight_storage import Int4Table, Int8Table, round_weights
 from heedful.runtime.bundle import read
 from heedful.runtime.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8
-from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.session import OrtSession
 from heedful.text.batch import Batch, collate
@@ -61,8 +59,8 @@ def test_every_graph_computes_with_the_words_in_4_bits(
     plain, int8 = vectors(bundle, ENCODER), vectors(bundle, ENCODER_INT8)
     assert 0 < np.abs(plain - int8).max() < 0.1
     with open_folder(bundle, parser) as model:
-        answer = model.run(explained(model.service, [TEXTS[0]], ExplainOptions()))
-    assert [token["text"] for token in answer["sentences"][0]["tokens"]] == TEXTS[0].split()
+        found = model.loaded.explain(TEXTS[0])
+    assert found.tokens == [TEXTS[0].split()]
 
 
 def test_a_bundle_whose_score_falls_or_whose_words_are_not_int8_is_left_as_it_was(

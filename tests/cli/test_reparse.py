@@ -43,7 +43,7 @@ def test_a_bundle_reads_another_parser_and_is_measured_again(
     found = {(score.split, score.metric): score.rows for score in card.scores}
     assert found["dev", "spearman"] == found["test", "spearman"] == 30  # not the old one's
     with open_folder(bundle, str(other)) as model:  # no other parser would be accepted
-        assert model.service.cards["ms-san-toy"].parser.name == card.parser.name
+        assert model.card.parser.name == card.parser.name
 
 
 def test_what_its_int8_graphs_change_is_measured_again(

@@ -12,6 +12,7 @@ from onnx import numpy_helper
 
 from heedful.cli import selftest
 from heedful.cli.errors import CommandError
+from heedful.cli.local_model import open_folder
 from heedful.export.golden import golden as make_golden
 from heedful.runtime.bundle import read, rewrite
 from heedful.runtime.card import ENCODER, ENCODER_INT8, GOLDEN, HEAD
@@ -105,13 +106,18 @@ def test_any_byte_of_any_file_is_caught_though_its_hash_is_repaired(bundle: Path
 def test_a_byte_of_a_weight_is_caught_by_the_vectors_alone(
     bundle: Path, pipeline: BuiltParser
 ) -> None:
-    """The golden file vouches for the new weights as well: the start is refused with the figure."""
+    """The golden file vouches for the new weights as well: start and measurement are refused with the figure."""
     content = (bundle / ENCODER).read_bytes()
     replace_file(bundle, ENCODER, changed_byte(content, place_of(content, "table")))
     repaired(bundle)
     said = r"golden\.npz: on this machine the vector of .* moved by [\d.e+-]+ \(at most 0\.002\)"
     with pytest.raises(BundleError, match=said):
         selftest.run([bundle], str(pipeline.folder))
+    with (
+        pytest.raises(BundleError, match=said),
+        open_folder(bundle, str(pipeline.folder)),
+    ):
+        pass
 
 
 @pytest.fixture
