@@ -121,7 +121,10 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
         self.parser = parser
 
     def fit(self, X: Sequence[str], y: Sequence[Any] | Labels) -> Self:
-        """Train the linear head on texts (N,) and their labels (N,). Raises ValueError for one class."""
+        """Train the linear head on texts (N,) and their labels (N,). Raises ValueError for one class.
+
+        All other methods raise BundleError where another bundle has been put under the name `model` since.
+        """
         if y is None:
             raise ValueError("y is None: give a label for each text")
         texts, labels = _texts(X), column_or_1d(y, warn=True)
@@ -142,17 +145,18 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
             random_state=self.random_state,
         ).fit(self._encode(texts), labels)
         self.n_rows_ = len(texts)
+        self.version_ = self.model_.card.version
         return self
 
     def predict_proba(self, X: Sequence[str]) -> Scores:
         """Probabilities (N, C), in the order of `classes_`."""
-        check_is_fitted(self)
+        self._check_fitted()
         found: Scores = self.head_.predict_proba(self._encode(X))
         return found
 
     def decision_function(self, X: Sequence[str]) -> Scores:
         """Logits (N, C); of two classes (N,), the second's."""
-        check_is_fitted(self)
+        self._check_fitted()
         found: Scores = self.head_.decision_function(self._encode(X))
         return found
 
@@ -175,7 +179,7 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
         from heedful.export.linear_head import Provenance, write_bundle  # needs onnx
         from heedful.runtime.bundle import read
 
-        check_is_fitted(self)
+        self._check_fitted()
         out = Path(out)
         if out.resolve() == self.model_.folder:
             reason = "is that of the model under the classifier: save into another folder"
@@ -193,6 +197,13 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
             seed=int(state) if isinstance(state, Integral) else 0,  # a RandomState tells none
         )
         return write_bundle(read(self.model_.folder), self._linear_head(), made, out)
+
+    def _check_fitted(self) -> None:
+        check_is_fitted(self)
+        card = self.model_.card
+        if card.version != self.version_:  # a pickle names the bundle, which may have been replaced
+            reason = f"is version {card.version}, the classifier was fitted on {self.version_}"
+            raise BundleError(card.name, CARD, f"{reason}: fit it again")
 
     def _linear_head(self) -> Any:
         from heedful.export.linear_head import LinearHead

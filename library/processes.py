@@ -1,7 +1,7 @@
 """Worker processes for long lists: each loads the bundle and answers chunks.
 
-They run `python -m heedful.library.processes` and talk over pipes, so that a script needs no
-`__main__` guard, as multiprocessing does. A worker ends when its pipe is closed.
+They run `work` in a fresh Python and talk over pipes, so that a script needs no `__main__` guard, as
+multiprocessing does. A worker ends when its pipe is closed.
 """
 
 import os
@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,6 +23,14 @@ from heedful.runtime.inputs import Inputs
 if TYPE_CHECKING:
     from heedful.library.model import Question
 
+# A notebook's interrupt and Ctrl-C reach the workers too, even while they import: the caller's code decides.
+START = f"""
+import signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+from {__name__} import work
+work()
+"""
+
 
 class Processes:
     """Workers, which start with the first long list."""
@@ -30,6 +39,8 @@ class Processes:
         """`keywords` are those of `heedful.load`."""
         self._size = size
         self._keywords = {**keywords, "threads": 1}
+        self._workers: list[_Worker] = []
+        weakref.finalize(self, _end, self._workers)  # also at the exit, where nobody has closed it
         self.renew()
         renew_in_children(self)
 
@@ -37,7 +48,7 @@ class Processes:
         """See `runtime.forks`. The workers there were stay the parent's, which reads their pipes."""
         self._threads = ThreadPoolExecutor(self._size, "worker")
         self._free: SimpleQueue[_Worker] = SimpleQueue()
-        self._workers: list[_Worker] = []
+        self._workers.clear()
         self._starting = threading.Lock()
 
     def answers(self, question: "Question", parts: Sequence[Inputs]) -> Iterator[Any]:
@@ -58,9 +69,13 @@ class Processes:
 
     def close(self) -> None:
         """End the workers. What they have in work fails."""
-        for worker in self._workers:
-            worker.close()
+        _end(self._workers)
         self._threads.shutdown(cancel_futures=True)
+
+
+def _end(workers: "list[_Worker]") -> None:
+    for worker in workers:
+        worker.close()
 
 
 class _Worker:
@@ -70,10 +85,11 @@ class _Worker:
         package = Path(next(iter(heedful.__path__))).parent
         path = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
         self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__],
+            [sys.executable, "-c", START],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": path},
+            # The processes share the cores already; who sets another number means it.
+            env={"OPENBLAS_NUM_THREADS": "1", **os.environ, "PYTHONPATH": path},
         )
         self._send(keywords)
 
@@ -124,7 +140,3 @@ def work() -> None:
                 answer = error
             pickle.dump(answer, answers)
             answers.flush()
-
-
-if __name__ == "__main__":
-    work()

@@ -115,6 +115,21 @@ def test_the_saved_bundle_answers_like_the_classifier_whatever_its_base_does(
         assert model.predict(X).tolist() == made.predict(X).tolist()
 
 
+def test_a_classifier_knows_that_its_bundle_was_replaced(models: Path, tmp_path: Path) -> None:
+    """A pickle names the bundle. Vectors of another one would give wrong answers without a sign."""
+    made = HeedfulClassifier("tiny-flat").fit(X, Y)
+    other = read(models / "tiny-sst2")
+    write(tmp_path / "tiny-flat", other.card.fields(), other.files)
+    made.set_params(models=tmp_path, parser=models / "parser")
+    said = "tiny-flat: .* the classifier was fitted on .*: fit it again"
+    for use in (made.predict, made.predict_proba, made.decision_function):
+        with pytest.raises(BundleError, match=said):
+            use(X)
+    with pytest.raises(BundleError, match=said):
+        made.save(tmp_path / "tiny-mood")
+    assert made.fit(X, Y).predict(X).tolist() == Y
+
+
 def test_a_random_state_without_a_seed_is_saved_as_0(tmp_path: Path) -> None:
     state = np.random.RandomState(3)
     made = HeedfulClassifier("tiny-flat", random_state=state).fit(X, Y)

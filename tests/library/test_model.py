@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -167,6 +168,37 @@ for part in (texts[:300], texts):
         check=False,
     )
     assert done.stdout == "0 True\n0 True\n", done.stderr
+
+
+def test_its_processes_take_one_thread_of_blas_and_outlive_an_interrupt(models: Path) -> None:
+    """A notebook's interrupt reaches them too. A model that is not closed ends them without a warning."""
+    script = f"""
+import os, signal, heedful
+from pathlib import Path
+
+model = heedful.load("tiny-sst2", models={str(models)!r}, processes=2)
+print(model.encode(["kids"] * 2000).shape)
+for child in Path("/proc/thread-self/children").read_text().split():
+    variables = Path(f"/proc/{{child}}/environ").read_bytes().split(b"\\0")
+    print([one.decode() for one in variables if one.startswith(b"OPENBLAS_NUM_THREADS")])
+try:
+    os.killpg(0, signal.SIGINT)
+except KeyboardInterrupt:
+    print(model.encode(["kids"] * 2000).shape)
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "always::ResourceWarning", "-c", script],
+        cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if "NUM_THREADS" not in name},
+        capture_output=True,
+        text=True,
+        start_new_session=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    each = "['OPENBLAS_NUM_THREADS=1']\n"
+    assert done.stdout == f"(2000, 8)\n{each}{each}(2000, 8)\n", done.stderr
+    assert "ResourceWarning" not in done.stderr
 
 
 def test_an_explanation_draws_itself(model: Model, models: Path, tmp_path: Path) -> None:
