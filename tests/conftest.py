@@ -3,10 +3,14 @@
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from benchmarks.processes import bundles
 from tests.process import Process
 from tests.shipped import BUNDLES, SHIPPED
+
+settings.register_profile("no time limit", deadline=None)  # of an example, 200 ms by default
+settings.load_profile("no time limit")
 
 
 @pytest.fixture(scope="session")

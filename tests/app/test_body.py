@@ -20,7 +20,7 @@ VALUES = st.recursive(
 )
 
 
-unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+unhurried = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 @unhurried

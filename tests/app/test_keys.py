@@ -53,11 +53,16 @@ async def test_named_keys_have_a_rate_and_are_counted(serve: Serve, tmp_path: Pa
         for headers in ({}, bearer("another"), {"Authorization": "Basic sesame"}):
             check(await client.get("/models", headers=headers), 401, "unauthorized")
         answers = [await client.get("/models", headers=bearer("open")) for _ in range(4)]
+        passed = [answer.status_code for answer in answers].count(503)  # 3 if it took half a second
         assert [answer.status_code for answer in answers[:2]] == [503, 503]
         check(answers[3], 429, "rate_exceeded")
         assert answers[3].headers["Retry-After"] == "1"
         page = (await client.get("/metrics")).text
-        for name, status, count in (("search", 503, 4), ("default", 503, 4), ("import", 503, 2)):
+        for name, status, count in (
+            ("search", 503, 4),
+            ("default", 503, 4),
+            ("import", 503, passed),
+        ):
             line = f'heedful_key_requests_total{{key="{name}",status="{status}"}} {count}.0'
             assert line in page
         assert "sesame" not in page
@@ -101,7 +106,7 @@ def test_a_rate_stays_with_its_name_when_the_file_changes(tmp_path: Path) -> Non
     assert wait("b") > 900
     file.write_text(table("b", 100))
     keys.refresh()
-    assert wait("b") <= 0.01
+    assert wait("b") == pytest.approx(0.01)
 
 
 def test_a_file_that_cannot_be_read_for_a_moment_is_read_later(tmp_path: Path) -> None:

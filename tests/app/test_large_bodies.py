@@ -82,7 +82,7 @@ async def test_the_event_loop_runs_while_a_large_body_is_read(serve: Serve) -> N
             await asyncio.sleep(0.001)
             ticks += 1
         assert (await asked).status_code == 503  # it was valid, but nothing is loaded
-    assert ticks > 20
+    assert ticks > 8  # 2 or 3 where the loop waits for the reader
 
 
 @pytest.mark.anyio

@@ -34,7 +34,6 @@ CHECKS = [
     max_examples=40,
     derandomize=True,
     database=None,
-    deadline=None,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )

@@ -84,7 +84,7 @@ def test_a_skipped_text_has_no_line_and_a_row_of_nan(tmp_path: Path) -> None:
     assert [row["index"] for row in rows] == [*range(4), *range(5, 12)]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.sampled_from([".npy", ".jsonl", ".jsonl.gz", ".parquet"]),
     st.lists(st.tuples(st.integers(0, 4), st.binary(max_size=300)), max_size=4),

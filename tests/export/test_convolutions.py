@@ -40,7 +40,7 @@ def run(model: onnx.ModelProto, x: np.ndarray) -> np.ndarray:
     return np.asarray(session.run(None, {"x": x})[0])
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     st.integers(1, 5),
     st.tuples(st.integers(0, 3), st.integers(0, 3)),

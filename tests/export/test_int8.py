@@ -61,7 +61,7 @@ def test_columns_are_within_half_a_step() -> None:
     assert not columns[:, 3].any()
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(1, 9), st.integers(1, 40), st.integers(0, 2**32 - 1))
 def test_a_product_is_that_of_rounded_rows_and_columns(rows: int, width: int, seed: int) -> None:
     """To the last digit the sum of integers, times the column's and the row's scale; a row of zeros gives zeros."""
@@ -175,7 +175,7 @@ def test_every_product_of_ms_san_is_taken_and_its_weights_stand_once(
     assert matrices < before / 100
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(1, MAX_TOKENS),

@@ -43,7 +43,7 @@ def asked(texts: list[list[tuple[int, ...]]]) -> tuple[torch.Tensor, torch.Tenso
     return torch.tensor([word for text in texts for word in text]), places
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.lists(sentences, min_size=1, max_size=3))
 def test_scores_are_the_references(model: ArcParser, texts: list[list[tuple[int, ...]]]) -> None:
     with torch.inference_mode():
@@ -67,7 +67,7 @@ def test_scores_are_the_references(model: ArcParser, texts: list[list[tuple[int,
                 np.testing.assert_allclose(names[row, i].numpy(), expected, atol=1e-6)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(sentences, st.integers(0, 5))
 def test_padding_changes_nothing(
     model: ArcParser, text: list[tuple[int, ...]], padding: int

@@ -46,7 +46,7 @@ def test_the_papers_example() -> None:
     assert dict(zip(BALLGAME, from_wash.tolist(), strict=True)) == expected | {"wash": 0}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(forests())
 def test_tree_distance_is_the_shortest_path(heads: Ints) -> None:
     assert distances(heads).tolist() == reference.dependency_distances(heads.tolist())

@@ -155,7 +155,7 @@ def test_pooling_is_the_references_and_leaves_padding_out() -> None:
         np.testing.assert_allclose(largest[row], reference.max_pooling(tokens), atol=0)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(forests(), st.booleans(), st.booleans(), st.integers(0), st.floats(0, 2))
 def test_sep_is_a_forward_and_a_backward_reference(
     tree: Ints, word: bool, dependency: bool, seed: int, alpha: float

@@ -49,7 +49,7 @@ def positions(model: MSSAN) -> relative.Positions:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     forests(LONGEST), st.sampled_from(DIRECTIONS), st.booleans(), st.integers(0), st.floats(0, 2)
 )

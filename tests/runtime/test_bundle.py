@@ -133,7 +133,7 @@ def written(
     return {file.name: file.read_bytes() for file in (models / NAME).iterdir()}
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.sampled_from([CARD, ENCODER, HEAD, VOCAB]), st.integers(0), st.integers(1, 255))
 def test_any_changed_byte_is_found(
     tmp_path_factory: pytest.TempPathFactory,

@@ -83,7 +83,7 @@ async def test_the_least_recently_used_goes_first() -> None:
     assert maker.made == [1, 2, 3, 4, 2]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.integers(0, 5),
     st.integers(1, 60),

@@ -110,7 +110,7 @@ async def started(
         await small.stop()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.lists(
         st.lists(st.lists(st.integers(20, 90), min_size=1, max_size=12), min_size=1, max_size=9),

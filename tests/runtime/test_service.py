@@ -172,7 +172,7 @@ def test_a_text_has_one_vector_whatever_it_is_sent_with(running: Running, model:
         np.testing.assert_allclose(vector, alone, rtol=0, atol=1e-5)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.text(min_size=1, max_size=60), min_size=1, max_size=4))
 def test_any_text_gets_a_finite_vector_or_a_reason(running: Running, texts: list[str]) -> None:
     try:

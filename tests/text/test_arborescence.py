@@ -41,7 +41,6 @@ def as_forest(heads: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.where(heads == 0, np.arange(len(heads)), heads - 1)
 
 
-@settings(deadline=None)
 @given(scores(5))
 def test_no_tree_of_a_few_words_is_better(values: Floats) -> None:
     length = len(values)
@@ -58,7 +57,7 @@ def test_no_tree_of_a_few_words_is_better(values: Floats) -> None:
     assert total(values, heads) == pytest.approx(best)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(scores(24))
 def test_networkx_finds_no_better_tree(values: Floats) -> None:
     networkx = pytest.importorskip("networkx")  # of the development install
@@ -86,7 +85,6 @@ def test_cycles_within_cycles_of_a_long_text() -> None:
     assert total(values, heads) <= values.max(-1).sum()
 
 
-@settings(deadline=None)
 @given(st.lists(scores(8), min_size=1, max_size=5), st.integers(0, 4))
 def test_batching_and_padding_change_nothing(texts: list[Floats], more: int) -> None:
     longest = max(map(len, texts)) + more

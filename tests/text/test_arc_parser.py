@@ -66,13 +66,13 @@ def trees(nlp: Language, texts: list[str]) -> list[tuple[list[int], list[str]]]:
     ]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(texts, min_size=1, max_size=6))
 def test_a_tree_is_the_same_in_any_company(nlp: Language, company: list[str]) -> None:
     assert trees(nlp, company) == [trees(nlp, [text])[0] for text in company]
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.lists(texts, min_size=2, max_size=5))
 def test_company_changes_no_score(nlp: Language, company: list[str]) -> None:
     parser = component(nlp)
@@ -88,7 +88,7 @@ def test_company_changes_no_score(nlp: Language, company: list[str]) -> None:
             np.testing.assert_allclose(together[part][row, :n], alone[part][0], atol=1e-5)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(texts)
 def test_every_text_gets_a_tree_a_root_with_its_labels(nlp: Language, text: str) -> None:
     doc = nlp(text)
@@ -122,7 +122,6 @@ def test_a_cycle_is_broken_into_the_best_tree(nlp: Language) -> None:
     assert broken
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=60))
 def test_texts_run_beside_texts_of_like_length(lengths: list[int]) -> None:
     groups = group_by_length(lengths)

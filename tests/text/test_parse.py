@@ -34,7 +34,7 @@ def spans(parse: Parse) -> list[str]:
     return [parse.text[a:b] for a, b in zip(parse.starts, parse.stops, strict=True)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(texts)
 @example("")
 @example("Tom &amp; Ann&#39;s &lt;b&gt;&hellip;  so")
@@ -52,7 +52,7 @@ def test_offsets_are_the_tokens_of_any_text(parser: Parser, text: str) -> None:
     assert not parse.cut
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(texts)
 def test_heads_are_a_forest_over_the_tokens(parser: Parser, text: str) -> None:
     parse = read(parser, text)
@@ -64,7 +64,7 @@ def test_heads_are_a_forest_over_the_tokens(parser: Parser, text: str) -> None:
     assert flat.deps == ()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(texts, st.integers(1, 12), st.booleans())
 @example("two words  \n ", 2, False)
 def test_a_cut_parse_is_the_beginning_of_the_whole(

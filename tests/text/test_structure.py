@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.text.structure import ancestors, check_heads, tree_distance, without
@@ -16,7 +16,6 @@ def test_the_papers_example() -> None:
     assert dict(zip(BALLGAME, from_wash.tolist(), strict=True)) == EXPECTED
 
 
-@settings(deadline=None)
 @given(forests())
 def test_distances_are_shortest_paths(heads: Ints) -> None:
     assert tree_distance(heads).tolist() == dependency_distances(heads.tolist())

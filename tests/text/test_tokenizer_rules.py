@@ -65,7 +65,7 @@ PIECES = (
 texts = st.text(max_size=30) | st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(texts)
 def test_every_token_is_a_piece_of_the_text(nlp: Language, text: str) -> None:
     doc = nlp.make_doc(text)
@@ -75,7 +75,7 @@ def test_every_token_is_a_piece_of_the_text(nlp: Language, text: str) -> None:
         assert token.is_space or not any(character.isspace() for character in token.text)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(texts)
 def test_the_bytes_of_the_tokenizer_hold_the_rules(
     nlp: Language, loaded: Language, text: str

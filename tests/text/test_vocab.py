@@ -12,7 +12,7 @@ words = st.text(min_size=1).map(str.lower).filter(lambda word: word.split() == [
 vocabularies = st.lists(words.filter(lambda word: word not in SPECIAL), unique=True, max_size=20)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(vocabularies)
 def test_a_saved_vocabulary_is_read_back(
     tmp_path_factory: pytest.TempPathFactory, held: list[str]

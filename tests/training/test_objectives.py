@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.text.batch import Batch, Sentence, collate
@@ -92,7 +92,6 @@ def test_relatedness_learns_soft_targets(config: RunConfig) -> None:
     np.testing.assert_allclose(numbers(goal.answer(model, batch)), answers, rtol=1e-5)
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(1, RELATEDNESS_LEVELS), min_size=1, max_size=8))
 def test_a_soft_target_lies_on_the_two_neighbouring_scores(scores: list[float]) -> None:
     rows = soft_targets(np.array(scores))
