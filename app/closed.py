@@ -1,6 +1,8 @@
-"""Strict objects and short lists of errors: what every request body is made of."""
+"""Strict objects, texts and short lists of errors: what every request body is made of."""
 
-from pydantic import BaseModel, ConfigDict, FailFast, model_validator
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, FailFast, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 MAX_FIELDS = 256
@@ -15,6 +17,11 @@ class _FirstError(FailFast):
 
 FIRST_ERROR = _FirstError()
 """For every list in a request: one wrong item is enough, and what describes millions takes gigabytes."""
+
+Text = Annotated[str, Field(json_schema_extra={"minLength": 1})]
+"""A text to be read. `runtime.inputs` refuses empty ones, as it does blank ones: this only says so in the document."""
+NOT_EMPTY = Field(json_schema_extra={"minItems": 1})
+"""For a list of inputs, as `Text`."""
 
 
 def few_fields(value: object) -> object:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from heedful.app import answers, inference, schemas
-from heedful.app.closed import FIRST_ERROR, Closed
+from heedful.app.closed import FIRST_ERROR, NOT_EMPTY, Closed, Text
 from heedful.app.fields import PASS_OVER
 from heedful.app.requests import InferenceRoute
 from heedful.runtime.inputs import Inputs
@@ -19,8 +19,8 @@ router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["
 class Sentences(Closed):
     model_config = PASS_OVER
 
-    source_sentence: str
-    sentences: Annotated[list[str], FIRST_ERROR]
+    source_sentence: Text
+    sentences: Annotated[list[Text], FIRST_ERROR, NOT_EMPTY]
 
 
 class Parameters(schemas.Truncation):
@@ -39,15 +39,15 @@ class SimilarityRequest(schemas.Request):
 class RerankRequest(schemas.Request, schemas.Truncation):
     model_config = PASS_OVER
 
-    query: str
-    texts: Annotated[list[str], FIRST_ERROR]
+    query: Text
+    texts: Annotated[list[Text], FIRST_ERROR, NOT_EMPTY]
     return_text: bool = False
     raw_scores: bool = Field(False, description="TEI's. No effect: a cosine is its own raw score.")
 
 
 class Rank(BaseModel):
     index: int = Field(description="Position of the text in the request.")
-    text: str = Field("", description="Only with return_text.")
+    text: str = Field(default_factory=str, description="Only with return_text.")
     score: float
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Discriminator, Field, Tag
 
 from heedful.app.answer_schemas import Token, Trust
-from heedful.app.closed import Closed
+from heedful.app.closed import Closed, Text
 from heedful.app.schemas import Cutting, Pair, Trusting
 from heedful.app.trees import ConlluTree, DisplacyTree, Item, Trees, shape
 from heedful.runtime.explain_run import MAX_ALPHA
@@ -38,7 +38,7 @@ def _item_or_pair(value: object) -> str | None:
 
 class ExplainRequest(Cutting, Trusting):
     inputs: Annotated[
-        Annotated[str, Tag("<text>")]
+        Annotated[Text, Tag("<text>")]
         | Annotated[DisplacyTree, Tag("<displacy>")]
         | Annotated[ConlluTree, Tag("<conllu>")]
         | Annotated[Pair, Tag("<pair>")]

@@ -6,7 +6,6 @@ import importlib.metadata
 import time
 from collections.abc import AsyncIterator
 from functools import partial
-from typing import Any
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
@@ -16,6 +15,7 @@ from heedful.app import (
     compare,
     control,
     docs_page,
+    document,
     errors,
     explain,
     hub,
@@ -34,7 +34,7 @@ from heedful.app.cross_origin import CrossOrigin
 from heedful.app.file_store import FileStore
 from heedful.app.keys import Keys, Rates
 from heedful.app.metrics import Metrics
-from heedful.app.middleware import PUBLIC, ApiKey, BodyLimit, HeadAsGet, Recorded
+from heedful.app.middleware import ApiKey, BodyLimit, HeadAsGet, Recorded
 from heedful.app.paths import Paths
 from heedful.app.requests import FastPath, inference_routes
 from heedful.app.settings import Settings
@@ -115,7 +115,8 @@ def create_app(
         app.include_router(router)
     app.router.routes.extend(playground.FILES)
     errors.install(app)
-    app.openapi = partial(_openapi, app)  # type: ignore[method-assign]  # as FastAPI documents it
+    described = partial(document.openapi, app, endpoints, batchable)
+    app.openapi = described  # type: ignore[method-assign]  # as FastAPI documents it
     _add_middleware(app, settings, keys, group.rates if group else Rates())
     app.add_middleware(Recorded, metrics=metrics, paths=Paths(_paths()), tracing=tracing)
     return app
@@ -133,18 +134,6 @@ def _options(settings: Settings, group: WorkerGroup | None) -> Options:
         max_batch_inputs=settings.max_batch_inputs,
         cache_items=settings.cache_items,
     )
-
-
-def _openapi(app: FastAPI) -> dict[str, Any]:
-    """FastAPI's document, with the API key that a service may ask for."""
-    document = FastAPI.openapi(app)
-    scheme = {"type": "http", "scheme": "bearer", "description": "Where the service has keys."}
-    document["components"]["securitySchemes"] = {"key": scheme}
-    for path, operations in document["paths"].items():
-        for operation in operations.values():
-            if path not in PUBLIC:
-                operation["security"] = [{"key": []}, {}]
-    return document
 
 
 def _paths() -> set[str]:

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag
 from starlette.responses import Response
 
 from heedful.app import answers, inference, token_ids, trees
-from heedful.app.closed import FIRST_ERROR, Closed
+from heedful.app.closed import FIRST_ERROR, NOT_EMPTY, Closed, Text
 from heedful.app.fields import PASS_OVER
 from heedful.app.requests import InferenceRoute
 from heedful.app.schemas import Dimensions, Long, Truncate, not_both
@@ -34,10 +34,15 @@ class EmbeddingsRequest(Closed):
     model_config = PASS_OVER
 
     input: Annotated[
-        Annotated[str, Tag("<one>")]
-        | Annotated[list[str], FIRST_ERROR, Tag("<many>")]
-        | Annotated[list[int], FIRST_ERROR, Tag("<ids>")]
-        | Annotated[list[Annotated[list[int], FIRST_ERROR]], FIRST_ERROR, Tag("<ids of many>")],
+        Annotated[Text, Tag("<one>")]
+        | Annotated[list[Text], FIRST_ERROR, NOT_EMPTY, Tag("<many>")]
+        | Annotated[list[int], FIRST_ERROR, NOT_EMPTY, Tag("<ids>")]
+        | Annotated[
+            list[Annotated[list[int], FIRST_ERROR, NOT_EMPTY]],
+            FIRST_ERROR,
+            NOT_EMPTY,
+            Tag("<ids of many>"),
+        ],
         Discriminator(
             _shape,
             custom_error_type="texts_type",

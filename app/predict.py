@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
 from heedful.app import answer_schemas, answers, inference, schemas
-from heedful.app.closed import FIRST_ERROR
+from heedful.app.closed import FIRST_ERROR, NOT_EMPTY, Text
 from heedful.app.fields import PASS_OVER, unsupported
 from heedful.app.hub_schemas import HubFields, finished
 from heedful.app.requests import InferenceRoute
@@ -19,7 +19,7 @@ router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["
 
 
 class TextOrPair(RootModel[list[str]]):
-    root: Annotated[list[str], FIRST_ERROR] = Field(
+    root: Annotated[list[Text], FIRST_ERROR] = Field(
         json_schema_extra={"minItems": 1, "maxItems": 2}
     )
 
@@ -34,7 +34,7 @@ class TextOrPair(RootModel[list[str]]):
 
 
 class Batch(RootModel[list[TextOrPair]]):
-    root: Annotated[list[TextOrPair], FIRST_ERROR]
+    root: Annotated[list[TextOrPair], FIRST_ERROR, NOT_EMPTY]
 
     @field_validator("root")
     @classmethod
@@ -56,7 +56,7 @@ class PredictRequest(schemas.Request, schemas.Truncation, HubFields):
     model_config = PASS_OVER
 
     inputs: Annotated[
-        Annotated[str, Tag("<text>")]
+        Annotated[Text, Tag("<text>")]
         | Annotated[TextOrPair, Tag("<row>")]
         | Annotated[Batch, Tag("<batch>")],
         Discriminator(

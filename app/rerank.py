@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag
 from starlette.responses import Response
 
 from heedful.app import answers, inference, record
-from heedful.app.closed import FIRST_ERROR, Closed
+from heedful.app.closed import FIRST_ERROR, NOT_EMPTY, Closed, Text
 from heedful.app.fields import PASS_OVER, unsupported
 from heedful.app.requests import InferenceRoute
 from heedful.runtime.inputs import Inputs
@@ -23,7 +23,7 @@ COHERES_TOKENS = 4096
 class Document(Closed):
     model_config = PASS_OVER
 
-    text: str
+    text: Text
 
 
 def _kind(value: object) -> str | None:
@@ -48,11 +48,11 @@ class DocumentsRequest(Closed):
     model_config = PASS_OVER
 
     model: str | None = Field(None, description="A name from /models, or an alias.")
-    query: str
+    query: Text
     documents: Annotated[
         list[
             Annotated[
-                Annotated[str, Tag("<text>")] | Annotated[Document, Tag("<object>")],
+                Annotated[Text, Tag("<text>")] | Annotated[Document, Tag("<object>")],
                 Discriminator(
                     _kind,
                     custom_error_type="texts_type",
@@ -61,6 +61,7 @@ class DocumentsRequest(Closed):
             ]
         ],
         FIRST_ERROR,
+        NOT_EMPTY,
     ]
     rank_fields: Annotated[list[str] | None, AfterValidator(_text_alone)] = Field(
         None, description='Cohere\'s. Refused unless it is ["text"]: nothing else is ranked.'
@@ -78,7 +79,9 @@ class DocumentsRequest(Closed):
 class Ranked(BaseModel):
     index: int = Field(description="Position of the document in the request.")
     relevance_score: float = Field(description="The cosine, from -1 to 1.")
-    document: dict[str, str] = Field({}, description='Its {"text"}, if documents are returned.')
+    document: dict[str, str] = Field(
+        default_factory=dict, description='Its {"text"}, if documents are returned.'
+    )
 
 
 class Reranked(BaseModel):

@@ -17,7 +17,7 @@ from pydantic import (
     field_validator,
 )
 
-from heedful.app.closed import FIRST_ERROR, Closed
+from heedful.app.closed import FIRST_ERROR, NOT_EMPTY, Closed, Text
 from heedful.app.fields import PASS_OVER, unsupported
 from heedful.app.hub_schemas import HubFields, TopK
 from heedful.app.trees import ConlluTree, DisplacyTree, Item, shape
@@ -50,7 +50,7 @@ def _one_or_many(value: object) -> str | None:
 
 
 Texts = Annotated[
-    Annotated[str, Tag("<one>")] | Annotated[list[str], FIRST_ERROR, Tag("<many>")],
+    Annotated[Text, Tag("<one>")] | Annotated[list[Text], FIRST_ERROR, NOT_EMPTY, Tag("<many>")],
     Discriminator(
         _one_or_many,
         custom_error_type="texts_type",
@@ -66,10 +66,10 @@ def _items(value: object) -> str | None:
 
 
 Items = Annotated[
-    Annotated[str, Tag("<text>")]
+    Annotated[Text, Tag("<text>")]
     | Annotated[DisplacyTree, Tag("<displacy>")]
     | Annotated[ConlluTree, Tag("<conllu>")]
-    | Annotated[list[Item], FIRST_ERROR, Tag("<many>")],
+    | Annotated[list[Item], FIRST_ERROR, NOT_EMPTY, Tag("<many>")],
     Discriminator(
         _items,
         custom_error_type="texts_type",
@@ -162,7 +162,7 @@ class OnePair(Cutting, Trusting):
 
 
 class ManyPairs(Cutting, Trusting):
-    pairs: Annotated[list[Pair], FIRST_ERROR]
+    pairs: Annotated[list[Pair], FIRST_ERROR, NOT_EMPTY]
 
 
 def _pair_or_pairs(value: object) -> str | None:
@@ -182,12 +182,12 @@ NLIRequest = Annotated[
 
 
 class TwoTexts(Closed):
-    a: str
-    b: str
+    a: Text
+    b: Text
 
 
 class RelatednessRequest(Cutting, Trusting):
-    pairs: Annotated[list[TwoTexts], FIRST_ERROR]
+    pairs: Annotated[list[TwoTexts], FIRST_ERROR, NOT_EMPTY]
 
 
 class ClassifyRequest(Cutting, HubFields, Trusting):

@@ -15,7 +15,7 @@ from pydantic import (
     Tag,
 )
 
-from heedful.app.closed import FIRST_ERROR, Closed
+from heedful.app.closed import FIRST_ERROR, Closed, Text
 from heedful.runtime.errors import BadInput
 from heedful.runtime.inputs import Inputs
 from heedful.text import trees
@@ -110,7 +110,7 @@ def shape(value: object) -> str | None:
 
 
 Item = Annotated[
-    Annotated[str, Tag("<text>")]
+    Annotated[Text, Tag("<text>")]
     | Annotated[DisplacyTree, Tag("<displacy>")]
     | Annotated[ConlluTree, Tag("<conllu>")],
     Discriminator(

@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 from starlette.types import Scope
 
 from heedful.app import record
-from heedful.app.closed import FIRST_ERROR, Closed
+from heedful.app.closed import FIRST_ERROR, NOT_EMPTY, Closed
 from heedful.app.errors import InvalidBody
 from heedful.app.fields import PASS_OVER, refused
 from heedful.app.large import check_length
@@ -71,7 +71,7 @@ class Tensor(Closed):
     )
     datatype: Literal["BYTES"]
     data: Annotated[list[Any], AfterValidator(_flat)] = Field(
-        description="Texts; they may be nested."
+        description="Texts; they may be nested.", json_schema_extra={"minItems": 1}
     )
     parameters: TensorParameters | None = None
 
@@ -98,7 +98,7 @@ class InferRequest(Closed):
 
     id: str | None = None
     parameters: InferParameters | None = None
-    inputs: Annotated[list[Tensor], FIRST_ERROR]
+    inputs: Annotated[list[Tensor], FIRST_ERROR, NOT_EMPTY]
     outputs: Annotated[list[Wanted], FIRST_ERROR] | None = Field(
         None, description="Without any, all outputs."
     )

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 from heedful.app.answers import ERRORS
@@ -61,6 +62,49 @@ def test_every_error_is_the_envelope(document: dict[str, Any], path: str) -> Non
         assert schema
 
 
+@pytest.mark.parametrize("path", WORK)
+def test_no_text_and_no_list_of_inputs_may_be_empty(document: dict[str, Any], path: str) -> None:
+    content = document["paths"][path]["post"]["requestBody"]["content"]
+    schema = {**content["application/json"]["schema"], "components": document["components"]}
+    takes = jsonschema_rs.validator_for(schema).is_valid
+    assert takes(bodies("a")[path])
+    if path != INFER:  # its texts may be nested
+        assert not takes(bodies("")[path])
+    if path != "/explain":  # it takes no list
+        assert not takes(bodies("a", count=0)[path])
+
+
+def headers_of(response: dict[str, Any]) -> set[str]:
+    return set(response["headers"])
+
+
+def test_answers_have_their_headers(document: dict[str, Any]) -> None:
+    always = {"X-Request-Id", "Server-Timing"}
+    notes = {"X-Truncated", "X-Windows", "X-Warning", "X-Ignored-Fields"}
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            responses = operation["responses"]
+            asks = path in WORK or path == INFER.replace("/infer", "/versions/{version}/infer")
+            assert headers_of(responses["200"]) == always | (notes if asks else set())
+            if "429" in responses:
+                assert headers_of(responses["429"]) == {*always, "Retry-After"}
+    assert set(document["components"]["headers"]) == {*always, *notes, "Retry-After"}
+
+
+@pytest.mark.parametrize("path", WORK)
+def test_ndjson_is_where_it_is_taken(document: dict[str, Any], path: str) -> None:
+    operation = document["paths"][path]["post"]
+    for part in (operation["requestBody"], operation["responses"]["200"]):
+        assert ("application/x-ndjson" in part["content"]) == (path != INFER)
+
+
+def test_answers_have_no_defaults_that_are_never_sent(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    for name, field in (("Rank", "text"), ("Ranked", "document")):
+        assert "default" not in schemas[name]["properties"][field]
+        assert field not in schemas[name]["required"]
+
+
 def test_values_of_an_enum_differ_by_more_than_case(document: dict[str, Any]) -> None:
     """openapi-python-client writes nothing where two of them make one name."""
     enums = re.findall(r'"enum": (\[.*?\])', json.dumps(document))
@@ -107,5 +151,5 @@ def test_requests_are_closed_and_described(document: dict[str, Any]) -> None:
     ):  # of other services: their unknown fields are ignored
         assert schemas[name]["additionalProperties"] is True
     inputs = schemas["EmbedRequest"]["properties"]["inputs"]
-    assert {"type": "string"} in inputs["oneOf"]
+    assert {"type": "string", "minLength": 1} in inputs["oneOf"]
     assert "HTTPValidationError" not in schemas

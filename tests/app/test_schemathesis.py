@@ -1,6 +1,7 @@
 """schemathesis over the whole OpenAPI document: what it sends is answered as the document says."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +19,11 @@ from schemathesis.checks import (
 from tests.app.conftest import KEY
 from tests.process import PATIENCE, Process
 
-schema = schemathesis.openapi.from_path("docs/openapi.json")
+document = json.loads(Path("docs/openapi.json").read_text(encoding="utf-8"))
+for path in document["paths"].values():
+    for operation in path.values():  # it cannot write NDJSON, which tests/app/test_ndjson.py has
+        operation.get("requestBody", {"content": {}})["content"].pop("application/x-ndjson", None)
+schema = schemathesis.openapi.from_dict(document)
 CHECKS = [
     not_a_server_error,
     status_code_conformance,

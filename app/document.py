@@ -1,0 +1,65 @@
+"""The OpenAPI document: FastAPI's, with the API key, the headers of answers, and NDJSON."""
+
+from collections.abc import Collection
+from typing import Any
+
+from fastapi import FastAPI
+
+from heedful.app.middleware import PUBLIC
+from heedful.app.ndjson import MEDIA_TYPE
+
+HEADERS = {
+    "X-Request-Id": ("string", "The request's id: the client's own, if it sent one."),
+    "Server-Timing": (
+        "string",
+        "Milliseconds: total, and where a model ran parse, queue and inference.",
+    ),
+    "X-Truncated": ("integer", "How many inputs were cut, if any."),
+    "X-Windows": ("integer", "How many inputs have the mean of their windows, if any."),
+    "X-Warning": ("string", "How many inputs the models were not trained to read, if any."),
+    "X-Ignored-Fields": (
+        "string",
+        "Names of the fields that the route does not know, percent-encoded.",
+    ),
+    "Retry-After": ("integer", "Seconds after which to try again."),
+}
+NOTES = ("X-Truncated", "X-Windows", "X-Warning", "X-Ignored-Fields")
+"""Of an inference route's answer."""
+
+
+def openapi(app: FastAPI, inference: Collection[str], streams: Collection[str]) -> dict[str, Any]:
+    """The document. `inference` are the paths that ask a model, `streams` those that take NDJSON."""
+    document = FastAPI.openapi(app)
+    components = document["components"]
+    scheme = {"type": "http", "scheme": "bearer", "description": "Where the service has keys."}
+    components["securitySchemes"] = {"key": scheme}
+    components["headers"] = {
+        name: {"description": about, "schema": {"type": kind}}
+        for name, (kind, about) in HEADERS.items()
+    }
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            if path not in PUBLIC:
+                operation["security"] = [{"key": []}, {}]
+            for status, response in operation["responses"].items():
+                names = ["X-Request-Id", "Server-Timing"]
+                names += NOTES if path in inference and status == "200" else ()
+                names += ["Retry-After"] if status == "429" else []
+                response["headers"] = {
+                    name: {"$ref": f"#/components/headers/{name}"} for name in names
+                }
+        if path in streams:
+            _add_ndjson(operations["post"])
+    return document
+
+
+def _add_ndjson(operation: dict[str, Any]) -> None:
+    """Say that the operation takes a request a line too, and answers a line for each."""
+    for part, about in (
+        (operation["requestBody"], "A request a line, each with an `id` if you like."),
+        (
+            operation["responses"]["200"],
+            'Of each line {"line", "id", "headers", "answer"}, or {"line", "id", "error"}.',
+        ),
+    ):
+        part["content"][MEDIA_TYPE] = {"schema": {"type": "string", "description": about}}
