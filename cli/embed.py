@@ -104,9 +104,9 @@ Dimensions = Annotated[
 ]
 Normalize = Annotated[bool, typer.Option(help="Scale each vector to length 1.")]
 Failing = Annotated[
-    OnError,
+    OnError | None,
     typer.Option(
-        help="A blank or too long text stops the run, or is skipped: no line, a row of NaN in .npy."
+        help="A blank or too long text stops the run (default), or is skipped: no line, a row of NaN in .npy."
     ),
 ]
 
@@ -123,7 +123,7 @@ def command(
     dimensions: Dimensions = None,
     normalize: Normalize = True,
     truncate: Truncate = False,
-    on_error: Failing = "stop",
+    on_error: Failing = None,
     resume: Resume = False,
     models: Models = MODELS,
     parser: ServedParser = None,
@@ -138,6 +138,17 @@ def command(
     a row that cannot be embedded is written to outcome=error with its reason.
     """
     console = Console(stderr=True, soft_wrap=True)
+    with_ray = {"--actors": actors, "--rows-per-file": rows_per_file != ROWS_PER_FILE}
+    without_ray = {
+        "--format": format,
+        "--encoding": encoding,
+        "--delimiter": delimiter,
+        "--on-error": on_error,
+    }
+    for option, given in (with_ray if ray is None else without_ray).items():
+        if given:
+            said = "with" if ray is None else "without"
+            raise CommandError(f"{option} has a meaning only {said} --ray: leave it out")
     if ray is not None:
         from heedful.cli.ray_run import Cluster, Job, run  # needs pyarrow
 
@@ -158,7 +169,7 @@ def command(
         Source(file, format, Columns(field, id_field), Dialect(encoding, delimiter)),
         Path(out),
         Place(models, parser, device),
-        Choice(model, dimensions, normalize, truncate, on_error),
+        Choice(model, dimensions, normalize, truncate, on_error or "stop"),
         resume=resume,
         console=console,
     )

@@ -12,7 +12,7 @@ from heedful.training.errors import TrainingError
 
 
 class CommandError(Exception):
-    """A file that a command reads or writes cannot be used; the message names it and the remedy."""
+    """An option, or a file that a command reads or writes, cannot be used; the message names it and the remedy."""
 
 
 USER_ERRORS = (

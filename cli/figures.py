@@ -80,7 +80,8 @@ def command(
     out: Annotated[Path, typer.Option(help="Folder of the figures.")] = Path("docs/figures"),
     bundles: Annotated[Path, typer.Option(help="Folder of the bundles.")] = Path("bundles"),
     parser: Annotated[
-        str | None, typer.Option(help="spaCy pipeline; default <bundles>/parser.")
+        str | None,
+        typer.Option(help="spaCy pipeline; default <bundles>/parser, or the shipped one."),
     ] = None,
     data: Data = DATA,
     results: Results = Path("results"),

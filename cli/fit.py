@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 import torch
 import typer
@@ -14,7 +13,7 @@ from rich.console import Console
 
 from heedful.cli import fit_options as options
 from heedful.cli import fit_report
-from heedful.cli.fit_candidate import Candidate, Kept, Problem, best
+from heedful.cli.fit_candidate import BundleFacts, Candidate, Problem, best
 from heedful.cli.fit_linear import LinearFit, choose_unlabelled
 from heedful.cli.fit_report import Report
 from heedful.cli.fit_tuned import Tuned
@@ -32,8 +31,7 @@ from heedful.training.labelled_texts import Reading
 from heedful.training.linear import ClassWeight
 from heedful.training.source_commit import source_commit
 
-Effort = Literal["quick", "normal", "high"]
-TUNED_FROM: dict[Effort, float] = {"quick": float("inf"), "normal": assess.FEW, "high": 100}
+TUNED_FROM: dict[options.Effort, float] = {"quick": float("inf"), "normal": assess.FEW, "high": 100}
 """Rows from which an encoder is trained too; with fewer it has always lost to a linear model (docs/fit.md)."""
 VECTORS = "ms-san-nli"
 
@@ -45,7 +43,7 @@ class Wanted:
     out: Path
     base: Path
     parser: str
-    effort: Effort = "normal"
+    effort: options.Effort = "normal"
     encoder: str = "ms-san"
     word_vectors: str = VECTORS
     seed: int = 1
@@ -63,7 +61,7 @@ def command(
     label_column: options.LabelColumn = "label",
     text_column: options.TextColumn = None,
     pair_columns: options.PairColumns = None,
-    effort: options.Effort = "normal",
+    effort: options.EffortOption = "normal",
     test: options.Test = None,
     unlabelled: options.Unlabelled = None,
     multi_label: options.MultiLabel = "",
@@ -87,10 +85,6 @@ def command(
     columns = pair_columns.split(",") if pair_columns else [text_column or "text"]
     if pair_columns and len(columns) != 2:
         raise typer.BadParameter("--pair-columns takes two names with a comma between")
-    if effort not in TUNED_FROM:
-        raise typer.BadParameter("--effort is quick, normal or high")
-    if class_weight not in ("none", "balanced"):
-        raise typer.BadParameter("--class-weight is none or balanced")
     torch.set_num_threads(threads)
     console = Console()
     folder = _bundle("--base", base)
@@ -103,7 +97,7 @@ def command(
         encoder=encoder,
         word_vectors=vectors,
         seed=seed,
-        class_weight="balanced" if class_weight == "balanced" else None,
+        class_weight=None if class_weight == "none" else class_weight,
         abstain=abstain,
         test=test,
         unlabelled=unlabelled,
@@ -147,10 +141,10 @@ def fit_file(
     candidates = linear.candidates(parts, wanted.class_weight, processes) if linear else []
     candidates += _tuned(problem, file, parts, wanted, report, console, only=pairs)
     chosen = best(candidates)
-    heat = assess.temperature(chosen.held)
-    held = chosen.held.divided(heat)
+    temperature = assess.temperature(chosen.held)
+    held = chosen.held.divided(temperature)
     references = linear.references(parts, wanted.class_weight) if linear else []
-    report.choose(candidates, references, chosen, held, heat)
+    report.choose(candidates, references, chosen, held, temperature)
     least = report.abstain(held, wanted.abstain) if wanted.abstain else None
     if linear:
         most = linear.base.card.max_tokens
@@ -158,16 +152,16 @@ def fit_file(
         report.explain(linear, wanted.seed, candidates)
     report.show(console)
 
-    kept = Kept(
+    facts = BundleFacts(
         out=wanted.out,
-        temperature=heat,
+        temperature=temperature,
         abstain=least,
         scores=(_score(problem, held),),
         command=wanted.command,
         seed=wanted.seed,
         commit=source_commit(),
     )
-    card = chosen.make(kept)
+    card = chosen.make(facts)
     if wanted.test:
         report.test(wanted.out, wanted.parser, wanted.test, held_rows, wanted.reading.separator)
     report.write(wanted.out, card, console)

@@ -48,8 +48,8 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """How the chosen candidate's bundle is made, and what its card says."""
+class BundleFacts:
+    """Where the chosen candidate's bundle goes, what its logits are divided by, and what its card says."""
 
     out: Path
     temperature: float
@@ -67,7 +67,7 @@ class Candidate:
     name: str
     held: HeldOut
     seconds: float
-    make: Callable[[Kept], Card]
+    make: Callable[[BundleFacts], Card]
     recipe: Recipe | None = None  # of a linear model
 
 

@@ -5,13 +5,14 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 from rich.progress import track
 
-from heedful.cli.fit_candidate import Candidate, Kept, Problem
+from heedful.cli.fit_candidate import BundleFacts, Candidate, Problem
 from heedful.cli.local_model import LocalModel, open_folder
 from heedful.export import bag
 from heedful.export.linear_head import Provenance, write_bundle
@@ -144,7 +145,7 @@ class LinearFit:
             held = self._held_out(recipe, parts)
             name = f"{recipe.name}, C {recipe.strength:g}"
             seconds = time.monotonic() - started
-            found.append(Candidate(name, held, seconds, self._maker(recipe), recipe))
+            found.append(Candidate(name, held, seconds, partial(self.write, recipe), recipe))
         return found
 
     def references(
@@ -206,45 +207,34 @@ class LinearFit:
             return self.lesson.teach(recipe, rows, texts, targets)
         return Linear.fit(recipe, texts, targets)
 
-    def _maker(self, recipe: Recipe) -> "_Maker":
-        return _Maker(self, recipe)
-
-
-@dataclass(frozen=True, slots=True)
-class _Maker:
-    """Trains a recipe on all rows and writes its bundle."""
-
-    fit: LinearFit
-    recipe: Recipe
-
-    def __call__(self, kept: Kept) -> Card:
-        fit = self.fit
-        linear = fit.on_all_rows(self.recipe).cooled(kept.temperature)
-        base = fit.base
-        if self.recipe.words:
-            attach = bag.with_words if self.recipe.vectors else bag.words_alone
-            base = attach(base, fit.lexicon, linear)
-            bag.check(base, linear, fit.sentences)
-        data, taught = fit.problem.card, self.recipe.teacher and fit.lesson
+    def write(self, recipe: Recipe, facts: BundleFacts) -> Card:
+        """Train the recipe on all rows and write its bundle."""
+        linear = self.on_all_rows(recipe).divided(facts.temperature)
+        base = self.base
+        if recipe.words:
+            attach = bag.with_words if recipe.vectors else bag.words_alone
+            base = attach(base, self.lexicon, linear)
+            bag.check(base, linear, self.sentences)
+        data, taught = self.problem.card, recipe.teacher and self.lesson
         if taught:
             note = f"{data.note}, and {len(taught.unlabelled)} texts without labels"
             data = data.model_copy(update={"note": note})
         made = Provenance(
-            task=fit.problem.name,
+            task=self.problem.name,
             data=data,
-            command=kept.command,
-            seed=kept.seed,
-            scores=kept.scores,
-            commit=kept.commit,
-            teacher=f"{TEACHER}, {self.recipe.teacher}" if taught else "",
+            command=facts.command,
+            seed=facts.seed,
+            scores=facts.scores,
+            commit=facts.commit,
+            teacher=f"{TEACHER}, {recipe.teacher}" if taught else "",
         )
         return write_bundle(
             base,
-            bag.head_of(linear, fit.problem.labels),
+            bag.head_of(linear, self.problem.labels),
             made,
-            kept.out,
-            multi_label=fit.problem.multi_label,
-            abstain=kept.abstain,
+            facts.out,
+            multi_label=self.problem.multi_label,
+            abstain=facts.abstain,
         )
 
 

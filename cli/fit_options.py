@@ -1,9 +1,11 @@
 """The options of `heedful fit`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from typer import Argument, Option
+
+Effort = Literal["quick", "normal", "high"]
 
 File = Annotated[
     Path,
@@ -17,8 +19,8 @@ TextColumn = Annotated[str | None, Option(help="Column of the texts; default tex
 PairColumns = Annotated[
     str | None, Option(help="For pairs: the two columns, as premise,hypothesis.")
 ]
-Effort = Annotated[
-    str, Option(help="quick: linear models; normal, high: encoders are trained too.")
+EffortOption = Annotated[
+    Effort, Option(help="quick: linear models; normal, high: encoders are trained too.")
 ]
 Test = Annotated[Path | None, Option(help="Another file, which the bundle is measured on.")]
 Unlabelled = Annotated[
@@ -26,7 +28,9 @@ Unlabelled = Annotated[
     Option(help="Another file with texts in the same column, whose labels are not known."),
 ]
 MultiLabel = Annotated[str, Option(help="What stands between several labels in one cell, as ';'.")]
-Weighting = Annotated[str, Option(help="balanced: rare classes weigh as much as others; or none.")]
+Weighting = Annotated[
+    Literal["none", "balanced"], Option(help="balanced: rare classes weigh as much as others.")
+]
 Abstain = Annotated[
     float | None,
     Option(min=0, max=1, help="Wanted precision: less sure answers become null."),

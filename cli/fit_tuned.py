@@ -4,13 +4,14 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 from rich.console import Console
 
-from heedful.cli.fit_candidate import Candidate, Kept, Problem, answers
+from heedful.cli.fit_candidate import BundleFacts, Candidate, Problem, answers
 from heedful.export import run as runs
 from heedful.export.bundle import TrainedModel, export_bundle
 from heedful.runtime.bundle import write
@@ -50,7 +51,7 @@ class Tuned:
         held = held_out(parts, self.problem.targets, train_and_answer)
         epochs = max(1, round(float(np.median(every))))
         name = f"{self.encoder} trained from word vectors ({epochs} epochs)"
-        return Candidate(name, held, time.monotonic() - started, _Maker(self, epochs))
+        return Candidate(name, held, time.monotonic() - started, partial(self.write, epochs))
 
     def train(self, folder: Path, held: set[int] | None, epochs: int) -> tuple[TrainedModel, int]:
         """The model, and its best epoch."""
@@ -69,27 +70,20 @@ class Tuned:
         record = train(config, paths, resume=False, console=self.console, task=task)
         return runs.read(folder / "run"), int(record["epochs"])
 
-
-@dataclass(frozen=True, slots=True)
-class _Maker:
-    """Trains on all rows for as many epochs as were best, and writes the bundle."""
-
-    tuned: Tuned
-    epochs: int
-
-    def __call__(self, kept: Kept) -> Card:
+    def write(self, epochs: int, facts: BundleFacts) -> Card:
+        """Train on all rows for so many epochs and write the bundle."""
         with tempfile.TemporaryDirectory() as folder:
-            trained, _ = self.tuned.train(Path(folder), None, self.epochs)
+            trained, _ = self.train(Path(folder), None, epochs)
             assert trained.head is not None
             *_, last = trained.head.modules()
             assert isinstance(last, torch.nn.Linear)
             with torch.no_grad():
-                last.weight.div_(kept.temperature)
-                last.bias.div_(kept.temperature)
+                last.weight.div_(facts.temperature)
+                last.bias.div_(facts.temperature)
             training = trained.training.model_copy(
-                update={"command": kept.command, "data": (self.tuned.problem.card,)}
+                update={"command": facts.command, "data": (self.problem.card,)}
             )
-            made = Path(folder) / kept.out.name
-            card = export_bundle(replace(trained, training=training, scores=kept.scores), made)
-            fields = {**card.fields(), "abstain": kept.abstain}
-            return write(kept.out, fields, {name: made / name for name in card.files})
+            made = Path(folder) / facts.out.name
+            card = export_bundle(replace(trained, training=training, scores=facts.scores), made)
+            fields = {**card.fields(), "abstain": facts.abstain}
+            return write(facts.out, fields, {name: made / name for name in card.files})

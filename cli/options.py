@@ -19,7 +19,9 @@ Parser = Annotated[str, typer.Option(help="spaCy pipeline, a folder or a package
 Models = Annotated[Path, typer.Option(envvar="HEEDFUL_MODELS", help="Bundle folder.")]
 ServedParser = Annotated[
     str | None,
-    typer.Option(envvar="HEEDFUL_PARSER", help="spaCy pipeline; default <models>/parser."),
+    typer.Option(
+        envvar="HEEDFUL_PARSER", help="spaCy pipeline; default <models>/parser, or the shipped one."
+    ),
 ]
 Encoding = Annotated[str, typer.Option(help="Of the file, as cp1252; default UTF-8.")]
 

@@ -28,8 +28,6 @@ from heedful.training.suite import (
 )
 from heedful.training.tasks.base import Example
 
-PEER = "minilm"
-
 
 def record(
     model: str, results: Path, *, split: Split, rows: int | None, data: Path, parser: str
@@ -39,16 +37,16 @@ def record(
     With `rows`, which takes a part of each set, nothing is written. Raises ConfigError for a model that is
     no bundle's folder, DataMissing.
     """
-    if model != PEER and not (Path(model) / CARD).is_file():
+    if model != minilm.NAME and not (Path(model) / CARD).is_file():
         raise ConfigError(f"{model} is no bundle's folder: name one, such as bundles/ms-san-nli")
-    with nullcontext() if model == PEER else open_folder(Path(model), parser) as local:
+    with nullcontext() if model == minilm.NAME else open_folder(Path(model), parser) as local:
         figures = []
         for one in _figures(model, local, split=split, rows=rows, data=data):
             figures.append(one)
             yield _line(one)
         if rows is not None:
             return
-        name = PEER if local is None else local.card.name
+        name = minilm.NAME if local is None else local.card.name
         version = "" if local is None else local.card.version
         suffix = "" if split == "dev" else f"-{split}"
         file = results / "suite" / f"{name}{suffix}.json"

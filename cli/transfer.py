@@ -19,7 +19,6 @@ from heedful.training import minilm, transfer
 from heedful.training.tasks import subj
 from heedful.training.transfer import Embed, Floats
 
-PEER = "minilm"
 BATCH = 64
 
 
@@ -57,7 +56,7 @@ def record(
         if (Path(model) / CARD).is_file():
             loaded = stack.enter_context(heedful.load(model, parser=parser, threads=threads))
             name, embed = loaded.card.name, partial(loaded.encode, batch_size=BATCH)
-        elif model != PEER:
+        elif model != minilm.NAME:
             served = stack.enter_context(open_model(model, url=url, parser=parser))
             embed = _in_groups(served.embed)
         texts = [one.texts[0] for one in subj.read(data)]

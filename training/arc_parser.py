@@ -168,8 +168,8 @@ class _Run:
         for name in ("optimiser", "schedule", "mean"):
             if name in state:
                 getattr(self, name).load_state_dict(state[name])
-        if "dice" in state:
-            torch.set_rng_state(state["dice"])
+        if "rng" in state:
+            torch.set_rng_state(state["rng"])
 
     def __call__(
         self, file: Path, number: int, console: Console, measure: Callable[[], tuple[float, float]]
@@ -211,7 +211,7 @@ class _Run:
             "mean": self.mean,
         }
         states = {name: part.state_dict() for name, part in parts.items()}
-        so_far = {"stage": number, "step": self.step, "dice": torch.get_rng_state()}
+        so_far = {"stage": number, "step": self.step, "rng": torch.get_rng_state()}
         checkpoint.save(file, {"weights": self.model.state_dict(), **so_far, **states})
 
 

@@ -11,11 +11,6 @@ from heedful.training.errors import ConfigError
 
 Precision = Literal["float32", "bfloat16"]
 Device = Literal["cpu", "cuda"]
-RENAMED = {
-    "optimiser.word_rate": "optimiser.word_lr",
-    "transformer.trained": 'transformer.finetune ("all", "layers" or "none")',
-}
-"""Fields that had another name in older configurations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,11 +242,9 @@ def _with_encoder(run: RunConfig, origin: Path) -> RunConfig:
 
 
 def refused(error: ValidationError, origin: Path) -> ConfigError:
-    """The first fault with its field and, where that has another name now, the name."""
+    """The first fault with its field."""
     first = error.errors()[0]
     field = ".".join(map(str, first["loc"]))
-    if first["type"] == "extra_forbidden" and field in RENAMED:
-        return ConfigError(f"{origin}: {field} is now called {RENAMED[field]}")
     # The prefix is of an error that involves several fields, and names them.
     said = first["msg"].removeprefix("Value error, ")
     return ConfigError(f"{origin}: {field}: {said}" if field else f"{origin}: {said}")

