@@ -4,6 +4,7 @@ The logits of the words are values of the sentence's vector, after those of the 
 adds both. So the service needs nothing new, and int8 and explain graphs stay.
 """
 
+import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -138,8 +139,7 @@ class _Attachment:
         self._table = np.concatenate([table, np.zeros((1, table.shape[1]))]).astype(np.float16)
 
     def __call__(self, model: onnx.ModelProto) -> onnx.ModelProto:
-        made = onnx.ModelProto()
-        made.CopyFrom(model)
+        made = copy.deepcopy(model)
         graph = made.graph
         output = next(value for value in graph.output if value.name == "embedding")
         frozen = list(graph.node)
