@@ -20,6 +20,7 @@ import typer
 from pyarrow import parquet
 
 from benchmarks import records
+from benchmarks.options import Quick, Rounds
 from benchmarks.texts import sentences
 
 ROWS_PER_FILE = 5000
@@ -31,8 +32,8 @@ def main(
     rows: Annotated[
         int, typer.Option(help="Rows of the shorter run; the longer has 4 times.")
     ] = 20_000,
-    rounds: Annotated[int, typer.Option()] = 3,
-    quick: Annotated[bool, typer.Option(help="One round of 1,000 rows: a trial.")] = False,
+    rounds: Rounds = 3,
+    quick: Quick = False,
 ) -> None:
     """Measure, print, and write the record."""
     rows, rounds = (1000, 1) if quick else (rows, rounds)

@@ -5,13 +5,11 @@
 Writes results/performance/encode.json.
 """
 
-from pathlib import Path
-from typing import Annotated
-
 import typer
 
 from benchmarks import records
-from benchmarks.graphs import runner, seconds, sessions
+from benchmarks.graphs import call_seconds, runner, sessions
+from benchmarks.options import BUNDLES, Models, Quick, Rounds, Seconds
 from benchmarks.processes import shipped
 from heedful.runtime.bundle import read
 from heedful.runtime.cores import usable_cores
@@ -24,13 +22,13 @@ all cells alternate."""
 
 
 def main(
-    lasting: Annotated[float, typer.Option(help="Seconds of a cell in a round.")] = 0.15,
-    rounds: Annotated[int, typer.Option()] = 3,
-    quick: Annotated[bool, typer.Option(help="One round of 10 ms a cell: a trial.")] = False,
-    models: Annotated[Path, typer.Option(help="Folder of the bundles.")] = Path("bundles"),
+    seconds: Seconds = 0.15,
+    rounds: Rounds = 3,
+    quick: Quick = False,
+    models: Models = BUNDLES,
 ) -> None:
     """Measure, print, and write the record."""
-    lasting, rounds = (0.01, 1) if quick else (lasting, rounds)
+    seconds, rounds = (0.01, 1) if quick else (seconds, rounds)
     rows: list[dict[str, str | float | bool]] = []
     cases = []
     for name in shipped(models):
@@ -43,7 +41,7 @@ def main(
                     rows.append(
                         {"model": name, "computes in": computed, "threads": threads, "L": length}
                     )
-    times = seconds(cases, rounds, lasting)
+    times = call_seconds(cases, rounds, seconds)
     table: list[records.Row] = []
     for number, row in enumerate(rows):
         cells = zip(BATCHES, times[number * len(BATCHES) :], strict=False)

@@ -104,18 +104,18 @@ def memory(folder: Path, kind: str) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bundles", type=Path, default=Path("bundles"))
+    parser.add_argument("--models", type=Path, default=Path("bundles"))
     parser.add_argument("--model", default="ms-san-nli")
     parser.add_argument("--tokens", type=int, default=20)
     parser.add_argument("--threads", type=int, default=usable_cores())
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))
     given = parser.parse_args()
     out = Console(width=140)
-    asyncio.run(compare(given.bundles, given.model, given.tokens, given.threads, given.parts, out))
+    asyncio.run(compare(given.models, given.model, given.tokens, given.threads, given.parts, out))
     context = multiprocessing.get_context("spawn")
     for kind in ("plain", "explained", "twice"):
         with context.Pool(1) as pool:
-            added = pool.apply(memory, (given.bundles / given.model, kind))
+            added = pool.apply(memory, (given.models / given.model, kind))
         out.print(f"{kind:10} {added:6.1f} MB")
 
 

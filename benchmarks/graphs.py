@@ -44,13 +44,13 @@ def runner(
     return case
 
 
-def seconds(
+def call_seconds(
     cases: Sequence[Callable[[], object]],
     rounds: int,
-    lasting: float,
+    seconds: float,
     clock: Callable[[], float] = time.perf_counter,
 ) -> list[float]:
-    """Seconds of one call of each case: medians of alternating rounds of `lasting` seconds.
+    """Seconds of one call of each case: medians of alternating rounds of `seconds` each.
 
     With `time.process_time` for a clock, what runs on one thread is charged for itself alone.
     """
@@ -60,7 +60,7 @@ def seconds(
     for _ in range(rounds):
         for case, times in zip(cases, found, strict=True):
             calls, started = 0, clock()
-            while (passed := clock() - started) < lasting or not calls:
+            while (passed := clock() - started) < seconds or not calls:
                 case()
                 calls += 1
             times.append(passed / calls)

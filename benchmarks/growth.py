@@ -2,20 +2,21 @@
 
     python -m benchmarks.growth [--quick]
 
-Writes results/performance/growth.json.
+Writes results/performance/growth.json. `--seconds` are those of a load, `--rounds` those of the graphs.
 """
 
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from benchmarks import records
 from benchmarks.closed_loop import Closed
-from benchmarks.graphs import plain, runner, seconds
+from benchmarks.graphs import call_seconds, plain, runner
 from benchmarks.operations import count
+from benchmarks.options import BUNDLES, Data, Models, Quick, Rounds, Seconds
 from benchmarks.processes import bundles, heedful, shipped
 from benchmarks.texts import DATA, sentences
 from heedful.models.registry import build
@@ -40,19 +41,19 @@ DEPTH = (
 
 
 def main(
-    wall: Annotated[float, typer.Option(help="Seconds of each load.")] = 5,
-    rounds: Annotated[int, typer.Option(help="Of the graphs, in turn.")] = 7,
-    quick: Annotated[bool, typer.Option(help="One round of a second each: a trial.")] = False,
-    models: Annotated[Path, typer.Option(help="Folder of the bundles.")] = Path("bundles"),
-    data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = DATA,
+    seconds: Seconds = 5,
+    rounds: Rounds = 7,
+    quick: Quick = False,
+    models: Models = BUNDLES,
+    data: Data = DATA,
 ) -> None:
     """Measure, print, and write the record."""
-    wall, rounds = (1, 1) if quick else (wall, rounds)
+    seconds, rounds = (1, 1) if quick else (seconds, rounds)
     texts = sentences(SENTENCES, data)
     by_length = _shown(row for model in MODELS for row in _lengths(models / model, rounds))
     by_batch = _shown(_batches(models / model, rounds) for model in MODELS)
-    by_number = _shown(_numbers(models, texts, wall))
-    by_depth = _shown(_depths(models, texts, wall))
+    by_number = _shown(_numbers(models, texts, seconds))
+    by_depth = _shown(_depths(models, texts, seconds))
     records.write(
         "growth",
         "How the cost grows",
@@ -81,7 +82,7 @@ def _lengths(folder: Path, rounds: int) -> list[dict[str, Any]]:
     assert isinstance(dim, int), "every card names the size of a word vector"
     operations = [count(module, length, dim) for length in LENGTHS]
     cases = [case(TOKENS // length, length) for length in LENGTHS]
-    times = seconds(cases, rounds, 0.3, time.process_time)
+    times = call_seconds(cases, rounds, 0.3, time.process_time)
     each = [spent * length / TOKENS for spent, length in zip(times, LENGTHS, strict=True)]
     return [
         {
@@ -101,18 +102,18 @@ def _batches(folder: Path, rounds: int) -> dict[str, Any]:
     bundle = read(folder)
     case = runner(bundle, plain(bundle, 1))
     cases = [case(batch, LENGTHS[0]) for batch in BATCHES]
-    times = seconds(cases, rounds, 0.2, time.process_time)
+    times = call_seconds(cases, rounds, 0.2, time.process_time)
     cells = {f"batch {b}": 1e6 * t / b for b, t in zip(BATCHES, times, strict=True)}
     return {"model": bundle.card.name, **cells}
 
 
-def _numbers(models: Path, texts: list[str], wall: float) -> Iterator[dict[str, Any]]:
+def _numbers(models: Path, texts: list[str], seconds: float) -> Iterator[dict[str, Any]]:
     every = shipped(models)
     for number in sorted({1, (1 + len(every)) // 2, len(every)}):
         chosen = every[-number:]
         with bundles(chosen, models) as folder, heedful(folder) as server:
             bodies = [{"inputs": text, "model": chosen[i % number]} for i, text in enumerate(texts)]
-            found = Closed(server.url, "/embed", bodies).run(SATURATED, wall)
+            found = Closed(server.url, "/embed", bodies).run(SATURATED, seconds)
             yield {
                 "models": number,
                 "requests/s": found.requests_per_second,
@@ -123,11 +124,11 @@ def _numbers(models: Path, texts: list[str], wall: float) -> Iterator[dict[str, 
             }
 
 
-def _depths(models: Path, texts: list[str], wall: float) -> Iterator[dict[str, Any]]:
+def _depths(models: Path, texts: list[str], seconds: float) -> Iterator[dict[str, Any]]:
     with bundles([MODELS[0]], models) as folder, heedful(folder) as server:
         load = Closed(server.url, "/embed", [{"inputs": text} for text in texts])
         for depth in DEPTHS:
-            found = load.run(depth, wall)
+            found = load.run(depth, seconds)
             yield {
                 "in flight": depth,
                 "requests/s": found.requests_per_second,

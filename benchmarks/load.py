@@ -10,7 +10,6 @@ import statistics
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -18,6 +17,7 @@ import typer
 from benchmarks import records
 from benchmarks.closed_loop import Closed
 from benchmarks.open_loop import at_rate
+from benchmarks.options import BUNDLES, Data, Models, Quick, Rounds, Seconds
 from benchmarks.processes import Server, heedful
 from benchmarks.texts import DATA, groups, sentences
 from heedful.runtime.service import ENCODE_NICENESS
@@ -48,17 +48,17 @@ def main(
     model: Annotated[list[str], typer.Option(help="Bundles to ask.")] = list(MODELS),  # noqa: B006
     concurrency: Annotated[list[int], typer.Option()] = list(CONCURRENCY),  # noqa: B006
     batch: Annotated[list[int], typer.Option(help="Sentences in a request.")] = list(BATCHES),  # noqa: B006
-    seconds: Annotated[float, typer.Option(help="Of each measurement.")] = 5,
-    rounds: Annotated[int, typer.Option(help="Of saturation and open loop in turn.")] = 5,
-    quick: Annotated[bool, typer.Option(help="One round of a second each: a trial.")] = False,
-    bundles: Annotated[Path, typer.Option(help="Folder of the bundles.")] = Path("bundles"),
-    data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = DATA,
+    seconds: Seconds = 5,
+    rounds: Rounds = 5,
+    quick: Quick = False,
+    models: Models = BUNDLES,
+    data: Data = DATA,
 ) -> None:
     """Measure, print, and write the record."""
     seconds, rounds = (1, 1) if quick else (seconds, rounds)
     texts = sentences(SENTENCES, data)
     own: AbstractContextManager[Server | None] = (
-        nullcontext() if url else heedful(bundles, max_queue=MAX_QUEUE, request_timeout=300)
+        nullcontext() if url else heedful(models, max_queue=MAX_QUEUE, request_timeout=300)
     )
     with own as server:
         place = server.url if server else str(url)

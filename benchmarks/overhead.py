@@ -12,13 +12,14 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from benchmarks import records
 from benchmarks.closed_loop import Closed
 from benchmarks.load import MAX_QUEUE, requests
+from benchmarks.options import BUNDLES, Data, Models, Quick, Rounds, Seconds
 from benchmarks.processes import bundles, heedful
 from benchmarks.texts import DATA, sentences
 from benchmarks.workers import rate, worker
@@ -41,11 +42,11 @@ called in the measuring process; over HTTP, wrk sends the requests."""
 
 
 def main(
-    seconds: Annotated[float, typer.Option(help="Of each measurement.")] = 5,
-    rounds: Annotated[int, typer.Option(help="In which the two take turns.")] = 3,
-    quick: Annotated[bool, typer.Option(help="One round of a second each: a trial.")] = False,
-    models: Annotated[Path, typer.Option(help="Folder of the bundles.")] = Path("bundles"),
-    data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = DATA,
+    seconds: Seconds = 5,
+    rounds: Rounds = 3,
+    quick: Quick = False,
+    models: Models = BUNDLES,
+    data: Data = DATA,
 ) -> None:
     """Measure, print, and write the record."""
     seconds, rounds = (1, 1) if quick else (seconds, rounds)

@@ -13,12 +13,12 @@ import sys
 from collections import Counter
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from benchmarks import records
 from benchmarks.closed_loop import Closed, Load
+from benchmarks.options import BUNDLES, Data, Models, Rounds, Seconds
 from benchmarks.processes import Server, free_port, serving
 from benchmarks.texts import DATA, sentences
 from tests.load import Body, load
@@ -36,10 +36,10 @@ process was killed among them. Medians of the rounds; the ends are those of all 
 
 
 def main(
-    seconds: Annotated[float, typer.Option(help="Of each measurement.")] = 4,
-    rounds: Annotated[int, typer.Option(help="In which the servers take turns.")] = 3,
-    bundles: Annotated[Path, typer.Option(help="Folder of the bundles.")] = Path("bundles"),
-    data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = DATA,
+    seconds: Seconds = 4,
+    rounds: Rounds = 3,
+    models: Models = BUNDLES,
+    data: Data = DATA,
 ) -> None:
     """Measure, print, and write the record."""
     bodies: list[Body] = [{"inputs": text, "model": MODEL} for text in sentences(SENTENCES, data)]
@@ -47,7 +47,7 @@ def main(
     ends: dict[str, Counter[str]] = {}
     for _ in range(rounds):
         for name in (SUPERVISOR, *WAYS):
-            with _server(name, bundles.resolve()) as server:
+            with _server(name, models.resolve()) as server:
                 closed = Closed(server.url, "/embed", bodies)
                 closed.run(max(CONNECTIONS), 2)
                 for connections in CONNECTIONS:

@@ -13,12 +13,12 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from benchmarks import records
 from benchmarks.closed_loop import Closed, Load
+from benchmarks.options import BUNDLES, Data, Models, Quick, Rounds, Seconds
 from benchmarks.processes import ROOT, Server, free_port, heedful, serving
 from benchmarks.texts import DATA, sentences
 
@@ -42,11 +42,11 @@ that of the requests per second of `{PLAIN}` to those of the row."""
 
 
 def main(
-    seconds: Annotated[float, typer.Option(help="Of each measurement.")] = 4,
-    rounds: Annotated[int, typer.Option(help="In which the servers take turns.")] = 3,
-    quick: Annotated[bool, typer.Option(help="One round of a second each: a trial.")] = False,
-    bundles: Annotated[Path, typer.Option(help="Folder of the bundles.")] = Path("bundles"),
-    data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = DATA,
+    seconds: Seconds = 4,
+    rounds: Rounds = 3,
+    quick: Quick = False,
+    models: Models = BUNDLES,
+    data: Data = DATA,
 ) -> None:
     """Measure, print, and write the record."""
     seconds, rounds = (1, 1) if quick else (seconds, rounds)
@@ -54,7 +54,7 @@ def main(
     loads: dict[tuple[str, str, int], list[Load]] = {}
     for _ in range(rounds):
         for name in (PLAIN, *FLAGS):
-            with _server(name, bundles.resolve()) as server:
+            with _server(name, models.resolve()) as server:
                 for model in MODELS:
                     bodies = [{"inputs": text, "model": model} for text in texts]
                     closed = Closed(server.url, "/embed", bodies)

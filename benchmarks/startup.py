@@ -7,13 +7,13 @@ Writes results/performance/startup.json. The service is as shipped, its caches t
 
 import statistics
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from benchmarks import records
 from benchmarks.load import requests
+from benchmarks.options import BUNDLES, Data, Models, Quick, Rounds, Seconds
 from benchmarks.processes import bundles, heedful, shipped
 from benchmarks.texts import DATA, sentences
 
@@ -25,11 +25,11 @@ and after single sentences at c = 16, caches as shipped. Medians of alternating 
 
 
 def main(
-    seconds: Annotated[float, typer.Option(help="Of load after each start.")] = 5,
-    rounds: Annotated[int, typer.Option(help="Starts of each.")] = 3,
-    quick: Annotated[bool, typer.Option(help="One round of a second each: a trial.")] = False,
-    models: Annotated[Path, typer.Option(help="Folder of the bundles.")] = Path("bundles"),
-    data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = DATA,
+    seconds: Seconds = 5,
+    rounds: Rounds = 3,
+    quick: Quick = False,
+    models: Models = BUNDLES,
+    data: Data = DATA,
 ) -> None:
     """Measure, print, and write the record."""
     seconds, rounds = (1, 1) if quick else (seconds, rounds)

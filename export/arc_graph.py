@@ -10,6 +10,7 @@ B texts of at most L words: `words` (B, L, D) bytes, ZERO after a text's end; `i
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,10 +37,10 @@ class _Graph:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, onnx.TensorProto] = {}
 
-    def add(self, operator: str, inputs: Sequence[str], name: str, **attributes: object) -> str:
+    def add(self, operator: str, inputs: Sequence[str], name: str, **attributes: Any) -> str:
         domain = CONTRIB if operator == "MatMulIntegerToFloat" else ""
         self.nodes.append(
-            helper.make_node(operator, inputs, [name], name=name, domain=domain, **attributes)  # type: ignore[arg-type]
+            helper.make_node(operator, inputs, [name], name=name, domain=domain, **attributes)
         )
         return name
 

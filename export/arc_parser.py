@@ -44,7 +44,8 @@ def pipeline(trained: Trained, sample: Corpus, *, agreeing: float = AGREEING) ->
         ).items():
             (Path(folder) / name).write_bytes(content)
         nlp = trained.nlp
-        nlp.add_pipe("arc_parser", name="parser").from_disk(Path(folder))  # type: ignore[attr-defined]
+        component: Any = nlp.add_pipe("arc_parser", name="parser")  # spaCy calls it a function
+        component.from_disk(Path(folder))
     return nlp
 
 
@@ -105,7 +106,7 @@ def measured(model: ArcParser, sample: Corpus) -> dict[str, float]:
             lambda _, inputs: note("pairs_read", inputs[0])
         )
     )
-    reader = Reader(sample, [table.num_embeddings for table in model.words.tables])  # type: ignore[misc]
+    reader = Reader(sample, [len(table) for table in model.words.tables.parameters()])
     for texts in single(sample):
         batch = reader.batch(texts)
         with torch.inference_mode():

@@ -4,11 +4,13 @@ The logits of the words are values of the sentence's vector, after those of the 
 adds both. So the service needs nothing new, and int8 and explain graphs stay.
 """
 
-from collections.abc import Sequence
+import copy
+from collections.abc import MutableSequence, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
@@ -138,8 +140,7 @@ class _Attachment:
         self._table = np.concatenate([table, np.zeros((1, table.shape[1]))]).astype(np.float16)
 
     def __call__(self, model: onnx.ModelProto) -> onnx.ModelProto:
-        made = onnx.ModelProto()
-        made.CopyFrom(model)
+        made = copy.deepcopy(model)
         graph = made.graph
         output = next(value for value in graph.output if value.name == "embedding")
         frozen = list(graph.node)
@@ -175,12 +176,12 @@ class _Attachment:
         return made
 
     @staticmethod
-    def _rename(names: "Sequence[str]", old: str, new: str) -> None:
+    def _rename(names: MutableSequence[str], old: str, new: str) -> None:
         for place, name in enumerate(names):
             if name == old:
-                names[place] = new  # type: ignore[index]  # a repeated field of protobuf
+                names[place] = new
 
-    def _constants(self) -> dict[str, "np.ndarray[tuple[int, ...], np.dtype[np.generic]]"]:
+    def _constants(self) -> dict[str, npt.NDArray[np.generic]]:
         first, second = bag.FACTORS
         numbers = {"pad": PAD, "one": 1, "first": first, "second": second, "buckets": self._buckets}
         if self._extra:

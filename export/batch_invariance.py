@@ -1,5 +1,6 @@
 """Does an encoder's graph compute the same for a sentence alone and in a batch, to the last bit where it matters?"""
 
+import copy
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -38,8 +39,7 @@ def compare(
     `values` are named in the graph. One that is not (B, L, ..) or (B, ..) counts as dependent.
     """
     names = sorted(values)
-    watched = onnx.ModelProto()
-    watched.CopyFrom(model)
+    watched = copy.deepcopy(model)
     watched.graph.output.extend(
         helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names
     )

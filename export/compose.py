@@ -13,7 +13,7 @@ import torch
 from onnx import TensorProto, helper
 from torch import Tensor, nn
 
-from heedful.export.graph_edits import copied, edited, renamed
+from heedful.export.graph_edits import edited, renamed
 from heedful.export.onnx import graph
 from heedful.export.weight_sharing import serialize
 from heedful.export.weight_storage import round_weights
@@ -75,6 +75,7 @@ def _composer(words: ComposedWords) -> onnx.GraphProto:
 
 def _with_composed(model: onnx.ModelProto, added: onnx.GraphProto) -> onnx.ModelProto:
     """Look up id 0 where an id is negative, and let `added` fill those places in."""
+    made = copy.deepcopy(model)
     words = word_vectors(model)
     names = {added.output[0].name: words}
     names |= {f"{PREFIX}{IDS}": IDS, f"{PREFIX}{FEATURES}": FEATURES, f"{PREFIX}{LISTED}": LISTED}
@@ -83,15 +84,13 @@ def _with_composed(model: onnx.ModelProto, added: onnx.GraphProto) -> onnx.Model
         helper.make_node("Constant", [], [zero], value_int=0),
         helper.make_node("Max", [IDS, zero], [CLAMPED]),
     ]
-    for node in map(copied, model.graph.node):
+    for node in made.graph.node:
         if node.op_type == "Gather" and node.input[1] == IDS:
             node.input[1] = CLAMPED
         nodes.append(node)
         if words in node.output:
             node.output[:] = [LISTED if name == words else name for name in node.output]
             nodes += [renamed(one, names) for one in added.node]
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
     for part in (made.graph.node, made.graph.value_info):
         del part[:]  # intermediate shapes are inferred again
     made.graph.node.extend(nodes)

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from heedful.export.compose import FEATURES, IDS
 from heedful.export.errors import ExportError
-from heedful.export.graph_edits import copied, renamed, values_read, with_nodes
+from heedful.export.graph_edits import renamed, values_read, with_nodes
 from heedful.export.word_scale import word_vectors
 
 NONE = "composed_none"
@@ -32,7 +32,7 @@ def composed_in_branch(model: onnx.ModelProto) -> None:
     composed, listed, least, any_ = (
         f"{output}_{part}" for part in ("composed", "listed", "least", "any")
     )
-    branch = [copied(nodes[i]) for i in sorted(inside)] + [renamed(join, {output: composed})]
+    branch = [nodes[i] for i in sorted(inside)] + [renamed(join, {output: composed})]
     words = helper.make_node("Identity", [join.input[2]], [listed])
     model.graph.initializer.append(numpy_helper.from_array(np.array(0, np.int64), NONE))
     made = [

@@ -2,6 +2,7 @@
 `export.int8` computes products in integers.
 """
 
+import copy
 from collections.abc import Mapping
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy.typing as npt
 import onnx
 from onnx import helper, numpy_helper
 
-from heedful.export.graph_edits import constants, copied, with_nodes
+from heedful.export.graph_edits import constants, with_nodes
 
 END = np.iinfo(np.int64).max
 """In a Slice: to the end of the axis."""
@@ -23,12 +24,11 @@ def as_products(model: onnx.ModelProto) -> onnx.ModelProto:
     constant kernel (N, C, K), stride 1, no dilation and one group.
     """
     known = constants(model)
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
+    made = copy.deepcopy(model)
     nodes: list[onnx.NodeProto] = []
     tensors: dict[str, npt.NDArray[np.generic]] = {}
-    for node in model.graph.node:
-        nodes += _product(node, known, tensors) if _is_plain(node, known) else [copied(node)]
+    for node in made.graph.node:
+        nodes += _product(node, known, tensors) if _is_plain(node, known) else [node]
     if not tensors:
         return made
     made.graph.initializer.extend(

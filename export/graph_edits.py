@@ -1,5 +1,6 @@
-"""What edits of graphs share: the same edit in every graph of a bundle, copies of nodes, and what is constant."""
+"""What edits of graphs share: the same edit in every graph of a bundle, renamed nodes, and what is constant."""
 
+import copy
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -34,16 +35,9 @@ def edited(bundle: Bundle, edit: Callable[[onnx.ModelProto], onnx.ModelProto]) -
     return made
 
 
-def copied(node: onnx.NodeProto) -> onnx.NodeProto:
-    """A copy that outlives the graph's list."""
-    made = onnx.NodeProto()
-    made.CopyFrom(node)
-    return made
-
-
 def renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
     """A copy whose inputs and outputs are called as `names` says."""
-    made = copied(node)
+    made = copy.deepcopy(node)
     made.input[:] = [names.get(name, name) for name in node.input]
     made.output[:] = [names.get(name, name) for name in node.output]
     return made

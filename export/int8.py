@@ -10,6 +10,7 @@ vector. So only products whose input has the same bits whatever the batch and th
 `export.batch_invariance` finds them.
 """
 
+import copy
 import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -60,8 +61,7 @@ def products(model: onnx.ModelProto) -> list[Product]:
 
 def float_graph(model: onnx.ModelProto, keys: Collection[str]) -> onnx.ModelProto:
     """The graph with the products' matrices stored as bytes; it computes in float32."""
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
+    made = copy.deepcopy(model)
     stored = _store(made, keys)
     computed = {name for node in made.graph.node for name in node.output}
     nodes = []
@@ -83,8 +83,7 @@ def int8_graph(model: onnx.ModelProto, keys: Collection[str]) -> onnx.ModelProto
 
     And with fewer and cheaper steps beside the products: `bit_codes`, `query_blocks`.
     """
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
+    made = copy.deepcopy(model)
     in_blocks(made)
     shifted_codes(made)
     stored = _store(made, keys)

@@ -1,5 +1,7 @@
 """Store a bundle's int8 word table in 4 bits, in every graph."""
 
+import copy
+
 import onnx
 import torch
 from onnx import TensorProto, numpy_helper
@@ -59,8 +61,7 @@ def _with_table(model: onnx.ModelProto, table: onnx.GraphProto) -> onnx.ModelPro
             nodes.append(node)
     gone = {rows.input[0], scales.input[0]}
     tensors = [one for one in model.graph.initializer if one.name not in gone]
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
+    made = copy.deepcopy(model)
     for part in (made.graph.node, made.graph.initializer, made.graph.value_info):
         del part[:]  # intermediate shapes are inferred again
     made.graph.node.extend(nodes)

@@ -5,6 +5,7 @@ ONNX's external data would do for the file, but ONNX Runtime maps it, so that a 
 would change a running model, or reads it a second time.
 """
 
+import copy
 import json
 import math
 
@@ -79,8 +80,7 @@ def restore_weights(graph: bytes, encoder: bytes) -> onnx.ModelProto:
 
 def externalize_weights(model: onnx.ModelProto, weights: bytes, file: str) -> bytes:
     """Replace the tensors that `weights`, the content of `file`, holds too by references into that file."""
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
+    made = copy.deepcopy(model)
     for tensor in made.graph.initializer:
         content = tensor.raw_data
         if len(content) >= MIN_BYTES and (offset := weights.find(content)) >= 0:

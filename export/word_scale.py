@@ -9,7 +9,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper, shape_inference
 
 from heedful.export.errors import ExportError
-from heedful.export.graph_edits import copied, values_read
+from heedful.export.graph_edits import values_read
 from heedful.export.weight_sharing import serialize
 from heedful.runtime.explain_graph import SCALE
 
@@ -41,9 +41,8 @@ def scalable(graph: bytes) -> bytes:
                 helper.make_node("Unsqueeze", [SCALE, axis], [column]),
                 helper.make_node("Mul", [made, column], [words]),
             ]
-    kept = [copied(node) for node in nodes]
     del model.graph.node[:]
-    model.graph.node.extend(kept)
+    model.graph.node.extend(nodes)
     onnx.checker.check_model(model, full_check=True)
     return serialize(model)
 

@@ -31,11 +31,12 @@ class Words(nn.Module):
 
     def __init__(self, tables: Sequence[int], embedding: int, width: int) -> None:
         super().__init__()
-        self.tables = nn.ModuleList(nn.EmbeddingBag(rows, embedding, mode="sum") for rows in tables)
+        made = [nn.EmbeddingBag(rows, embedding, mode="sum") for rows in tables]
+        self.tables = nn.ModuleList(made)
         self.mix = nn.Linear(embedding * len(tables), PIECES * width)
         self.norm = nn.LayerNorm(width)
-        for table in self.tables:
-            nn.init.uniform_(table.weight, -0.1, 0.1)  # type: ignore[arg-type]
+        for table in made:
+            nn.init.uniform_(table.weight, -0.1, 0.1)
 
     def forward(self, rows: Tensor) -> Tensor:
         parts = rows.chunk(len(self.tables), -1)

@@ -19,6 +19,7 @@ import typer
 from benchmarks import environments, records
 from benchmarks.closed_loop import Closed, Load, LoadFailed
 from benchmarks.environments import NotInstalled
+from benchmarks.options import BUNDLES, Data, Models, Quick, Rounds, Seconds
 from benchmarks.processes import ServerFailed, bundles, free_port, heedful, serving
 from benchmarks.texts import DATA, sentences
 from benchmarks.workers import rate, worker
@@ -104,14 +105,14 @@ parse included, against all-MiniLM-L6-v2."""
 
 def main(
     only: Annotated[list[str] | None, typer.Option(help="These peers; default all.")] = None,
-    seconds: Annotated[float, typer.Option(help="Of each measurement.")] = 4,
-    rounds: Annotated[int, typer.Option(help="In which the two take turns.")] = 3,
-    quick: Annotated[bool, typer.Option(help="One round of a second each: a trial.")] = False,
-    models: Annotated[Path, typer.Option(help="Folder of the bundles.")] = Path("bundles"),
+    seconds: Seconds = 4,
+    rounds: Rounds = 3,
+    quick: Quick = False,
+    models: Models = BUNDLES,
     graph: Annotated[
         Path | None, typer.Option(help="The peers' bundle in fp32, if ours is not.")
     ] = None,
-    data: Annotated[Path, typer.Option(help="Folder of the datasets.")] = DATA,
+    data: Data = DATA,
 ) -> None:
     """Measure, print, and write the record."""
     seconds, rounds = (1, 1) if quick else (seconds, rounds)
