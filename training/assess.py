@@ -3,7 +3,7 @@
 import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,11 @@ from heedful.training.soft_logistic import probabilities
 
 Flags = npt.NDArray[np.bool_]
 FEW = 500
+"""Rows from which an encoder is trained on one split alone, because each takes minutes."""
+MOST_CV_ROWS = 20_000
+"""Rows from which a linear model is too (docs/experiments.md)."""
 FOLDS, TENTH = 5, 10
-"""Every row is held out once, in one of FOLDS parts, where there are fewer than FEW rows or where no class has TENTH
+"""Every row is held out once, in one of FOLDS parts, where there are fewer rows than that or where no class has TENTH
 different texts; else one part of TENTH is held out."""
 COVERAGES = (1.0, 0.9, 0.8, 0.5)
 SUSPECTS = 20
@@ -35,24 +38,29 @@ class Split:
 
 
 def splits(
-    targets: Flags, groups: Sequence[Hashable], *, seed: int, parts: int | None = None
+    targets: Flags, groups: Sequence[Hashable], *, seed: int, most: int = MOST_CV_ROWS
 ) -> list[Split]:
-    """Stratified by class; rows of one group (equal texts) stand on one side. See FOLDS for `parts`.
+    """Stratified by class; rows of one group (equal texts) stand on one side. From `most` rows on one part: see FOLDS.
 
     One class at least has two groups.
     """
     numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
     classes = targets.argmax(axis=1)
     of = np.array([numbers[group] for group in groups])
-    most = most_texts(targets, groups)
-    few = parts is not None or len(targets) < FEW or most < TENTH
-    count = min(parts or FOLDS, most) if few else TENTH
+    texts = most_texts(targets, groups)
+    few = len(targets) < most or texts < TENTH
+    count = min(FOLDS, texts) if few else TENTH
     folds = StratifiedGroupKFold(count, shuffle=True, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a class of fewer rows than folds
         found = [Split(*sides) for sides in folds.split(of, classes, of)]
     made = [part for part in found if len(part.train) and len(part.held)]
     return made if few else made[:1]
+
+
+def of_an_encoder(parts: Sequence[Split]) -> Sequence[Split]:
+    """Those of the parts that a candidate is assessed on which trains an encoder: the first alone from FEW rows on."""
+    return parts if len(parts[0].train) + len(parts[0].held) < FEW else parts[:1]
 
 
 def most_texts(targets: Flags, groups: Sequence[Hashable]) -> int:
@@ -93,19 +101,20 @@ class HeldOut:
     @property
     def score(self) -> float:
         """Accuracy; with several labels a row micro-F1."""
-        return self.scored(np.ones(len(self.rows), bool))
-
-    def scored(self, rows: Flags) -> float:
         if self.multi_label:
-            return float(
-                f1_score(self.targets[rows], self.answers[rows], average="micro", zero_division=0)
-            )
-        return float(self.right[rows].mean())
+            return float(f1_score(self.targets, self.answers, average="micro", zero_division=0))
+        return float(self.right.mean())
+
+    @property
+    def error(self) -> float:
+        """The standard error of the score."""
+        return float(np.sqrt(self.score * (1 - self.score) / len(self.rows)))
 
     @property
     def deviation(self) -> float | None:
         """The standard deviation of the folds' scores; None for one part."""
-        scores = [self.scored(self.folds == fold) for fold in np.unique(self.folds)]
+        folds = [np.flatnonzero(self.folds == fold) for fold in np.unique(self.folds)]
+        scores = [self.at(places).score for places in folds]
         return float(np.std(scores, ddof=1)) if len(scores) > 1 else None
 
     @property
@@ -118,8 +127,19 @@ class HeldOut:
         return _loss(self, 1.0)
 
     def divided(self, temperature: float) -> "HeldOut":
-        return HeldOut(
-            self.rows, self.logits / temperature, self.targets, self.folds, self.multi_label
+        return replace(self, logits=self.logits / temperature)
+
+    def only(self, rows: Ints) -> "HeldOut":
+        """The answers for those of the rows that have these numbers."""
+        return self.at(np.flatnonzero(np.isin(self.rows, rows)))
+
+    def at(self, places: Ints) -> "HeldOut":
+        return replace(
+            self,
+            rows=self.rows[places],
+            logits=self.logits[places],
+            targets=self.targets[places],
+            folds=self.folds[places],
         )
 
 
