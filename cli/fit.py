@@ -261,7 +261,7 @@ def _score(problem: Problem, held: assess.HeldOut) -> ScoreCard:
     return ScoreCard(
         dataset=problem.name,
         split=split,
-        metric="micro-f1" if problem.multi_label else "accuracy",
+        metric=held.metric.lower().replace(" ", "-"),
         value=held.score,
         rows=len(held.rows),
     )

@@ -41,10 +41,6 @@ class Problem:
         return [same(row.texts) for row in self.rows]
 
     @property
-    def metric(self) -> str:
-        return "micro-F1" if self.multi_label else "accuracy"
-
-    @property
     def card(self) -> DataCard:
         """The rows, for the bundle's card."""
         return DataCard(name=self.name, rows=len(self.rows), licence=UNSTATED, note="all rows")

@@ -170,6 +170,7 @@ class LinearFit:
             self.problem.targets,
             lambda part: self._fit(recipe, part.train).logits(self.texts[part.held]),
             multi_label=self.problem.multi_label,
+            balanced=recipe.class_weight == "balanced",
         )
 
     def deciding_words(self, recipe: Recipe) -> dict[str, list[str]]:

@@ -92,7 +92,7 @@ def page(content: dict[str, Any]) -> str:
         f"<p>A classifier of {len(content['labels'])} labels, trained on all {content['rows']} rows of "
         f"{_text(content['file'])}. The figures below are of rows that were held out: "
         f"{_text(content['held_out'])}. Version {content['version']}.</p>",
-        "<h2>Candidates</h2><p>The star marks the one in the bundle: of those at most one standard error below "
+        f"<h2>Candidates</h2><p>The score is {content['metric']}. The star marks the one in the bundle: of those at most one standard error below "
         "the best score, and among them those taught by the fine-tuned MiniLM, else by the frozen one, else those "
         "that read both words and vectors (or train an encoder), if there are any, the one of the lowest log loss "
         "once calibrated. The interval is Wilson's; the deviation is that of the parts, in points.</p>",

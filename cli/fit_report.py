@@ -31,7 +31,7 @@ class Report:
     """Facts in the order in which `fit` finds them; `content` is report.json."""
 
     def __init__(self, file: Path, problem: Problem, parts: Sequence[assess.Split]) -> None:
-        self._problem = problem
+        self._problem, self._balanced = problem, False
         few = len(parts) > 1
         self.content: dict[str, Any] = {
             "file": file.name,
@@ -40,7 +40,6 @@ class Report:
                 label: int(count)
                 for label, count in zip(problem.labels, problem.targets.sum(axis=0), strict=True)
             },
-            "metric": problem.metric,
             "held_out": f"every row once, in {len(parts)} parts" if few else "a tenth of the rows",
             "most_frequent_label": float(problem.targets.mean(axis=0).max()),
             "candidates": [],
@@ -59,6 +58,11 @@ class Report:
         temperature: float,
     ) -> None:
         """`held` are the chosen one's calibrated answers; no bundle holds the references."""
+        self._balanced = held.balanced
+        self.content["metric"] = held.metric
+        if held.balanced:
+            chance = 0.5 if held.multi_label else 1 / len(self._problem.labels)
+            self.content["most_frequent_label"] = chance
         self.content["candidates"] = [
             {
                 "name": one.name,
@@ -123,7 +127,8 @@ class Report:
         unknown = sorted({label for row in rows for label in row.labels(separator)} - set(labels))
         logits = answers(out, parser, rows)
         numbers = np.arange(len(rows))
-        held = assess.HeldOut(numbers, logits, targets, numbers * 0, self._problem.multi_label)
+        several, balanced = self._problem.multi_label, self._balanced
+        held = assess.HeldOut(numbers, logits, targets, numbers * 0, several, balanced)
         self.content["test"] = {
             "file": file.name,
             **_score(held),
@@ -168,7 +173,7 @@ class Report:
 def _score(held: assess.HeldOut) -> dict[str, Any]:
     """Score, its Wilson interval (of an accuracy only), macro-F1 and log loss."""
     low, high = None, None
-    if not held.multi_label:
+    if held.metric == "accuracy":
         low, high = assess.interval(int(held.right.sum()), len(held.rows))
     return {
         "score": held.score,

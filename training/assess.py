@@ -78,6 +78,15 @@ class HeldOut:
     targets: Flags
     folds: Ints
     multi_label: bool = False
+    balanced: bool = False
+    """Score and loss are means over the classes, each of which counts the same; with several labels a row, over having
+    and not having each label."""
+
+    @property
+    def metric(self) -> str:
+        if self.balanced:
+            return "balanced accuracy"
+        return "micro-F1" if self.multi_label else "accuracy"
 
     @property
     def probabilities(self) -> Floats:
@@ -100,7 +109,10 @@ class HeldOut:
 
     @property
     def score(self) -> float:
-        """Accuracy; with several labels a row micro-F1."""
+        """The metric."""
+        if self.balanced:
+            right = self.answers == self.targets if self.multi_label else self.right
+            return float(np.average(right, weights=self._weights))
         if self.multi_label:
             return float(f1_score(self.targets, self.answers, average="micro", zero_division=0))
         return float(self.right.mean())
@@ -108,7 +120,23 @@ class HeldOut:
     @property
     def error(self) -> float:
         """The standard error of the score."""
-        return float(np.sqrt(self.score * (1 - self.score) / len(self.rows)))
+        weights = self._weights.reshape(len(self.rows), -1).sum(axis=1)
+        return float(np.sqrt(self.score * (1 - self.score) * (weights**2).sum()))
+
+    @property
+    def _weights(self) -> Floats:
+        """How much each row counts (M,), or each row's having or not having a label (M, C); they sum to 1."""
+        shape = self.targets.shape if self.multi_label else (len(self.rows),)
+        if not self.balanced:
+            return np.full(shape, 1 / np.prod(shape))
+        have = self.targets.sum(axis=0)
+        if self.multi_label:
+            lack = len(self.rows) - have
+            weights = 1 / np.where(self.targets, have, lack)
+        else:
+            weights = 1 / np.broadcast_to(have, self.targets.shape)[self.targets]
+        found: Floats = weights / weights.sum()
+        return found
 
     @property
     def deviation(self) -> float | None:
@@ -123,7 +151,7 @@ class HeldOut:
 
     @property
     def loss(self) -> float:
-        """Mean negative log likelihood of the labels."""
+        """Mean negative log likelihood of the labels, weighted if balanced."""
         return _loss(self, 1.0)
 
     def divided(self, temperature: float) -> "HeldOut":
@@ -149,12 +177,13 @@ def held_out(
     answer: Callable[[Split], Floats],
     *,
     multi_label: bool = False,
+    balanced: bool = False,
 ) -> HeldOut:
     """`answer` trains on one side and gives the logits of the other."""
     logits = np.concatenate([answer(part) for part in parts])
     rows = np.concatenate([part.held for part in parts])
     folds = np.concatenate([np.full(len(part.held), i) for i, part in enumerate(parts)])
-    return HeldOut(rows, logits, targets[rows], folds, multi_label)
+    return HeldOut(rows, logits, targets[rows], folds, multi_label, balanced)
 
 
 def temperature(held: HeldOut) -> float:
@@ -165,9 +194,10 @@ def temperature(held: HeldOut) -> float:
 def _loss(held: HeldOut, temperature: float) -> float:
     logits = held.logits / temperature
     if held.multi_label:
-        signed = np.where(held.targets, -logits, logits)
-        return float(np.logaddexp(0, signed).mean())
-    return float(-log_softmax(logits, axis=1)[held.targets].mean())
+        losses = np.logaddexp(0, np.where(held.targets, -logits, logits))
+    else:
+        losses = -log_softmax(logits, axis=1)[held.targets]
+    return float(np.average(losses, weights=held._weights))
 
 
 def interval(right: int, rows: int) -> tuple[float, float]:

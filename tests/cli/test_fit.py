@@ -306,7 +306,8 @@ def fit_several(tmp_path: Path, wanted: Wanted) -> None:
     wanted = replace(wanted, reading=Reading(separator=";"), class_weight="balanced")
     card, report, _ = fit(write(tmp_path / "several.csv", made), wanted)
     assert (card.multi_label, card.labels) == (True, ("looks", "none", "praise", "speed"))
-    assert report["metric"] == "micro-F1"
+    assert report["metric"] == "balanced accuracy"
+    assert card.scores[0].metric == "balanced-accuracy"
     assert report["labels"] == {"looks": 32, "none": 8, "praise": 32, "speed": 32}
     assert max(one["score"] for one in report["candidates"]) > 0.9
     assert report["skipped"][0]["why"] == "it knows neither several labels a row nor class weights"

@@ -41,6 +41,20 @@ def test_kinds_go_before_scores_within_a_standard_error() -> None:
     assert best([words, both, taught, tuned]) is tuned
 
 
+def test_class_weights_count_in_the_choice_too() -> None:
+    """Nine tenths are of one class: one answers it always, the other knows eight of ten rows of either."""
+    rows = np.arange(ROWS)
+    targets = np.eye(2, dtype=bool)[(rows < 10).astype(int)]
+    for balanced, wins in ((False, "always"), (True, "either")):
+        made = []
+        for name, right in (("always", rows >= 10), ("either", rows % 10 >= 2)):
+            logits = np.where(right[:, None], 2.0, -2.0) * targets
+            held = HeldOut(rows, logits, targets, rows * 0, balanced=balanced)
+            recipe = Recipe(words=True, vectors=True, strength=1)
+            made.append(Candidate(name, held, 0.0, lambda _: pytest.fail("not made"), recipe))
+        assert best(made).name == wins
+
+
 def test_candidates_of_different_rows_are_compared_on_the_same_ones() -> None:
     """Words alone are best on all 500 rows, and right for 40 of the first 100, which an encoder was held out on."""
     both = of_rows("both", np.arange(500) % 2 == 0, 1, words=True, vectors=True)

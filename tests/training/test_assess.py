@@ -85,6 +85,29 @@ def test_scores() -> None:
     assert (half.rows.tolist(), half.score, half.folds.tolist()) == ([12, 13], 0.5, [0, 1])
 
 
+@pytest.mark.parametrize("multi_label", [False, True])
+def test_balanced_classes_count_the_same(multi_label: bool) -> None:
+    rng = np.random.default_rng(0)
+    targets = flags([0] * 40 + [1] * 8 + [2] * 2, 3)
+    logits = rng.normal(size=(50, 3)) + targets
+    held = HeldOut(np.arange(50), logits, targets, np.zeros(50, int), multi_label, balanced=True)
+    assert held.metric == "balanced accuracy"
+    if multi_label:
+        sides = [(t, logits[:, c][targets[:, c] == t]) for c in range(3) for t in (True, False)]
+        right = [np.mean((scores > 0) == have) for have, scores in sides]
+        losses = [np.mean(np.log1p(np.exp(scores * (1 - 2 * have)))) for have, scores in sides]
+    else:
+        best = logits.argmax(axis=1)
+        right = [np.mean(best[targets[:, c]] == c) for c in range(3)]
+        chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+        losses = [-np.log(chances[targets[:, c], c]).mean() for c in range(3)]
+        counts = np.array([40, 8, 2])
+        spread = held.score * (1 - held.score) * (1 / counts).sum() / 9
+        assert held.error == pytest.approx(np.sqrt(spread))
+    assert held.score == pytest.approx(np.mean(right))
+    assert held.loss == pytest.approx(np.mean(losses))
+
+
 def test_the_threshold_reaches_the_precision() -> None:
     held = made([4, 3, 2, 1], [True, True, False, True])
     assert threshold(held, 0.9) == pytest.approx((1 / (1 + np.exp(-3)), 0.5))
