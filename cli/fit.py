@@ -129,7 +129,8 @@ def fit_file(
     if wanted.test:
         held_rows = labelled_texts.read_rows(wanted.test, columns, label_column, wanted.reading)
     console.print(f"{file.name}: {len(rows)} rows, {len(problem.labels)} labels")
-    parts = assess.splits(problem.targets, problem.groups, seed=wanted.seed)
+    most = assess.FEW if pairs else assess.MOST_CV_ROWS
+    parts = assess.splits(problem.targets, problem.groups, seed=wanted.seed, most=most)
     report = Report(file, problem, parts)
 
     unlabelled = _unlabelled(problem, columns[0], wanted, report)
@@ -149,7 +150,7 @@ def fit_file(
     if linear:
         most = linear.base.card.max_tokens
         report.content["truncated"] = {"rows": linear.truncated, "max_tokens": most}
-        report.explain(linear, wanted.seed, candidates)
+        report.explain(linear, candidates, chosen)
     report.show(console)
 
     facts = BundleFacts(
@@ -249,11 +250,12 @@ def _tuned(
 
 def _score(problem: Problem, held: assess.HeldOut) -> ScoreCard:
     parts = len(set(held.folds.tolist()))
-    split = f"held out, {parts} parts" if parts > 1 else "held out, a tenth"
+    share = f"{len(held.rows) / len(problem.rows):.0%} of the rows"
+    split = f"held out, {parts} parts" if parts > 1 else f"held out, {share}"
     return ScoreCard(
         dataset=problem.name,
         split=split,
-        metric="micro-f1" if problem.multi_label else "accuracy",
+        metric=held.metric.lower().replace(" ", "-"),
         value=held.score,
         rows=len(held.rows),
     )

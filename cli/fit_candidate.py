@@ -1,7 +1,7 @@
 """What every candidate of `fit` shares: the problem, its score on held-out rows, and the choice among them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -38,10 +38,6 @@ class Problem:
         return [same(row.texts) for row in self.rows]
 
     @property
-    def metric(self) -> str:
-        return "micro-F1" if self.multi_label else "accuracy"
-
-    @property
     def card(self) -> DataCard:
         """The rows, for the bundle's card."""
         return DataCard(name=self.name, rows=len(self.rows), licence=UNSTATED, note="all rows")
@@ -72,16 +68,34 @@ class Candidate:
 
 
 def best(candidates: Sequence[Candidate]) -> Candidate:
+    """The best of the finalists, with all of its held-out rows."""
+    chosen = _best(finalists(candidates))
+    return next(one for one in candidates if one.make is chosen.make)
+
+
+def finalists(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Those that the choice is between, all of them on the same held-out rows.
+
+    Where some were held out on one part alone, they meet the best of the others, and that on the rows of this part.
+    """
+    shared = min((one.held.rows for one in candidates), key=len)
+    of_all = [one for one in candidates if len(one.held.rows) > len(shared)]
+    of_one_part = [one for one in candidates if len(one.held.rows) == len(shared)]
+    if not of_all:
+        return of_one_part
+    first = _best(of_all)
+    return [replace(first, held=first.held.only(shared)), *of_one_part]
+
+
+def _best(candidates: Sequence[Candidate]) -> Candidate:
     """The candidate that gives the labels most probability, at most one standard error below the highest score.
 
     A few held-out rows tell scores apart worse than they tell probabilities apart. So of linear models one that the
     fine-tuned teacher taught goes before the others, then one that the frozen one taught, then one that reads both
     words and vectors: docs/fit.md.
     """
-    top = max(one.held.score for one in candidates)
-    rows = len(candidates[0].held.rows)
-    error = float(np.sqrt(top * (1 - top) / rows))
-    near = [one for one in candidates if one.held.score >= top - error]
+    top = max((one.held for one in candidates), key=lambda held: held.score)
+    near = [one for one in candidates if one.held.score >= top.score - top.error]
     linear = [(one, one.recipe) for one in near if one.recipe]
     tuned = [one for one, recipe in linear if recipe.teacher == "fine-tuned"]
     taught = [one for one, recipe in linear if recipe.teacher]

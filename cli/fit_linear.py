@@ -25,7 +25,7 @@ from heedful.text.plain import plain_word
 from heedful.text.trees import fitting
 from heedful.text.vocab import SPECIAL, Vocab
 from heedful.training import minilm
-from heedful.training.assess import FOLDS, HeldOut, Split, held_out, splits
+from heedful.training.assess import HeldOut, Split, held_out, of_an_encoder
 from heedful.training.bag import Ints, terms, word_keys
 from heedful.training.errors import DataError
 from heedful.training.labelled_texts import same
@@ -133,16 +133,21 @@ class LinearFit:
     def candidates(
         self, parts: Sequence[Split], class_weight: ClassWeight, processes: int = 1
     ) -> list[Candidate]:
-        """Each held out on all `parts`; fine-tuned teachers learn in `processes` processes."""
+        """Each held out on `parts`, of many rows the pupils of a fine-tuned teacher on one.
+
+        Fine-tuned teachers learn in `processes` processes.
+        """
         problem = self.problem
         found = []
         teachers = self.lesson.teachers if self.lesson else {}
         for recipe in recipes(class_weight, multi_label=problem.multi_label, teachers=teachers):
             started = time.monotonic()
+            of = parts
             if self.lesson and self.lesson.fine_tuned and recipe.teacher == "fine-tuned":
-                rows = [*(part.train for part in parts), np.arange(len(problem.rows))]
+                of = of_an_encoder(parts)
+                rows = [*(part.train for part in of), np.arange(len(problem.rows))]
                 self.lesson.fine_tuned.prepare(recipe, rows, problem.targets, processes)
-            held = self._held_out(recipe, parts)
+            held = self._held_out(recipe, of)
             name = f"{recipe.name}, C {recipe.strength:g}"
             seconds = time.monotonic() - started
             found.append(Candidate(name, held, seconds, partial(self.write, recipe), recipe))
@@ -162,17 +167,13 @@ class LinearFit:
             found.append((f"no candidate: {TEACHER} + LR, C {strength:g}", held))
         return found
 
-    def every_row(self, recipe: Recipe, seed: int) -> HeldOut:
-        """Answers for every row, by models that did not see it."""
-        parts = splits(self.problem.targets, self.problem.groups, seed=seed, parts=FOLDS)
-        return self._held_out(recipe, parts)
-
     def _held_out(self, recipe: Recipe, parts: Sequence[Split]) -> HeldOut:
         return held_out(
             parts,
             self.problem.targets,
             lambda part: self._fit(recipe, part.train).logits(self.texts[part.held]),
             multi_label=self.problem.multi_label,
+            balanced=recipe.class_weight == "balanced",
         )
 
     def deciding_words(self, recipe: Recipe) -> dict[str, list[str]]:

@@ -11,13 +11,16 @@ STYLE = (
     "@media(prefers-color-scheme:dark){body{color:#ddd;background:#161616}th,td{border-color:#444}}"
 )
 
-COLUMNS = ("candidate", "score", "95 % interval", "deviation", "macro-F1", "log loss", "seconds")
+COLUMNS = (
+    *("candidate", "score", "95 % interval", "deviation", "macro-F1", "log loss"),
+    *("rows held out", "seconds"),
+)
 
 
 def candidate_cells(content: dict[str, Any]) -> list[tuple[str, ...]]:
     """The rows of COLUMNS; the chosen one has a star."""
-    frequent = ("most frequent label", f"{content['most_frequent_label']:.1%}", "", "", "", "", "")
-    rows: list[tuple[str, ...]] = [frequent]
+    frequent = ("most frequent label", f"{content['most_frequent_label']:.1%}")
+    rows: list[tuple[str, ...]] = [(*frequent, *[""] * (len(COLUMNS) - len(frequent)))]
     for one in content["candidates"] + content["references"]:
         deviation = "" if one["deviation"] is None else f"{100 * one['deviation']:.1f}"
         interval = "" if one["low"] is None else f"{one['low']:.1%} to {one['high']:.1%}"
@@ -29,13 +32,29 @@ def candidate_cells(content: dict[str, Any]) -> list[tuple[str, ...]]:
                 deviation,
                 f"{one['macro_f1']:.3f}",
                 f"{one['log_loss']:.3f}",
+                str(one["rows"]),
                 f"{one['seconds']:g}" if "seconds" in one else "",
             )
         )
     return rows
 
 
-def unlabelled_line(content: dict[str, Any]) -> str:
+def lines(content: dict[str, Any]) -> list[str]:
+    """What is said below the table of candidates."""
+    said = (_compared_line(content), _unlabelled_line(content), _truncated_line(content))
+    return [line for line in said if line]
+
+
+def _compared_line(content: dict[str, Any]) -> str:
+    """The scores that decided between candidates of different held-out rows; "" if all had the same."""
+    said = content.get("compared")
+    if not said:
+        return ""
+    scores = ", ".join(f"{one['name']} {one['score']:.1%}" for one in said["candidates"])
+    return f"the choice is between these, on the {said['rows']} rows that were held out from each: {scores}"
+
+
+def _unlabelled_line(content: dict[str, Any]) -> str:
     """What was learned from texts without labels; "" if none was given."""
     said = content.get("unlabelled")
     if not said:
@@ -47,7 +66,7 @@ def unlabelled_line(content: dict[str, Any]) -> str:
     )
 
 
-def truncated_line(content: dict[str, Any]) -> str:
+def _truncated_line(content: dict[str, Any]) -> str:
     """How many rows are longer than what is read; "" if none is."""
     said = content.get("truncated")
     if not said or not said["rows"]:
@@ -73,7 +92,7 @@ def page(content: dict[str, Any]) -> str:
         f"<p>A classifier of {len(content['labels'])} labels, trained on all {content['rows']} rows of "
         f"{_text(content['file'])}. The figures below are of rows that were held out: "
         f"{_text(content['held_out'])}. Version {content['version']}.</p>",
-        "<h2>Candidates</h2><p>The star marks the one in the bundle: of those at most one standard error below "
+        f"<h2>Candidates</h2><p>The score is {content['metric']}. The star marks the one in the bundle: of those at most one standard error below "
         "the best score, and among them those taught by the fine-tuned MiniLM, else by the frozen one, else those "
         "that read both words and vectors (or train an encoder), if there are any, the one of the lowest log loss "
         "once calibrated. The interval is Wilson's; the deviation is that of the parts, in points.</p>",
@@ -82,11 +101,7 @@ def page(content: dict[str, Any]) -> str:
             f"<p>Not tried: {_text(one['name'])}: {_text(one['why'])}.</p>"
             for one in content["skipped"]
         ),
-        *(
-            f"<p>{_text(said)}.</p>"
-            for said in (unlabelled_line(content), truncated_line(content))
-            if said
-        ),
+        *(f"<p>{_text(said)}.</p>" for said in lines(content)),
         *_test_part(content),
         "<h2>Classes</h2>",
         _grid(CLASS_COLUMNS, _class_cells(content["classes"])),

@@ -9,14 +9,13 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.metrics import precision_recall_fscore_support
 
-from heedful.cli.fit_candidate import Candidate, Problem, answers
+from heedful.cli.fit_candidate import Candidate, Problem, answers, finalists
 from heedful.cli.fit_linear import LinearFit
 from heedful.cli.fit_page import (
     COLUMNS,
     candidate_cells,
+    lines,
     page,
-    truncated_line,
-    unlabelled_line,
     with_interval,
 )
 from heedful.runtime.card import Card
@@ -26,15 +25,13 @@ from heedful.training.errors import DataError
 from heedful.training.labelled_texts import Row
 
 PAGE, RECORD = "report.html", "report.json"
-MOST_CV_ROWS = 20_000
-"""Rows above which only held-out rows are searched for wrong labels."""
 
 
 class Report:
     """Facts in the order in which `fit` finds them; `content` is report.json."""
 
     def __init__(self, file: Path, problem: Problem, parts: Sequence[assess.Split]) -> None:
-        self._problem, self._parts = problem, parts
+        self._problem, self._balanced = problem, False
         few = len(parts) > 1
         self.content: dict[str, Any] = {
             "file": file.name,
@@ -43,7 +40,6 @@ class Report:
                 label: int(count)
                 for label, count in zip(problem.labels, problem.targets.sum(axis=0), strict=True)
             },
-            "metric": problem.metric,
             "held_out": f"every row once, in {len(parts)} parts" if few else "a tenth of the rows",
             "most_frequent_label": float(problem.targets.mean(axis=0).max()),
             "candidates": [],
@@ -62,6 +58,11 @@ class Report:
         temperature: float,
     ) -> None:
         """`held` are the chosen one's calibrated answers; no bundle holds the references."""
+        self._balanced = held.balanced
+        self.content["metric"] = held.metric
+        if held.balanced:
+            chance = 0.5 if held.multi_label else 1 / len(self._problem.labels)
+            self.content["most_frequent_label"] = chance
         self.content["candidates"] = [
             {
                 "name": one.name,
@@ -71,6 +72,10 @@ class Report:
             }
             for one in candidates
         ]
+        last = finalists(candidates)
+        if len(last) < len(candidates):
+            compared = [{"name": one.name, **_score(one.held)} for one in last]
+            self.content["compared"] = {"rows": len(last[0].held.rows), "candidates": compared}
         self.content["references"] = [{"name": name, **_score(one)} for name, one in references]
         self.content["temperature"] = temperature
         self.content["risk_coverage"] = assess.risk_coverage(held)
@@ -89,15 +94,19 @@ class Report:
         self.content["abstain"] = {"precision": precision, "least": least, "answered": share}
         return least
 
-    def explain(self, linear: LinearFit, seed: int, candidates: Sequence[Candidate]) -> None:
-        """Words that decide, and wrong labels over all rows, by the best linear model that reads words."""
+    def explain(
+        self, linear: LinearFit, candidates: Sequence[Candidate], chosen: Candidate
+    ) -> None:
+        """Words that decide, by the best linear model that reads words, of those held out on most rows.
+
+        Where the chosen one was held out on fewer, it also finds the wrong labels.
+        """
         reading = [one for one in candidates if one.recipe and one.recipe.words]
-        top = max(reading, key=lambda one: one.held.score)
+        top = max(reading, key=lambda one: (len(one.held.rows), one.held.score))
         assert top.recipe is not None
         self.content["words"] = linear.deciding_words(top.recipe)
-        if len(self._parts) == 1 and len(self._problem.rows) <= MOST_CV_ROWS:
-            held = linear.every_row(top.recipe, seed)
-            self.content["suspects"] = self._suspects(held)
+        if len(top.held.rows) > len(chosen.held.rows):
+            self.content["suspects"] = self._suspects(top.held)
 
     def _suspects(self, held: assess.HeldOut) -> list[dict[str, Any]]:
         rows = self._problem.rows
@@ -118,7 +127,8 @@ class Report:
         unknown = sorted({label for row in rows for label in row.labels(separator)} - set(labels))
         logits = answers(out, parser, rows)
         numbers = np.arange(len(rows))
-        held = assess.HeldOut(numbers, logits, targets, numbers * 0, self._problem.multi_label)
+        several, balanced = self._problem.multi_label, self._balanced
+        held = assess.HeldOut(numbers, logits, targets, numbers * 0, several, balanced)
         self.content["test"] = {
             "file": file.name,
             **_score(held),
@@ -133,7 +143,7 @@ class Report:
         for cells in candidate_cells(content):
             grid.add_row(*cells)
         console.print(grid)
-        for said in filter(None, (unlabelled_line(content), truncated_line(content))):
+        for said in lines(content):
             console.print(said)
         for one in content["skipped"]:
             console.print(f"not tried: {one['name']}: {one['why']}")
@@ -163,7 +173,7 @@ class Report:
 def _score(held: assess.HeldOut) -> dict[str, Any]:
     """Score, its Wilson interval (of an accuracy only), macro-F1 and log loss."""
     low, high = None, None
-    if not held.multi_label:
+    if held.metric == "accuracy":
         low, high = assess.interval(int(held.right.sum()), len(held.rows))
     return {
         "score": held.score,

@@ -17,7 +17,7 @@ from heedful.export.bundle import TrainedModel, export_bundle
 from heedful.runtime.bundle import write
 from heedful.runtime.card import Card
 from heedful.training import fit, vectors
-from heedful.training.assess import Split, held_out
+from heedful.training.assess import Split, held_out, of_an_encoder
 from heedful.training.config import Paths
 from heedful.training.linear import Floats
 from heedful.training.loop import train
@@ -36,7 +36,10 @@ class Tuned:
     console: Console
 
     def candidate(self, parts: Sequence[Split]) -> Candidate:
-        """Train on one side, a tenth of it for dev, and answer the other. Raises DataError, DataMissing."""
+        """Train on one side, a tenth of it for dev, and answer the other, of many rows for one part alone.
+
+        Raises DataError, DataMissing.
+        """
         started = time.monotonic()
         every: list[int] = []
 
@@ -48,7 +51,7 @@ class Tuned:
                 rows = [self.problem.rows[i] for i in part.held]
                 return answers(Path(folder) / "tuned", self.parser, rows)
 
-        held = held_out(parts, self.problem.targets, train_and_answer)
+        held = held_out(of_an_encoder(parts), self.problem.targets, train_and_answer)
         epochs = max(1, round(float(np.median(every))))
         name = f"{self.encoder} trained from word vectors ({epochs} epochs)"
         return Candidate(name, held, time.monotonic() - started, partial(self.write, epochs))

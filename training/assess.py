@@ -3,7 +3,7 @@
 import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,11 @@ from heedful.training.soft_logistic import probabilities
 
 Flags = npt.NDArray[np.bool_]
 FEW = 500
+"""Rows from which an encoder is trained on one split alone, because each takes minutes."""
+MOST_CV_ROWS = 20_000
+"""Rows from which a linear model is too (docs/experiments.md)."""
 FOLDS, TENTH = 5, 10
-"""Every row is held out once, in one of FOLDS parts, where there are fewer than FEW rows or where no class has TENTH
+"""Every row is held out once, in one of FOLDS parts, where there are fewer rows than that or where no class has TENTH
 different texts; else one part of TENTH is held out."""
 COVERAGES = (1.0, 0.9, 0.8, 0.5)
 SUSPECTS = 20
@@ -35,24 +38,29 @@ class Split:
 
 
 def splits(
-    targets: Flags, groups: Sequence[Hashable], *, seed: int, parts: int | None = None
+    targets: Flags, groups: Sequence[Hashable], *, seed: int, most: int = MOST_CV_ROWS
 ) -> list[Split]:
-    """Stratified by class; rows of one group (equal texts) stand on one side. See FOLDS for `parts`.
+    """Stratified by class; rows of one group (equal texts) stand on one side. From `most` rows on one part: see FOLDS.
 
     One class at least has two groups.
     """
     numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
     classes = targets.argmax(axis=1)
     of = np.array([numbers[group] for group in groups])
-    most = most_texts(targets, groups)
-    few = parts is not None or len(targets) < FEW or most < TENTH
-    count = min(parts or FOLDS, most) if few else TENTH
+    texts = most_texts(targets, groups)
+    few = len(targets) < most or texts < TENTH
+    count = min(FOLDS, texts) if few else TENTH
     folds = StratifiedGroupKFold(count, shuffle=True, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a class of fewer rows than folds
         found = [Split(*sides) for sides in folds.split(of, classes, of)]
     made = [part for part in found if len(part.train) and len(part.held)]
     return made if few else made[:1]
+
+
+def of_an_encoder(parts: Sequence[Split]) -> Sequence[Split]:
+    """Those of the parts that a candidate is assessed on which trains an encoder: the first alone from FEW rows on."""
+    return parts if len(parts[0].train) + len(parts[0].held) < FEW else parts[:1]
 
 
 def most_texts(targets: Flags, groups: Sequence[Hashable]) -> int:
@@ -70,6 +78,15 @@ class HeldOut:
     targets: Flags
     folds: Ints
     multi_label: bool = False
+    balanced: bool = False
+    """Score and loss are means over the classes, each of which counts the same; with several labels a row, over having
+    and not having each label."""
+
+    @property
+    def metric(self) -> str:
+        if self.balanced:
+            return "balanced accuracy"
+        return "micro-F1" if self.multi_label else "accuracy"
 
     @property
     def probabilities(self) -> Floats:
@@ -92,20 +109,40 @@ class HeldOut:
 
     @property
     def score(self) -> float:
-        """Accuracy; with several labels a row micro-F1."""
-        return self.scored(np.ones(len(self.rows), bool))
-
-    def scored(self, rows: Flags) -> float:
+        """The metric."""
+        if self.balanced:
+            right = self.answers == self.targets if self.multi_label else self.right
+            return float(np.average(right, weights=self._weights))
         if self.multi_label:
-            return float(
-                f1_score(self.targets[rows], self.answers[rows], average="micro", zero_division=0)
-            )
-        return float(self.right[rows].mean())
+            return float(f1_score(self.targets, self.answers, average="micro", zero_division=0))
+        return float(self.right.mean())
+
+    @property
+    def error(self) -> float:
+        """The standard error of the score."""
+        weights = self._weights.reshape(len(self.rows), -1).sum(axis=1)
+        return float(np.sqrt(self.score * (1 - self.score) * (weights**2).sum()))
+
+    @property
+    def _weights(self) -> Floats:
+        """How much each row counts (M,), or each row's having or not having a label (M, C); they sum to 1."""
+        shape = self.targets.shape if self.multi_label else (len(self.rows),)
+        if not self.balanced:
+            return np.full(shape, 1 / np.prod(shape))
+        have = self.targets.sum(axis=0)
+        if self.multi_label:
+            lack = len(self.rows) - have
+            weights = 1 / np.where(self.targets, have, lack)
+        else:
+            weights = 1 / np.broadcast_to(have, self.targets.shape)[self.targets]
+        found: Floats = weights / weights.sum()
+        return found
 
     @property
     def deviation(self) -> float | None:
         """The standard deviation of the folds' scores; None for one part."""
-        scores = [self.scored(self.folds == fold) for fold in np.unique(self.folds)]
+        folds = [np.flatnonzero(self.folds == fold) for fold in np.unique(self.folds)]
+        scores = [self.at(places).score for places in folds]
         return float(np.std(scores, ddof=1)) if len(scores) > 1 else None
 
     @property
@@ -114,12 +151,23 @@ class HeldOut:
 
     @property
     def loss(self) -> float:
-        """Mean negative log likelihood of the labels."""
+        """Mean negative log likelihood of the labels, weighted if balanced."""
         return _loss(self, 1.0)
 
     def divided(self, temperature: float) -> "HeldOut":
-        return HeldOut(
-            self.rows, self.logits / temperature, self.targets, self.folds, self.multi_label
+        return replace(self, logits=self.logits / temperature)
+
+    def only(self, rows: Ints) -> "HeldOut":
+        """The answers for those of the rows that have these numbers."""
+        return self.at(np.flatnonzero(np.isin(self.rows, rows)))
+
+    def at(self, places: Ints) -> "HeldOut":
+        return replace(
+            self,
+            rows=self.rows[places],
+            logits=self.logits[places],
+            targets=self.targets[places],
+            folds=self.folds[places],
         )
 
 
@@ -129,12 +177,13 @@ def held_out(
     answer: Callable[[Split], Floats],
     *,
     multi_label: bool = False,
+    balanced: bool = False,
 ) -> HeldOut:
     """`answer` trains on one side and gives the logits of the other."""
     logits = np.concatenate([answer(part) for part in parts])
     rows = np.concatenate([part.held for part in parts])
     folds = np.concatenate([np.full(len(part.held), i) for i, part in enumerate(parts)])
-    return HeldOut(rows, logits, targets[rows], folds, multi_label)
+    return HeldOut(rows, logits, targets[rows], folds, multi_label, balanced)
 
 
 def temperature(held: HeldOut) -> float:
@@ -145,9 +194,10 @@ def temperature(held: HeldOut) -> float:
 def _loss(held: HeldOut, temperature: float) -> float:
     logits = held.logits / temperature
     if held.multi_label:
-        signed = np.where(held.targets, -logits, logits)
-        return float(np.logaddexp(0, signed).mean())
-    return float(-log_softmax(logits, axis=1)[held.targets].mean())
+        losses = np.logaddexp(0, np.where(held.targets, -logits, logits))
+    else:
+        losses = -log_softmax(logits, axis=1)[held.targets]
+    return float(np.average(losses, weights=held._weights))
 
 
 def interval(right: int, rows: int) -> tuple[float, float]:

@@ -142,7 +142,10 @@ def _logistic(
     """
     if targets.dtype != bool:
         soft = targets.astype(np.float64)
-        return soft_logistic(parts, soft, recipe.strength, multi_label=recipe.multi_label)
+        balanced = recipe.class_weight == "balanced"
+        return soft_logistic(
+            parts, soft, recipe.strength, multi_label=recipe.multi_label, balanced=balanced
+        )
     features = sparse.hstack([sparse.csr_matrix(part) for part in parts]).tocsr()
     classes = targets.shape[1]
     weights, intercepts = np.zeros((classes, features.shape[1])), np.full(classes, ABSENT)

@@ -20,13 +20,27 @@ def probabilities(logits: Floats, *, multi_label: bool) -> Floats:
 
 
 def soft_logistic(
-    parts: Sequence[Any], targets: Floats, strength: float, *, multi_label: bool
+    parts: Sequence[Any],
+    targets: Floats,
+    strength: float,
+    *,
+    multi_label: bool,
+    balanced: bool = False,
 ) -> tuple[Floats, Floats]:
     """Weights (C, F) and intercepts (C,) for targets (N, C): a softmax, or a sigmoid for each label.
 
     `parts` are matrices, dense or sparse, with N rows and F columns in all. L-BFGS minimises the cross
-    entropy, summed over the rows, and |weights|^2 / (2 strength), as scikit-learn does for labels.
+    entropy, summed over the rows, and |weights|^2 / (2 strength), as scikit-learn does for labels. Where `balanced`, the
+    classes (with a sigmoid each, having and not having it) weigh the same in that sum, as with its class_weight.
     """
+    have, lack = targets, 1 - targets
+    if balanced:
+        sides = 2 if multi_label else targets.shape[1]
+        have, lack = (
+            side * (len(side) / (sides * np.maximum(side.sum(axis=0), TINY)))
+            for side in (have, lack)
+        )
+    every = have + lack if multi_label else have.sum(axis=1, keepdims=True)
     classes = targets.shape[1]
     sizes = [part.shape[1] for part in parts]
     ends = np.cumsum(sizes)
@@ -37,10 +51,10 @@ def soft_logistic(
         of = np.split(weights, ends[:-1])
         logits = intercepts + sum(part @ each for part, each in zip(parts, of, strict=True))
         found = probabilities(logits, multi_label=multi_label)
-        loss = -xlogy(targets, np.maximum(found, TINY)).sum()
+        loss = -xlogy(have, np.maximum(found, TINY)).sum()
         if multi_label:
-            loss -= xlogy(1 - targets, np.maximum(1 - found, TINY)).sum()
-        wrong = found - targets
+            loss -= xlogy(lack, np.maximum(1 - found, TINY)).sum()
+        wrong = found * every - have
         gradient = np.concatenate([part.T @ wrong for part in parts]) + weights / strength
         whole = np.concatenate([gradient, wrong.sum(axis=0, keepdims=True)])
         return float(loss + (weights**2).sum() / (2 * strength)), whole.ravel()

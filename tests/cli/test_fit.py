@@ -218,15 +218,18 @@ def test_texts_without_labels_teach(
 
 
 def test_many_rows_train_an_encoder_too(tmp_path: Path, wanted: Wanted) -> None:
-    """All candidates see the same held-out tenth; an encoder that wins is trained on all rows."""
+    """It is held out on a fifth, where it meets the best linear one, which was held out on all rows."""
     file = write(tmp_path / "stars.csv", rows(800))
-    card, report, _ = fit(file, wanted)
-    tuned = report["candidates"][-1]
+    card, report, shown = fit(file, wanted)
+    *linear, tuned = report["candidates"]
     assert tuned["name"].startswith("average trained from word vectors")
-    assert {one["rows"] for one in report["candidates"]} == {80}
-    assert all(one["deviation"] is None for one in report["candidates"])
-    assert tuned["score"] == 1.0
-    assert card.scores[0].value == 1.0
+    assert [(one["rows"], one["deviation"] is None) for one in linear] == [(800, False)] * 6
+    assert (tuned["rows"], tuned["deviation"], tuned["score"]) == (160, None, 1.0)
+    compared = report["compared"]["candidates"]
+    assert [one["rows"] for one in compared] == [160, 160]
+    assert compared[1]["name"] == tuned["name"]
+    assert "the choice is between these, on the 160 rows that were held out from each" in shown
+    assert (card.scores[0].value, card.scores[0].rows) == (1.0, 800)
     assert card.training.data[-1].rows == 800
 
 
@@ -251,6 +254,7 @@ def test_an_encoder_may_win(tmp_path: Path, wanted: Wanted) -> None:
     assert card.kind == "nli"
     assert card.training.command == "heedful fit stars.csv"
     assert [one["chosen"] for one in report["candidates"]] == [True]
+    assert (card.scores[0].rows, card.scores[0].split) == (51, "held out, 10% of the rows")
 
 
 def test_the_service_serves_them(tmp_path: Path, wanted: Wanted) -> None:
@@ -302,7 +306,8 @@ def fit_several(tmp_path: Path, wanted: Wanted) -> None:
     wanted = replace(wanted, reading=Reading(separator=";"), class_weight="balanced")
     card, report, _ = fit(write(tmp_path / "several.csv", made), wanted)
     assert (card.multi_label, card.labels) == (True, ("looks", "none", "praise", "speed"))
-    assert report["metric"] == "micro-F1"
+    assert report["metric"] == "balanced accuracy"
+    assert card.scores[0].metric == "balanced-accuracy"
     assert report["labels"] == {"looks": 32, "none": 8, "praise": 32, "speed": 32}
     assert max(one["score"] for one in report["candidates"]) > 0.9
     assert report["skipped"][0]["why"] == "it knows neither several labels a row nor class weights"

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heedful.cli.fit_candidate import Candidate, best
+from heedful.cli.fit_candidate import Candidate, best, finalists
 from heedful.training.assess import HeldOut
 from heedful.training.linear import Recipe
 
@@ -15,9 +15,14 @@ ROWS = 100
 
 def candidate(name: str, right: int, sure: float, **recipe: Any) -> Candidate:
     """Answers `right` of the rows rightly, with logits of this size."""
-    targets = np.eye(2, dtype=bool)[np.arange(ROWS) % 2]
-    signs = np.where(np.arange(ROWS) < right, sure, -sure)[:, None]
-    held = HeldOut(np.arange(ROWS), signs * targets, targets, np.zeros(ROWS, int))
+    return of_rows(name, np.arange(ROWS) < right, sure, **recipe)
+
+
+def of_rows(name: str, right: np.ndarray, sure: float, **recipe: Any) -> Candidate:
+    rows = np.arange(len(right))
+    targets = np.eye(2, dtype=bool)[rows % 2]
+    signs = np.where(right, sure, -sure)[:, None]
+    held = HeldOut(rows, signs * targets, targets, np.zeros(len(rows), int))
     read = Recipe(strength=1, **recipe) if recipe else None
     return Candidate(name, held, 0.0, lambda _: pytest.fail("not made"), read)
 
@@ -34,3 +39,31 @@ def test_kinds_go_before_scores_within_a_standard_error() -> None:
     assert best([words, both, taught, better]) is better
     assert best([words, both, far]) is both
     assert best([words, both, taught, tuned]) is tuned
+
+
+def test_class_weights_count_in_the_choice_too() -> None:
+    """Nine tenths are of one class: one answers it always, the other knows eight of ten rows of either."""
+    rows = np.arange(ROWS)
+    targets = np.eye(2, dtype=bool)[(rows < 10).astype(int)]
+    for balanced, wins in ((False, "always"), (True, "either")):
+        made = []
+        for name, right in (("always", rows >= 10), ("either", rows % 10 >= 2)):
+            logits = np.where(right[:, None], 2.0, -2.0) * targets
+            held = HeldOut(rows, logits, targets, rows * 0, balanced=balanced)
+            recipe = Recipe(words=True, vectors=True, strength=1)
+            made.append(Candidate(name, held, 0.0, lambda _: pytest.fail("not made"), recipe))
+        assert best(made).name == wins
+
+
+def test_candidates_of_different_rows_are_compared_on_the_same_ones() -> None:
+    """Words alone are best on all 500 rows, and right for 40 of the first 100, which an encoder was held out on."""
+    both = of_rows("both", np.arange(500) % 2 == 0, 1, words=True, vectors=True)
+    words = of_rows("words", np.arange(500) >= 60, 1, words=True, vectors=False)
+    worse, better = candidate("encoder", 35, 1), candidate("encoder", 60, 1)
+    assert [(one.name, one.held.score) for one in finalists([both, words, better])] == [
+        ("words", 0.4),
+        ("encoder", 0.6),
+    ]
+    assert best([both, words, better]) is better
+    assert best([both, words, worse]) is words
+    assert len(best([both, words, worse]).held.rows) == 500

@@ -6,6 +6,7 @@ import pytest
 from heedful.training.assess import (
     HeldOut,
     interval,
+    of_an_encoder,
     risk_coverage,
     splits,
     suspects,
@@ -18,17 +19,17 @@ def flags(classes: list[int], count: int = 2) -> np.ndarray:
     return np.eye(count, dtype=bool)[classes]
 
 
-@pytest.mark.parametrize(("rows", "parts", "held"), [(100, 5, 100), (600, 1, 60)])
-def test_every_row_once_below_500_and_a_tenth_above(rows: int, parts: int, held: int) -> None:
+@pytest.mark.parametrize(("rows", "parts", "held"), [(100, 5, 100), (499, 5, 499), (600, 1, 60)])
+def test_every_row_once_and_a_tenth_of_very_many(rows: int, parts: int, held: int) -> None:
     classes = [i % 2 for i in range(rows)]
     texts = [f"text {i // 4} {i % 2}" for i in range(rows)]  # each occurs twice
-    found = splits(flags(classes), texts, seed=1)
+    found = splits(flags(classes), texts, seed=1, most=500)
     assert len(found) == parts
     assert sum(len(part.held) for part in found) == held
     for part in found:
         assert not {texts[i] for i in part.train} & {texts[i] for i in part.held}
         assert sorted([*part.train, *part.held]) == list(range(rows))
-    assert [one.held.tolist() for one in splits(flags(classes), texts, seed=1)] == [
+    assert [one.held.tolist() for one in splits(flags(classes), texts, seed=1, most=500)] == [
         one.held.tolist() for one in found
     ]
 
@@ -40,11 +41,19 @@ def test_many_rows_of_few_texts_a_label_are_held_out_once(
     rows: int, labels: int, texts: int, parts: int
 ) -> None:
     classes = [i % texts % labels for i in range(rows)]
-    found = splits(flags(classes, labels), [i % texts for i in range(rows)], seed=1)
+    found = splits(flags(classes, labels), [i % texts for i in range(rows)], seed=1, most=500)
     assert len(found) == parts
     assert sorted(np.concatenate([part.held for part in found]).tolist()) == list(range(rows))
     for part in found:
         assert {classes[i] for i in part.train} == set(classes)
+
+
+def test_500_rows_are_held_out_as_499_are() -> None:
+    """Unless an encoder is trained, which is assessed on the first part alone."""
+    for rows, trained in ((499, 5), (500, 1)):
+        found = splits(flags([i % 2 for i in range(rows)]), range(rows), seed=1)
+        assert sum(len(part.held) for part in found) == rows
+        assert of_an_encoder(found) == found[:trained]
 
 
 def test_two_rows_a_class_are_two_parts() -> None:
@@ -71,6 +80,32 @@ def test_scores() -> None:
     assert held.deviation == pytest.approx(np.std([0.5, 1.0], ddof=1))
     assert risk_coverage(held) == [(1.0, 0.75), (0.9, 0.75), (0.8, 2 / 3), (0.5, 1.0)]
     assert suspects(held) == [(12, 0)]
+    assert held.error == pytest.approx(np.sqrt(0.75 * 0.25 / 4))
+    half = held.only(np.array([99, 12, 13]))
+    assert (half.rows.tolist(), half.score, half.folds.tolist()) == ([12, 13], 0.5, [0, 1])
+
+
+@pytest.mark.parametrize("multi_label", [False, True])
+def test_balanced_classes_count_the_same(multi_label: bool) -> None:
+    rng = np.random.default_rng(0)
+    targets = flags([0] * 40 + [1] * 8 + [2] * 2, 3)
+    logits = rng.normal(size=(50, 3)) + targets
+    held = HeldOut(np.arange(50), logits, targets, np.zeros(50, int), multi_label, balanced=True)
+    assert held.metric == "balanced accuracy"
+    if multi_label:
+        sides = [(t, logits[:, c][targets[:, c] == t]) for c in range(3) for t in (True, False)]
+        right = [np.mean((scores > 0) == have) for have, scores in sides]
+        losses = [np.mean(np.log1p(np.exp(scores * (1 - 2 * have)))) for have, scores in sides]
+    else:
+        best = logits.argmax(axis=1)
+        right = [np.mean(best[targets[:, c]] == c) for c in range(3)]
+        chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+        losses = [-np.log(chances[targets[:, c], c]).mean() for c in range(3)]
+        counts = np.array([40, 8, 2])
+        spread = held.score * (1 - held.score) * (1 / counts).sum() / 9
+        assert held.error == pytest.approx(np.sqrt(spread))
+    assert held.score == pytest.approx(np.mean(right))
+    assert held.loss == pytest.approx(np.mean(losses))
 
 
 def test_the_threshold_reaches_the_precision() -> None:

@@ -6,25 +6,29 @@ from scipy import sparse
 from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
-from heedful.training.linear import Linear, Recipe, Texts
+from heedful.training.linear import ClassWeight, Linear, Recipe, Texts
 from heedful.training.pseudo_labels import FineTunedTeacher, FrozenTeacher, Lesson
 from heedful.training.soft_logistic import soft_logistic
 
 RANDOM = np.random.default_rng(0)
 
 
-def test_on_labels_it_is_scikit_learns() -> None:
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_on_labels_it_is_scikit_learns(class_weight: ClassWeight) -> None:
     features = RANDOM.normal(size=(60, 5))
     classes = (features[:, 0] > RANDOM.normal(size=60)) + 1 * (features[:, 1] > 0.5)
-    expected = LogisticRegression(C=0.5, tol=1e-6).fit(features, classes)
+    expected = LogisticRegression(C=0.5, tol=1e-6, class_weight=class_weight)
+    expected.fit(features, classes)
     parts = [sparse.csr_matrix(features[:, :2]), features[:, 2:]]
     targets = np.eye(3)[classes]
-    weights, intercepts = soft_logistic(parts, targets, 0.5, multi_label=False)
+    balanced = class_weight == "balanced"
+    weights, intercepts = soft_logistic(parts, targets, 0.5, multi_label=False, balanced=balanced)
     found = softmax(features @ weights.T + intercepts, axis=1)
     np.testing.assert_allclose(found, expected.predict_proba(features), atol=5e-3)
 
-    one = LogisticRegression(C=0.5, tol=1e-6).fit(features, classes == 0)
-    weights, intercepts = soft_logistic(parts, targets, 0.5, multi_label=True)
+    one = LogisticRegression(C=0.5, tol=1e-6, class_weight=class_weight)
+    one.fit(features, classes == 0)
+    weights, intercepts = soft_logistic(parts, targets, 0.5, multi_label=True, balanced=balanced)
     found = expit(features @ weights.T + intercepts)[:, 0]
     np.testing.assert_allclose(found, one.predict_proba(features)[:, 1], atol=5e-3)
 
@@ -62,6 +66,16 @@ def test_the_student_learns_what_the_teacher_alone_can_read() -> None:
     swapped = targets[:4, ::-1]  # a fold's teacher sees the labels of its rows alone
     other = lesson.teach(recipe, np.arange(4), rows[np.arange(4)], swapped)
     assert (other.logits(unlabelled).argmax(axis=1) != classes[8:]).all()
+
+
+def test_a_student_honours_class_weights() -> None:
+    """The features say nothing, so it answers the classes' shares: those of nine rows to one, or halves."""
+    rows = Texts([np.array([1], np.int64)] * 200, np.ones((200, 2), np.float32))
+    classes = np.eye(2)[(np.arange(200) % 10 == 0).astype(int)]
+    for weight, share in ((None, 0.1), ("balanced", 0.5)):
+        recipe = Recipe(words=True, vectors=True, strength=1, class_weight=weight)
+        found = Linear.fit(recipe, rows, classes).probabilities(rows)
+        np.testing.assert_allclose(found[:, 1], share, atol=1e-2)
 
 
 def test_a_teacher_fine_tuned_in_another_process_answers_the_same() -> None:
