@@ -17,6 +17,7 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from heedful.library.inputs import as_list, is_missing
 from heedful.library.load import load
 from heedful.library.model import Floats, Model, Scores
 from heedful.runtime.card import CARD, Card, DataCard
@@ -130,10 +131,15 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
         texts, labels = _texts(X), column_or_1d(y, warn=True)
         if len(texts) != len(labels):
             raise ValueError(f"{len(texts)} texts and {len(labels)} labels: give one for each")
+        for i, label in enumerate(labels):
+            if is_missing(label):
+                raise ValueError(f"y[{i}] is missing: leave the row out")
         check_classification_targets(labels)
         self.classes_ = np.unique(labels)
         if len(self.classes_) < 2:
-            raise ValueError(f"all labels are {self.classes_[0]!r}: give texts of two classes")
+            raise ValueError(
+                f"all labels are {self.classes_.tolist()[0]!r}: give texts of two classes"
+            )
         if len(self.classes_) > 2 and self.threshold != 0.5:
             raise ValueError("threshold is for two classes: leave it at 0.5")
         if not 0 < self.threshold < 1:
@@ -228,10 +234,11 @@ def _texts(texts: Iterable[str]) -> list[str]:
         raise ValueError(
             f"X has the shape {tuple(shape)}: give one text for each row, for example a column"
         )
-    found = list(texts)
+    found = as_list(texts)
     for i, text in enumerate(found):
         if not isinstance(text, str):
-            raise ValueError(f"X[{i}] is {type(text).__name__}: give strings")
+            kind = "a missing value" if is_missing(text) else type(text).__name__
+            raise ValueError(f"X[{i}] is {kind}: give strings")
     if not found:
         raise ValueError("X is empty: give at least one text")
     Inputs.from_texts(found, "X").check_texts()

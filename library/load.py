@@ -1,8 +1,10 @@
 """heedful.load: a bundle by its name, its folder or its place on the model hub."""
 
+from os import PathLike
 from pathlib import Path
 from typing import get_args
 
+from heedful.library.inputs import is_count
 from heedful.library.model import Model
 from heedful.library.processes import Processes
 from heedful.runtime import bundle, shipped
@@ -12,6 +14,7 @@ from heedful.runtime.errors import StartupError
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.model_registry import KINDS, Task, default_of
 from heedful.runtime.session import Device, split_threads
+from heedful.text.errors import ParserError
 from heedful.text.parse import Parser
 
 HUB = "hf://"
@@ -35,10 +38,14 @@ def load(
     `threads` batches run at once, by default one a core. With `processes` above 1, long lists are
     divided among that many processes.
 
-    Raises StartupError for an unknown name or device, BundleError, ProviderError, and ParserError.
+    Raises StartupError for an unknown name or device, a wrong number or a parser that cannot be loaded,
+    BundleError and ProviderError.
     """
     if device not in get_args(Device):
         raise StartupError(f"device is {device!r}: give one of {', '.join(get_args(Device))}")
+    for name, number in (("threads", threads), ("processes", processes)):
+        if number is not None and not is_count(number):
+            raise StartupError(f"{name} is {number!r}: give a whole number from 1")
     folder = bundle_folder(model, models)
     made = bundle.read(folder, graphs=False)
     pipeline = parser or shipped.parser_of(folder.parent)
@@ -47,7 +54,11 @@ def load(
     if processes > 1:
         others = Processes(processes, {"model": folder, "parser": pipeline, "device": device})
     opened = LoadedModel(made, device, each)
-    return Model(folder, opened, Parser.load(pipeline), parallel, others)
+    try:
+        reads = Parser.load(pipeline)
+    except ParserError as error:
+        raise StartupError(str(error)) from error
+    return Model(folder, opened, reads, parallel, others)
 
 
 def default_name(models: str | Path, task: Task) -> str:
@@ -64,6 +75,8 @@ def default_name(models: str | Path, task: Task) -> str:
 
 def bundle_folder(model: str | Path, models: str | Path | None = None) -> Path:
     """The folder of a bundle, which is named as for `load`. Raises StartupError."""
+    if not isinstance(model, str | PathLike):
+        raise StartupError(f"model is {type(model).__name__}: give a bundle's name or its folder")
     if str(model).startswith(HUB):
         from heedful.library.hub import pull_to_cache  # needs huggingface_hub
 

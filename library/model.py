@@ -11,7 +11,7 @@ import numpy.typing as npt
 from rich.progress import Progress
 
 from heedful.library.explanation import Explanation
-from heedful.library.inputs import Pairs, in_chunks, is_text, pair_inputs, text_inputs
+from heedful.library.inputs import Pairs, in_chunks, is_count, is_text, pair_inputs, text_inputs
 from heedful.library.processes import Processes
 from heedful.runtime.answers import chosen, unit_rows
 from heedful.runtime.bundle import read_card
@@ -99,9 +99,9 @@ class Model:
             raise BadInput("convert_to_tensor: use torch.from_numpy(model.encode(..))")
         width = self.card.dimension
         if truncate_dim is not None:
-            if not 1 <= truncate_dim <= width:
-                reason = f"{self.card.name} has {width}: give 1 to {width}"
-                raise BadInput(f"truncate_dim is {truncate_dim}, {reason}", param="truncate_dim")
+            if not is_count(truncate_dim) or truncate_dim > width:
+                reason = f"{self.card.name} has {width}: give a whole number from 1 to {width}"
+                raise BadInput(f"truncate_dim is {truncate_dim!r}, {reason}", param="truncate_dim")
             width = truncate_dim
         keywords = {
             "truncate": truncate,
@@ -174,8 +174,11 @@ class Model:
         return self._ask(question, pair_inputs(pairs, ("a", "b")), np.empty(0))
 
     def fits(self, texts: Sequence[str], *, truncate: bool = False) -> npt.NDArray[np.bool_]:
-        """Whether each text (N,) can be read: it is not blank and, unless `truncate`, not too long."""
-        inputs = text_inputs(texts, "texts")
+        """Whether each text (N,) can be read: it is not blank and, unless `truncate`, not too long.
+
+        A missing value (None, NaN, pandas' NA) cannot.
+        """
+        inputs = text_inputs(texts, "texts", missing_is_blank=True)
         loaded = self._registry.models[self.card.name]
         limit = self.card.max_tokens
         jobs = [ParseJob(cast(str, text), limit, tree=False) for text in inputs.items]
@@ -259,8 +262,8 @@ class Model:
     ) -> npt.NDArray[Any]:
         """The answer for each row, in order; `none` for no row."""
         self._choose(question.task)
-        if question.batch_size is not None and question.batch_size < 1:
-            said = f"batch_size is {question.batch_size}: give at least 1"
+        if question.batch_size is not None and not is_count(question.batch_size):
+            said = f"batch_size is {question.batch_size!r}: give a whole number from 1"
             raise BadInput(said, param="batch_size")
         inputs.check_texts()
         if not len(inputs):

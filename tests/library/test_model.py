@@ -14,6 +14,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 import heedful
@@ -72,6 +74,8 @@ def test_it_gives_the_services_bits(model: Model, models: Path, served: dict[str
 def test_a_string_a_list_and_an_array(model: Model, served: dict[str, Any]) -> None:
     np.testing.assert_array_equal(model.encode(TEXTS[0]), model.encode([TEXTS[0]])[0])
     np.testing.assert_array_equal(model.encode(np.array(TEXTS)), served["vectors"])  # type: ignore[arg-type]
+    for column in (pa.array(TEXTS), pa.chunked_array([TEXTS[:2], TEXTS[2:]]), iter(TEXTS)):
+        np.testing.assert_array_equal(model.encode(column), served["vectors"])
     assert model.encode([]).shape == (0, 8)
     assert model.predict_proba([]).shape == (0, 2)
     short = model.encode(TEXTS, truncate_dim=3, batch_size=2)
@@ -296,7 +300,12 @@ def test_pairs_in_every_shape(models: Path) -> None:
         for pairs, said in (
             (named[0], "pairs is dict"),
             (None, "pairs is NoneType"),
-            ([("kids", None)], r"pairs\[0\].hypothesis is NoneType: give a string"),
+            ([("kids", None)], r"pairs\[0\].hypothesis is a missing value: give a string"),
+            (
+                PAIRS[0],
+                r"pairs\[0\] is a string: give a list of pairs, \[\(premise, hypothesis\)\]",
+            ),
+            (Table(), r"pairs is a table: give its rows, for example df.to_dict\('records'\)"),
         ):
             with pytest.raises(BadInput, match=said):
                 nli.nli(pairs)  # type: ignore[arg-type]
@@ -319,8 +328,12 @@ class Table:
     ("texts", "said"),
     [
         (["kids", " "], r"sentences\[1\] is blank: send a text"),
-        (["kids", float("nan")], r"sentences\[1\] is float: give a string"),
-        ([None], r"sentences\[0\] is NoneType"),
+        (["kids", float("nan")], r"sentences\[1\] is a missing value: give a string"),
+        ([None], r"sentences\[0\] is a missing value"),
+        (pa.array(["kids", None]), r"sentences\[1\] is a missing value"),
+        (pd.Series(["kids", pd.NA]), r"sentences\[1\] is a missing value"),
+        (["kids", 3], r"sentences\[1\] is int: give a string"),
+        (["kids", np.array(["dog", "bad"])], r"sentences\[1\] is ndarray"),
         (None, "sentences is NoneType: give a list of strings"),
         ({"kids": "dog"}, "sentences is dict: give a list of strings"),
         (Table(), r"sentences has the shape \(1, 2\): give one text a row, for example a column"),
@@ -333,6 +346,14 @@ def test_what_is_no_text_is_named(model: Model, texts: Any, said: str, prompt: s
     if not isinstance(texts, list):
         with pytest.raises(BadInput, match=said.replace("sentences", "texts")):
             model.predict(texts)
+
+
+def test_a_missing_value_does_not_fit(model: Model) -> None:
+    column = pd.Series(["kids", None, " ", "dog " * 40, float("nan"), pd.NA], dtype=object)
+    assert model.fits(column).tolist() == [True, *[False] * 5]
+    assert model.fits(column, truncate=True).tolist() == [True, False, False, True, False, False]
+    with pytest.raises(BadInput, match=r"texts\[1\] is int"):
+        model.fits(["kids", 3])  # type: ignore[list-item]
 
 
 def test_wrong_uses_are_named(
@@ -350,12 +371,15 @@ def test_wrong_uses_are_named(
     ):
         alone.nli(PAIRS)
     for ask in (model.encode, model.predict):
-        with pytest.raises(BadInput, match="batch_size is 0: give at least 1"):
-            ask(TEXTS, batch_size=0)
+        for size in (0, 32.0, "32"):
+            with pytest.raises(
+                BadInput, match=f"batch_size is {size!r}: give a whole number from 1"
+            ):
+                ask(TEXTS, batch_size=size)
     with pytest.raises(BadInput, match="texts is one string: give a list"):
         model.predict("kids")
-    for texts, dimension in ((TEXTS, 9), ([], -3), ([], 0)):
-        said = f"truncate_dim is {dimension}, tiny-sst2 has 8: give 1 to 8"
+    for texts, dimension in ((TEXTS, 9), ([], -3), ([], 0), (TEXTS, 4.0)):
+        said = f"truncate_dim is {dimension}, tiny-sst2 has 8: give a whole number from 1 to 8"
         with pytest.raises(BadInput, match=said):
             model.encode(texts, truncate_dim=dimension)
     with pytest.raises(BadInput, match=r"torch\.from_numpy"):
@@ -366,6 +390,16 @@ def test_wrong_uses_are_named(
         heedful.load("tiny-cat")
     with pytest.raises(StartupError, match="device is 'gpu': give one of auto, cpu, cuda"):
         heedful.load("tiny-flat", device="gpu")  # type: ignore[arg-type]
+    for keyword, number in (("threads", 0), ("threads", -1), ("threads", "2"), ("processes", 0)):
+        said = f"{keyword} is {number!r}: give a whole number from 1"
+        with pytest.raises(StartupError, match=said):
+            heedful.load("tiny-flat", **{keyword: number})  # type: ignore[arg-type]
+    with pytest.raises(StartupError, match="cannot load the spaCy pipeline '/nope'"):
+        heedful.load("tiny-flat", parser="/nope")
+    for wrong in (model, None):
+        said = f"model is {type(wrong).__name__}: give a bundle's name or its folder"
+        with pytest.raises(StartupError, match=said):
+            heedful.load(wrong)  # type: ignore[arg-type]
     with pytest.raises(AttributeError, match="no attribute 'lode'"):
         heedful.lode  # noqa: B018
 
