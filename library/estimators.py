@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from numbers import Integral
 from pathlib import Path
@@ -42,7 +42,7 @@ class _OverBundle(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no t
 
     @property
     def model_(self) -> Model:
-        """The loaded bundle."""
+        """The loaded bundle, which all estimators of it share: do not close it."""
         return _loaded(self.model, self.models, self.parser)
 
     def _encode(self, texts: Iterable[str]) -> Floats:
@@ -69,7 +69,7 @@ class SentenceEncoder(PrefixMixin, TransformerMixin, _OverBundle):  # type: igno
         self.models = models
         self.parser = parser
 
-    def fit(self, X: Sequence[str], y: object = None) -> Self:  # noqa: ARG002  # scikit-learn gives y
+    def fit(self, X: Iterable[str], y: object = None) -> Self:  # noqa: ARG002  # scikit-learn gives y
         """Check the texts and load the bundle."""
         _texts(X)
         _ = self.model_
@@ -121,8 +121,12 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
         self.models = models
         self.parser = parser
 
-    def fit(self, X: Sequence[str], y: Sequence[Any] | Labels) -> Self:
-        """Train the linear head on texts (N,) and their labels (N,). Raises ValueError for one class.
+    def fit(
+        self, X: Iterable[str], y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+    ) -> Self:
+        """Train the linear head on texts (N,), their labels (N,) and weights (N,), by default 1.
+
+        Raises ValueError for one class.
 
         All other methods raise BundleError where another bundle has been put under the name `model` since.
         """
@@ -149,24 +153,24 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
             class_weight=self.class_weight,
             max_iter=1000,
             random_state=self.random_state,
-        ).fit(self._encode(texts), labels)
+        ).fit(self._encode(texts), labels, sample_weight)
         self.n_rows_ = len(texts)
         self.version_ = self.model_.card.version
         return self
 
-    def predict_proba(self, X: Sequence[str]) -> Scores:
+    def predict_proba(self, X: Iterable[str]) -> Scores:
         """Probabilities (N, C), in the order of `classes_`."""
         self._check_fitted()
         found: Scores = self.head_.predict_proba(self._encode(X))
         return found
 
-    def decision_function(self, X: Sequence[str]) -> Scores:
+    def decision_function(self, X: Iterable[str]) -> Scores:
         """Logits (N, C); of two classes (N,), the second's."""
         self._check_fitted()
         found: Scores = self.head_.decision_function(self._encode(X))
         return found
 
-    def predict(self, X: Sequence[str]) -> Labels:
+    def predict(self, X: Iterable[str]) -> Labels:
         """Labels (N,)."""
         found = self.predict_proba(X)
         two = len(self.classes_) == 2

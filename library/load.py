@@ -1,8 +1,9 @@
 """heedful.load: a bundle by its name, its folder or its place on the model hub."""
 
+from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from heedful.library.inputs import is_count
 from heedful.library.model import Model
@@ -10,7 +11,7 @@ from heedful.library.processes import Processes
 from heedful.runtime import bundle, shipped
 from heedful.runtime.card import CARD
 from heedful.runtime.cores import usable_cores
-from heedful.runtime.errors import StartupError
+from heedful.runtime.errors import BundleError, StartupError
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.model_registry import KINDS, Task, default_of
 from heedful.runtime.session import Device, split_threads
@@ -50,15 +51,25 @@ def load(
     made = bundle.read(folder, graphs=False)
     pipeline = parser or shipped.parser_of(folder.parent)
     parallel, each = split_threads(device, threads or usable_cores())
-    others = None
-    if processes > 1:
-        others = Processes(processes, {"model": folder, "parser": pipeline, "device": device})
+    same: dict[str, Any] = {"model": folder, "parser": pipeline, "device": device}
+    others = Processes(processes, same) if processes > 1 else None
+    again = partial(load_version, **same, threads=threads, processes=processes)
     opened = LoadedModel(made, device, each)
     try:
         reads = Parser.load(pipeline)
     except ParserError as error:
         raise StartupError(str(error)) from error
-    return Model(folder, opened, reads, parallel, others)
+    return Model(folder, opened, reads, parallel, others, again)
+
+
+def load_version(version: str, **keywords: Any) -> Model:
+    """`load(**keywords)`, what a pickle of its result does. Raises BundleError for another version."""
+    model = load(**keywords)
+    if model.card.version != version:
+        model.close()
+        reason = f"is version {model.card.version}, the model that was pickled {version}"
+        raise BundleError(model.card.name, CARD, f"{reason}: load it by its name")
+    return model
 
 
 def default_name(models: str | Path, task: Task) -> str:

@@ -197,6 +197,13 @@ def test_wrong_thresholds_and_blank_texts_are_named() -> None:
             use([*X[:-1], " "], Y)
 
 
+def test_a_weight_counts_as_so_many_rows() -> None:
+    weights = [2] * 6 + [1] * 6
+    found = HeedfulClassifier("tiny-flat").fit(X, Y, sample_weight=weights)
+    again = HeedfulClassifier("tiny-flat").fit([*GOOD, *X], ["glad"] * 6 + Y)
+    np.testing.assert_allclose(found.predict_proba(X), again.predict_proba(X), atol=1e-3)
+
+
 def test_an_iterator_is_read_once() -> None:
     encoder = SentenceEncoder("tiny-flat")
     found = encoder.fit_transform(text for text in X)
