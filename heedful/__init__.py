@@ -8,17 +8,26 @@
 
 from typing import TYPE_CHECKING, Any
 
+__all__ = ["load"]
+
 if TYPE_CHECKING:
     from heedful.library.load import load
 
-__all__ = ["load"]
+    __version__: str
+else:
 
+    def __getattr__(name: str) -> Any:
+        """What is looked up when it is first asked for: ONNX Runtime and spaCy take a second."""
+        if name == "load":
+            from heedful.library.load import load as found
+        elif name == "__version__":
+            from importlib.metadata import version
 
-def __getattr__(name: str) -> Any:
-    """`load`, imported when it is first asked for: ONNX Runtime and spaCy take a second."""
-    if name != "load":
-        raise AttributeError(f"module 'heedful' has no attribute {name!r}")
-    from heedful.library.load import load
+            found = version("heedful")
+        else:
+            raise AttributeError(f"module 'heedful' has no attribute {name!r}")
+        globals()[name] = found
+        return found
 
-    globals()["load"] = load
-    return load
+    def __dir__() -> list[str]:
+        return [*__all__, "__version__"]

@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from numbers import Integral
 from pathlib import Path
@@ -17,6 +17,7 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from heedful.library.inputs import as_list, is_missing
 from heedful.library.load import load
 from heedful.library.model import Floats, Model, Scores
 from heedful.runtime.card import CARD, Card, DataCard
@@ -41,7 +42,7 @@ class _OverBundle(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no t
 
     @property
     def model_(self) -> Model:
-        """The loaded bundle."""
+        """The loaded bundle, which all estimators of it share: do not close it."""
         return _loaded(self.model, self.models, self.parser)
 
     def _encode(self, texts: Iterable[str]) -> Floats:
@@ -68,7 +69,7 @@ class SentenceEncoder(PrefixMixin, TransformerMixin, _OverBundle):  # type: igno
         self.models = models
         self.parser = parser
 
-    def fit(self, X: Sequence[str], y: object = None) -> Self:  # noqa: ARG002  # scikit-learn gives y
+    def fit(self, X: Iterable[str], y: object = None) -> Self:  # noqa: ARG002  # scikit-learn gives y
         """Check the texts and load the bundle."""
         _texts(X)
         _ = self.model_
@@ -120,8 +121,12 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
         self.models = models
         self.parser = parser
 
-    def fit(self, X: Sequence[str], y: Sequence[Any] | Labels) -> Self:
-        """Train the linear head on texts (N,) and their labels (N,). Raises ValueError for one class.
+    def fit(
+        self, X: Iterable[str], y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+    ) -> Self:
+        """Train the linear head on texts (N,), their labels (N,) and weights (N,), by default 1.
+
+        Raises ValueError for one class.
 
         All other methods raise BundleError where another bundle has been put under the name `model` since.
         """
@@ -130,10 +135,15 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
         texts, labels = _texts(X), column_or_1d(y, warn=True)
         if len(texts) != len(labels):
             raise ValueError(f"{len(texts)} texts and {len(labels)} labels: give one for each")
+        for i, label in enumerate(labels):
+            if is_missing(label):
+                raise ValueError(f"y[{i}] is missing: leave the row out")
         check_classification_targets(labels)
         self.classes_ = np.unique(labels)
         if len(self.classes_) < 2:
-            raise ValueError(f"all labels are {self.classes_[0]!r}: give texts of two classes")
+            raise ValueError(
+                f"all labels are {self.classes_.tolist()[0]!r}: give texts of two classes"
+            )
         if len(self.classes_) > 2 and self.threshold != 0.5:
             raise ValueError("threshold is for two classes: leave it at 0.5")
         if not 0 < self.threshold < 1:
@@ -143,24 +153,24 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
             class_weight=self.class_weight,
             max_iter=1000,
             random_state=self.random_state,
-        ).fit(self._encode(texts), labels)
+        ).fit(self._encode(texts), labels, sample_weight)
         self.n_rows_ = len(texts)
         self.version_ = self.model_.card.version
         return self
 
-    def predict_proba(self, X: Sequence[str]) -> Scores:
+    def predict_proba(self, X: Iterable[str]) -> Scores:
         """Probabilities (N, C), in the order of `classes_`."""
         self._check_fitted()
         found: Scores = self.head_.predict_proba(self._encode(X))
         return found
 
-    def decision_function(self, X: Sequence[str]) -> Scores:
+    def decision_function(self, X: Iterable[str]) -> Scores:
         """Logits (N, C); of two classes (N,), the second's."""
         self._check_fitted()
         found: Scores = self.head_.decision_function(self._encode(X))
         return found
 
-    def predict(self, X: Sequence[str]) -> Labels:
+    def predict(self, X: Iterable[str]) -> Labels:
         """Labels (N,)."""
         found = self.predict_proba(X)
         two = len(self.classes_) == 2
@@ -228,10 +238,11 @@ def _texts(texts: Iterable[str]) -> list[str]:
         raise ValueError(
             f"X has the shape {tuple(shape)}: give one text for each row, for example a column"
         )
-    found = list(texts)
+    found = as_list(texts)
     for i, text in enumerate(found):
         if not isinstance(text, str):
-            raise ValueError(f"X[{i}] is {type(text).__name__}: give strings")
+            kind = "a missing value" if is_missing(text) else type(text).__name__
+            raise ValueError(f"X[{i}] is {kind}: give strings")
     if not found:
         raise ValueError("X is empty: give at least one text")
     Inputs.from_texts(found, "X").check_texts()

@@ -17,7 +17,7 @@ HEIGHT = 640
 """Pixels of the frame in a notebook; it scrolls."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
     """`answer` has the fields of /explain (docs/explain.md), with numpy arrays for lists."""
 
@@ -56,6 +56,10 @@ class Explanation:
         check_suffix(file)
         drawn = FORMATS[file.suffix](self.answer)
         write_file(file, lambda part: part.write_text(drawn, encoding="utf-8"))
+
+    def __repr__(self) -> str:
+        texts = ", ".join(repr(one["text"]) for one in self.answer["sentences"])
+        return f"<Explanation {self.answer['model']}: {texts}>"
 
     def _repr_html_(self) -> str:
         """The page in a frame, where its styles and scripts touch nothing else of the notebook."""

@@ -1,8 +1,9 @@
 """What callers of the library give -> `Inputs`: texts or pairs of texts, checked, and in chunks of similar length."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar, cast
+from numbers import Integral
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -17,21 +18,28 @@ Pair = tuple[str, str] | Sequence[str] | Mapping[str, str]
 Pairs = Iterable[Pair]
 
 
-def text_inputs(texts: Iterable[str], path: str) -> Inputs:
+def text_inputs(texts: Iterable[str], path: str, *, missing_is_blank: bool = False) -> Inputs:
     """Raises BadInput for what is no text."""
     shape = getattr(texts, "shape", (0,))
     if len(shape) != 1:  # iterating over a table gives its columns' names
         remedy = "give one text a row, for example a column"
         raise BadInput(f"{path} has the shape {tuple(shape)}: {remedy}", param=path)
-    return _strings(Inputs.from_texts(_rows(texts, path, "strings"), path))
+    rows = _rows(texts, path, "strings")
+    if missing_is_blank:
+        rows = ["" if is_missing(text) else text for text in rows]
+    return _strings(Inputs.from_texts(rows, path))
 
 
 def pair_inputs(pairs: Pairs, sides: tuple[str, str]) -> Inputs:
     """Raises BadInput for what is no pair of texts."""
-    found = [
-        _pair(pair, f"pairs[{i}]", sides)
-        for i, pair in enumerate(_rows(pairs, "pairs", "pairs of strings"))
-    ]
+    rows = _rows(pairs, "pairs", "pairs of strings")
+    if rows and isinstance(rows[0], str):
+        if len(getattr(pairs, "shape", ())) > 1:  # iterating over a table gives its columns' names
+            said = "pairs is a table: give its rows, for example df.to_dict('records')"
+        else:
+            said = f"pairs[0] is a string: give a list of pairs, [({', '.join(sides)})]"
+        raise BadInput(said, param="pairs")
+    found = [_pair(pair, f"pairs[{i}]", sides) for i, pair in enumerate(rows)]
     return _strings(Inputs.from_pairs(found, sides))
 
 
@@ -54,14 +62,36 @@ def _rows(rows: Iterable[T], path: str, wanted: str) -> list[T]:
         raise BadInput(f"{path} is one string: give a list of {wanted}", param=path)
     if isinstance(rows, Mapping) or not isinstance(rows, Iterable):
         raise BadInput(f"{path} is {type(rows).__name__}: give a list of {wanted}", param=path)
-    return list(rows)
+    return as_list(rows)
+
+
+def as_list(rows: Iterable[T]) -> list[T]:
+    """Python's values, for Arrow's too: its arrays give scalars that are no strings."""
+    to_pylist: Callable[[], list[T]] | None = getattr(rows, "to_pylist", None)
+    return to_pylist() if to_pylist else list(rows)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether it is None, NaN, or pandas' NA or NaT."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # NA is neither equal to itself nor not
+        return True
+    except ValueError:  # an array
+        return False
+
+
+def is_count(value: object) -> bool:
+    """Whether it is a whole number from 1, Python's or numpy's."""
+    return isinstance(value, Integral) and int(value) >= 1
 
 
 def _strings(inputs: Inputs) -> Inputs:
     """Python's strings, for numpy's too."""
     for item, path in zip(inputs.items, inputs.paths, strict=True):
         if not isinstance(item, str):
-            raise BadInput(f"{path} is {type(item).__name__}: give a string", param=path)
+            kind = "a missing value" if is_missing(item) else type(item).__name__
+            raise BadInput(f"{path} is {kind}: give a string", param=path)
     return replace(inputs, items=list(map(str, inputs.items)))
 
 

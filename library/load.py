@@ -1,17 +1,21 @@
 """heedful.load: a bundle by its name, its folder or its place on the model hub."""
 
+from functools import partial
+from os import PathLike
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
+from heedful.library.inputs import is_count
 from heedful.library.model import Model
 from heedful.library.processes import Processes
 from heedful.runtime import bundle, shipped
 from heedful.runtime.card import CARD
 from heedful.runtime.cores import usable_cores
-from heedful.runtime.errors import StartupError
+from heedful.runtime.errors import BundleError, StartupError
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.model_registry import KINDS, Task, default_of
 from heedful.runtime.session import Device, split_threads
+from heedful.text.errors import ParserError
 from heedful.text.parse import Parser
 
 HUB = "hf://"
@@ -35,19 +39,37 @@ def load(
     `threads` batches run at once, by default one a core. With `processes` above 1, long lists are
     divided among that many processes.
 
-    Raises StartupError for an unknown name or device, BundleError, ProviderError, and ParserError.
+    Raises StartupError for an unknown name or device, a wrong number or a parser that cannot be loaded,
+    BundleError and ProviderError.
     """
     if device not in get_args(Device):
         raise StartupError(f"device is {device!r}: give one of {', '.join(get_args(Device))}")
+    for name, number in (("threads", threads), ("processes", processes)):
+        if number is not None and not is_count(number):
+            raise StartupError(f"{name} is {number!r}: give a whole number from 1")
     folder = bundle_folder(model, models)
     made = bundle.read(folder, graphs=False)
     pipeline = parser or shipped.parser_of(folder.parent)
     parallel, each = split_threads(device, threads or usable_cores())
-    others = None
-    if processes > 1:
-        others = Processes(processes, {"model": folder, "parser": pipeline, "device": device})
+    same: dict[str, Any] = {"model": folder, "parser": pipeline, "device": device}
+    others = Processes(processes, same) if processes > 1 else None
+    again = partial(load_version, **same, threads=threads, processes=processes)
     opened = LoadedModel(made, device, each)
-    return Model(folder, opened, Parser.load(pipeline), parallel, others)
+    try:
+        reads = Parser.load(pipeline)
+    except ParserError as error:
+        raise StartupError(str(error)) from error
+    return Model(folder, opened, reads, parallel, others, again)
+
+
+def load_version(version: str, **keywords: Any) -> Model:
+    """`load(**keywords)`, what a pickle of its result does. Raises BundleError for another version."""
+    model = load(**keywords)
+    if model.card.version != version:
+        model.close()
+        reason = f"is version {model.card.version}, the model that was pickled {version}"
+        raise BundleError(model.card.name, CARD, f"{reason}: load it by its name")
+    return model
 
 
 def default_name(models: str | Path, task: Task) -> str:
@@ -64,6 +86,8 @@ def default_name(models: str | Path, task: Task) -> str:
 
 def bundle_folder(model: str | Path, models: str | Path | None = None) -> Path:
     """The folder of a bundle, which is named as for `load`. Raises StartupError."""
+    if not isinstance(model, str | PathLike):
+        raise StartupError(f"model is {type(model).__name__}: give a bundle's name or its folder")
     if str(model).startswith(HUB):
         from heedful.library.hub import pull_to_cache  # needs huggingface_hub
 

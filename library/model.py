@@ -1,6 +1,6 @@
 """A loaded bundle that answers in the caller's thread."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -8,10 +8,11 @@ from typing import Any, Literal, Self, cast
 
 import numpy as np
 import numpy.typing as npt
+from rich.console import Console
 from rich.progress import Progress
 
 from heedful.library.explanation import Explanation
-from heedful.library.inputs import Pairs, in_chunks, is_text, pair_inputs, text_inputs
+from heedful.library.inputs import Pairs, in_chunks, is_count, is_text, pair_inputs, text_inputs
 from heedful.library.processes import Processes
 from heedful.runtime.answers import chosen, unit_rows
 from heedful.runtime.bundle import read_card
@@ -52,15 +53,20 @@ class Model:
         loaded: LoadedModel,
         parser: Parser,
         threads: int,
-        processes: Processes | None = None,
+        processes: Processes | None,
+        again: Callable[[str], "Model"],
     ) -> None:
-        """Raises BundleError for another parser than the bundle was made with."""
+        """`again` loads the same version of it in another process, for its pickles.
+
+        Raises BundleError for another parser than the bundle was made with.
+        """
         check_parser(loaded.card, parser)
         self.folder = folder
         self._registry = ModelRegistry({loaded.card.name: loaded})
         self._threads = DirectThreads(threads)
         self._parses = DirectParses(parser, self._threads)
         self._processes = processes
+        self._again = again
 
     @property
     def card(self) -> Card:
@@ -75,7 +81,7 @@ class Model:
 
     def encode(
         self,
-        sentences: str | Sequence[str],
+        sentences: str | Iterable[str],
         *,
         batch_size: int | None = None,
         show_progress_bar: bool | None = False,
@@ -99,9 +105,9 @@ class Model:
             raise BadInput("convert_to_tensor: use torch.from_numpy(model.encode(..))")
         width = self.card.dimension
         if truncate_dim is not None:
-            if not 1 <= truncate_dim <= width:
-                reason = f"{self.card.name} has {width}: give 1 to {width}"
-                raise BadInput(f"truncate_dim is {truncate_dim}, {reason}", param="truncate_dim")
+            if not is_count(truncate_dim) or truncate_dim > width:
+                reason = f"{self.card.name} has {width}: give a whole number from 1 to {width}"
+                raise BadInput(f"truncate_dim is {truncate_dim!r}, {reason}", param="truncate_dim")
             width = truncate_dim
         keywords = {
             "truncate": truncate,
@@ -119,14 +125,22 @@ class Model:
         found: Floats = self._ask(question, inputs, none, show_progress_bar)
         return cast(Floats, found[0]) if isinstance(sentences, str) else found
 
-    def similarity(self, first: Floats, second: Floats) -> Floats:
-        """Cosines (N, M) of vectors (N, D) with vectors (M, D). A vector's with itself is 1."""
-        rows, columns = (unit_rows(np.atleast_2d(each)) for each in (first, second))
+    def similarity(self, first: npt.ArrayLike, second: npt.ArrayLike) -> Floats:
+        """Cosines (N, M) of vectors (N, D) with vectors (M, D). A vector's with itself is 1.
+
+        Raises BadInput for vectors of two widths, and for what are no numbers.
+        """
+        rows, columns = (
+            unit_rows(_vectors(*each)) for each in (("first", first), ("second", second))
+        )
+        if rows.shape[1] != columns.shape[1]:
+            said = f"first has the width {rows.shape[1]}, second {columns.shape[1]}"
+            raise BadInput(f"{said}: encode both with the same truncate_dim", param="second")
         return cast(Floats, (rows @ columns.T).astype(np.float32))
 
     def predict_proba(
         self,
-        texts: Sequence[str],
+        texts: Iterable[str],
         *,
         batch_size: int | None = None,
         show_progress_bar: bool | None = False,
@@ -137,7 +151,7 @@ class Model:
         none = np.empty((0, len(self.labels)))
         return self._ask(question, text_inputs(texts, "texts"), none, show_progress_bar)
 
-    def predict(self, texts: Sequence[str], **keywords: Any) -> npt.NDArray[Any]:
+    def predict(self, texts: Iterable[str], **keywords: Any) -> npt.NDArray[Any]:
         """The most probable label of each text (N,), None where the model abstains.
 
         Of a model of several labels a text, booleans (N, C): the labels more probable than not. The
@@ -155,27 +169,44 @@ class Model:
             return [[self.labels[i] for i in np.flatnonzero(row >= 0.5)] for row in probabilities]
         return chosen(self.card, probabilities)
 
-    def nli(self, pairs: Pairs, *, truncate: bool = True) -> list[dict[str, float]]:
+    def nli(
+        self,
+        pairs: Pairs,
+        *,
+        batch_size: int | None = None,
+        show_progress_bar: bool | None = False,
+        truncate: bool = True,
+    ) -> list[dict[str, float]]:
         """The probabilities of entailment, neutral and contradiction for each (premise, hypothesis).
 
         A pair may also be a dictionary of `premise` and `hypothesis`, as in the service.
         """
-        question = Question("nli", "classify", {"truncate": truncate})
+        question = Question("nli", "classify", {"truncate": truncate}, batch_size)
         inputs = pair_inputs(pairs, ("premise", "hypothesis"))
-        found = self._ask(question, inputs, np.empty((0, len(self.labels))))
+        found = self._ask(question, inputs, np.empty((0, len(self.labels))), show_progress_bar)
         return [dict(zip(self.labels, row.tolist(), strict=True)) for row in found]
 
-    def relatedness(self, pairs: Pairs, *, truncate: bool = True) -> Scores:
+    def relatedness(
+        self,
+        pairs: Pairs,
+        *,
+        batch_size: int | None = None,
+        show_progress_bar: bool | None = False,
+        truncate: bool = True,
+    ) -> Scores:
         """How related the sentences of each pair are (N,), from 1 to 5.
 
         A pair may also be a dictionary of `a` and `b`, as in the service.
         """
-        question = Question("relatedness", "relatedness", {"truncate": truncate})
-        return self._ask(question, pair_inputs(pairs, ("a", "b")), np.empty(0))
+        question = Question("relatedness", "relatedness", {"truncate": truncate}, batch_size)
+        return self._ask(question, pair_inputs(pairs, ("a", "b")), np.empty(0), show_progress_bar)
 
-    def fits(self, texts: Sequence[str], *, truncate: bool = False) -> npt.NDArray[np.bool_]:
-        """Whether each text (N,) can be read: it is not blank and, unless `truncate`, not too long."""
-        inputs = text_inputs(texts, "texts")
+    def fits(self, texts: Iterable[str], *, truncate: bool = False) -> npt.NDArray[np.bool_]:
+        """Whether each text (N,) can be read: it is not blank and, unless `truncate`, not too long.
+
+        A missing value (None, NaN, pandas' NA) cannot.
+        """
+        inputs = text_inputs(texts, "texts", missing_is_blank=True)
         loaded = self._registry.models[self.card.name]
         limit = self.card.max_tokens
         jobs = [ParseJob(cast(str, text), limit, tree=False) for text in inputs.items]
@@ -238,6 +269,10 @@ class Model:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __reduce__(self) -> tuple[Callable[[str], "Model"], tuple[str]]:
+        """A pickle or a copy loads the bundle again. Raises BundleError where it has been replaced."""
+        return self._again, (self.card.version,)
+
     def __repr__(self) -> str:
         return f"<Model {self.card.name} {self.card.version}: {self.card.kind}>"
 
@@ -264,8 +299,8 @@ class Model:
     ) -> npt.NDArray[Any]:
         """The answer for each row, in order; `none` for no row."""
         self._choose(question.task)
-        if question.batch_size is not None and question.batch_size < 1:
-            said = f"batch_size is {question.batch_size}: give at least 1"
+        if question.batch_size is not None and not is_count(question.batch_size):
+            said = f"batch_size is {question.batch_size!r}: give a whole number from 1"
             raise BadInput(said, param="batch_size")
         inputs.check_texts()
         if not len(inputs):
@@ -277,7 +312,7 @@ class Model:
         else:
             answers = (self.answer(question, part) for part in parts)
         found: npt.NDArray[Any] | None = None
-        with Progress(disable=not show_progress) as bar:
+        with Progress(console=Console(stderr=True), disable=not show_progress) as bar:
             task = bar.add_task(self.card.name, total=len(inputs))
             for (rows, _), answer in zip(chunks, answers, strict=True):
                 if found is None:
@@ -286,6 +321,15 @@ class Model:
                 bar.advance(task, len(rows))
         assert found is not None, "there is a row"
         return found
+
+
+def _vectors(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:
+    """A matrix, for one vector too. Raises BadInput for what is no array of numbers."""
+    try:
+        found = np.atleast_2d(np.asarray(value, float))
+    except ValueError as error:
+        raise BadInput(f"{name} holds no vectors: give those of encode", param=name) from error
+    return found
 
 
 def _able(models: Path, kinds: Sequence[str]) -> list[str]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import joblib
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -18,10 +20,9 @@ from sklearn.utils import estimator_checks
 
 import heedful
 from heedful.runtime.bundle import read, write
-from heedful.runtime.errors import BadInput, BundleError
+from heedful.runtime.errors import BadInput, BundleError, StartupError
 from heedful.runtime.service import Options, running
 from heedful.sklearn import HeedfulClassifier, SentenceEncoder
-from heedful.text.errors import ParserError
 from tests import asking
 
 GOOD = ["good kids", "the dog is good", "two good hands", "a good man", "good", "good dog"]
@@ -143,9 +144,13 @@ def test_a_random_state_without_a_seed_is_saved_as_0(tmp_path: Path) -> None:
     [
         (X, None, "y is None"),
         (X, Y[:-1], "12 texts and 11 labels"),
-        (X[:6], Y[:6], "all labels are .*glad.*two classes"),
+        (X[:6], np.array(Y[:6]), "all labels are 'glad': give texts of two classes"),
+        (X, [*Y[:-1], None], r"y\[11\] is missing: leave the row out"),
+        (X, pd.Series([*Y[:-1], np.nan]), r"y\[11\] is missing"),
+        (X, pd.Series([*Y[:-1], pd.NA], dtype="string"), r"y\[11\] is missing"),
+        (X, [*range(11), np.nan], r"y\[11\] is missing"),
         ("good", Y, "X is one string"),
-        ([*X[:-1], None], Y, r"X\[11\] is NoneType"),
+        ([*X[:-1], None], Y, r"X\[11\] is a missing value: give strings"),
         (np.array([X]), Y, "one text for each row"),
         ([], [], "X is empty"),
     ],
@@ -164,7 +169,9 @@ def test_a_saved_bundle_is_loaded_where_its_parser_is_found(
         assert model.predict(X).tolist() == made.predict(X).tolist()
     monkeypatch.delenv("HEEDFUL_MODELS")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ParserError, match=r"/parser': name .* --parser, HEEDFUL_PARSER or parser="):
+    with pytest.raises(
+        StartupError, match=r"/parser': name .* --parser, HEEDFUL_PARSER or parser="
+    ):
         heedful.load(tmp_path / "tiny-mood")
 
 
@@ -192,10 +199,18 @@ def test_wrong_thresholds_and_blank_texts_are_named() -> None:
             use([*X[:-1], " "], Y)
 
 
+def test_a_weight_counts_as_so_many_rows() -> None:
+    weights = [2] * 6 + [1] * 6
+    found = HeedfulClassifier("tiny-flat").fit(X, Y, sample_weight=weights)
+    again = HeedfulClassifier("tiny-flat").fit([*GOOD, *X], ["glad"] * 6 + Y)
+    np.testing.assert_allclose(found.predict_proba(X), again.predict_proba(X), atol=1e-3)
+
+
 def test_an_iterator_is_read_once() -> None:
     encoder = SentenceEncoder("tiny-flat")
     found = encoder.fit_transform(text for text in X)
     np.testing.assert_array_equal(found, encoder.transform(X))
+    np.testing.assert_array_equal(encoder.transform(pa.array(X)), found)
     named = encoder.set_output(transform="pandas").fit_transform(X)
     assert named.columns.tolist() == [f"sentenceencoder{i}" for i in range(8)]
 

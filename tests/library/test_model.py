@@ -1,25 +1,31 @@
 """heedful.load: its answers are the service's, bit for bit, and its errors name what is wrong."""
 
 import asyncio
+import copy
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 import heedful
 from heedful.library import inputs as library_inputs
 from heedful.library.model import Model
-from heedful.runtime.errors import BadInput, StartupError, Unavailable, WrongTask
+from heedful.runtime.bundle import read, write
+from heedful.runtime.errors import BadInput, BundleError, StartupError, Unavailable, WrongTask
 from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service, running
@@ -71,7 +77,9 @@ def test_it_gives_the_services_bits(model: Model, models: Path, served: dict[str
 
 def test_a_string_a_list_and_an_array(model: Model, served: dict[str, Any]) -> None:
     np.testing.assert_array_equal(model.encode(TEXTS[0]), model.encode([TEXTS[0]])[0])
-    np.testing.assert_array_equal(model.encode(np.array(TEXTS)), served["vectors"])  # type: ignore[arg-type]
+    np.testing.assert_array_equal(model.encode(np.array(TEXTS)), served["vectors"])
+    for column in (pa.array(TEXTS), pa.chunked_array([TEXTS[:2], TEXTS[2:]]), iter(TEXTS)):
+        np.testing.assert_array_equal(model.encode(column), served["vectors"])
     assert model.encode([]).shape == (0, 8)
     assert model.predict_proba([]).shape == (0, 2)
     short = model.encode(TEXTS, truncate_dim=3, batch_size=2)
@@ -83,6 +91,12 @@ def test_a_string_a_list_and_an_array(model: Model, served: dict[str, Any]) -> N
     cosines = model.similarity(model.encode(TEXTS), model.encode(TEXTS[:2]))
     assert cosines.shape == (5, 2)
     assert cosines[3, 0] == pytest.approx(1)
+    with pytest.raises(
+        BadInput, match="first has the width 3, second 8: encode both with the same"
+    ):
+        model.similarity(short, model.encode(TEXTS))
+    with pytest.raises(BadInput, match="second holds no vectors: give those of encode"):
+        model.similarity(short, TEXTS)
     assert model.predict(TEXTS)[0] == model.labels[model.predict_proba(TEXTS)[0].argmax()]
 
 
@@ -93,7 +107,8 @@ def test_long_lists_come_back_in_order_from_one_process_or_two(
     expected = model.encode(texts)
     monkeypatch.setattr(library_inputs, "CHUNK", 64)
     found = model.encode(texts, show_progress_bar=True)
-    assert "tiny-sst2" in capsys.readouterr().out
+    assert "tiny-sst2" in (shown := capsys.readouterr()).err
+    assert not shown.out
     np.testing.assert_allclose(found, expected, atol=1e-6)
     with heedful.load("tiny-sst2", models=models, processes=2) as two:
         np.testing.assert_array_equal(two.encode(texts), found)
@@ -102,6 +117,25 @@ def test_long_lists_come_back_in_order_from_one_process_or_two(
         np.testing.assert_array_equal(two.encode(texts), found)
     with pytest.raises(Unavailable, match="closed"):
         two.encode(["dog"])
+
+
+def test_a_pickle_loads_it_again(models: Path, tmp_path: Path) -> None:
+    """A copy is a model that is closed alone. A pickle names the bundle, which may have been replaced."""
+    folder = shutil.copytree(models / "tiny-sst2", tmp_path / "tiny-sst2")
+    with heedful.load(folder, parser=models / "parser", threads=1) as model:
+        expected = model.encode(TEXTS)
+        pickled = pickle.dumps(model)
+        assert len(pickled) < 1000
+        with pickle.loads(pickled) as again, copy.copy(model) as copied:
+            np.testing.assert_array_equal(again.encode(TEXTS), expected)
+            np.testing.assert_array_equal(copied.encode(TEXTS), expected)
+        np.testing.assert_array_equal(model.encode(TEXTS), expected)
+    other = read(models / "tiny-flat")
+    write(folder, other.card.fields(), other.files)
+    with pytest.raises(
+        BundleError, match=r"tiny-sst2: .* the model that was pickled .*: load it by"
+    ):
+        pickle.loads(pickled)
 
 
 def test_threads_share_it(model: Model) -> None:
@@ -203,6 +237,7 @@ except KeyboardInterrupt:
 
 def test_an_explanation_draws_itself(model: Model, models: Path, tmp_path: Path) -> None:
     found = model.explain("two kids wash", options=ExplainOptions(ablation=True))
+    assert repr(found) == "<Explanation tiny-sst2: 'two kids wash'>"
     assert found.tokens == [["two", "kids", "wash"]]
     assert found.answer["prediction"]["label"] == model.predict(["two kids wash"])[0]
     assert found.answer["ablation"]
@@ -279,7 +314,7 @@ def test_a_text_is_explained_whole_or_on_request_cut(models: Path) -> None:
     assert cut.answer["prediction"]["scores"] != pytest.approx(answered, abs=1e-2)
 
 
-def test_pairs_in_every_shape(models: Path) -> None:
+def test_pairs_in_every_shape(models: Path, capsys: pytest.CaptureFixture[str]) -> None:
     named = [{"hypothesis": hypothesis, "premise": premise} for premise, hypothesis in PAIRS]
     with heedful.load("tiny-nli", models=models) as nli:
         expected = nli.nli(PAIRS)
@@ -289,6 +324,9 @@ def test_pairs_in_every_shape(models: Path) -> None:
         assert nli.nli([list(pair) for pair in PAIRS]) == expected
         assert nli.nli(np.array(PAIRS)) == expected
         assert nli.nli([]) == []
+        found = nli.nli(PAIRS, batch_size=1, show_progress_bar=True)
+        assert found[1] == pytest.approx(expected[1], abs=1e-6)
+        assert "tiny-nli" in capsys.readouterr().err
         remedy = "give two strings in a tuple, or a dictionary of premise and hypothesis"
         for pair in ({"a": "kids", "b": "dog"}, {"kids", "dog"}, None, "ab", ["kids"], np.array(1)):
             with pytest.raises(BadInput, match=rf"pairs\[1\] is no pair: {remedy}"):
@@ -296,13 +334,20 @@ def test_pairs_in_every_shape(models: Path) -> None:
         for pairs, said in (
             (named[0], "pairs is dict"),
             (None, "pairs is NoneType"),
-            ([("kids", None)], r"pairs\[0\].hypothesis is NoneType: give a string"),
+            ([("kids", None)], r"pairs\[0\].hypothesis is a missing value: give a string"),
+            (
+                PAIRS[0],
+                r"pairs\[0\] is a string: give a list of pairs, \[\(premise, hypothesis\)\]",
+            ),
+            (Table(), r"pairs is a table: give its rows, for example df.to_dict\('records'\)"),
         ):
             with pytest.raises(BadInput, match=said):
                 nli.nli(pairs)  # type: ignore[arg-type]
     with heedful.load(models / "tiny-related") as related:
         named = [{"a": a, "b": b} for a, b in PAIRS]
         np.testing.assert_array_equal(related.relatedness(named), related.relatedness(PAIRS))
+        related.relatedness(PAIRS, batch_size=1, show_progress_bar=True)
+        assert "tiny-related" in capsys.readouterr().err
 
 
 class Table:
@@ -319,8 +364,12 @@ class Table:
     ("texts", "said"),
     [
         (["kids", " "], r"sentences\[1\] is blank: send a text"),
-        (["kids", float("nan")], r"sentences\[1\] is float: give a string"),
-        ([None], r"sentences\[0\] is NoneType"),
+        (["kids", float("nan")], r"sentences\[1\] is a missing value: give a string"),
+        ([None], r"sentences\[0\] is a missing value"),
+        (pa.array(["kids", None]), r"sentences\[1\] is a missing value"),
+        (pd.Series(["kids", pd.NA]), r"sentences\[1\] is a missing value"),
+        (["kids", 3], r"sentences\[1\] is int: give a string"),
+        (["kids", np.array(["dog", "bad"])], r"sentences\[1\] is ndarray"),
         (None, "sentences is NoneType: give a list of strings"),
         ({"kids": "dog"}, "sentences is dict: give a list of strings"),
         (Table(), r"sentences has the shape \(1, 2\): give one text a row, for example a column"),
@@ -333,6 +382,14 @@ def test_what_is_no_text_is_named(model: Model, texts: Any, said: str, prompt: s
     if not isinstance(texts, list):
         with pytest.raises(BadInput, match=said.replace("sentences", "texts")):
             model.predict(texts)
+
+
+def test_a_missing_value_does_not_fit(model: Model) -> None:
+    column = pd.Series(["kids", None, " ", "dog " * 40, float("nan"), pd.NA], dtype=object)
+    assert model.fits(column).tolist() == [True, *[False] * 5]
+    assert model.fits(column, truncate=True).tolist() == [True, False, False, True, False, False]
+    with pytest.raises(BadInput, match=r"texts\[1\] is int"):
+        model.fits(["kids", 3])  # type: ignore[list-item]
 
 
 def test_wrong_uses_are_named(
@@ -350,14 +407,17 @@ def test_wrong_uses_are_named(
     ):
         alone.nli(PAIRS)
     for ask in (model.encode, model.predict):
-        with pytest.raises(BadInput, match="batch_size is 0: give at least 1"):
-            ask(TEXTS, batch_size=0)
+        for size in (0, 32.0, "32"):
+            with pytest.raises(
+                BadInput, match=f"batch_size is {size!r}: give a whole number from 1"
+            ):
+                ask(TEXTS, batch_size=size)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="texts is one string: give a list"):
         model.predict("kids")
-    for texts, dimension in ((TEXTS, 9), ([], -3), ([], 0)):
-        said = f"truncate_dim is {dimension}, tiny-sst2 has 8: give 1 to 8"
+    for texts, dimension in ((TEXTS, 9), ([], -3), ([], 0), (TEXTS, 4.0)):
+        said = f"truncate_dim is {dimension}, tiny-sst2 has 8: give a whole number from 1 to 8"
         with pytest.raises(BadInput, match=said):
-            model.encode(texts, truncate_dim=dimension)
+            model.encode(texts, truncate_dim=dimension)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match=r"torch\.from_numpy"):
         model.encode(TEXTS, convert_to_tensor=True)
     monkeypatch.setenv("HEEDFUL_MODELS", str(models))
@@ -366,8 +426,20 @@ def test_wrong_uses_are_named(
         heedful.load("tiny-cat")
     with pytest.raises(StartupError, match="device is 'gpu': give one of auto, cpu, cuda"):
         heedful.load("tiny-flat", device="gpu")  # type: ignore[arg-type]
+    for keyword, number in (("threads", 0), ("threads", -1), ("threads", "2"), ("processes", 0)):
+        said = f"{keyword} is {number!r}: give a whole number from 1"
+        with pytest.raises(StartupError, match=said):
+            heedful.load("tiny-flat", **{keyword: number})  # type: ignore[arg-type]
+    with pytest.raises(StartupError, match="cannot load the spaCy pipeline '/nope'"):
+        heedful.load("tiny-flat", parser="/nope")
+    for wrong in (model, None):
+        said = f"model is {type(wrong).__name__}: give a bundle's name or its folder"
+        with pytest.raises(StartupError, match=said):
+            heedful.load(wrong)  # type: ignore[arg-type]
     with pytest.raises(AttributeError, match="no attribute 'lode'"):
-        heedful.lode  # noqa: B018
+        heedful.lode  # type: ignore[attr-defined]  # noqa: B018
+    assert heedful.__version__ == version("heedful")
+    assert dir(heedful) == ["__version__", "load"]
 
 
 def test_predictions_of_models_that_abstain_or_give_several_labels(models: Path) -> None:
