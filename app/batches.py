@@ -6,8 +6,9 @@ import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import orjson
 from fastapi import FastAPI
@@ -16,13 +17,16 @@ from heedful.app import errors
 from heedful.app.answers import repeatable
 from heedful.app.file_store import FileStore
 from heedful.app.lines import InferenceEndpoint, answer
+from heedful.app.strict_json import parse
 from heedful.runtime.errors import BadInput, Unavailable
 from heedful.text.atomic import remove_unfinished
 
 log = logging.getLogger("heedful.batches")
 
 CHUNK = 64
-"""Lines answered together, and then written together."""
+"""Lines answered together, and then written together: fewer where they hold more bytes than one may."""
+SKIP_BYTES = 64 * 1024
+"""How much is read at a time of what a line that is too long has beyond its limit."""
 POLL_SECONDS = 1.0
 RETRY_SECONDS = 30.0
 """Until a batch is tried again that failed on the disk, which may be full."""
@@ -37,11 +41,17 @@ class Batches:
     """
 
     def __init__(
-        self, app: FastAPI, store: FileStore, routes: Mapping[str, InferenceEndpoint]
+        self,
+        app: FastAPI,
+        store: FileStore,
+        routes: Mapping[str, InferenceEndpoint],
+        max_bytes: int,
     ) -> None:
+        """`max_bytes` is the limit of a line."""
         self._app = app
         self._store = store
         self._routes = routes
+        self._max_bytes = max_bytes
         self._retries: dict[Path, float] = {}  # a batch's folder -> time.monotonic()
 
     async def run(self) -> None:
@@ -87,12 +97,13 @@ class Batches:
             about["errors"] = _failure("the input file was deleted")
             self._finish(about, "failed")
             return
-        total = await asyncio.to_thread(_count, source)
+        total = await asyncio.to_thread(_count, source, self._max_bytes)
         done, failed = await asyncio.to_thread(_repair, folder / "answers.jsonl")
         about |= {"status": "in_progress", "in_progress_at": about["in_progress_at"] or _now()}
         saved = 0.0
         with source.open("rb") as lines, (folder / "answers.jsonl").open("ab") as out:
-            for chunk in _chunks(lines, skip=done):
+            chunks = _chunks(lines, done, self._max_bytes)
+            while chunk := await asyncio.to_thread(next, chunks, None):
                 if (folder / "cancel").exists():
                     break
                 rows = await asyncio.gather(*(self._answer(line, about) for line in chunk))
@@ -115,7 +126,9 @@ class Batches:
 
         def body() -> Any:
             nonlocal custom_id
-            value = endpoint.parse(line)
+            if len(line) > self._max_bytes:
+                raise errors.line_too_long(self._max_bytes)
+            value = parse(line)
             if not isinstance(value, dict):
                 raise BadInput("the line must be an object with custom_id, method, url and body")
             custom_id = repeatable(value.get("custom_id"), "custom_id")
@@ -132,7 +145,7 @@ class Batches:
             "path": endpoint.path,
             "headers": [],
         }
-        response, entry = await answer(scope, endpoint, body, None, bulk=True)
+        response, entry = await answer(scope, endpoint, len(line), body, None, bulk=True)
         if response.status_code == errors.STATUS[Unavailable]:
             raise Unavailable("the service cannot answer now")
         row = {
@@ -181,26 +194,33 @@ def _locked(folder: Path) -> Iterator[bool]:
             yield True
 
 
-def _chunks(lines: Iterator[bytes], skip: int) -> Iterator[list[bytes]]:
-    """The lines that are not blank, after the first `skip` of them, CHUNK at a time."""
+def _lines(source: BinaryIO, max_bytes: int) -> Iterator[bytes]:
+    """The lines that are not blank, without their ends. Of one of more than `max_bytes`, one byte more than those."""
+    while line := source.readline(max_bytes + 1):
+        rest = line
+        while rest and not rest.endswith(b"\n"):
+            rest = source.readline(SKIP_BYTES)
+        if line.strip():
+            yield line.removesuffix(b"\n")
+
+
+def _chunks(source: BinaryIO, skip: int, max_bytes: int) -> Iterator[list[bytes]]:
+    """The lines after the first `skip`, up to CHUNK at a time, or until they hold more than `max_bytes`."""
     chunk: list[bytes] = []
-    for line in lines:
-        if not line.strip():
-            continue
-        if skip:
-            skip -= 1
-            continue
+    size = 0
+    for line in islice(_lines(source, max_bytes), skip, None):
         chunk.append(line)
-        if len(chunk) == CHUNK:
+        size += len(line)
+        if len(chunk) == CHUNK or size > max_bytes:
             yield chunk
-            chunk = []
+            chunk, size = [], 0
     if chunk:
         yield chunk
 
 
-def _count(source: Path) -> int:
-    with source.open("rb") as lines:
-        return sum(1 for line in lines if line.strip())
+def _count(source: Path, max_bytes: int) -> int:
+    with source.open("rb") as file:
+        return sum(1 for _ in _lines(file, max_bytes))
 
 
 def _repair(answers: Path) -> tuple[int, int]:

@@ -31,8 +31,7 @@ class InferenceEndpoint:
     body_type: TypeAdapter[Any]
     answer: Callable[[Any, Request], Awaitable[Response]]
     read: Callable[[Scope, bytes], Any]
-    """A request's body -> a JSON value. Raises MalformedBody."""
-    parse: Callable[[bytes], Any]
+    """A request's body -> a JSON value. Raises MalformedBody, BodyTooLarge."""
 
     def validated(self, value: object, entry: record.Record) -> Any:
         """The body; notes fields that are ignored. Raises BadInput with pydantic's first error."""
@@ -47,13 +46,15 @@ class InferenceEndpoint:
 async def answer(
     scope: Scope,
     endpoint: InferenceEndpoint,
+    size: int,
     value: Callable[[], object],
     limit: float | None,
     *,
     bulk: bool,
 ) -> tuple[Response, record.Record]:
-    """Answer one body within `limit` seconds, and count it as a request.
+    """Answer one body, a line of `size` bytes, within `limit` seconds, and count it as a request.
 
+    `value` reads it; it is called in a thread where the line is large.
     Waits while the queue is full, and tries again.
     """
     entry = record.Record(record.new_id(), endpoint.path, bulk=bulk)
@@ -61,14 +62,18 @@ async def answer(
     scope = {**scope}
     record.attach(scope, entry)
     request = Request(scope)
+
+    def read() -> Any:
+        found = value()
+        check_counts(found, state.settings.max_batch_inputs)
+        return endpoint.validated(found, entry)
+
     try:
         async with asyncio.timeout(limit):
-            found = value()
-            check_counts(found, state.settings.max_batch_inputs)
-            body = endpoint.validated(found, entry)
+            body = await state.large.call(size, read)
             response = await _patiently(endpoint, body, request)
     except TimeoutError:
-        response = errors.respond(entry, TimedOut(f"not answered within {limit} s"))
+        response = errors.respond(entry, TimedOut(f"not answered within {limit:g} s"))
     except RequestError as error:
         response = errors.respond(entry, error)
     except Exception:  # the other lines have their answers

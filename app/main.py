@@ -84,7 +84,7 @@ def create_app(
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         state.start()
-        batches = Batches(app, FileStore(settings.files), batchable)
+        batches = Batches(app, FileStore(settings.files), batchable, settings.max_body_bytes)
         working = {asyncio.create_task(keys.keep_fresh())}
         if settings.files:
             working.add(asyncio.create_task(batches.run()))

@@ -13,8 +13,9 @@ from starlette.types import Message, Receive, Scope, Send
 
 from heedful.app import errors, record
 from heedful.app.answers import repeatable
-from heedful.app.errors import BodyTooLarge, MalformedBody
+from heedful.app.errors import MalformedBody
 from heedful.app.lines import InferenceEndpoint, answer
+from heedful.app.strict_json import parse
 from heedful.runtime.errors import RequestError, TimedOut
 
 MEDIA_TYPE = "application/x-ndjson"
@@ -124,9 +125,7 @@ class _Line:
         """Raises BodyTooLarge."""
         self._length += len(part)
         if self._length > self._max_bytes:
-            raise BodyTooLarge(
-                f"a line is longer than {self._max_bytes} bytes: send fewer inputs in it"
-            )
+            raise errors.line_too_long(self._max_bytes)
         self._parts.append(part)
 
     def end(self) -> bytes:
@@ -143,13 +142,13 @@ async def _answered(
     head: dict[str, Any] = {"line": number}
 
     def body() -> Any:
-        value = endpoint.parse(line)
+        value = parse(line)
         if isinstance(value, dict) and "id" in value:
             head["id"] = repeatable(value.pop("id"), "id")
         return value
 
     bulk = record.of(scope).bulk
-    response, entry = await answer(scope, endpoint, body, limit, bulk=bulk)
+    response, entry = await answer(scope, endpoint, len(line), body, limit, bulk=bulk)
     if response.status_code == 200:
         if headers := entry.notes():
             head["headers"] = headers

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from heedful.app import coding, errors, ndjson, record
 from heedful.app.errors import MalformedBody
-from heedful.app.large import LARGE_BYTES, LargeBodies, check_counts
+from heedful.app.large import check_counts
 from heedful.app.lines import InferenceEndpoint
 from heedful.app.middleware import CLIENT_CLOSED
 from heedful.app.state import state_of
@@ -30,7 +30,7 @@ class InferenceRoute(APIRoute):
 
     @staticmethod
     def read(scope: Scope, body: bytes) -> Any:
-        """A request's body, which must be JSON and said to be. Raises MalformedBody."""
+        """A request's body, which must be JSON and said to be. Raises MalformedBody, BodyTooLarge."""
         media = record.of(scope).media
         if media != "application/json" and not (
             media.startswith("application/") and media.endswith("+json")
@@ -45,7 +45,7 @@ def inference_routes(routers: Iterable[APIRouter]) -> dict[str, InferenceEndpoin
     """Every InferenceRoute of the routers, by its path."""
     return {
         route.path: InferenceEndpoint(
-            route.path, _body_of(route.endpoint), route.endpoint, route.read, parse
+            route.path, _body_of(route.endpoint), route.endpoint, route.read
         )
         for router in routers
         for route in router.routes
@@ -75,7 +75,6 @@ class FastPath:
         """
         self._app = app
         self._max_inputs = max_inputs
-        self._large = LargeBodies()
         self._watch = Watch(limit)
         self._limit = limit
         self._max_bytes = max_bytes
@@ -101,8 +100,9 @@ class FastPath:
             with self._watch.guard(receive) as in_flight:
                 body = await self._read(scope, receive)
                 in_flight.body_read = True
-                entry.alone = len(state_of(scope["app"]).running) == 1
-                value = await self._large.call(len(body), self._value, endpoint, scope, entry, body)
+                state = state_of(scope["app"])
+                entry.alone = len(state.running) == 1
+                value = await state.large.call(len(body), self._value, endpoint, scope, entry, body)
                 response = await endpoint.answer(value, Request(scope, receive))
         except ClientDisconnect:
             response = Response(status_code=CLIENT_CLOSED)
@@ -129,14 +129,10 @@ class FastPath:
     def _value(
         self, endpoint: InferenceEndpoint, scope: Scope, entry: record.Record, body: bytes
     ) -> Any:
-        """What the endpoint takes. Raises MalformedBody, TooManyInputs, BadInput."""
-        try:
-            value = endpoint.read(scope, body)
-            check_counts(value, self._max_inputs)
-            return endpoint.validated(value, entry)
-        finally:
-            if len(body) > LARGE_BYTES:
-                state_of(scope["app"]).service.trim_later()
+        """What the endpoint takes. Raises MalformedBody, BodyTooLarge, TooManyInputs, BadInput."""
+        value = endpoint.read(scope, body)
+        check_counts(value, self._max_inputs)
+        return endpoint.validated(value, entry)
 
 
 def _body_of(endpoint: Callable[..., Any]) -> TypeAdapter[Any]:

@@ -10,6 +10,7 @@ from typing import Protocol
 from fastapi import FastAPI
 
 from heedful.app.keys import Keys
+from heedful.app.large import LargeBodies
 from heedful.app.metrics import Metrics
 from heedful.app.settings import Settings
 from heedful.app.tls import reload_certificate
@@ -56,10 +57,15 @@ class AppState:
     """Connections without a request in progress, the oldest first."""
     running: Collection[object] = ()
     """The server's tasks, one for each request in progress; empty where no server of ours runs the application."""
+    large: LargeBodies = field(init=False)
+    """Reads large bodies."""
     tls: ssl.SSLContext | None = None
     """What the server encrypts with; None where it does not."""
     starting: asyncio.Task[None] = field(init=False)
     """Loads the models; holds the StartupError when they do not load."""
+
+    def __post_init__(self) -> None:
+        self.large = LargeBodies(self.service.trim_later)
 
     def peer_status(self) -> str | None:
         """None when every serving process is ready, otherwise why not."""

@@ -15,6 +15,7 @@ import openai
 import pytest
 from openai.types import Batch
 
+from heedful.app.batches import _chunks, _lines
 from heedful.app.file_store import FileStore
 from heedful.app.serving import check_files
 from heedful.app.settings import Settings
@@ -207,6 +208,33 @@ async def test_a_batch_whose_disk_is_full_waits_and_holds_no_other_up(
     assert store.file(store.batch(full)["output_file_id"])["bytes"] == content.stat().st_size
     left = sorted(path.name for path in store.batch_folder(full).iterdir())
     assert left == ["about.json", "lock"]
+
+
+@pytest.mark.anyio
+async def test_a_line_that_is_longer_than_a_body_may_be_fails_alone(
+    serve: Serve, tmp_path: Path
+) -> None:
+    store = FileStore(tmp_path)
+    long = {**line(2), "body": {"input": "kid " * 16, "model": "tiny-flat"}}
+    content = "\n".join(json.dumps(one) for one in (line(1), long, line(3), long, line(4)))
+    async with serve(files=tmp_path, max_body_bytes=len(json.dumps(line(1)))) as client:
+        file = store.add(io.BytesIO(content.encode()), "a", "batch")["id"]
+        body = {"input_file_id": file, "endpoint": "/v1/embeddings"}
+        sent = await client.post("/v1/batches", json=body)
+        while (found := store.batch(sent.json()["id"]))["status"] != "completed":
+            await asyncio.sleep(0.01)
+    assert found["request_counts"] == {"total": 5, "completed": 3, "failed": 2}
+    rows = map(json.loads, store.content(found["error_file_id"]).read_bytes().splitlines())
+    codes = [row["response"]["body"]["error"]["code"] for row in rows]
+    assert codes == ["body_too_large", "body_too_large"]
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\n\n"])
+def test_lines_are_cut_behind_their_limit(end: bytes) -> None:
+    source = b"\n".join([b"a" * 5, b"", b"b" * 6, b"  ", b"c", b"d" * 200_000, b"e" * 5]) + end
+    cut = [b"a" * 5, b"b" * 6, b"c", b"d" * 6, b"e" * 5]
+    assert list(_lines(io.BytesIO(source), 5)) == cut
+    assert list(_chunks(io.BytesIO(source), 1, 5)) == [[b"b" * 6], [b"c", b"d" * 6], [b"e" * 5]]
 
 
 ADD = """

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from heedful.app.errors import MalformedBody
-from heedful.app.strict_json import MAX_DEPTH, parse
+from heedful.app.errors import BodyTooLarge, MalformedBody
+from heedful.app.settings import Settings
+from heedful.app.strict_json import MAX_CONTAINERS, MAX_DEPTH, parse
 
 VALUES = st.recursive(
     st.none()
@@ -54,7 +55,6 @@ def test_any_bytes_are_a_value_or_refused(body: bytes) -> None:
         b"\xff\xfe{\x00}\x00",
         b"'a'",
         b'"\\ud800' + b"[" * 100_000,
-        b"[" * 100_000 + b'"\\ud800"' + b"]" * 100_000,
     ],
 )
 def test_refuses_what_is_no_json(body: bytes) -> None:
@@ -68,9 +68,26 @@ def test_the_depth_is_limited(opening: bytes, closing: bytes) -> None:
     wide = b"[" + b"[]," * MAX_DEPTH + b'"[[["]'
     assert parse(deepest) == json.loads(deepest)
     assert parse(wide) == json.loads(wide)
-    for value in (deepest, b'"\\ud800",' + deepest):
+    for value in (deepest, b'"\\ud800",' + deepest, b'"\\\\","\\"",' + deepest):
         with pytest.raises(MalformedBody, match=f"more than {MAX_DEPTH} deep"):
             parse(b"[" + value + b"]")
+
+
+@pytest.mark.parametrize("unit", [b"[]", b'{"]":{}}', b'"\\\\",[]', b'"\\"",[]', b'"["  ,[]'])
+def test_the_lists_and_objects_are_counted_before_they_are_built(unit: bytes) -> None:
+    with pytest.raises(BodyTooLarge, match=f"more than {MAX_CONTAINERS}: send several requests"):
+        parse(b"[" + b",".join([unit] * MAX_CONTAINERS))  # not even JSON
+
+
+def test_what_looks_like_lists_in_a_text_is_not_counted() -> None:
+    for text in ("[" * (MAX_CONTAINERS + 1), '\\"[{' * MAX_CONTAINERS):
+        assert parse(json.dumps([text]).encode()) == [text]
+
+
+def test_the_largest_trees_are_read() -> None:
+    word = b'{"text":"a"}'
+    words = Settings.model_fields["max_body_bytes"].default // (len(word) + 1)
+    assert len(parse(b"[" + b",".join([word] * words) + b"]")) == words
 
 
 def test_a_lone_surrogate_is_let_through_for_the_runtime_to_name() -> None:

@@ -1,6 +1,7 @@
 """Bodies that would hold the event loop."""
 
 import asyncio
+import gc
 import json
 from typing import cast
 
@@ -9,6 +10,7 @@ import pytest
 from fastapi import FastAPI
 from pydantic import TypeAdapter, ValidationError
 
+from heedful.app.large import LARGE_BYTES, LargeBodies
 from heedful.app.openai import EmbeddingsRequest
 from heedful.app.predict import PredictRequest
 from heedful.app.schemas import EmbedRequest, ManyPairs
@@ -16,6 +18,7 @@ from heedful.app.state import state_of
 from heedful.app.v2_tensors import InferRequest
 from tests.app.conftest import Serve
 from tests.app.test_errors import JSON, check
+from tests.app.test_ndjson import NDJSON
 
 WORD = {"text": "a"}
 TENSOR = {"name": "text", "shape": [1], "datatype": "BYTES"}
@@ -56,33 +59,51 @@ def test_nested_texts_are_flattened_where_the_body_is_read() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_large_body_that_is_refused_has_its_memory_trimmed(serve: Serve) -> None:
+@pytest.mark.parametrize("headers", [JSON, NDJSON])
+async def test_a_large_body_that_is_refused_has_its_memory_trimmed(
+    serve: Serve, headers: dict[str, str]
+) -> None:
     async with serve(start=False) as client:
         assert isinstance(client._transport, httpx.ASGITransport)
         admission = state_of(cast(FastAPI, client._transport.app)).service._engine.admission
         assert not admission.untrimmed
         body = json.dumps({"inputs": [3] * 100_000}).encode()
-        check(
-            await client.post("/embed", content=body, headers=JSON),
-            413,
-            "too_many_inputs",
-            "inputs",
-        )
+        answer = await client.post("/embed", content=body, headers=headers)
+        assert b"too_many_inputs" in answer.content
         assert admission.untrimmed
 
 
 @pytest.mark.anyio
-async def test_the_event_loop_runs_while_a_large_body_is_read(serve: Serve) -> None:
+@pytest.mark.parametrize("headers", [JSON, NDJSON])
+async def test_the_event_loop_runs_while_a_large_body_is_read(
+    serve: Serve, headers: dict[str, str]
+) -> None:
     tree = {"displacy": {"words": [WORD] * 9000, "arcs": []}}
     body = json.dumps({"inputs": [tree] * 8, "truncate": True}).encode()
     ticks = 0
     async with serve(start=False) as client:
-        asked = asyncio.create_task(client.post("/embed", content=body, headers=JSON))
+        asked = asyncio.create_task(client.post("/embed", content=body, headers=headers))
         while not asked.done():
             await asyncio.sleep(0.001)
             ticks += 1
-        assert (await asked).status_code == 503  # it was valid, but nothing is loaded
+        assert b'"not_ready"' in (await asked).content  # it was valid, but nothing is loaded
     assert ticks > 8  # 2 or 3 where the loop waits for the reader
+
+
+@pytest.mark.anyio
+async def test_no_garbage_is_collected_while_a_large_body_is_read() -> None:
+    bodies = LargeBodies(lambda: None)
+    assert await bodies.call(LARGE_BYTES, gc.isenabled)
+    assert not await bodies.call(LARGE_BYTES + 1, gc.isenabled)
+    with pytest.raises(json.JSONDecodeError):
+        await bodies.call(LARGE_BYTES + 1, json.loads, "")
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        await bodies.call(LARGE_BYTES + 1, json.loads, "1")
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
 
 
 @pytest.mark.anyio

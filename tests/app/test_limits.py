@@ -12,6 +12,7 @@ from heedful.app.middleware import CLIENT_CLOSED
 from heedful.runtime.service import Service
 from tests.app.conftest import Serve, held
 from tests.app.test_errors import JSON, check
+from tests.app.test_ndjson import NDJSON
 from tests.process import PATIENCE
 
 pytestmark = pytest.mark.anyio
@@ -42,9 +43,13 @@ async def tight(serve: Serve) -> AsyncIterator[httpx.AsyncClient]:
 
 async def test_504_at_the_time_limit_and_the_work_is_dropped(tight: httpx.AsyncClient) -> None:
     async with held(tight) as service:
-        error = check(await tight.post("/embed", json=BODY), 504, "timeout")
+        answer, lines = await asyncio.gather(
+            tight.post("/embed", json=BODY), tight.post("/embed", json=BODY, headers=NDJSON)
+        )
+        error = check(answer, 504, "timeout")
         assert error["type"] == "timeout_error"
-        assert "2 s" in error["message"]
+        assert "within 2 s" in error["message"]
+        assert "within 2 s" in lines.json()["error"]["message"]
         # Its inputs have left the queue: the next one is in flight, and not refused.
         waiting = asyncio.create_task(tight.post("/embed", json=BODY))
         await in_flight(service)

@@ -16,7 +16,6 @@ from starlette.responses import Response
 from heedful.app import lines
 from heedful.app.ndjson import _lines
 from heedful.app.requests import InferenceRoute
-from heedful.app.strict_json import parse
 from tests.app.conftest import KEY, Serve
 from tests.app.test_answers import TEXTS, embed
 from tests.app.test_errors import check
@@ -89,8 +88,8 @@ async def test_a_line_that_fails_unexpectedly_is_answered_alone(
 
     assert isinstance(client._transport, httpx.ASGITransport)
     scope = {"type": "http", "app": client._transport.app}
-    endpoint = lines.InferenceEndpoint("/embed", TypeAdapter(Any), fail, InferenceRoute.read, parse)
-    response, _ = await lines.answer(scope, endpoint, lambda: 1, None, bulk=False)
+    endpoint = lines.InferenceEndpoint("/embed", TypeAdapter(Any), fail, InferenceRoute.read)
+    response, _ = await lines.answer(scope, endpoint, 1, lambda: 1, None, bulk=False)
     assert response.status_code == 500
     assert json.loads(bytes(response.body))["error"]["code"] == "internal_error"
     assert "ZeroDivisionError" in caplog.text
