@@ -176,7 +176,10 @@ def _texts(tensor: Tensor, path: str) -> list[str]:
 
 
 def read_body(scope: Scope, body: bytes) -> Any:
-    """JSON, whatever its Content-Type; with Triton's header, tensors follow. Raises MalformedBody, BodyTooLarge, InvalidBody."""
+    """JSON, whatever its Content-Type; with Triton's header, tensors follow.
+
+    Raises MalformedBody, BodyTooLarge, InvalidBody.
+    """
     size = record.header(scope, JSON_SIZE)
     if not size:
         return parse(body)
