@@ -1,5 +1,7 @@
 """Logistic regression on probabilities, and a student of texts without labels."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
