@@ -16,6 +16,9 @@ from heedful.runtime.turns import turns
 ROWS_AT_ONCE = 64
 """Rows of an answer that are written without a pause: about 1 ms."""
 
+LONGEST = 2.0**63
+"""Integers that are larger, positive or negative, may have come as floats, which orjson makes of those beyond 64 bits."""
+
 T = TypeVar("T")
 
 Documented = dict[int | str, dict[str, Any]]
@@ -65,6 +68,8 @@ def json(value: object) -> Response:
 
 def repeatable(value: T, field: str) -> T:
     """What a client has sent, if the answer can repeat it. Raises BadInput."""
+    if isinstance(value, float) and abs(value) >= LONGEST:
+        raise BadInput(f"{field}: is a number of more than 64 bits; send a text", param=field)
     try:
         orjson.dumps(value)
     except TypeError as error:  # half of a surrogate pair, or an integer of more than 64 bits

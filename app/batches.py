@@ -131,7 +131,12 @@ class Batches:
             value = parse(line)
             if not isinstance(value, dict):
                 raise BadInput("the line must be an object with custom_id, method, url and body")
-            custom_id = repeatable(value.get("custom_id"), "custom_id")
+            sent = value.get("custom_id")
+            if not isinstance(sent, str):
+                raise BadInput("custom_id: must be a text, which its answer has", param="custom_id")
+            custom_id = repeatable(sent, "custom_id")
+            if value.get("method") != "POST":
+                raise BadInput("method: must be POST", param="method")
             if value.get("url") != about["endpoint"]:
                 raise BadInput(
                     f"url: must be the batch's endpoint, {about['endpoint']}", param="url"
@@ -148,14 +153,14 @@ class Batches:
         response, entry = await answer(scope, endpoint, len(line), body, None, bulk=True)
         if response.status_code == errors.STATUS[Unavailable]:
             raise Unavailable("the service cannot answer now")
+        answered: dict[str, Any] = {"status_code": response.status_code, "request_id": entry.id}
+        if headers := entry.notes():  # that it was cut, for one: OpenAI's response has none
+            answered["headers"] = headers
+        answered["body"] = orjson.Fragment(response.body)
         row = {
             "id": f"batch_req_{entry.id}",
             "custom_id": custom_id,
-            "response": {
-                "status_code": response.status_code,
-                "request_id": entry.id,
-                "body": orjson.Fragment(response.body),
-            },
+            "response": answered,
             "error": None,
         }
         return orjson.dumps(row) + b"\n", response.status_code == 200

@@ -106,15 +106,23 @@ def test_a_batch_killed_in_the_middle_ends_complete(
 def test_files_and_batches_as_openai_has_them(client: openai.OpenAI) -> None:
     lines: list[Any] = [line(1), "no object", {**line(2), "url": "/embed"}, {**line(3), "body": []}]
     lines.append({**line(4), "custom_id": "\ud800"})
+    lines += [{**line(5), "method": "GET"}, {**line(6), "custom_id": 6}]
+    cut = {"input": "kid " * 300, "model": "tiny-flat", "truncate": True, "beside": 1}
+    lines.append({**line(8), "body": cut})
     file = upload(client, lines)
     assert client.files.retrieve(file).filename == "rows.jsonl"
     assert [one.id for one in client.files.list()] == [file]
     batch = create(client, file)
     done = ended(client, batch)
-    assert [row["custom_id"] for row in rows(client, done.output_file_id)] == ["row 1"]
+    good = rows(client, done.output_file_id)
+    assert [row["custom_id"] for row in good] == ["row 1", "row 8"]
+    notes = {"X-Truncated": "1", "X-Ignored-Fields": "beside"}
+    assert [row["response"].get("headers") for row in good] == [None, notes]
     bad = rows(client, done.error_file_id)
-    assert [row["custom_id"] for row in bad] == [None, "row 2", "row 3", None]
+    assert [row["custom_id"] for row in bad] == [None, "row 2", "row 3", None, "row 5", None]
     assert {row["response"]["status_code"] for row in bad} == {422}
+    params = [row["response"]["body"]["error"]["param"] for row in bad]
+    assert params == [None, "url", None, "custom_id", "method", "custom_id"]
     assert [one.id for one in client.batches.list()] == [batch]
     assert client.batches.cancel(batch).status == "completed"  # too late
     assert client.files.delete(file).deleted

@@ -56,9 +56,10 @@ async def test_errors_are_the_lines(client: httpx.AsyncClient) -> None:
         '{"inputs": "kids", "id": "\\ud800"}',
         {"inputs": "kids", "id": json.loads("[" * 300 + "]" * 300)},
         '{"inputs": "kids", "x": ' + '{"a":' * 500 + "1" + "}" * 501,
+        {"inputs": "kids", "id": 2**64},
         {"inputs": "kids " * 17, "truncate": True, "id": [7]},
     )
-    assert [one["line"] for one in found] == [0, 1, 3, 4, 5, 6, 7, 8, 9, 10]
+    assert [one["line"] for one in found] == [0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11]
     errors = [one.get("error", {}).get("code") for one in found]
     assert errors == [
         None,
@@ -70,12 +71,13 @@ async def test_errors_are_the_lines(client: httpx.AsyncClient) -> None:
         "invalid_input",
         "invalid_json",
         "invalid_json",
+        "invalid_input",
         None,
     ]
     assert found[2]["error"]["param"] == "inputs[1]"
     assert [one.get("id", "none") for one in found] == [
         *(1, "none", 2, "none", None, "none"),
-        *("none", "none", "none", [7]),
+        *("none", "none", "none", "none", [7]),
     ]
     assert found[-1]["headers"] == {"X-Truncated": "1"}
 
