@@ -17,7 +17,7 @@ ROWS_AT_ONCE = 64
 """Rows of an answer that are written without a pause: about 1 ms."""
 
 LONGEST = 2.0**63
-"""Integers that are larger, positive or negative, may have come as floats, which orjson makes of those beyond 64 bits."""
+"""orjson reads integers that do not fit into 64 bits as floats of this size and more."""
 
 T = TypeVar("T")
 
