@@ -26,8 +26,8 @@ from heedful.runtime.card import Card, ScoreCard
 from heedful.runtime.cores import usable_cores
 from heedful.runtime.errors import StartupError
 from heedful.training import assess, labelled_texts, minilm
-from heedful.training.errors import ConfigError
-from heedful.training.labelled_texts import Reading
+from heedful.training.errors import ConfigError, DataError
+from heedful.training.labelled_texts import Reading, Row
 from heedful.training.linear import ClassWeight
 from heedful.training.source_commit import source_commit
 
@@ -128,6 +128,7 @@ def fit_file(
     problem = Problem.of(file, rows, wanted.reading.separator)
     if wanted.test:
         held_rows = labelled_texts.read_rows(wanted.test, columns, label_column, wanted.reading)
+        _check_test(wanted.test, held_rows, problem, wanted.reading.separator)
     console.print(f"{file.name}: {len(rows)} rows, {len(problem.labels)} labels")
     most = assess.FEW if pairs else assess.MOST_CV_ROWS
     parts = assess.splits(problem.targets, problem.groups, seed=wanted.seed, most=most)
@@ -193,6 +194,16 @@ def _check(wanted: Wanted, pairs: bool) -> None:
             raise ConfigError(f"{option} is for one text a row: leave it or --pair-columns out")
     if wanted.unlabelled:
         minilm.folder()
+
+
+def _check_test(file: Path, rows: Sequence[Row], problem: Problem, separator: str) -> None:
+    """Raise DataError unless training has one of the labels."""
+    found = sorted({label for row in rows for label in row.labels(separator)})
+    if not set(found) & set(problem.labels):
+        raise DataError(
+            f"--test: {file.name} has the labels {', '.join(found[:10])}, none of which is in the training file "
+            f"({', '.join(problem.labels[:10])}): write them alike in both"
+        )
 
 
 def _bundle(option: str, name: str) -> Path:

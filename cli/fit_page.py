@@ -78,10 +78,47 @@ def _truncated_line(content: dict[str, Any]) -> str:
     )
 
 
-def with_interval(score: dict[str, Any]) -> str:
+def _with_interval(score: dict[str, Any]) -> str:
     if score["low"] is None:
         return f"{score['score']:.1%}"
     return f"{score['score']:.1%} ({score['low']:.1%} to {score['high']:.1%})"
+
+
+def abstain_line(said: dict[str, Any]) -> str:
+    """From where on the bundle answers, and what that means for the rows held out."""
+    return (
+        f"the bundle answers from probability {said['least']:.3f} on, else null, so that at least "
+        f"{said['precision']:.0%} of the answers to new texts are right, as far as the held-out rows tell: "
+        f"{_answered(said)}"
+    )
+
+
+def _answered(said: dict[str, Any]) -> str:
+    of = f"it answers {said['answers']} of {said['rows']} rows ({said['answered']:.0%})"
+    return f"{of}, {_with_interval(said)} of them rightly" if said["answers"] else of
+
+
+def test_lines(content: dict[str, Any]) -> list[str]:
+    """What was measured on the test file, and what to know about it; nothing if there is none."""
+    test = content.get("test")
+    if not test:
+        return []
+    name, abstains = test["file"], test.get("abstain")
+    score = f"{content['metric']} {_with_interval(test)}, macro-F1 {test['macro_f1']:.3f}"
+    every = ", if every row is answered" if abstains else ""
+    said = [f"{name} ({test['rows']} rows): {score}{every}"]
+    if abstains:
+        said.append(f"{name}: with null where it is not sure, {_answered(abstains)}")
+    if unknown := test["unknown_labels"]:
+        said.append(
+            f"{name}: labels that training has not, which count as wrong: {', '.join(unknown)}"
+        )
+    if count := test["trained_on"]:
+        said.append(
+            f"{name}: {count} of the rows were trained on too, so the score is too high: remove them "
+            "from one of the files"
+        )
+    return said
 
 
 def page(content: dict[str, Any]) -> str:
@@ -92,7 +129,8 @@ def page(content: dict[str, Any]) -> str:
         f"<p>A classifier of {len(content['labels'])} labels, trained on all {content['rows']} rows of "
         f"{_text(content['file'])}. The figures below are of rows that were held out: "
         f"{_text(content['held_out'])}. Version {content['version']}.</p>",
-        f"<h2>Candidates</h2><p>The score is {content['metric']}. The star marks the one in the bundle: of those at most one standard error below "
+        f"<h2>Candidates</h2><p>The score is {content['metric']}. The star marks the one in the bundle: of those "
+        "at most one standard error below "
         "the best score, and among them those taught by the fine-tuned MiniLM, else by the frozen one, else those "
         "that read both words and vectors (or train an encoder), if there are any, the one of the lowest log loss "
         "once calibrated. The interval is Wilson's; the deviation is that of the parts, in points.</p>",
@@ -140,9 +178,9 @@ def _test_part(content: dict[str, Any]) -> list[str]:
     if "test" not in content:
         return []
     test = content["test"]
-    said = f"{content['metric']} {with_interval(test)}, macro-F1 {test['macro_f1']:.3f}, {test['rows']} rows"
     return [
-        f"<h2>{_text(test['file'])}</h2><p>The bundle on this file: {said}.</p>",
+        f"<h2>{_text(test['file'])}</h2>",
+        *(f"<p>{_text(said)}.</p>" for said in test_lines(content)),
         _grid(CLASS_COLUMNS, _class_cells(test["classes"])),
     ]
 
@@ -155,10 +193,7 @@ def _sure_part(content: dict[str, Any]) -> list[str]:
         _grid(("rows answered", "accuracy"), rows),
     ]
     if said := content.get("abstain"):
-        parts.append(
-            f"<p>The bundle answers null below probability {said['least']:.3f}: so it answers "
-            f"{said['answered']:.0%} of the rows, {said['precision']:.0%} of them rightly.</p>"
-        )
+        parts.append(f"<p>{_text(abstain_line(said))}.</p>")
     return parts
 
 

@@ -1,5 +1,6 @@
 """What `fit` prints, and the report that it puts into the bundle's folder: report.json and report.html."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,16 +14,17 @@ from heedful.cli.fit_candidate import Candidate, Problem, answers, finalists
 from heedful.cli.fit_linear import LinearFit
 from heedful.cli.fit_page import (
     COLUMNS,
+    abstain_line,
     candidate_cells,
     lines,
     page,
-    with_interval,
+    test_lines,
 )
 from heedful.runtime.card import Card
 from heedful.text.atomic import write_file, write_json
 from heedful.training import assess
 from heedful.training.errors import DataError
-from heedful.training.labelled_texts import Row
+from heedful.training.labelled_texts import Row, same
 
 PAGE, RECORD = "report.html", "report.json"
 
@@ -79,19 +81,19 @@ class Report:
         self.content["references"] = [{"name": name, **_score(one)} for name, one in references]
         self.content["temperature"] = temperature
         self.content["risk_coverage"] = assess.risk_coverage(held)
-        self.content["classes"] = _classes(self._problem, held)
+        self.content["classes"] = _classes(self._problem.labels, held)
         self.content["suspects"] = self._suspects(held)
 
     def abstain(self, held: assess.HeldOut, precision: float) -> float:
         """The probability from which answers reach the precision. Raises DataError if none does."""
-        found = assess.threshold(held, precision)
-        if found is None:
+        least = assess.threshold(held, precision)
+        if least is None:
+            most = math.floor(100 * assess.most_precise(held)) / 100
             raise DataError(
                 f"--abstain {precision}: on the held-out rows no threshold reaches this precision: ask for "
-                f"less than {max(share for _, share in assess.risk_coverage(held)):.2f}, or add rows"
+                f"at most {most:.2f}, or add rows"
             )
-        least, share = found
-        self.content["abstain"] = {"precision": precision, "least": least, "answered": share}
+        self.content["abstain"] = {"precision": precision, "least": least, **_answered(held, least)}
         return least
 
     def explain(
@@ -123,9 +125,12 @@ class Report:
     def test(self, out: Path, parser: str, file: Path, rows: Sequence[Row], separator: str) -> None:
         """Measure the written bundle on another file."""
         labels = self._problem.labels
-        targets = np.array([[label in row.labels(separator) for label in labels] for row in rows])
         unknown = sorted({label for row in rows for label in row.labels(separator)} - set(labels))
-        logits = answers(out, parser, rows)
+        every = (*labels, *unknown)
+        targets = np.array([[label in row.labels(separator) for label in every] for row in rows])
+        never = np.full((len(rows), len(unknown)), -np.inf)
+        logits = np.concatenate([answers(out, parser, rows), never], axis=1)
+        trained_on = {same(row.texts) for row in self._problem.rows}
         numbers = np.arange(len(rows))
         several, balanced = self._problem.multi_label, self._balanced
         held = assess.HeldOut(numbers, logits, targets, numbers * 0, several, balanced)
@@ -133,8 +138,11 @@ class Report:
             "file": file.name,
             **_score(held),
             "unknown_labels": unknown,
-            "classes": _classes(self._problem, held),
+            "trained_on": sum(same(row.texts) in trained_on for row in rows),
+            "classes": _classes(every, held),
         }
+        if said := self.content.get("abstain"):
+            self.content["test"]["abstain"] = _answered(held, said["least"])
 
     def show(self, console: Console) -> None:
         """Print the candidates and what was skipped."""
@@ -150,28 +158,19 @@ class Report:
         line = ", ".join(f"{share:.0%}: {right:.1%}" for share, right in content["risk_coverage"])
         console.print(f"accuracy of the surest answers: {line}")
         if "abstain" in content:
-            said = content["abstain"]
-            console.print(
-                f"answers from probability {said['least']:.3f} on reach {said['precision']:.0%}: "
-                f"{said['answered']:.0%} of the rows; for the others the bundle answers null"
-            )
+            console.print(abstain_line(content["abstain"]))
 
     def write(self, out: Path, card: Card, console: Console) -> None:
         """Write both files into the bundle's folder, and print the score on the test file."""
-        if "test" in self.content:
-            test = self.content["test"]
-            unknown = ", ".join(test["unknown_labels"])
-            console.print(
-                f"{test['file']} ({test['rows']} rows): {self.content['metric']} {with_interval(test)}"
-                + (f"; labels that training has not: {unknown}" if unknown else "")
-            )
+        for said in test_lines(self.content):
+            console.print(said)
         self.content |= {"bundle": card.name, "version": card.version}
         write_json(out / RECORD, self.content)
         write_file(out / PAGE, lambda part: part.write_text(page(self.content), encoding="utf-8"))
 
 
 def _score(held: assess.HeldOut) -> dict[str, Any]:
-    """Score, its Wilson interval (of an accuracy only), macro-F1 and log loss."""
+    """Score, its Wilson interval (of an accuracy only), macro-F1 and log loss (None where labels are not known)."""
     low, high = None, None
     if held.metric == "accuracy":
         low, high = assess.interval(int(held.right.sum()), len(held.rows))
@@ -181,17 +180,27 @@ def _score(held: assess.HeldOut) -> dict[str, Any]:
         "high": high,
         "deviation": held.deviation,
         "macro_f1": held.macro,
-        "log_loss": held.loss,
+        "log_loss": held.loss if np.isfinite(held.loss) else None,
         "rows": len(held.rows),
     }
 
 
-def _classes(problem: Problem, held: assess.HeldOut) -> list[dict[str, Any]]:
+def _answered(held: assess.HeldOut, least: float) -> dict[str, Any]:
+    """How many rows are answered from this probability on, and how precisely, with Wilson's interval."""
+    answers, right = assess.answered(held, least)
+    found = {"rows": len(held.rows), "answers": answers, "answered": answers / len(held.rows)}
+    if not answers:
+        return {**found, "score": None, "low": None, "high": None}
+    low, high = assess.interval(right, answers)
+    return {**found, "score": right / answers, "low": low, "high": high}
+
+
+def _classes(labels: Sequence[str], held: assess.HeldOut) -> list[dict[str, Any]]:
     """Precision, recall and rows of each class."""
     columns = precision_recall_fscore_support(
         held.targets, held.answers, average=None, zero_division=0
     )
     return [
         {"label": label, "precision": float(p), "recall": float(r), "f1": float(f), "rows": int(n)}
-        for label, p, r, f, n in zip(problem.labels, *columns, strict=True)
+        for label, p, r, f, n in zip(labels, *columns, strict=True)
     ]

@@ -30,8 +30,8 @@ def soft_logistic(
     """Weights (C, F) and intercepts (C,) for targets (N, C): a softmax, or a sigmoid for each label.
 
     `parts` are matrices, dense or sparse, with N rows and F columns in all. L-BFGS minimises the cross
-    entropy, summed over the rows, and |weights|^2 / (2 strength), as scikit-learn does for labels. Where `balanced`, the
-    classes (with a sigmoid each, having and not having it) weigh the same in that sum, as with its class_weight.
+    entropy, summed over the rows, and |weights|^2 / (2 strength), as scikit-learn does for labels. Where `balanced`,
+    the classes (with a sigmoid each, having and not having it) weigh the same in that sum, as with its class_weight.
     """
     have, lack = targets, 1 - targets
     if balanced:

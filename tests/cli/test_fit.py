@@ -137,12 +137,17 @@ def test_few_rows_end_in_a_bundle_and_a_report(tmp_path: Path, wanted: Wanted) -
     assert [(one["label"], one["rows"]) for one in report["classes"]] == [("five", 33), ("one", 32)]
     assert report["test"]["score"] == pytest.approx(2 / 3)
     assert report["test"]["unknown_labels"] == ["two"]
+    assert report["test"]["log_loss"] is None
+    (unknown,) = [one for one in report["test"]["classes"] if one["label"] == "two"]
+    assert (unknown["rows"], unknown["recall"]) == (1, 0.0)
     assert report["skipped"][0]["why"].startswith("fewer than 500 rows")
-    assert "labels that training has not: two" in shown
+    assert "labels that training has not, which count as wrong: two" in shown
+    assert "trained on too" not in shown
     assert f"{chosen['name']} *" in shown
 
     page = (wanted.out / "report.html").read_text()
-    assert all(said in page for said in ("Words that decide", "an awful awful film", "Wilson"))
+    said = ("Words that decide", "an awful awful film", "Wilson", "which count as wrong: two")
+    assert all(one in page for one in said)
 
 
 def test_rows_that_are_cut_are_counted(tmp_path: Path, wanted: Wanted) -> None:
@@ -290,9 +295,14 @@ def fit_unsure(tmp_path: Path, wanted: Wanted) -> tuple[dict[str, Any], Card, li
     noisy = [
         (label, f"{text} {i} {label if i % 3 else ''}") for i, (label, text) in enumerate(noisy)
     ]
-    card, report, shown = fit(write(tmp_path / "unsure.csv", noisy), replace(wanted, abstain=0.97))
-    assert 0 < report["abstain"]["answered"] < 1
-    assert "the bundle answers null" in shown
+    file, test = (write(tmp_path / f"{name}.csv", noisy) for name in ("unsure", "test"))
+    card, report, shown = fit(file, replace(wanted, abstain=0.9, test=test))
+    for said in (report["abstain"], report["test"]["abstain"]):
+        assert 0 < said["answers"] < said["rows"]
+        assert said["answered"] == said["answers"] / said["rows"]
+        assert said["low"] < said["score"] <= said["high"]
+        assert f"answers {said['answers']} of {said['rows']} rows" in shown.replace("\n", " ")
+    assert "trained on too, so the score is too high" in shown
     return report, card, [text for _, text in noisy]
 
 
@@ -336,6 +346,9 @@ def test_what_cannot_be_made_is_refused_before_the_training(tmp_path: Path, want
     ):
         with pytest.raises(ConfigError, match=f"{option} is for one text a row"):
             fit(file, refused, "review", "review")
+    capitals = write(tmp_path / "capitals.csv", [(stars.upper(), text) for stars, text in rows(4)])
+    with pytest.raises(DataError, match=r"--test: capitals\.csv has the labels FIVE, ONE, none of"):
+        fit(file, replace(wanted, test=capitals))
     assert not (tmp_path / "Stars").exists()
 
 
@@ -382,5 +395,7 @@ def test_a_precision_that_is_not_reached_is_an_error(tmp_path: Path) -> None:
     wrong = HeldOut(
         np.arange(4), np.where(problem.targets, 0.0, 3.0), problem.targets, np.arange(4)
     )
-    with pytest.raises(DataError, match=r"--abstain 0.9: .* no threshold reaches this precision"):
+    with pytest.raises(
+        DataError, match=r"no threshold reaches this precision: ask for at most 0\.00"
+    ):
         Report(file, problem, []).abstain(wrong, 0.9)

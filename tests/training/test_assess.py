@@ -5,7 +5,9 @@ import pytest
 
 from heedful.training.assess import (
     HeldOut,
+    answered,
     interval,
+    most_precise,
     of_an_encoder,
     risk_coverage,
     splits,
@@ -109,18 +111,42 @@ def test_balanced_classes_count_the_same(multi_label: bool) -> None:
 
 
 def test_the_threshold_reaches_the_precision() -> None:
-    held = made([4, 3, 2, 1], [True, True, False, True])
-    assert threshold(held, 0.9) == pytest.approx((1 / (1 + np.exp(-3)), 0.5))
-    assert threshold(held, 0.75) == pytest.approx((1 / (1 + np.exp(-1)), 1.0))
-    assert threshold(made([4, 3], [False, True]), 0.9) is None
+    """All of the first 20 right: Wilson's one-sided lower limit is 20 / (20 + 0.842^2); 39 of 40 have another."""
+    margins = np.arange(40, 0, -1) / 10
+    held = made(margins.tolist(), [i != 20 for i in range(40)])
+    first, all_of_them = 20 / (20 + 0.8416**2), 0.9436
+    assert most_precise(held) == pytest.approx(first, abs=1e-4)
+    assert threshold(held, first - 1e-3) == pytest.approx(1 / (1 + np.exp(-margins[19])))
+    assert threshold(held, all_of_them - 1e-3) == pytest.approx(1 / (1 + np.exp(-margins[39])))
+    assert threshold(held, first + 1e-3) is None
+    assert answered(held, 1 / (1 + np.exp(-margins[24]))) == (25, 24)
+    assert answered(held, 1.0) == (0, 0)
+
+
+def test_other_texts_get_the_precision_more_often_than_not() -> None:
+    """Rows whose answers are as sure as they are right; 30 samples of 300."""
+    rng = np.random.default_rng(0)
+    reached = 0
+    for _ in range(30):
+        margins = rng.exponential(2, size=4000)
+        right = rng.random(4000) < 1 / (1 + np.exp(-margins))
+        sample, rest = (
+            made(margins[part].tolist(), right[part].tolist())
+            for part in (slice(300), slice(300, 4000))
+        )
+        least = threshold(sample, 0.9)
+        assert least is not None
+        count, good = answered(rest, least)
+        reached += good / count >= 0.9
+    assert reached >= 20
 
 
 def test_rows_of_equal_probability_are_answered_together() -> None:
-    tied = [True, True, False, False]
-    assert threshold(made([3, 3, 3, 3], tied), 0.9) is None
-    held = made([4, 3, 3, 3, 3], [True, *tied])
-    assert threshold(held, 0.9) == pytest.approx((1 / (1 + np.exp(-4)), 0.2))
-    assert threshold(held, 0.6) == pytest.approx((1 / (1 + np.exp(-3)), 1.0))
+    tied = [True] * 20 + [False] * 5
+    assert threshold(made([3] * 25, tied), 0.9) is None
+    held = made([4] * 10 + [3] * 25, [True] * 10 + tied)
+    assert threshold(held, 0.9) == pytest.approx(1 / (1 + np.exp(-4)))
+    assert threshold(held, 0.75) == pytest.approx(1 / (1 + np.exp(-3)))
 
 
 def test_the_temperature_undoes_a_factor() -> None:
