@@ -130,9 +130,7 @@ class Model:
 
         Raises BadInput for vectors of two widths, and for what are no numbers.
         """
-        rows, columns = (
-            unit_rows(_vectors(*each)) for each in (("first", first), ("second", second))
-        )
+        rows, columns = _unit_vectors("first", first), _unit_vectors("second", second)
         if rows.shape[1] != columns.shape[1]:
             said = f"first has the width {rows.shape[1]}, second {columns.shape[1]}"
             raise BadInput(f"{said}: encode both with the same truncate_dim", param="second")
@@ -323,13 +321,13 @@ class Model:
         return found
 
 
-def _vectors(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:
-    """A matrix, for one vector too. Raises BadInput for what is no array of numbers."""
+def _unit_vectors(name: str, value: npt.ArrayLike) -> Scores:
+    """Its rows scaled to length 1, one for a single vector. Raises BadInput for what is no array of numbers."""
     try:
-        found = np.atleast_2d(np.asarray(value, float))
-    except ValueError as error:
+        numbers = np.atleast_2d(np.asarray(value, np.float64))
+    except (TypeError, ValueError) as error:
         raise BadInput(f"{name} holds no vectors: give those of encode", param=name) from error
-    return found
+    return unit_rows(numbers)
 
 
 def _able(models: Path, kinds: Sequence[str]) -> list[str]:

@@ -76,7 +76,7 @@ class TokenizedText:
     composed: npt.NDArray[np.bool_]  # (L,) unlisted, and composed from their spelling
 
 
-def unit_rows(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+def unit_rows(vectors: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:
     """Scale each row of (N, D) to length 1. A zero row stays zero."""
     wide = vectors.astype(np.float64)  # squares of the largest float32 values stay finite
     norms = np.sqrt(np.vecdot(wide, wide))
