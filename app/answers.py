@@ -63,7 +63,7 @@ def documented(model: Any, *errors: int) -> Documented:
 
 def json(value: object) -> Response:
     """orjson takes 10 µs for 600 floats of a float32 array; json takes 260 µs from a list."""
-    return JSON(orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY))
+    return JSONBytes(orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY))
 
 
 def repeatable(value: T, field: str) -> T:
@@ -79,7 +79,7 @@ def repeatable(value: T, field: str) -> T:
     return value
 
 
-class JSON(Response):
+class JSONBytes(Response):
     """A whole answer with its two headers, for which starlette would ask what else the answer could be."""
 
     media_type = "application/json"

@@ -125,7 +125,7 @@ async def files(
     purpose: Annotated[str | None, Query(description="Only files of this purpose.")] = None,
 ) -> Response:
     """The files, the newest first."""
-    found = _store(request).files()
+    found = await asyncio.to_thread(_store(request).files)
     return _page([one for one in found if purpose in (None, one["purpose"])], after, limit)
 
 
@@ -202,7 +202,7 @@ async def batches(
     request: Request, after: After = None, limit: Annotated[int, Query(ge=1, le=100)] = 20
 ) -> Response:
     """The batches, the newest first."""
-    return _page(_store(request).batches(), after, limit)
+    return _page(await asyncio.to_thread(_store(request).batches), after, limit)
 
 
 @router.get(

@@ -69,7 +69,7 @@ class Batches:
         """Answer the batch unless another process does."""
         try:
             with _locked(folder) as got:
-                if got and (folder / "unfinished").exists():
+                if got and self._store.mark(folder.name).exists():
                     await self._work(folder.name)
         except Unavailable:
             pass  # the models are loading, or the service is stopping: later
@@ -85,7 +85,7 @@ class Batches:
         try:
             self._finish(self._store.batch(folder.name), "failed")
         except (errors.NotFound, ValueError):
-            (folder / "unfinished").unlink(missing_ok=True)
+            self._store.mark(folder.name).unlink(missing_ok=True)
 
     async def _work(self, name: str) -> None:
         """Answer what has no answer yet, then write the output. Raises Unavailable, OSError."""
@@ -181,8 +181,9 @@ class Batches:
     def _finish(self, about: dict[str, Any], status: str) -> None:
         self._store.save_batch(about | {"status": status, f"{status}_at": _now()})
         folder = self._store.batch_folder(about["id"])
-        for name in ("answers.jsonl", "unfinished", "cancel"):
-            (folder / name).unlink(missing_ok=True)
+        (folder / "answers.jsonl").unlink(missing_ok=True)
+        self._store.mark(about["id"]).unlink(missing_ok=True)
+        (folder / "cancel").unlink(missing_ok=True)
         remove_unfinished(folder / "about.json")
         log.info("batch %s %s", about["id"], status)
 

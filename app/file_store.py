@@ -21,7 +21,10 @@ ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
 class FileStore:
-    """Each file is a folder with `about.json` and `content`; each batch one with `about.json` and its answers."""
+    """Each file is a folder with `about.json` and `content`; each batch one with `about.json` and its answers.
+
+    A batch that is not finished has a mark in the folder `unfinished`: each process looks there every second.
+    """
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
@@ -98,29 +101,41 @@ class FileStore:
         """Raises NotFound."""
         about = self._about("batches", name)
         # Another process may have finished it just before `cancel` was written.
-        if all((self.batch_folder(name) / mark).exists() for mark in ("cancel", "unfinished")):
+        if self.mark(name).exists() and (self.batch_folder(name) / "cancel").exists():
             about["status"] = "cancelling"
         return about
 
     def create_batch(self, about: dict[str, Any]) -> None:
         """Add a batch that is to be answered."""
         self.save_batch(about)
-        (self.batch_folder(about["id"]) / "unfinished").touch()
+        mark = self.mark(about["id"])
+        mark.parent.mkdir(exist_ok=True)
+        mark.touch()
 
     def cancel_batch(self, name: str) -> dict[str, Any]:
         """Ask for its end; returns its description. Raises NotFound."""
         self.batch(name)
-        if (self.batch_folder(name) / "unfinished").exists():
+        if self.mark(name).exists():
             (self.batch_folder(name) / "cancel").touch()
         return self.batch(name)
 
     def unfinished(self) -> list[Path]:
         """The folders of batches that are not finished, the oldest first."""
-        marks = []
+        names = sorted(mark.name for mark in (self.folder / "unfinished").glob("*"))
+        folders = [self.batch_folder(name) for name in names]  # an id begins with the time
+        return [folder for folder in folders if folder.is_dir()]  # the operator may have deleted it
+
+    def mark(self, name: str) -> Path:
+        """A file that exists until the batch is finished."""
+        return self.folder / "unfinished" / name
+
+    def move_marks(self) -> None:
+        """Put the marks in their folder. Earlier versions left each in the batch's."""
         for mark in (self.folder / "batches").glob("*/unfinished"):
-            with contextlib.suppress(FileNotFoundError):  # another process has finished it
-                marks.append((mark.stat().st_mtime, mark.parent))
-        return [folder for _, folder in sorted(marks)]
+            moved = self.mark(mark.parent.name)
+            moved.parent.mkdir(exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):  # another service does the same
+                mark.replace(moved)
 
     def batch_folder(self, name: str) -> Path:
         return self.folder / "batches" / name

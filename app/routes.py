@@ -27,7 +27,7 @@ async def embed(body: schemas.EmbedRequest, request: Request) -> Response:
         normalize=body.normalize,
         dimensions=body.dimensions,
     )
-    return answers.JSON(await answers.rows(inference.record_result(request, result)))
+    return answers.JSONBytes(await answers.rows(inference.record_result(request, result)))
 
 
 @router.post(

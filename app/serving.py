@@ -106,7 +106,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def check_files(settings: Settings) -> None:
-    """Make the folder for files, where one is set, and remove what killed processes left in it.
+    """Make the folder for files, where one is set, and put what it holds in order.
 
     Raises StartupError where nothing can be written there.
     """
@@ -116,7 +116,9 @@ def check_files(settings: Settings) -> None:
         settings.files.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=settings.files):
             pass
-        FileStore(settings.files).remove_unfinished()
+        store = FileStore(settings.files)
+        store.remove_unfinished()
+        store.move_marks()
     except OSError as error:
         reason = f"{environment_name('files')}: {settings.files}: {error.strerror}"
         raise StartupError(f"{reason}: name a folder that can be written to") from error

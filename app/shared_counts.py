@@ -73,7 +73,7 @@ def value_class(file: int, *, serves: bool) -> type:
     return SharedValue
 
 
-def bury(file: int, processor_time: float) -> None:
+def keep_processor_time(file: int, processor_time: float) -> None:
     """Keep the processor time of a process that has died, in seconds, and set to 0 what it has measured."""
     table = MmapedDict(_path(file))
     table.write_value(ENDED, table.read_value(ENDED)[0] + processor_time, 0.0)

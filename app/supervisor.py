@@ -28,7 +28,7 @@ from heedful.app.reload_queue import ReloadQueue
 from heedful.app.restarts import Restarts
 from heedful.app.server import KILL_TIMEOUT
 from heedful.app.settings import Settings
-from heedful.app.shared_counts import bury
+from heedful.app.shared_counts import keep_processor_time
 from heedful.app.worker_group import BUSY, IDLE, Link, WorkerGroup, WorkerProcess
 from heedful.runtime.errors import ServiceFault, StartupError, Unavailable
 
@@ -235,10 +235,11 @@ class Supervisor:
         for process in list(self._processes):
             pid, status, used = os.wait4(process.pid, os.WNOHANG)
             if pid:
-                bury(self._group.counts[process.link.slot], used.ru_utime + used.ru_stime)
-                self._bury(process, os.waitstatus_to_exitcode(status))
+                seconds = used.ru_utime + used.ru_stime
+                keep_processor_time(self._group.counts[process.link.slot], seconds)
+                self._replace_dead(process, os.waitstatus_to_exitcode(status))
 
-    def _bury(self, process: WorkerProcess, status: int) -> None:
+    def _replace_dead(self, process: WorkerProcess, status: int) -> None:
         """Answer a dead process's clients, and replace it."""
         while process.link.control in self._selector.get_map():
             self._receive(process)  # its last messages

@@ -1,7 +1,7 @@
 """The service's results, and the arithmetic that turns logits and vectors into them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -50,20 +50,9 @@ class Result(Generic[T]):
     unfamiliar: int = 0  # inputs of another script, or mostly of unlisted words
     trust: Sequence[Trust] = ()  # one per input, if asked for
 
-    def with_value(self, value: U) -> "Result[U]":
+    def with_value(self: "Result[Any]", value: U) -> "Result[U]":
         """Another value with the same counts and times."""
-        return Result(
-            value,
-            self.card,
-            self.timing,
-            self.inputs,
-            self.truncated,
-            self.tokens,
-            self.unlisted,
-            self.averaged,
-            self.unfamiliar,
-            self.trust,
-        )
+        return replace(self, value=value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,8 +165,8 @@ class Inference:
         parsed = await self._parse(inputs, truncate=truncate or mean)
         long = parsed.cut() if mean else []
         if long:
-            strange = parsed.result(None).unfamiliar
-            return replace(await self._mean(inputs, long), unfamiliar=strange)
+            unfamiliar = parsed.unfamiliar(parsed.known())
+            return replace(await self._mean(inputs, long), unfamiliar=unfamiliar)
         encoded = await self._encode(parsed)
         self._count_untypical(parsed, encoded.vectors)
         return parsed.result(encoded.vectors, encoded.queue, encoded.inference)

@@ -64,6 +64,16 @@ class Parsed:
         )
         return shares
 
+    def known(self) -> list[int]:
+        """How many of each text's tokens the vocabulary lists."""
+        known = self.model.vocab.known
+        return [int(np.count_nonzero(known(sentence))) for sentence in self.sentences]
+
+    def unfamiliar(self, known: Sequence[int]) -> int:
+        """How many rows hold a text of another script, or mostly of unlisted words. `known` is self.known()."""
+        texts = zip(self.parses, self.sentences, known, strict=True)
+        return self._rows([unfamiliar(parse.text, len(one), count) for parse, one, count in texts])
+
     def result(
         self,
         value: T,
@@ -73,13 +83,7 @@ class Parsed:
         """The value with its counts and times, both in seconds."""
         cut = [parse.cut for parse in self.parses]
         tokens = [len(sentence) for sentence in self.sentences]
-        known = [
-            int(np.count_nonzero(self.model.vocab.known(sentence))) for sentence in self.sentences
-        ]
-        strange = [
-            unfamiliar(parse.text, *counts)
-            for parse, *counts in zip(self.parses, tokens, known, strict=True)
-        ]
+        known = self.known()
         return Result(
             value=value,
             card=self.model.card,
@@ -88,7 +92,7 @@ class Parsed:
             truncated=self._rows(cut),
             tokens=sum(tokens),
             unlisted=sum(tokens) - sum(known),
-            unfamiliar=self._rows(strange),
+            unfamiliar=self.unfamiliar(known),
         )
 
     def _rows(self, texts: Sequence[bool]) -> int:

@@ -4,9 +4,12 @@ import asyncio
 import io
 import json
 import math
+import os
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -156,10 +159,11 @@ def test_a_batch_may_be_cancelled(client: openai.OpenAI, process: Process) -> No
 async def test_a_batch_without_a_description_does_not_stop_the_others(
     serve: Serve, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    (tmp_path / "unfinished").mkdir()
     for name, about in (("batch-1", None), ("batch-2", "{")):
         folder = tmp_path / "batches" / name
         folder.mkdir(parents=True)
-        (folder / "unfinished").touch()
+        (tmp_path / "unfinished" / name).touch()
         if about is not None:
             (folder / "about.json").write_text(about)
     store = FileStore(tmp_path)
@@ -243,6 +247,47 @@ def test_lines_are_cut_behind_their_limit(end: bytes) -> None:
     cut = [b"a" * 5, b"b" * 6, b"c", b"d" * 6, b"e" * 5]
     assert list(_lines(io.BytesIO(source), 5)) == cut
     assert list(_chunks(io.BytesIO(source), 1, 5)) == [[b"b" * 6], [b"c", b"d" * 6], [b"e" * 5]]
+
+
+def test_the_marks_of_batches_that_are_not_finished(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    for name in ("batch-3", "batch-1", "batch-2"):
+        store.create_batch({"id": name})
+    older = store.batch_folder("batch-0")
+    older.mkdir()
+    (older / "unfinished").touch()  # as earlier versions had them
+    (store.batch_folder("batch-2") / "about.json").unlink()
+    store.batch_folder("batch-2").rmdir()  # by hand
+    check_files(Settings(files=tmp_path))
+    assert [folder.name for folder in store.unfinished()] == ["batch-0", "batch-1", "batch-3"]
+    assert list(older.iterdir()) == []
+    (tmp_path / "unfinished" / "batch-1").unlink()
+    assert [folder.name for folder in store.unfinished()] == ["batch-0", "batch-3"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", ["files", "batches"])
+async def test_the_event_loop_runs_while_a_list_is_read(
+    serve: Serve, tmp_path: Path, kind: str
+) -> None:
+    pipe = tmp_path / kind / "one" / "about.json"
+    pipe.parent.mkdir(parents=True)
+    os.mkfifo(pipe)
+    loop, ran = asyncio.get_running_loop(), threading.Event()
+
+    def write() -> bool:
+        with pipe.open("w") as out:  # waits for the reader
+            loop.call_soon_threadsafe(ran.set)
+            in_time = ran.wait(10)
+            out.write(json.dumps({"id": "one", "created_at": 1, "purpose": "batch"}))
+        return in_time
+
+    with ThreadPoolExecutor() as thread:
+        writing = thread.submit(write)
+        async with serve(start=False, files=tmp_path) as idle:
+            found = (await idle.get(f"/v1/{kind}")).json()["data"]
+        assert [one["id"] for one in found] == ["one"]
+        assert writing.result()
 
 
 ADD = """
