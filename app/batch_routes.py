@@ -11,7 +11,8 @@ from starlette.responses import FileResponse, Response
 
 from heedful.app import answers
 from heedful.app.closed import Closed, few_fields
-from heedful.app.fields import PASS_OVER
+from heedful.app.errors import NotFound
+from heedful.app.fields import PASS_OVER, refused
 from heedful.app.file_store import FileStore, new_id
 from heedful.app.requests import InferenceRoute
 from heedful.app.state import state_of
@@ -22,6 +23,8 @@ router = APIRouter(tags=["OpenAI"])
 create_router = APIRouter(route_class=InferenceRoute, tags=["OpenAI"])
 
 After = Annotated[str | None, Query(description="Begin behind the one with this id.")]
+
+KEPT = "files are kept until they are deleted: leave it out, and delete them"
 
 UPLOAD = {
     "requestBody": {
@@ -55,6 +58,8 @@ class File(BaseModel):
 class Files(BaseModel):
     object: Literal["list"]
     data: list[File]
+    first_id: str | None
+    last_id: str | None
     has_more: bool
 
 
@@ -70,7 +75,17 @@ class CreateBatch(Closed):
     input_file_id: str
     endpoint: str = Field(description="An inference route of this service, as /v1/embeddings.")
     completion_window: str = Field("24h", description="OpenAI's. No effect.")
-    metadata: Annotated[dict[str, str] | None, BeforeValidator(few_fields)] = None
+    metadata: (
+        Annotated[
+            dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=512)]],
+            BeforeValidator(few_fields),
+            Field(max_length=16),
+        ]
+        | None
+    ) = Field(None, description="Repeated in the batch. OpenAI's limits.")
+    output_expires_after: Annotated[None, refused(KEPT)] = Field(
+        None, description="OpenAI's. Refused."
+    )
 
 
 class Batch(BaseModel):
@@ -92,6 +107,8 @@ class Batch(BaseModel):
 class BatchList(BaseModel):
     object: Literal["list"]
     data: list[Batch]
+    first_id: str | None
+    last_id: str | None
     has_more: bool
 
 
@@ -108,6 +125,9 @@ async def upload(request: Request) -> Response:
         folder.mkdir(parents=True, exist_ok=True)
         async with multipart(request, folder) as form:
             file, purpose = form.get("file"), form.get("purpose")
+            for name in form:
+                if name.startswith("expires_after"):
+                    raise BadInput(f"{name}: {KEPT}", param=name, code="unsupported")
             if not isinstance(file, UploadFile):
                 raise BadInput("file: send it as multipart/form-data", param="file")
             if not isinstance(purpose, str):
@@ -122,10 +142,15 @@ async def files(
     request: Request,
     after: After = None,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 10_000,
+    order: Annotated[
+        Literal["asc", "desc"], Query(description="By the time of the upload.")
+    ] = "desc",
     purpose: Annotated[str | None, Query(description="Only files of this purpose.")] = None,
 ) -> Response:
-    """The files, the newest first."""
+    """The files, the newest first, or with `order=asc` the oldest."""
     found = await asyncio.to_thread(_store(request).files)
+    if order == "asc":
+        found.reverse()
     return _page([one for one in found if purpose in (None, one["purpose"])], after, limit)
 
 
@@ -172,7 +197,10 @@ async def delete(request: Request) -> Response:
 async def create(body: CreateBatch, request: Request) -> Response:
     """Answer a file's requests in the background."""
     store = _store(request)
-    store.file(body.input_file_id)
+    try:
+        store.file(body.input_file_id)
+    except NotFound as error:
+        raise NotFound(str(error), param="input_file_id") from None
     endpoints = state_of(request.app).batch_endpoints
     if body.endpoint not in endpoints:
         known = ", ".join(sorted(endpoints))
@@ -180,8 +208,9 @@ async def create(body: CreateBatch, request: Request) -> Response:
             f"endpoint: {body.endpoint[:100]!r} takes no batches; these do: {known}",
             param="endpoint",
         )
+    sent = body.model_dump(exclude={"output_expires_after", *(body.model_extra or ())})
     about = {
-        **{name: answers.repeatable(sent, name) for name, sent in body.model_dump().items()},
+        **{name: answers.repeatable(value, name) for name, value in sent.items()},
         "id": new_id("batch"),
         "object": "batch",
         "status": "validating",
@@ -235,7 +264,16 @@ def _page(found: list[dict[str, Any]], after: str | None, limit: int) -> Respons
                 f"after: {after[:100]!r} is not in the list; send an id of it", param="after"
             )
         found = found[ids.index(after) + 1 :]
-    return answers.json({"object": "list", "data": found[:limit], "has_more": len(found) > limit})
+    shown = found[:limit]
+    return answers.json(
+        {
+            "object": "list",
+            "data": shown,
+            "first_id": shown[0]["id"] if shown else None,
+            "last_id": shown[-1]["id"] if shown else None,
+            "has_more": len(found) > limit,
+        }
+    )
 
 
 def _store(request: Request) -> FileStore:

@@ -24,7 +24,7 @@ from heedful.app.serving import check_files
 from heedful.app.settings import Settings
 from heedful.runtime.errors import StartupError
 from tests.app.conftest import KEY, Serve, Start
-from tests.app.test_errors import JSON, check
+from tests.app.test_errors import JSON, check, error_of
 from tests.process import PATIENCE, Process, wait_for
 
 LINES = 2000
@@ -116,6 +116,15 @@ def test_files_and_batches_as_openai_has_them(client: openai.OpenAI) -> None:
     assert client.files.retrieve(file).filename == "rows.jsonl"
     assert [one.id for one in client.files.list()] == [file]
     batch = create(client, file)
+    content = ("rows.jsonl", b"")
+    with pytest.raises(
+        openai.UnprocessableEntityError, match=r"expires_after\[anchor\]: files are"
+    ):
+        client.files.create(
+            file=content,
+            purpose="batch",
+            expires_after={"anchor": "created_at", "seconds": 3600},
+        )
     done = ended(client, batch)
     good = rows(client, done.output_file_id)
     assert [row["custom_id"] for row in good] == ["row 1", "row 8"]
@@ -132,8 +141,9 @@ def test_files_and_batches_as_openai_has_them(client: openai.OpenAI) -> None:
     for call in (client.files.retrieve, client.files.delete, client.files.content):
         with pytest.raises(openai.NotFoundError, match="no file"):
             call(file)
-    with pytest.raises(openai.NotFoundError, match="no file"):
+    with pytest.raises(openai.NotFoundError, match="no file") as caught:
         create(client, file)
+    assert caught.value.param == "input_file_id"
     with pytest.raises(openai.NotFoundError, match="no batch"):
         client.batches.retrieve("batch-none")
     with pytest.raises(openai.UnprocessableEntityError, match="takes no batches"):
@@ -366,9 +376,10 @@ async def test_lists_are_read_in_pages(serve: Serve, tmp_path: Path) -> None:
             """The ids of each page, read as OpenAI's client does."""
             found: list[list[str]] = []
             while True:
-                answer = await idle.get(path, params={"limit": limit, **more})
-                found.append([one["id"] for one in answer.json()["data"]])
-                if not answer.json()["has_more"]:
+                page = (await idle.get(path, params={"limit": limit, **more})).json()
+                found.append([one["id"] for one in page["data"]])
+                assert [page["first_id"], page["last_id"]] == [found[-1][0], found[-1][-1]]
+                if not page["has_more"]:
                     return found
                 more["after"] = found[-1][-1]
 
@@ -388,6 +399,36 @@ async def test_lists_are_read_in_pages(serve: Serve, tmp_path: Path) -> None:
                 check(answer, 422, "invalid_value", "limit")
             check(await idle.get(path, params={"after": "x"}), 422, "invalid_input", "after")
         assert await pages("/v1/files", 1, purpose="batch") == [[files[1]], [files[3]]]
+        assert await pages("/v1/files", 3, order="asc") == [files[:1:-1], files[1::-1]]
+        page = (await idle.get("/v1/files", params={"purpose": "none"})).json()
+        assert page == {
+            "object": "list",
+            "data": [],
+            "first_id": None,
+            "last_id": None,
+            "has_more": False,
+        }
+
+
+@pytest.mark.anyio
+async def test_what_a_batch_keeps_of_its_request(serve: Serve, tmp_path: Path) -> None:
+    async with serve(start=False, files=tmp_path) as idle:
+        data = {"purpose": "batch"}
+        file = (await idle.post("/v1/files", files={"file": ("a", b"")}, data=data)).json()["id"]
+        body: dict[str, Any] = {"input_file_id": file, "endpoint": "/embed"}
+        beside = {"metadata": {"a": "b"}, "completed_at": "never", "usage": {"total": 1}}
+        made = await idle.post("/v1/batches", json=body | beside)
+        assert made.headers["X-Ignored-Fields"] == "completed_at, usage"
+        assert made.json()["metadata"] == {"a": "b"}
+        assert not {"completed_at", "usage", "output_expires_after"} & made.json().keys()
+        assert (await idle.get(f"/v1/batches/{made.json()['id']}")).json() == made.json()
+        expires = {"anchor": "created_at", "seconds": 3600}
+        answer = await idle.post("/v1/batches", json=body | {"output_expires_after": expires})
+        check(answer, 422, "unsupported", "output_expires_after")
+        for wrong in ({"a" * 65: ""}, {"a": "b" * 513}, {str(i): "" for i in range(17)}):
+            answer = await idle.post("/v1/batches", json=body | {"metadata": wrong})
+            assert answer.status_code == 422
+            assert error_of(answer)["param"].startswith("metadata")
 
 
 async def refused_uploads(idle: httpx.AsyncClient) -> None:
