@@ -1,1 +1,1 @@
-"""Benchmarks. Each writes a record into results/performance; the product imports nothing from here."""
+"""Benchmarks. Most write a record into results/; the product imports nothing from here."""

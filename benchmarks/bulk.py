@@ -2,7 +2,7 @@
 
     python -m benchmarks.bulk [--rows 20000] [--quick]
 
-Writes results/performance/bulk.json. No rate holds the start: `heedful embed`'s is that of the rows that a longer run
+Writes results/performance/bulk.json. Rates leave out the start: `heedful embed`'s is that of the rows that a longer run
 has more than a shorter one; Ray's, whose start takes 10 to 30 s, that of the rows between its first file and its last.
 """
 

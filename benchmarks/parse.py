@@ -60,7 +60,7 @@ def times(parsers: Sequence[Parser], texts: Sequence[str], size: int) -> list[li
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser()
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("parsers", nargs=2)
     arguments.add_argument("--data", type=Path, default=data_folder())
     arguments.add_argument("--sentences", type=int, default=2048)

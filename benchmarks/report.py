@@ -21,8 +21,8 @@ HEAD = """# Performance
 Written by `python -m benchmarks.report` from `results/performance/`; not edited by hand. `make bench` measures
 again. The load generator shares the cores with what it measures, the sentences are distinct (SNLI's) and the caches
 are off. Absolute figures vary with the machine by 10 to 20 %: compare rows of one table, which were measured in one
-run. Two programs are run separately: `benchmarks.disan_cost` (time and memory of DiSAN's graph by length) and
-`benchmarks.explain_cost` (what an explanation costs).
+run. Three programs only print: `benchmarks.disan_cost` (time and memory of DiSAN's graph by length),
+`benchmarks.explain_cost` (what an explanation costs) and `benchmarks.parse` (one parser beside another).
 """
 
 

@@ -53,6 +53,7 @@ def main(
     bundles: Annotated[list[Path], typer.Argument(help="Folders of the bundles to compare.")],
     parser: Annotated[str, typer.Option(help="spaCy pipeline.")] = "bundles/parser",
 ) -> None:
+    """Measure, and write the record."""
     judged = get(task)
     examples = judged.dev.read(data_folder())
     lists = [vocab for folder in bundles if isinstance(vocab := read(folder).vocab, Vocab)]

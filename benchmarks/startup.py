@@ -18,7 +18,7 @@ from benchmarks.processes import bundles, heedful, shipped
 from benchmarks.texts import DATA, sentences
 
 MS_SAN = "ms-san-nli"
-"""The largest bundles."""
+"""One of the largest bundles."""
 SENTENCES, CONCURRENCY = 12_800, 16
 STARTED = """Time from the start of the process to the first 200 of `/ready`, and memory (PSS) of all its processes then
 and after single sentences at c = 16, caches as shipped. Medians of alternating starts."""

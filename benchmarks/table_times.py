@@ -31,6 +31,7 @@ PASSES = 3
 
 
 def main(names: Annotated[list[str] | None, typer.Argument()] = None) -> None:
+    """Measure, and write the record."""
     torch.set_num_threads(1)
     records.write("table_times", "Test time of the papers' rows", *map(_table, names or TABLES))
 

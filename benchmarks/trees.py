@@ -40,6 +40,7 @@ def main(
     parsers: Annotated[list[Path], typer.Argument(help="spaCy pipelines to compare.")],
     tasks: Annotated[list[str], typer.Option(help="Tasks to train.")] = [*RUNS],  # noqa: B006
 ) -> None:
+    """Train what is missing, and write the records."""
     for task in tasks:
         rows: list[Row] = []
         for parser in parsers:

@@ -136,8 +136,8 @@ def _window(made: _Graph, x: str, read: str, i: int, d: int, weights: Mapping[st
 def _arcs(made: _Graph, read: str, model: ArcParser, weights: Mapping[str, Floats]) -> None:
     """`scores` (B, L, 1 + L) and `heads` (B, L), 0 for the root.
 
-    The rotated parts are products too: rotated by an angle they are what they are, times its cosine, and
-    what they are rotated by a quarter, times its sine.
+    x rotated by an angle t is x cos t + x' sin t, where x' is x rotated by a quarter turn: both are columns of one
+    product.
     """
     arc, pairs = model.arc, model.rotary // 2
     size = (model.arc + model.rotary) ** -0.5

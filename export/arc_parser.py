@@ -129,15 +129,15 @@ def check(model: ArcParser, floats: bytes, graph: bytes, step: float, sample: Co
         rows = [sample.words[slice(*sample.starts[i : i + 2]), 2:] for (i,) in texts]
         asked = feeds([vectors(one) for one in rows], model.rotary)
         exact, rounded = (session.run(list(OUTPUTS), asked) for session in sessions)
-        inside = torch.from_numpy(asked["inside"][..., 0])
+        inside = asked["inside"][..., 0]
         x = (torch.from_numpy(asked["words"]).float() - ZERO) * float(np.float32(step))
         with torch.inference_mode():
-            expected = model.read(x, inside)
+            expected = model.read(x, torch.from_numpy(inside))
         for found, wanted in zip(exact[2:], expected, strict=True):
-            far = np.abs(found - wanted.numpy())[asked["inside"][..., 0]]
-            if (error := far[(found > FAR / 2)[asked["inside"][..., 0]]].max()) > TOLERANCE:
+            scores, exactly = found[inside], wanted.numpy()[inside]
+            if (error := np.abs(scores - exactly)[scores > FAR / 2].max()) > TOLERANCE:
                 raise ParityError(f"the arc parser's graph is {error:.1e} away from torch")
-        agreeing += int((exact[0] == rounded[0])[asked["inside"][..., 0]].sum())
+        agreeing += int((exact[0] == rounded[0])[inside].sum())
         known += int(inside.sum())
     return agreeing / known
 

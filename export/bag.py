@@ -44,7 +44,8 @@ NAMES = "bag_"
 def with_words(base: Bundle, lexicon: Lexicon, linear: Linear) -> Bundle:
     """The base with the words' logits after its vector, which is scaled to length 1; not on disk yet.
 
-    `lexicon` begins with the base's words; the encoder reads the others as unknown.
+    `lexicon` begins with the base's words. It may have more where the base composes none; the encoder reads those as
+    unknown.
     """
     old, extra = base.files[ENCODER], len(base.vocab)
     if len(lexicon) == extra:
@@ -129,7 +130,11 @@ class _Attachment:
     """Adds the words' logits to a graph that has `ids`, `features` if words are composed, and `embedding`."""
 
     def __init__(self, linear: Linear, composed: int, listed: int, extra: int, width: int) -> None:
-        """`width` is the frozen vector's, 0 without one; `extra` is the first id that the encoder does not know."""
+        """`composed` is the card's, and `listed` the first key of a composed word.
+
+        `extra` is the first id that the encoder does not know, 0 where it knows all; `width` is the frozen vector's,
+        0 without one.
+        """
         assert linear.bag is not None
         self._composed, self._listed, self._extra = bool(composed), listed, extra
         self._width = width

@@ -80,7 +80,7 @@ def explanation_deviation(
 
 
 def sentences(batch: Batch) -> Iterator[Sentence]:
-    """Take a batch apart again."""
+    """The sentences that `collate` made the batch of."""
     for row, length in enumerate(batch.lengths):
         heads = batch.heads[row, :length]
         if batch.pieces is None:

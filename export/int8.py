@@ -60,7 +60,7 @@ def products(model: onnx.ModelProto) -> list[Product]:
 
 
 def float_graph(model: onnx.ModelProto, keys: Collection[str]) -> onnx.ModelProto:
-    """The graph with the products' matrices stored as bytes; it computes in float32."""
+    """The graph with the matrices of the products of these `keys` stored as bytes; it computes in float32."""
     made = copy.deepcopy(model)
     stored = _store(made, keys)
     computed = {name for node in made.graph.node for name in node.output}
@@ -79,7 +79,7 @@ def float_graph(model: onnx.ModelProto, keys: Collection[str]) -> onnx.ModelProt
 
 
 def int8_graph(model: onnx.ModelProto, keys: Collection[str]) -> onnx.ModelProto:
-    """The graph with the products in integers; tensors are named as in `float_graph`.
+    """The graph with the products of these `keys` in integers; tensors are named as in `float_graph`.
 
     And with fewer and cheaper steps beside the products: `bit_codes`, `query_blocks`.
     """

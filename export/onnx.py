@@ -110,6 +110,10 @@ def graph(
     outputs: list[str],
     metadata: Mapping[str, object] | None = None,
 ) -> bytes:
+    """The ONNX graph of a module, which is traced on `example`: its keywords and their tensors.
+
+    `shapes` name the dynamic axes of each input; `metadata` are stored as JSON.
+    """
     with _quiet(), torch.no_grad():
         program = torch.onnx.export(
             module.eval(),

@@ -48,7 +48,7 @@ def scalable(graph: bytes) -> bytes:
 
 
 def unscalable(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The graph without that input, in place: more than the word vectors is about to be read from the words."""
+    """The graph without the input `scale`, in place: for a graph in which not only the encoder reads the words."""
     kept = [value for value in model.graph.input if value.name != SCALE]
     del model.graph.input[:]
     model.graph.input.extend(kept)
