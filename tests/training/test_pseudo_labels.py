@@ -72,7 +72,8 @@ def test_a_student_honours_class_weights() -> None:
     """The features say nothing, so it answers the classes' shares: those of nine rows to one, or halves."""
     rows = Texts([np.array([1], np.int64)] * 200, np.ones((200, 2), np.float32))
     classes = np.eye(2)[(np.arange(200) % 10 == 0).astype(int)]
-    for weight, share in ((None, 0.1), ("balanced", 0.5)):
+    shares: dict[ClassWeight, float] = {None: 0.1, "balanced": 0.5}
+    for weight, share in shares.items():
         recipe = Recipe(words=True, vectors=True, strength=1, class_weight=weight)
         found = Linear.fit(recipe, rows, classes).probabilities(rows)
         np.testing.assert_allclose(found[:, 1], share, atol=1e-2)
