@@ -126,6 +126,10 @@ def fit_file(
     _check(wanted, pairs)
     rows = labelled_texts.read(file, columns, label_column, wanted.reading)
     problem = Problem.of(file, rows, wanted.reading.separator)
+    if pairs and len(set(problem.groups)) < assess.TENTH:
+        raise DataError(
+            f"{file.name}: pairs of the same first text are held out together: give {assess.TENTH} different ones"
+        )
     if wanted.test:
         held_rows = labelled_texts.read_rows(wanted.test, columns, label_column, wanted.reading)
         _check_test(wanted.test, held_rows, problem, wanted.reading.separator)

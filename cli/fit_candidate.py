@@ -10,7 +10,7 @@ from heedful.cli.local_model import open_folder
 from heedful.runtime.card import Card, DataCard, ScoreCard
 from heedful.training.assess import Flags, HeldOut, temperature
 from heedful.training.fit import UNSTATED
-from heedful.training.labelled_texts import Row, same
+from heedful.training.labelled_texts import Row, group
 from heedful.training.linear import Floats, Recipe
 from heedful.training.tasks.base import UNLABELLED, Example
 
@@ -33,9 +33,9 @@ class Problem:
         return cls(file.stem, rows, labels, targets, bool(separator))
 
     @property
-    def groups(self) -> list[tuple[str, ...]]:
-        """The same for rows of equal texts."""
-        return [same(row.texts) for row in self.rows]
+    def groups(self) -> list[str]:
+        """The same for rows that are held out together: `labelled_texts.group`."""
+        return [group(row.texts) for row in self.rows]
 
     @property
     def card(self) -> DataCard:

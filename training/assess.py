@@ -43,9 +43,9 @@ class Split:
 def splits(
     targets: Flags, groups: Sequence[Hashable], *, seed: int, most: int = MOST_CV_ROWS
 ) -> list[Split]:
-    """Stratified by class; rows of one group (equal texts) stand on one side. From `most` rows on one part: see FOLDS.
+    """Stratified by class; rows of one group (as equal texts) stand on one side.
 
-    One class at least has two groups.
+    From `most` rows on there is one part: see FOLDS. One class at least has two groups.
     """
     numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
     classes = targets.argmax(axis=1)
@@ -68,8 +68,8 @@ def of_an_encoder(parts: Sequence[Split]) -> Sequence[Split]:
 
 def most_texts(targets: Flags, groups: Sequence[Hashable]) -> int:
     """The number of different texts (groups) of the class that has most."""
-    class_of = dict(zip(groups, targets.argmax(axis=1).tolist(), strict=True))
-    return max(Counter(class_of.values()).values())
+    found = set(zip(groups, targets.argmax(axis=1).tolist(), strict=True))
+    return max(Counter(number for _, number in found).values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from heedful.training.config import (
     WordsConfig,
 )
 from heedful.training.errors import DataError
-from heedful.training.labelled_texts import Row, same
+from heedful.training.labelled_texts import Row, group
 from heedful.training.tasks.base import UNLABELLED, Example, Reader, Source, Task
 from heedful.training.tasks.splits import stratified_split
 
@@ -36,8 +36,8 @@ def make_task(
 ) -> Task:
     """The rows whose numbers are in `held` for test, a tenth of the others for dev, stratified by label.
 
-    Texts that are equal but for white space are in the same part. Where `held` is None, nothing is held out: dev is
-    a part of train.
+    Texts that are equal but for white space are in the same part, and so are pairs of one first text. Where `held` is
+    None, nothing is held out: dev is a part of train.
 
     `words` are added to the vocabulary. Raises DataError where the labels of pairs are not those of NLI,
     or where there are too few rows for dev.
@@ -52,8 +52,8 @@ def make_task(
     examples = [Example(row.texts, labels.index(row.label)) for row in rows]
     test = [one for i, one in enumerate(examples) if i in (held or ())]
     others = [one for i, one in enumerate(examples) if i not in (held or ())]
-    texts = [same(one.texts) for one in others]
-    dev, train = stratified_split(others, (SHARE,), groups=texts, seed=seed)
+    groups = [group(one.texts) for one in others]
+    dev, train = stratified_split(others, (SHARE,), groups=groups, seed=seed)
     if not dev:
         raise DataError(
             f"{file.name}: {len(rows)} rows of {len(labels)} labels are too few to hold a tenth of each "

@@ -229,6 +229,11 @@ def same(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(" ".join(text.split()) for text in texts)
 
 
+def group(texts: Sequence[str]) -> str:
+    """The same for rows that are held out together: equal texts, and pairs of one first text."""
+    return same(texts)[0]
+
+
 def _check_labels(path: Path, rows: Sequence[Row], column: str, separator: str) -> None:
     """Raise DataError unless there are two labels, each of them on two different texts."""
     # Equal texts have equal labels.

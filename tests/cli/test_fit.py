@@ -254,6 +254,9 @@ def test_an_encoder_may_win(tmp_path: Path, wanted: Wanted) -> None:
     with pytest.raises(DataError, match=r"stars\.csv: pairs .* entailment, neutral, contradiction"):
         fit(file, wanted, "review", "review")
     names = ("entailment", "neutral", "contradiction")
+    few = write(tmp_path / "few.csv", [(names[i % 3], f"film {i}") for i in range(6)])
+    with pytest.raises(DataError, match="same first text are held out together: give 10 different"):
+        fit(few, wanted, "review", "review")
     pairs = [(names[i % 3], f"a {GOOD[i % 3]} film {i}") for i in range(510)]
     card, report, _ = fit(write(tmp_path / "nli.csv", pairs), wanted, "review", "review")
     assert card.kind == "nli"

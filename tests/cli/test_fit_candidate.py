@@ -1,12 +1,14 @@
 """Which candidate `fit` chooses."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from heedful.cli.fit_candidate import Candidate, best, finalists
+from heedful.cli.fit_candidate import Candidate, Problem, best, finalists
 from heedful.training.assess import HeldOut
+from heedful.training.labelled_texts import Row
 from heedful.training.linear import Recipe
 
 ROWS = 100
@@ -39,6 +41,12 @@ def test_kinds_go_before_scores_within_a_standard_error() -> None:
     assert best([words, both, taught, better]) is better
     assert best([words, both, far]) is both
     assert best([words, both, taught, tuned]) is tuned
+
+
+def test_pairs_of_one_first_text_are_held_out_together() -> None:
+    rows = [Row(i, (f"a  text {i // 2}", f"claim {i}"), "ab"[i % 2]) for i in range(4)]
+    groups = Problem.of(Path("pairs.csv"), rows, "").groups
+    assert groups[0] == groups[1] != groups[2] == groups[3]
 
 
 def test_class_weights_count_in_the_choice_too() -> None:

@@ -1,5 +1,7 @@
 """Held-out rows: how they are split, and what follows from the answers."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -50,6 +52,16 @@ def test_many_rows_of_few_texts_a_label_are_held_out_once(
         assert {classes[i] for i in part.train} == set(classes)
 
 
+def test_groups_of_several_classes_stand_on_one_side() -> None:
+    """As the premises of SNLI, each with a hypothesis of every class."""
+    rows = np.arange(600)
+    for most, parts in ((601, 5), (500, 1)):
+        found = splits(flags((rows % 3).tolist(), 3), (rows // 3).tolist(), seed=1, most=most)
+        assert len(found) == parts
+        for part in found:
+            assert not set(part.train // 3) & set(part.held // 3)
+
+
 def test_500_rows_are_held_out_as_499_are() -> None:
     """Unless an encoder is trained, which is assessed on the first part alone."""
     for rows, trained in ((499, 5), (500, 1)):
@@ -65,7 +77,7 @@ def test_two_rows_a_class_are_two_parts() -> None:
     ]
 
 
-def made(margins: list[float], right: list[bool]) -> HeldOut:
+def made(margins: Sequence[float], right: list[bool]) -> HeldOut:
     """Two classes; the first is answered with these margins."""
     logits = np.stack([np.array(margins), np.zeros(len(margins))], axis=1)
     return HeldOut(

@@ -46,6 +46,20 @@ def test_texts_that_differ_in_white_space_stay_on_one_side() -> None:
     assert not train & dev
 
 
+def test_pairs_of_one_first_text_stay_on_one_side() -> None:
+    """As SNLI's: three hypotheses to a premise, one of each label."""
+    pairs = [
+        Row(i, (f"premise {i // 3}", f"hypothesis {i}"), NLI_LABELS[i % 3]) for i in range(300)
+    ]
+    held = set(range(30))
+    task = fit.make_task(pairs, FILE, words=(), seed=1, held=held)
+    sides = [
+        {one.texts[0] for one in source.read(NONE)} for source in (*task.train, task.dev, task.test)
+    ]
+    assert list(map(len, sides)) == [81, 9, 10]
+    assert len(set().union(*sides)) == 100
+
+
 def test_in_the_end_all_rows_are_trained_on() -> None:
     task = fit.make_task(rows(("b", "a"), 400), FILE, words=(), seed=1)
     train, dev, test = (one.read(NONE) for one in (*task.train, task.dev, task.test))

@@ -1,7 +1,5 @@
 """Logistic regression on probabilities, and a student of texts without labels."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -74,8 +72,9 @@ def test_a_student_honours_class_weights() -> None:
     """The features say nothing, so it answers the classes' shares: those of nine rows to one, or halves."""
     rows = Texts([np.array([1], np.int64)] * 200, np.ones((200, 2), np.float32))
     classes = np.eye(2)[(np.arange(200) % 10 == 0).astype(int)]
-    plain = Recipe(words=True, vectors=True, strength=1)
-    for recipe, share in ((plain, 0.1), (replace(plain, class_weight="balanced"), 0.5)):
+    shares: dict[ClassWeight, float] = {None: 0.1, "balanced": 0.5}
+    for weight, share in shares.items():
+        recipe = Recipe(words=True, vectors=True, strength=1, class_weight=weight)
         found = Linear.fit(recipe, rows, classes).probabilities(rows)
         np.testing.assert_allclose(found[:, 1], share, atol=1e-2)
 
