@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful.text.rows import MAX_LINE
 from heedful.training.errors import DataError
 from heedful.training.labelled_texts import Reading, Row, read, same
 
@@ -58,6 +59,12 @@ def test_rows_know_where_they_begin(tmp_path: Path) -> None:
     ]
 
 
+def test_a_cell_is_as_long_as_a_line_may_be(tmp_path: Path) -> None:
+    long = "a " * 100_000
+    rows = read(write(tmp_path, "t.csv", f'{GOOD}"{long}",pos\n'), ("text",), "label")
+    assert rows[-1] == Row(6, (long,), "pos")
+
+
 def test_labels_of_json_may_be_numbers(tmp_path: Path) -> None:
     content = "".join(f'{{"t": "x {i}", "stars": {i % 2}}}\n' for i in range(4))
     rows = read(write(tmp_path, "t.jsonl", content), ("t",), "stars")
@@ -95,6 +102,9 @@ def test_labels_of_json_may_be_numbers(tmp_path: Path) -> None:
         ("t.csv", GOOD.encode() + b"caf\xe9,pos\n", r"t\.csv:6: byte 0xe9 is not UTF-8: save"),
         ("t.csv", GOOD + '"open,pos\nend,neg\n', r"t\.csv:6: a quote is opened .* not closed"),
         ("t.csv", GOOD + 'a,pos\n"a "b" c",pos\n', r"t\.csv:7: a quote is opened"),
+        ("t.csv", GOOD + '"' + "open so\n" * (MAX_LINE // 7), r"t\.csv:6: a cell is longer than"),
+        ("t.csv", GOOD.replace("\n", "\r"), r"t\.csv:1: a carriage return .* line ends of Windows"),
+        ("t.csv", GOOD + "so\rso,neg\n", r"t\.csv:6: a carriage return stands outside quotes"),
         ("t.jsonl", '{"text": "a", "label": "b"}\n{"text"\n', r"t\.jsonl:2: not JSON"),
         ("t.jsonl", "[1]\n", r"t\.jsonl:1: not a JSON object"),
         ("t.jsonl", '{"text": "a"}\n', r"t\.jsonl:1: no 'label': the object holds text"),
