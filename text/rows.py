@@ -46,7 +46,9 @@ class Rows:
     columns: Sequence[str]
     error: type[Exception]
     integers: bool = False
-    """Whether a JSON value may be an integer."""
+    """Whether a JSON value may be an integer or a boolean, which become strings as JSON spells them."""
+    instead_of_list: str = ""
+    """The remedy for a JSON value that is a list."""
     option: str = ""
     """The command line's option for another column, for messages."""
     other_encoding: str = ""
@@ -115,7 +117,11 @@ class Rows:
             raise self.wrong(number, f"no {name!r}: the object holds {held}{self._remedy()}")
         value = record[name]
         if not isinstance(value, str | int if self.integers else str) and value is not None:
-            raise self.wrong(number, f"{name!r} must be a string")
+            wanted = "a string or an integer" if self.integers else "a string"
+            remedy = self.instead_of_list if isinstance(value, list) else ""
+            raise self.wrong(number, f"{name!r} must be {wanted}{remedy}")
+        if isinstance(value, bool):
+            value = json.dumps(value)
         text = "" if value is None else str(value)
         if SURROGATE.search(text):
             raise self.wrong(number, "holds half of a surrogate pair: remove it")

@@ -145,6 +145,7 @@ def _lines(path: Path, wanted: Sequence[str], reading: Reading) -> Iterable[Line
         wanted,
         DataError,
         integers=True,
+        instead_of_list="; several labels are one string: set --multi-label to what separates them",
         option="the columns to some of these, or --no-header and name them 1, 2, .."
         if reading.header
         else "the columns to some of these numbers",

@@ -71,6 +71,15 @@ def test_labels_of_json_may_be_numbers(tmp_path: Path) -> None:
     assert [row.label for row in rows] == ["0", "1", "0", "1"]
 
 
+def test_labels_of_json_may_be_booleans_which_are_as_in_a_table(tmp_path: Path) -> None:
+    labels = ["true", "false", "true", "false"]
+    table = "t,spam\n" + "".join(f"x {i},{label}\n" for i, label in enumerate(labels))
+    objects = "".join(f'{{"t": "x {i}", "spam": {label}}}\n' for i, label in enumerate(labels))
+    for name, content in (("t.csv", table), ("t.jsonl", objects)):
+        rows = read(write(tmp_path, name, content), ("t",), "spam")
+        assert [row.label for row in rows] == labels
+
+
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
@@ -109,6 +118,12 @@ def test_labels_of_json_may_be_numbers(tmp_path: Path) -> None:
         ("t.jsonl", "[1]\n", r"t\.jsonl:1: not a JSON object"),
         ("t.jsonl", '{"text": "a"}\n', r"t\.jsonl:1: no 'label': the object holds text"),
         ("t.jsonl", '{"text": ["a"], "label": "b"}\n', r"t\.jsonl:1: 'text' must be a string"),
+        ("t.jsonl", '{"text": "a", "label": 2.5}\n', r"t\.jsonl:1: .* a string or an integer$"),
+        (
+            "t.jsonl",
+            '{"text": "a", "label": ["b"]}\n',
+            r"t\.jsonl:1: .* one string: set --multi-label",
+        ),
         ("t.jsonl", '{"text": null, "label": "b"}\n', r"t\.jsonl:1: 'text' is empty"),
         (
             "t.jsonl",
