@@ -117,8 +117,12 @@ class Int4Table(nn.Module):
 def round_weights(model: nn.Module, storage: Storage = "normal") -> None:
     """Round matrices and replace tables for `storage`, in place.
 
-    Vectors (biases, norms) are small and stay. Raises ValueError for a weight beyond float16.
+    Vectors (biases, norms) are small and stay. Raises ValueError for a weight that is not finite, or is
+    beyond float16.
     """
+    for name, parameter in model.named_parameters():  # first: int8 rows hide NaN
+        if not parameter.isfinite().all():
+            raise ValueError(f"a weight of {name} is not a finite number: train with a lower rate")
     for module in list(model.modules()):
         for name, child in module.named_children():
             if isinstance(child, nn.Embedding):

@@ -46,7 +46,9 @@ class Rows:
     columns: Sequence[str]
     error: type[Exception]
     integers: bool = False
-    """Whether a JSON value may be an integer."""
+    """Whether a JSON value may be an integer or a boolean, which become strings as JSON spells them."""
+    instead_of_list: str = ""
+    """The remedy for a JSON value that is a list."""
     option: str = ""
     """The command line's option for another column, for messages."""
     other_encoding: str = ""
@@ -115,7 +117,11 @@ class Rows:
             raise self.wrong(number, f"no {name!r}: the object holds {held}{self._remedy()}")
         value = record[name]
         if not isinstance(value, str | int if self.integers else str) and value is not None:
-            raise self.wrong(number, f"{name!r} must be a string")
+            wanted = "a string or an integer" if self.integers else "a string"
+            remedy = self.instead_of_list if isinstance(value, list) else ""
+            raise self.wrong(number, f"{name!r} must be {wanted}{remedy}")
+        if isinstance(value, bool):
+            value = json.dumps(value)
         text = "" if value is None else str(value)
         if SURROGATE.search(text):
             raise self.wrong(number, "holds half of a surrogate pair: remove it")
@@ -147,6 +153,8 @@ class Rows:
             yield line, [record[place] for place in places] if record else None
 
     def _records(self, separator: str) -> Iterator[Line]:
+        # The limit is the process's, not the reader's; its default refuses texts that JSON lines may hold.
+        csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))
         reader = csv.reader((line for _, line in self._lines()), delimiter=separator, strict=True)
         while True:
             line = reader.line_num + 1
@@ -155,11 +163,22 @@ class Rows:
             except StopIteration:
                 return
             except csv.Error as error:
-                raise self.wrong(
-                    line,
-                    f"a quote is opened here and not closed well ({error}): close it, "
-                    'and write a " inside a quoted text as ""',
-                ) from error
+                raise self.wrong(line, _malformed(str(error))) from error
 
     def _remedy(self) -> str:
         return f"; set {self.option}" if self.option else ""
+
+
+def _malformed(said: str) -> str:
+    """The reason and the remedy for what csv refuses, which only its message tells apart."""
+    if said.startswith("field larger than field limit"):
+        return f"a cell is longer than {MAX_LINE} characters: close its quote, or split it"
+    if said.startswith("new-line character seen in unquoted field"):
+        return (
+            "a carriage return stands outside quotes and without a line feed after it: "
+            "save the file with line ends of Windows or Unix"
+        )
+    return (
+        f"a quote is opened here and not closed well ({said}): close it, "
+        'and write a " inside a quoted text as ""'
+    )

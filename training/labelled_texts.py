@@ -1,6 +1,8 @@
 """A user's labelled texts: a table, JSON lines or a folder, validated before training starts."""
 
 import codecs
+import gzip
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ FRAMES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """Read by the function of pandas of that name with these keywords: a number stays as it is written beside an empty
 cell, and a word like "None" or "n/a" is a text."""
+GZIPPED = ".gz"
 MAX_NAMED = 5
 """Line numbers listed in one message."""
 
@@ -119,15 +122,24 @@ def _folder(path: Path) -> Iterable[Line]:
 
 
 def _lines(path: Path, wanted: Sequence[str], reading: Reading) -> Iterable[Line]:
-    if path.suffix in FRAMES:
+    if path.suffix.lower() in FRAMES:
         return _frame(path, wanted)
-    format = FORMATS.get(path.suffix)
+    name = path.name.lower()
+    format = FORMATS.get(Path(name.removesuffix(GZIPPED)).suffix)
     if format is None:
         known = ", ".join([*FORMATS, *FRAMES])
         raise DataError(
-            f"{path.name}: the file must end in .csv, .tsv or .jsonl, which is how it is read (known are {known})"
+            f"{path.name}: the file must end in .csv, .tsv or .jsonl, which is how it is read (known are {known}, "
+            f"and the first three with {GZIPPED})"
         )
     content = path.read_bytes()
+    if name.endswith(GZIPPED):
+        try:
+            content = gzip.decompress(content)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise DataError(
+                f"{path.name} is no whole gzip file ({error}): copy it again"
+            ) from error
     if reading.encoding:
         try:
             content = content.decode(reading.encoding).encode()
@@ -145,6 +157,7 @@ def _lines(path: Path, wanted: Sequence[str], reading: Reading) -> Iterable[Line
         wanted,
         DataError,
         integers=True,
+        instead_of_list="; several labels are one string: set --multi-label to what separates them",
         option="the columns to some of these, or --no-header and name them 1, 2, .."
         if reading.header
         else "the columns to some of these numbers",
@@ -164,19 +177,20 @@ def _delimiter(content: bytes, format: Format, wanted: Sequence[str]) -> str:
 
 def _frame(path: Path, wanted: Sequence[str]) -> Iterable[Line]:
     """The rows of a .parquet or .xlsx file."""
+    suffix = path.suffix.lower()
     try:
         import pandas
 
-        name, keywords = FRAMES[path.suffix]
+        name, keywords = FRAMES[suffix]
         frame = getattr(pandas, name)(BytesIO(path.read_bytes()), **keywords)
     except ImportError as error:
         raise DataError(
-            f"{path.name}: {path.suffix} is read through pandas: pip install pandas pyarrow openpyxl, "
+            f"{path.name}: {suffix} is read through pandas: pip install pandas pyarrow openpyxl, "
             "or save the file as .csv"
         ) from error
     except (ValueError, KeyError, BadZipFile) as error:
         raise DataError(
-            f"{path.name} cannot be read as {path.suffix}: save it again, or as .csv"
+            f"{path.name} cannot be read as {suffix}: save it again, or as .csv"
         ) from error
     names = [str(name) for name in frame.columns]
     for name in wanted:

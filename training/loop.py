@@ -1,5 +1,6 @@
 """One training run, read from top to bottom: data, model, epochs, dev score, checkpoints."""
 
+import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from heedful.training import checkpoint, composed
 from heedful.training.checkpoint import Progress
 from heedful.training.config import Paths, RunConfig, validate
 from heedful.training.data import Examples, subsample
+from heedful.training.errors import ConfigError
 from heedful.training.metrics import dev_metric
 from heedful.training.model import TrainingModel, make_model
 from heedful.training.objectives import Objective, dev_score, make_objective
@@ -39,7 +41,7 @@ def train(
 
     `task` is given where `config.task` is not one of `training.tasks`. Deterministic for a seed and a
     number of threads, also across an interruption and `resume`. Raises ConfigError where the folder
-    holds another run or the device is not there, DataMissing, ParserError.
+    holds another run, the device is not there or the loss is not finite, DataMissing, ParserError.
     """
     require_device(config.device)
     task = task or get_task(config.task)
@@ -81,6 +83,10 @@ def train(
         before = time.process_time()
         batches = _batches(inputs.train, rng, config, model, f"epoch {epoch}", console)
         loss = _train_epoch(optimisation, objective, batches, config) / len(inputs.train)
+        if not math.isfinite(loss):  # no later step makes the weights finite again
+            raise ConfigError(
+                f"{paths.config}: the loss is {loss} in epoch {epoch}: lower optimiser.rate"
+            )
         processor = round(time.process_time() - before, 1)
         optimisation.estimate_statistics(inputs.train, config)
         score = dev_score(objective, task.kind, optimisation.evaluated, inputs.dev)

@@ -169,8 +169,17 @@ def make_objective(
 ) -> Objective:
     """The objective of a kind. `cache` holds the teacher's answers, `pipeline` parses the texts it reads.
 
-    Raises RunMissing where the teacher has not been trained, before minutes of parsing.
+    Before minutes of parsing it raises RunMissing where the teacher has not been trained, and ConfigError
+    for what the kind does not use.
     """
+    if kind in ("relatedness", "embedding"):
+        unused = {
+            "teacher": config.teacher,
+            "optimiser.label_smoothing": config.optimiser.label_smoothing,
+        }
+        for field, value in unused.items():
+            if value:
+                raise ConfigError(f"{field} is for classes: leave it out for a task of {kind}")
     if kind == "relatedness":
         return Relatedness()
     if kind == "embedding":

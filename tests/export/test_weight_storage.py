@@ -104,6 +104,16 @@ def test_a_weight_beyond_float16_is_refused() -> None:
         round_weights(head)
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("name", ["0.weight", "1.weight", "1.bias"])
+def test_a_weight_that_is_no_finite_number_is_refused(name: str, value: float) -> None:
+    model = nn.Sequential(nn.Embedding(3, 2), nn.Linear(2, 2))
+    with torch.no_grad():
+        model.get_parameter(name)[1] = value
+    with pytest.raises(ValueError, match=rf"a weight of {name} is not a finite number: train"):
+        round_weights(model, "small")
+
+
 def graph(**tensors: np.ndarray) -> onnx.ModelProto:
     nodes = [helper.make_node("Sum", list(tensors), ["sum"])]
     output = helper.make_tensor_value_info("sum", TensorProto.FLOAT, [None, 2])

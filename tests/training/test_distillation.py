@@ -9,6 +9,7 @@ import torch
 from rich.console import Console
 
 from heedful.export import run
+from heedful.text.kinds import Kind
 from heedful.text.parse import ParseJob, Parser
 from heedful.training import checkpoint, loop
 from heedful.training.config import Paths, RunConfig, TeacherConfig
@@ -117,6 +118,18 @@ def test_a_teacher_that_is_not_there_is_named_before_anything_is_parsed(
     with pytest.raises(RunMissing, match=r"none holds no run\.json: train it first"):
         loop.train(taught, empty, resume=False, console=Console(file=io.StringIO()))
     assert not empty.cache.exists()
+
+
+@pytest.mark.parametrize("kind", ["relatedness", "embedding"])
+def test_what_only_classes_use_is_refused_for_other_kinds(
+    kind: Kind, config: RunConfig, paths: Paths, tmp_path: Path
+) -> None:
+    taught = config.model_copy(update={"teacher": TeacherConfig(run=tmp_path / "none")})
+    smoothing = config.optimiser.model_copy(update={"label_smoothing": 0.1})
+    smoothed = config.model_copy(update={"optimiser": smoothing})
+    for wrong, field in ((taught, "teacher"), (smoothed, r"optimiser\.label_smoothing")):
+        with pytest.raises(ConfigError, match=rf"{field} is for classes: .* a task of {kind}"):
+            make_objective(kind, wrong, classes=0, pipeline=paths.parser, cache=paths.cache)
 
 
 def test_examples_without_a_label_want_a_teacher(config: RunConfig, paths: Paths) -> None:

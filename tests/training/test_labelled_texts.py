@@ -1,6 +1,7 @@
 """A user's file: what is read, and what is refused, with its line and the remedy."""
 
 import csv
+import gzip
 import json
 from dataclasses import replace
 from importlib.util import find_spec
@@ -11,10 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful.text.rows import MAX_LINE
 from heedful.training.errors import DataError
 from heedful.training.labelled_texts import Reading, Row, read, same
 
 GOOD = "text,label\ngood film,pos\nfine film,pos\nbad film,neg\npoor film,neg\n"
+ZIPPED = gzip.compress(GOOD.encode(), mtime=0)  # the same bytes in each process of the tests
 
 
 def write(folder: Path, name: str, content: str | bytes) -> Path:
@@ -58,16 +61,35 @@ def test_rows_know_where_they_begin(tmp_path: Path) -> None:
     ]
 
 
+def test_a_cell_is_as_long_as_a_line_may_be(tmp_path: Path) -> None:
+    long = "a " * 100_000
+    rows = read(write(tmp_path, "t.csv", f'{GOOD}"{long}",pos\n'), ("text",), "label")
+    assert rows[-1] == Row(6, (long,), "pos")
+
+
 def test_labels_of_json_may_be_numbers(tmp_path: Path) -> None:
     content = "".join(f'{{"t": "x {i}", "stars": {i % 2}}}\n' for i in range(4))
     rows = read(write(tmp_path, "t.jsonl", content), ("t",), "stars")
     assert [row.label for row in rows] == ["0", "1", "0", "1"]
 
 
+def test_labels_of_json_may_be_booleans_which_are_as_in_a_table(tmp_path: Path) -> None:
+    labels = ["true", "false", "true", "false"]
+    table = "t,spam\n" + "".join(f"x {i},{label}\n" for i, label in enumerate(labels))
+    objects = "".join(f'{{"t": "x {i}", "spam": {label}}}\n' for i, label in enumerate(labels))
+    for name, content in (("t.csv", table), ("t.jsonl", objects)):
+        rows = read(write(tmp_path, name, content), ("t",), "spam")
+        assert [row.label for row in rows] == labels
+
+
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
         ("t.docx", GOOD, r"t\.docx: .*\.csv, \.tsv or \.jsonl"),
+        ("t.parquet.gz", GOOD, r"t\.parquet\.gz: the file must end in"),
+        ("t.csv.gz", GOOD, r"t\.csv\.gz is no whole gzip file"),
+        ("t.csv.gz", ZIPPED[:-9], r"t\.csv\.gz is no whole gzip file"),
+        ("t.csv.gz", ZIPPED + b"more", r"t\.csv\.gz is no whole gzip file"),
         ("t.csv", GOOD.replace("label", "class"), r"t\.csv:1: no column 'label'.*text, class"),
         ("t.csv", "text,label,label\n", r"t\.csv:1: two columns 'label'"),
         ("t.csv", "", r"t\.csv holds no row"),
@@ -95,10 +117,19 @@ def test_labels_of_json_may_be_numbers(tmp_path: Path) -> None:
         ("t.csv", GOOD.encode() + b"caf\xe9,pos\n", r"t\.csv:6: byte 0xe9 is not UTF-8: save"),
         ("t.csv", GOOD + '"open,pos\nend,neg\n', r"t\.csv:6: a quote is opened .* not closed"),
         ("t.csv", GOOD + 'a,pos\n"a "b" c",pos\n', r"t\.csv:7: a quote is opened"),
+        ("t.csv", GOOD + '"' + "open so\n" * (MAX_LINE // 7), r"t\.csv:6: a cell is longer than"),
+        ("t.csv", GOOD.replace("\n", "\r"), r"t\.csv:1: a carriage return .* line ends of Windows"),
+        ("t.csv", GOOD + "so\rso,neg\n", r"t\.csv:6: a carriage return stands outside quotes"),
         ("t.jsonl", '{"text": "a", "label": "b"}\n{"text"\n', r"t\.jsonl:2: not JSON"),
         ("t.jsonl", "[1]\n", r"t\.jsonl:1: not a JSON object"),
         ("t.jsonl", '{"text": "a"}\n', r"t\.jsonl:1: no 'label': the object holds text"),
         ("t.jsonl", '{"text": ["a"], "label": "b"}\n', r"t\.jsonl:1: 'text' must be a string"),
+        ("t.jsonl", '{"text": "a", "label": 2.5}\n', r"t\.jsonl:1: .* a string or an integer$"),
+        (
+            "t.jsonl",
+            '{"text": "a", "label": ["b"]}\n',
+            r"t\.jsonl:1: .* one string: set --multi-label",
+        ),
         ("t.jsonl", '{"text": null, "label": "b"}\n', r"t\.jsonl:1: 'text' is empty"),
         (
             "t.jsonl",
@@ -149,6 +180,22 @@ def test_what_excel_and_people_write_is_read(
     assert [int(line.split()[1]) for line in said] == expected
 
 
+@pytest.mark.parametrize("name", ["T.CSV", "t.csv.gz", "T.Tsv.GZ", "t.jsonl.gz", "T.JSONL"])
+def test_suffixes_in_capitals_and_gzipped_files(tmp_path: Path, name: str) -> None:
+    content = GOOD
+    if "jsonl" in name.lower():
+        records = [
+            dict(zip(("text", "label"), line.split(","), strict=True)) for line in GOOD.splitlines()
+        ]
+        content = "".join(json.dumps(record) + "\n" for record in records[1:])
+    elif "tsv" in name.lower():
+        content = GOOD.replace(",", "\t")
+    zipped = name.lower().endswith(".gz")
+    file = write(tmp_path, name, gzip.compress(content.encode()) if zipped else content)
+    plain = read(write(tmp_path, "plain.csv", GOOD), ("text",), "label")
+    assert [row.texts for row in read(file, ("text",), "label")] == [row.texts for row in plain]
+
+
 def test_cp1252(tmp_path: Path) -> None:
     file = write(tmp_path, "t.csv", (GOOD + "caf\xe9,pos\n").encode("cp1252"))
     assert read(file, ("text",), "label", Reading(encoding="cp1252"))[-1].texts == ("caf\xe9",)
@@ -186,6 +233,7 @@ def test_tables_of_pandas(tmp_path: Path, suffix: str) -> None:
     frame = pandas.DataFrame({"text": ["a", "b", None, "c", "d"], "label": [1, 1, 2, 2, 2]})
     writer = {".parquet": "to_parquet", ".xlsx": "to_excel"}[suffix]
     getattr(frame, writer)(file, index=False)
+    file = file.rename(tmp_path / f"T{suffix.upper()}")
     rows = read(file, ("text",), "label", Reading(drop_blank=True))
     assert [(row.line, *row.texts, row.label) for row in rows] == [
         (2, "a", "1"),

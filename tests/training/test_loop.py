@@ -80,6 +80,20 @@ def test_a_resumed_run_is_the_unbroken_run(config: RunConfig, paths: Paths, tmp_
             assert torch.equal(value, resumed[part][name]), name
 
 
+def test_a_loss_that_is_not_finite_stops_the_run(config: RunConfig, paths: Paths) -> None:
+    wild = config.optimiser.model_copy(update={"rate": 1e20})
+    console = quiet()
+    with pytest.raises(
+        ConfigError, match=r"toml: the loss is nan in epoch \d: lower optimiser\.rate"
+    ):
+        loop.train(
+            config.model_copy(update={"optimiser": wild}), paths, resume=False, console=console
+        )
+    assert isinstance(console.file, io.StringIO)
+    assert "loss nan" not in console.file.getvalue()
+    assert not (paths.run / checkpoint.RECORD).exists()
+
+
 def test_resuming_a_finished_run_keeps_its_record(config: RunConfig, paths: Paths) -> None:
     short = config.model_copy(update={"epochs": 1})
     record = loop.train(short, paths, resume=False, console=quiet())
