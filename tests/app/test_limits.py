@@ -1,14 +1,19 @@
 """Time limit, full queue and disconnecting clients, while the models are held."""
 
 import asyncio
+import io
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from starlette.types import Message
 
+from heedful.app.file_store import FileStore
 from heedful.app.middleware import CLIENT_CLOSED
+from heedful.runtime.inference import Inference
 from heedful.runtime.service import Service
 from tests.app.conftest import Serve, held
 from tests.app.test_errors import JSON, check
@@ -174,3 +179,44 @@ async def test_a_preflight_that_is_refused_gets_the_envelope(tight: httpx.AsyncC
             assert "origin" in message
             assert "HEEDFUL_CORS_ORIGINS" in message
             assert "Access-Control-Allow-Origin" not in answer.headers
+
+
+KEYS = """
+[page]
+key = "page"
+
+[import]
+key = "import"
+class = "bulk"
+"""
+
+
+async def test_bulk_requests_are_told_from_interactive_ones(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the header, by the key's class, as NDJSON too; and a batch is always bulk."""
+    found: list[bool] = []
+    bind = Service.bind
+
+    def noting(*args: Any, bulk: bool, **options: Any) -> Inference:
+        found.append(bulk)
+        return bind(*args, bulk=bulk, **options)
+
+    monkeypatch.setattr(Service, "bind", noting)
+    (tmp_path / "keys.toml").write_text(KEYS)
+    page, importing = ({"Authorization": f"Bearer {key}"} for key in ("page", "import"))
+    bulk, store = {"X-Priority": "bulk"}, FileStore(tmp_path)
+    async with serve(api_keys=tmp_path / "keys.toml", files=tmp_path) as client:
+        for headers in (page, page | bulk, importing):
+            for media in ({}, NDJSON):
+                answer = await client.post("/embed", json=BODY, headers=headers | media)
+                assert answer.status_code == 200
+        text = {"input": "a", "model": "tiny-nli"}
+        request = {"custom_id": "1", "url": "/v1/embeddings", "body": text}
+        content = io.BytesIO(json.dumps(request).encode())
+        file = store.add(content, "rows.jsonl", "batch")["id"]
+        body = {"input_file_id": file, "endpoint": "/v1/embeddings"}
+        batch = await client.post("/v1/batches", json=body, headers=page)
+        while store.batch(batch.json()["id"])["status"] != "completed":
+            await asyncio.sleep(0.01)
+    assert found == [False, False, True, True, True, True, True]

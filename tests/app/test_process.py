@@ -92,10 +92,29 @@ def test_sigterm_before_it_listens_exits_0(start: Start) -> None:
     assert "listening" not in process.log
 
 
-def test_the_url_of_an_ipv6_address_is_logged(start: Start) -> None:
-    url = start(host="::1").url()
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_an_ipv6_address_is_logged_and_may_open_so_many_connections(
+    start: Start, processes: str
+) -> None:
+    url = start(host="::1", processes=processes, max_connections_per_address="2").url()
     assert url.startswith("http://[::1]:")
-    assert httpx.get(url + "/health").status_code == 200
+    first, second = (
+        http.client.HTTPConnection(url.removeprefix("http://"), timeout=PATIENCE) for _ in range(2)
+    )
+    with contextlib.closing(first), contextlib.closing(second):
+        for connection in (first, second, first):  # they stay open
+            connection.request("GET", "/health")
+            answer = connection.getresponse()
+            assert (answer.status, answer.read()) == (200, b'{"status":"ok"}')
+        third = httpx.get(url + "/health", timeout=PATIENCE)
+        assert (third.status_code, third.json()["error"]["code"]) == (429, "overloaded")
+        assert third.headers["Retry-After"] == "1"
+        first.close()
+
+        def free() -> bool | None:
+            return httpx.get(url + "/health", timeout=PATIENCE).is_success or None
+
+        wait_for(free, "the place of the closed connection")
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])

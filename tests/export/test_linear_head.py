@@ -1,6 +1,7 @@
 """A linear head on a frozen encoder: a bundle that the service reads, with numpy's answers."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from heedful.export.errors import ParityError
 from heedful.export.linear_head import LinearHead, Provenance, head_graph, write_bundle
 from heedful.runtime.answers import softmax
 from heedful.runtime.bundle import read
-from heedful.runtime.card import DataCard
+from heedful.runtime.card import TYPICAL, DataCard, TrustCard, TypicalCard
 from heedful.runtime.errors import BundleError
 from heedful.runtime.service import Options, running
 from heedful.text.graph import open_session
@@ -26,6 +27,20 @@ MADE = Provenance(
 RNG = np.random.default_rng(0)
 HEAD = LinearHead(
     RNG.normal(size=(3, DIMENSION)), RNG.normal(size=3), ("sad", "calm", "glad"), normalize=True
+)
+TYPICAL_CARD = TypicalCard(dataset="toy", sentences=10, centroids=1, threshold=0.3)
+TRUST = TrustCard(
+    dataset="toy",
+    metric="accuracy",
+    rows=4,
+    value=0.5,
+    controls=(),
+    sentences=4,
+    attention=0.5,
+    evidence=0.5,
+    random=0.5,
+    wins=0.5,
+    correlation=None,
 )
 
 
@@ -74,6 +89,15 @@ def test_the_service_serves_it_over_any_base(tmp_path: Path) -> None:
                 )
 
     asyncio.run(ask())
+
+
+def test_what_was_measured_of_the_base_is_not_said_of_the_new_bundle(tmp_path: Path) -> None:
+    build_models(tmp_path)
+    base = read(tmp_path / "tiny-sst2")
+    measured = base.card.model_copy(update={"typical": TYPICAL_CARD, "trust": TRUST})
+    base = replace(base, card=measured, files={**base.files, TYPICAL: b"an index"})
+    card = write_bundle(base, HEAD, MADE, tmp_path / "mood")
+    assert (card.typical, card.trust) == (None, None)
 
 
 def test_a_head_that_cannot_be_written_leaves_no_folder(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.runtime.batch_plan import WINDOW
+from heedful.runtime.calls import SMALL_ROWS
 from heedful.runtime.card import Card
 from heedful.runtime.encoder_session import BUDGET, CUDA_BUDGET, EncoderSession
 from heedful.runtime.errors import InferenceFailed, Unavailable
@@ -481,6 +482,28 @@ async def test_a_single_sentence_overtakes_a_request_of_many() -> None:
         await large
     ran = [20 in batch for batch in session.batches]
     assert ran.index(True) == 1
+
+
+async def test_an_interactive_call_waits_for_one_batch_of_bulk_at_most() -> None:
+    session = HeldSession()
+    async with started() as scheduler:
+        used = encoder(session)
+        first = await session.hold(scheduler, used)
+        session.one_at_a_time = True
+        many = [sentence(*[100 + i] * 64) for i in range(WINDOW * BUDGET // 64)]
+        bulk = asyncio.create_task(scheduler.encode(used, many, bulk=True))
+        await asyncio.sleep(0)
+        session.go.set()
+        await first
+        assert await asyncio.to_thread(session.entered.acquire, timeout=PATIENCE)  # bulk's first
+        session.one_at_a_time = False
+        # Too large for the thread of small calls.
+        sentences = [sentence(20 + i) for i in range(SMALL_ROWS + 1)]
+        interactive = asyncio.create_task(scheduler.encode(used, sentences))
+        await asyncio.sleep(0)
+        session.go.set()
+        await asyncio.gather(interactive, bulk)
+    assert [20 in batch for batch in session.batches] == [False, False, True, False, False, False]
 
 
 async def test_a_single_sentence_does_not_wait_for_a_large_request_that_has_begun() -> None:

@@ -35,6 +35,14 @@ def test_the_loss_is_the_cross_entropy_over_the_other_texts() -> None:
     assert contrastive.contrastive_loss(vectors[[0, 2]], classes[[0, 2]]) == 0  # no class in common
 
 
+def test_a_text_is_never_its_own_partner() -> None:
+    targets = np.eye(2, dtype=bool)[[0, 0, 1, 1]]
+    for batch in contrastive._batches(targets, np.random.default_rng(0)):
+        half = len(batch) // 2
+        for row, partner in zip(batch[:half], batch[half:], strict=True):
+            assert {row, partner} in ({0, 1}, {2, 3})
+
+
 def test_classes_come_apart() -> None:
     def gap(model: minilm.MiniLM) -> float:
         vectors = minilm.unit_vectors(model, TEXTS)

@@ -13,6 +13,7 @@ from heedful.export import run as export
 from heedful.text.vocab import Vocab
 from heedful.training import checkpoint, loop, tasks
 from heedful.training.config import EncoderConfig, Paths, RunConfig
+from heedful.training.data import Examples
 from heedful.training.errors import ConfigError
 from heedful.training.model import make_model
 from heedful.training.start import begin_with
@@ -102,6 +103,45 @@ def test_resuming_a_finished_run_keeps_its_record(config: RunConfig, paths: Path
     again = loop.train(short, paths, resume=True, console=quiet())
     assert again["commit"] == "of the day it was trained"
     assert (paths.run / checkpoint.RECORD).read_text() == earlier
+
+
+def test_the_best_weights_are_those_that_were_scored(config: RunConfig, paths: Paths) -> None:
+    loop.train(config.model_copy(update={"epochs": 1}), paths, resume=False, console=quiet())
+    best = checkpoint.load(paths.run / checkpoint.BEST)
+    last = checkpoint.load(paths.run / checkpoint.LAST)
+    assert best
+    for name, value in best.items():
+        assert torch.equal(value, last["average"][f"module.{name}"]), name
+    assert not all(torch.equal(value, last["model"][name]) for name, value in best.items())
+
+
+def test_the_order_of_examples_follows_from_seed_and_epoch(
+    config: RunConfig, paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def orders(seed: int) -> list[list[int]]:
+        """The ids of the words of each epoch's sentences, as they come."""
+        found: list[list[int]] = []
+        batches = Examples.batches
+
+        def noting(self: Examples, size: int, rng: Any, *more: Any, **options: Any) -> Any:
+            each = list(batches(self, size, rng, *more, **options))
+            if rng is not None:  # of an epoch, not of the dev score
+                found.append([int(i) for sides, _ in each for i in sides[0].ids.flatten()])
+            return iter(each)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Examples, "batches", noting)
+            run = replace(paths, run=paths.run / str(len(list(paths.run.glob("*")))))
+            short = config.model_copy(update={"epochs": 2, "seed": seed})
+            loop.train(short, run, resume=False, console=quiet())
+        return found
+
+    one, again, other = orders(1), orders(1), orders(2)
+    assert len(one) == 2
+    assert one == again
+    assert one[0] != one[1]
+    assert one[0] != other[0]
+    assert one[1] != other[1]
 
 
 def test_learns_in_bfloat16_too(config: RunConfig, paths: Paths) -> None:

@@ -1,5 +1,6 @@
-"""What `measure` asks a model, and what it leaves out."""
+"""What `measure` asks a model, and what it leaves out; and where scores are kept."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from heedful.training.evaluate import measure
+from heedful.training import checkpoint
+from heedful.training.evaluate import Score, measure, record_score
 from heedful.training.tasks.base import UNLABELLED, Example, Source, Task
 
 
@@ -28,3 +30,14 @@ def test_pairs_of_train_without_a_label_are_not_scored(tmp_path: Path) -> None:
     score = measure(task, "train", tmp_path, Always())[0]
     assert (score.dataset, score.rows, score.value) == ("first and second", 4, 0.75)
     assert measure(task, "dev", tmp_path, Always())[0].value == 0.5
+
+
+def test_a_score_replaces_that_of_its_own_split(tmp_path: Path) -> None:
+    old, test, new = (
+        Score("toy", split, "accuracy", value, 4)
+        for split, value in (("dev", 0.25), ("test", 0.5), ("dev", 0.75))
+    )
+    for score in (old, test, new):
+        record_score(score, tmp_path)
+    found = json.loads((tmp_path / checkpoint.SCORES).read_text())
+    assert found == [test.as_dict(), new.as_dict()]

@@ -1,8 +1,9 @@
 """Targets, losses and answers of each kind against their formulas, in numpy."""
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +15,13 @@ from hypothesis import strategies as st
 from heedful.text.batch import Batch, Sentence, collate
 from heedful.text.kinds import RELATEDNESS_LEVELS, Kind
 from heedful.training.config import RunConfig
+from heedful.training.data import Examples
+from heedful.training.metrics import dev_metric
 from heedful.training.model import TrainingModel, make_model
 from heedful.training.objectives import (
     Distillation,
     Objective,
+    dev_score,
     make_objective,
     rotate,
     soft_targets,
@@ -64,13 +68,18 @@ def cosine(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> float:
     return float(a @ b / math.sqrt((a @ a) * (b @ b)))
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
 @pytest.mark.parametrize("kind", ["classification", "nli"])
-def test_classes_learn_by_cross_entropy(kind: Kind, config: RunConfig) -> None:
-    goal, model = made(kind, config)
+def test_classes_learn_by_cross_entropy(kind: Kind, smoothing: float, config: RunConfig) -> None:
+    optimiser = config.optimiser.model_copy(update={"label_smoothing": smoothing})
+    goal, model = made(kind, config.model_copy(update={"optimiser": optimiser}))
     batch = sides(2 if kind == "nli" else 1)
     targets = goal.targets([Example(("x",), label) for label in (0, 1, 1, 0, 1)])
     logits = numbers(model(batch))
-    expected = [-math.log(softmax(row)[t]) for row, t in zip(logits, targets, strict=True)]
+    expected = []
+    for row, target in zip(logits, targets, strict=True):
+        logs = np.log(softmax(row))
+        expected.append(-(1 - smoothing) * logs[target] - smoothing * logs.mean())
     loss = goal.loss(model, batch, torch.from_numpy(targets))
     assert loss.item() == pytest.approx(sum(expected) / 5, rel=1e-5)
     assert goal.answer(model, batch).tolist() == [int(np.argmax(row)) for row in logits]
@@ -90,6 +99,21 @@ def test_relatedness_learns_soft_targets(config: RunConfig) -> None:
     loss = goal.loss(model, batch, torch.from_numpy(targets))
     assert loss.item() == pytest.approx(expected, rel=1e-5)
     np.testing.assert_allclose(numbers(goal.answer(model, batch)), answers, rtol=1e-5)
+
+
+def test_dev_scores_are_read_without_dropout(config: RunConfig) -> None:
+    head = config.head.model_copy(update={"dropout": 0.9})
+    goal, model = made("relatedness", config.model_copy(update={"head": head}))
+    batch, scores = sides(2), np.array([1.0, 2.25, 3.5, 4.9, 5.0])
+
+    class Dev:
+        def batches(self, *_: object) -> Iterator[tuple[list[Batch], Floats]]:
+            yield batch, scores
+
+    _, metric = dev_metric("relatedness")
+    expected = metric(numbers(goal.answer(model, batch)), scores)
+    model.train()
+    assert dev_score(goal, "relatedness", model, cast(Examples, Dev())) == expected
 
 
 @given(st.lists(st.floats(1, RELATEDNESS_LEVELS), min_size=1, max_size=8))

@@ -49,6 +49,20 @@ def test_the_l2_penalty_is_that_of_the_loss(config: RunConfig, paths: Paths, nam
         torch.testing.assert_close(ours, explicit, atol=2e-5, rtol=1e-3)
 
 
+def test_a_step_is_no_longer_than_the_clipped_gradient(config: RunConfig, paths: Paths) -> None:
+    model, inputs = prepared(config, paths)
+    optimiser = OptimiserConfig.model_validate(
+        {"name": "sgd", "rate": 1.0, "momentum": 0.0, "clip": 0.01}
+    )
+    optimisation = Optimisation.of(model, config.model_copy(update={"optimiser": optimiser}), 1)
+    layers = [p for group in optimisation.optimisers[0].param_groups for p in group["params"]]
+    before = [p.detach().clone() for p in layers]
+    sides, targets = next(inputs.train.batches(8, np.random.default_rng(0)))
+    optimisation.step(1e6 * functional.cross_entropy(model(sides), torch.from_numpy(targets)), 0)
+    moves = [(now - then).norm() for now, then in zip(layers, before, strict=True)]
+    assert torch.stack(moves).norm().item() == pytest.approx(0.01, rel=1e-3)
+
+
 def test_a_head_with_batch_norm_learns_from_mixed_lengths(config: RunConfig, paths: Paths) -> None:
     """Encoded in parts of similar lengths, a batch has the same vectors in the same order."""
     dsa = {"name": "dsa", "config": {"layers": 1, "size": 6, "dropout": 0.0, "word_dropout": 0.0}}
