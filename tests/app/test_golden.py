@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     def other(jobs: Sequence[ParseJob]) -> list[Parse]:
         first, *rest = parser.parse(jobs)
-        return [replace(first, heads=np.arange(len(first))), *rest]
+        return [replace(first, heads=np.full(len(first), len(first) - 1)), *rest]
 
     for name, parse, tree in (
         ("tiny-same", parser.parse, True),
