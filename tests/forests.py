@@ -9,11 +9,15 @@ Ints = npt.NDArray[np.int64]
 
 @st.composite
 def forests(draw: st.DrawFn, longest: int = 24) -> Ints:
-    """Any forest: the tokens in some order, each a root or hung under one that came before it."""
+    """Any forest: the tokens in some order, each a root or hung under one that came before it.
+
+    Half of them are deep: where the token above is any of those before, the depth grows as the logarithm.
+    """
     order = draw(st.integers(1, longest).flatmap(lambda n: st.permutations(range(n))))
+    back = 1 if draw(st.booleans()) else longest
     heads = np.zeros(len(order), np.int64)
     for i, token in enumerate(order):
-        heads[token] = order[draw(st.integers(0, i))]
+        heads[token] = order[draw(st.integers(max(0, i - back), i))]
     return heads
 
 

@@ -20,17 +20,21 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bundle with golden vectors, one whose first tree was another, and one without any."""
+    """A bundle with golden vectors, two whose first tree was another, of which one reads none, and one without any."""
     folder = tmp_path_factory.mktemp("golden")
     built = build_parser(folder / "parser")
     parser = Parser.load(built.folder)
 
     def other(jobs: Sequence[ParseJob]) -> list[Parse]:
         first, *rest = parser.parse(jobs)
-        return [replace(first, heads=np.arange(len(first))), *rest]
+        return [replace(first, heads=np.full(len(first), len(first) - 1)), *rest]
 
-    for name, parse in (("tiny-same", parser.parse), ("tiny-other", other)):
-        build_bundle(folder, built, name=name)
+    for name, parse, tree in (
+        ("tiny-same", parser.parse, True),
+        ("tiny-other", other, True),
+        ("tiny-flat", other, False),
+    ):
+        build_bundle(folder, built, name=name, tree=tree)
         bundle = read(folder / name)
         files = {**bundle.files, GOLDEN: golden(bundle, parse).to_bytes()}
         write(folder / name, bundle.card.fields(), files)

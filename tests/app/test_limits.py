@@ -83,6 +83,16 @@ async def test_429_refuses_the_whole_request_and_says_when_to_return(
     assert (await first).status_code == 200
 
 
+async def test_each_document_of_a_rerank_takes_a_place(tight: httpx.AsyncClient) -> None:
+    body = {"query": "a", "documents": ["b", "c"], "model": "tiny-nli"}
+    async with held(tight) as service:
+        first = asyncio.create_task(tight.post("/embed", json={**BODY, "inputs": "c"}))
+        await in_flight(service, 1)
+        check(await tight.post("/v1/rerank", json=body), 429, "overloaded")
+    assert (await first).status_code == 200
+    assert (await tight.post("/v1/rerank", json=body)).status_code == 200
+
+
 async def test_the_queue_one_to_either_side(tight: httpx.AsyncClient) -> None:
     """Two inputs fit, a third does not."""
     bodies = [{**BODY, "inputs": text} for text in "abc"]

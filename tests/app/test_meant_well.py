@@ -140,6 +140,7 @@ async def test_a_slash_at_the_end(client: httpx.AsyncClient) -> None:
         ("gzip", gzip.compress),
         ("x-gzip", lambda body: gzip.compress(body[:9]) + gzip.compress(body[9:])),
         ("zstd", zstandard.compress),
+        ("zstd", lambda body: zstandard.compress(body[:9]) + zstandard.compress(body[9:])),
         ("identity", bytes),
     ],
 )
@@ -185,6 +186,7 @@ async def test_large_answers_are_compressed_for_those_who_accept_it(
         async with client.stream("POST", "/tokenize", json=many, headers=headers) as answer:
             raw = b"".join([part async for part in answer.aiter_raw()])
         assert answer.headers.get("Content-Encoding") == coding
+        assert answer.headers.get("Vary") == (coding and "Accept-Encoding")
         assert int(answer.headers["Content-Length"]) == len(raw)
         if coding == "gzip":
             raw = gzip.decompress(raw)

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from heedful.app import lines
 from heedful.app.ndjson import _lines
 from heedful.app.requests import InferenceRoute
+from heedful.runtime.errors import TimedOut
 from tests.app.conftest import KEY, Serve
 from tests.app.test_answers import TEXTS, embed
 from tests.app.test_errors import check
@@ -148,6 +149,22 @@ async def test_lines_are_the_same_whatever_they_come_in(size: int) -> None:
 
     found = [line async for line in _lines(receive, PATIENCE, 6)]
     assert found == [b"first", b"", b"third", b"  ", b"no end"]
+
+
+async def test_the_time_limit_is_that_of_a_line_and_not_of_the_stream() -> None:
+    """Seven lines take longer than the limit; after them nothing comes."""
+    limit, sent = 0.5, 0
+
+    async def receive() -> dict[str, Any]:
+        nonlocal sent
+        sent += 1
+        await asyncio.sleep(limit / 5 if sent <= 7 else PATIENCE)
+        return {"type": "http.request", "body": b"kids\n", "more_body": True}
+
+    found = _lines(receive, limit, 6)
+    assert [await anext(found) for _ in range(7)] == [b"kids"] * 7
+    with pytest.raises(TimedOut):
+        await anext(found)
 
 
 @contextlib.asynccontextmanager

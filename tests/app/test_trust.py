@@ -85,6 +85,23 @@ async def test_of_a_pair_and_without_an_index(client: httpx.AsyncClient) -> None
     assert related["trust"] == [{"confidence": None, "composed_words": 0, "typical": None}]
 
 
+async def test_the_less_typical_text_of_a_pair_counts(folder: Path, tmp_path: Path) -> None:
+    one, two = read(folder / "tiny-sst2"), read(folder / "tiny-nli")
+    assert one.files[ENCODER] == two.files[ENCODER]  # they share the index too
+    fields = {**two.card.fields(), "typical": one.card.fields()["typical"]}
+    write(tmp_path / "tiny-nli", fields, {**two.files, TYPICAL: one.files[TYPICAL]})
+    (tmp_path / "parser").symlink_to(folder / "parser")
+    texts = ["dog", "hands"]
+    async with ask(Settings(models=tmp_path, threads=1)) as client:
+        vectors = np.array((await client.post("/embed", json={"inputs": texts})).json())
+        expected = float(np.clip(vectors[0] @ vectors[1], 0, 1))
+        assert expected < 0.9 < 1  # which is that of "dog"
+        for premise, hypothesis in (texts, texts[::-1]):
+            pair = {"premise": premise, "hypothesis": hypothesis}
+            judged = (await client.post("/nli", json={**pair, "trust": True})).json()
+            assert judged["trust"]["typical"] == pytest.approx(expected, abs=2e-3)
+
+
 async def test_untypical_inputs_are_counted(client: httpx.AsyncClient) -> None:
     texts = ["the kids wash", "the dog", "dog", "bad hands", "a man is good"]
     vectors = np.array(

@@ -5,10 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from heedful.cli import selftest
 from heedful.cli.calibrate import calibrate
 from heedful.cli.local_model import open_folder
 from heedful.runtime.answers import softmax
-from heedful.runtime.bundle import read
+from heedful.runtime.bundle import read, rewrite
+from heedful.text.parse import Parser
 from heedful.training import tasks
 from heedful.training.calibration import calibration_error
 from heedful.training.errors import ConfigError, DataMissing
@@ -50,6 +52,16 @@ def test_the_fitted_temperature_divides_the_served_logits(
     assert made.after == pytest.approx(calibration_error(softmax(after), gold), abs=1e-6)
     again = calibrate(folder, data=sst, parser=parser)  # a second time changes nothing
     assert again.card.temperature == pytest.approx(made.card.temperature, rel=1e-3)
+
+
+def test_golden_vectors_hold_at_any_temperature(tmp_path: Path, pipeline: BuiltParser) -> None:
+    build_bundle(tmp_path, pipeline, name="tiny-sst2")
+    folder = tmp_path / "tiny-sst2"
+    selftest.write_golden(folder, Parser.load(pipeline.folder))
+    bundle = read(folder)
+    rewrite(folder, {**bundle.card.fields(), "temperature": 3.0}, bundle.files)
+    with open_folder(folder, str(pipeline.folder)) as model:  # else BundleError
+        assert model.loaded.card.temperature == 3.0
 
 
 def test_what_cannot_be_calibrated_says_why(tmp_path: Path, pipeline: BuiltParser) -> None:

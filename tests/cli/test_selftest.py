@@ -90,6 +90,20 @@ def test_nothing_moves_where_they_were_written(bundle: Path, pipeline: BuiltPars
     assert deviation < 1e-6
 
 
+def test_what_is_no_number_has_moved(golden: Path) -> None:
+    found = read(golden).golden
+    assert found is not None
+    outputs = found.outputs["float32"]
+    assert found.moved_outputs(outputs, "float32") == []
+    for kind, broken in (
+        ("vector", replace(outputs, vectors=np.full_like(outputs.vectors, np.nan))),
+        ("answer", replace(outputs, answers=np.full_like(outputs.answers, np.nan))),
+    ):
+        said = found.moved_outputs(broken, "float32")
+        assert len(said) == len(found.texts)
+        assert all(one.startswith(f"the {kind} of ") for one in said)
+
+
 def test_any_byte_of_any_file_is_caught_though_its_hash_is_repaired(bundle: Path) -> None:
     for name in (ENCODER, ENCODER_INT8, "head.onnx", "vocab.txt"):
         content = (bundle / name).read_bytes()

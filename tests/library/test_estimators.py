@@ -63,6 +63,22 @@ def test_the_encoder_in_a_pipeline_and_a_grid_search() -> None:
     assert names.tolist() == [f"sentenceencoder{i}" for i in range(8)]
 
 
+def test_rare_classes_may_count_as_much_as_common_ones() -> None:
+    texts, moods = [*GOOD, *BAD[:2]], ["glad"] * 6 + ["sad"] * 2
+
+    def probabilities(weight: str | None) -> Any:
+        """The classifier's and scikit-learn's, of the texts that it has seen."""
+        made = HeedfulClassifier("tiny-flat", C=10, class_weight=weight).fit(texts, moods)
+        vectors = made.model_.encode(texts)
+        plain = LogisticRegression(C=10, class_weight=weight, max_iter=1000).fit(vectors, moods)
+        np.testing.assert_allclose(
+            made.predict_proba(texts), plain.predict_proba(vectors), atol=1e-3
+        )
+        return plain.predict_proba(vectors)
+
+    assert np.abs(probabilities("balanced") - probabilities(None)).max() > 0.05
+
+
 def test_the_classifier_is_searched_cloned_and_dumped(tmp_path: Path) -> None:
     search = GridSearchCV(HeedfulClassifier("tiny-flat"), {"C": [0.01, 100.0]}, cv=2).fit(X, Y)
     best = search.best_estimator_

@@ -23,6 +23,16 @@ def test_ids_become_word_vectors() -> None:
     assert expected.shape == (1, 24)
 
 
+def test_what_is_explained_is_the_projected_vector() -> None:
+    plain = model()
+    sentence = SentenceEncoder(plain.embedding, plain.encoder, torch.nn.Linear(24, 5)).eval()
+    inputs = torch.tensor([[4, 2, 8]]), torch.tensor([3]), torch.tensor([[1, 1, 1]])
+    alpha = torch.tensor(0.5)
+    vector = sentence(*inputs, alpha)
+    assert vector.shape == (1, 5)
+    torch.testing.assert_close(sentence.explain(*inputs, alpha).sentence, vector)
+
+
 def test_the_word_under_padding_does_not_matter() -> None:
     sentence = model()
     lengths, heads = torch.tensor([2]), torch.tensor([[1, 1, 2, 3]])

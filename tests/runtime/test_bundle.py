@@ -185,6 +185,9 @@ def test_a_file_that_the_card_does_not_know_is_left_alone(folder: Path) -> None:
     assert bundle.read(folder).card.name == NAME
 
 
+TYPICAL_CARD = {"dataset": "toy", "sentences": 10, "centroids": 1, "threshold": 0.3}
+
+
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
@@ -202,6 +205,8 @@ def test_a_file_that_the_card_does_not_know_is_left_alone(folder: Path) -> None:
         ({"alpha": None}, "has the inputs alpha"),
         ({"kind": "nli"}, "labels of an nli model are"),
         ({"kind": "embedding"}, "has no labels"),
+        ({"kind": "relatedness"}, "has no labels"),
+        ({"typical": TYPICAL_CARD}, "typical and typical.npz belong together"),
         ({"kind": "embedding", "labels": []}, "files must name exactly encoder.onnx, vocab.txt"),
         ({"kind": "relatedness", "labels": []}, "has the inputs sentence"),
         ({"version": "0" * 12}, "version is not that of the card and its files"),

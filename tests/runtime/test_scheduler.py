@@ -169,6 +169,25 @@ async def test_a_short_call_that_comes_alone_is_encoded_on_the_event_loop() -> N
         assert slow.here == [False] * 3
 
 
+async def test_a_batch_is_counted_once_for_the_call_that_it_is_of() -> None:
+    class Timed(Where):
+        def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
+            started = time.perf_counter()
+            try:
+                return super().run(feeds)
+            finally:
+                self.took = time.perf_counter() - started
+
+    session = Timed(0.05)
+    async with started() as scheduler:
+        call = [sentence(20 + i) for i in range(3)]
+        started_at = time.perf_counter()
+        answer = await scheduler.encode(encoder(session), call)
+        whole = time.perf_counter() - started_at
+    assert [len(batch) for batch in session.batches] == [3]
+    assert session.took <= answer.inference <= whole
+
+
 async def at_once(
     session: Where, scheduler: Scheduler, used: EncoderSession, *ids: int
 ) -> asyncio.Task[Encoded]:

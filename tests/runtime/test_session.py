@@ -56,7 +56,7 @@ def test_cuda_where_there_is_none_is_an_error(graph: Path) -> None:
 @pytest.mark.parametrize("device", sorted(set(get_args(Device)) - {"cuda"}))
 def test_the_provider_in_use_is_told_and_nothing_is_printed(graph: Path, device: str) -> None:
     program = (
-        "import sys; from pathlib import Path; from runtime.session import OrtSession\n"
+        "import sys; from pathlib import Path; from heedful.runtime.session import OrtSession\n"
         "sys.stdout.write(OrtSession(Path(sys.argv[1]), sys.argv[2], 1).provider)"
     )
     ran = subprocess.run(

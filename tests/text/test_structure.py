@@ -27,6 +27,14 @@ def test_deep_and_flat_trees(length: int) -> None:
         assert tree_distance(heads).tolist() == dependency_distances(heads.tolist())
 
 
+@pytest.mark.parametrize("length", range(1, 41))
+def test_a_chain_is_no_cycle_and_its_ends_meet_without_the_middle(length: int) -> None:
+    heads = chain(length)
+    check_heads(heads)
+    left = [0] * min(length, 2)
+    assert without(heads, np.arange(1, length - 1)).tolist() == left
+
+
 @given(forests())
 def test_ancestors_are_found_by_walking_up(heads: Ints) -> None:
     above = ancestors(heads)

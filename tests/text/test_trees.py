@@ -45,6 +45,23 @@ def test_both_shapes_can_be_read_again(heads: Ints, data: st.DataObject) -> None
     np.testing.assert_array_equal(from_conllu(to_conllu(parse)).starts, parse.starts)
 
 
+@pytest.mark.parametrize(
+    ("arcs", "message"),
+    [
+        ([(1, 1)], r"arcs\[0\] goes from 1 to 1"),
+        ([(0, 1), (2, 1)], r"arcs\[1\] goes from 2 to 1"),
+        ([(0, 3)], r"arcs\[0\] goes from 0 to 3: .* the 3 words"),
+        ([(-1, 1)], r"arcs\[0\] goes from -1 to 1"),
+        ([(0, 1), (0, 2)], r"arcs\[1\] is the second one that points to word 0"),
+    ],
+)
+def test_arcs_that_are_no_tree_are_refused(arcs: list[tuple[int, int]], message: str) -> None:
+    words = [{"text": text, "tag": ""} for text in ("two", "kids", "wash")]
+    rows = [{"start": start, "end": end, "label": "dep", "dir": "left"} for start, end in arcs]
+    with pytest.raises(ValueError, match=message):
+        from_displacy({"words": words, "arcs": rows})
+
+
 def test_conllu_as_the_treebanks_write_it() -> None:
     content = (
         "# sent_id = 1\n# text = Don't!\n1-2\tDon't\t_\t_\t_\t_\t_\t_\t_\tSpaceAfter=No\n"
