@@ -134,7 +134,7 @@ def fit_file(
         held_rows = labelled_texts.read_rows(wanted.test, columns, label_column, wanted.reading)
         _check_test(wanted.test, held_rows, problem, wanted.reading.separator)
     console.print(f"{file.name}: {len(rows)} rows, {len(problem.labels)} labels")
-    most = assess.FEW if pairs else assess.MOST_CV_ROWS
+    most = assess.FEW if pairs else assess.MANY
     parts = assess.splits(problem.targets, problem.groups, seed=wanted.seed, most=most)
     report = Report(file, problem, parts)
 
@@ -155,7 +155,7 @@ def fit_file(
     if linear:
         most = linear.base.card.max_tokens
         report.content["truncated"] = {"rows": linear.truncated, "max_tokens": most}
-        report.explain(linear, candidates, chosen)
+        report.explain(linear, wanted.seed, candidates, chosen)
     report.show(console)
 
     facts = BundleFacts(

@@ -25,7 +25,7 @@ from heedful.text.plain import plain_word
 from heedful.text.trees import fitting
 from heedful.text.vocab import SPECIAL, Vocab
 from heedful.training import minilm
-from heedful.training.assess import HeldOut, Split, held_out, of_an_encoder
+from heedful.training.assess import HeldOut, Split, held_out, of_an_encoder, splits
 from heedful.training.bag import Ints, terms, word_keys
 from heedful.training.errors import DataError
 from heedful.training.labelled_texts import same
@@ -166,6 +166,12 @@ class LinearFit:
             held = as_minilm_reads._held_out(recipe, parts)
             found.append((f"no candidate: {TEACHER} + LR, C {strength:g}", held))
         return found
+
+    def every_row(self, recipe: Recipe, seed: int) -> HeldOut:
+        """Answers for every row, by models that did not see it."""
+        rows = len(self.problem.rows)
+        parts = splits(self.problem.targets, self.problem.groups, seed=seed, most=rows + 1)
+        return self._held_out(recipe, parts)
 
     def _held_out(self, recipe: Recipe, parts: Sequence[Split]) -> HeldOut:
         return held_out(

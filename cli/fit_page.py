@@ -13,7 +13,7 @@ STYLE = (
 
 COLUMNS = (
     *("candidate", "score", "95 % interval", "deviation", "macro-F1", "log loss"),
-    *("rows held out", "seconds"),
+    *("rows", "seconds"),
 )
 
 

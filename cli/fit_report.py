@@ -27,6 +27,8 @@ from heedful.training.errors import DataError
 from heedful.training.labelled_texts import Row, same
 
 PAGE, RECORD = "report.html", "report.json"
+MOST_CV_ROWS = 20_000
+"""Rows above which only held-out rows are searched for wrong labels."""
 
 
 class Report:
@@ -97,18 +99,22 @@ class Report:
         return least
 
     def explain(
-        self, linear: LinearFit, candidates: Sequence[Candidate], chosen: Candidate
+        self, linear: LinearFit, seed: int, candidates: Sequence[Candidate], chosen: Candidate
     ) -> None:
         """Words that decide, by the best linear model that reads words, of those held out on most rows.
 
-        Where the chosen one was held out on fewer, it also finds the wrong labels.
+        Where the chosen one was not held out on all rows, it also finds the wrong labels, on all.
         """
         reading = [one for one in candidates if one.recipe and one.recipe.words]
         top = max(reading, key=lambda one: (len(one.held.rows), one.held.score))
         assert top.recipe is not None
         self.content["words"] = linear.deciding_words(top.recipe)
-        if len(top.held.rows) > len(chosen.held.rows):
-            self.content["suspects"] = self._suspects(top.held)
+        every = len(self._problem.rows)
+        if len(chosen.held.rows) < every <= MOST_CV_ROWS:
+            known = len(top.held.rows) == every
+            self.content["suspects"] = self._suspects(
+                top.held if known else linear.every_row(top.recipe, seed)
+            )
 
     def _suspects(self, held: assess.HeldOut) -> list[dict[str, Any]]:
         rows = self._problem.rows
