@@ -449,7 +449,7 @@ async def refused_uploads(idle: httpx.AsyncClient) -> None:
     assert answer.json()["bytes"] == 3
     batch = {"input_file_id": answer.json()["id"], "endpoint": "/embed"}
     for more, code, param in (
-        ({"metadata": {"a": "\ud800"}}, "invalid_input", "metadata"),
+        ({"metadata": {"a": "\ud800"}}, "invalid_value", "metadata.a"),
         ({"completion_window": "\ud800"}, "invalid_input", "completion_window"),
         ({"metadata": {str(i): i for i in range(1000)}}, "invalid_value", "metadata"),
     ):
@@ -471,4 +471,4 @@ async def refused_uploads(idle: httpx.AsyncClient) -> None:
             check(await idle.request(method, f"/v1/files/{name}"), 404, "not_found")
         check(await idle.get(f"/v1/batches/{name}"), 404, "not_found")
         unknown = {"input_file_id": name, "endpoint": "/embed"}
-        check(await idle.post("/v1/batches", json=unknown), 404, "not_found")
+        check(await idle.post("/v1/batches", json=unknown), 404, "not_found", "input_file_id")

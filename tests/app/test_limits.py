@@ -222,7 +222,7 @@ async def test_bulk_requests_are_told_from_interactive_ones(
                 answer = await client.post("/embed", json=BODY, headers=headers | media)
                 assert answer.status_code == 200
         text = {"input": "a", "model": "tiny-nli"}
-        request = {"custom_id": "1", "url": "/v1/embeddings", "body": text}
+        request = {"custom_id": "1", "method": "POST", "url": "/v1/embeddings", "body": text}
         content = io.BytesIO(json.dumps(request).encode())
         file = store.add(content, "rows.jsonl", "batch")["id"]
         body = {"input_file_id": file, "endpoint": "/v1/embeddings"}

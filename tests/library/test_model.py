@@ -207,7 +207,7 @@ for part in (texts[:300], texts):
 def test_its_processes_take_one_thread_of_blas_and_outlive_an_interrupt(models: Path) -> None:
     """A notebook's interrupt reaches them too. A model that is not closed ends them without a warning."""
     script = f"""
-import os, signal, heedful
+import os, signal, time, heedful
 from pathlib import Path
 
 model = heedful.load("tiny-sst2", models={str(models)!r}, processes=2)
@@ -217,6 +217,7 @@ for child in Path("/proc/thread-self/children").read_text().split():
     print([one.decode() for one in variables if one.startswith(b"OPENBLAS_NUM_THREADS")])
 try:
     os.killpg(0, signal.SIGINT)
+    time.sleep({PATIENCE})  # the interrupt may come a moment later
 except KeyboardInterrupt:
     print(model.encode(["kids"] * 2000).shape)
 """
