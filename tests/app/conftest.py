@@ -18,6 +18,7 @@ from fastapi import FastAPI
 from heedful.app.main import create_app
 from heedful.app.settings import PREFIX, Settings
 from heedful.app.state import state_of
+from heedful.runtime import scheduler
 from heedful.runtime.service import Service
 from tests.builders import build_bundle, build_models
 from tests.process import HOLDING, ROOT, Process
@@ -70,7 +71,9 @@ async def held(client: httpx.AsyncClient) -> AsyncIterator[Service]:
         asyncio.create_task(pool.call(released.wait)) for pool in pools for _ in range(pool.size)
     ]
     try:
-        yield service
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(scheduler, "QUICK_SECONDS", 0.0)  # none is encoded on the event loop
+            yield service
     finally:
         released.set()
         await asyncio.gather(*holding)
