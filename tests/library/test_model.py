@@ -210,7 +210,8 @@ def test_its_processes_take_one_thread_of_blas_and_outlive_an_interrupt(models: 
 import os, signal, time, heedful
 from pathlib import Path
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background ignores it
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a test process may ignore or block it
+signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 model = heedful.load("tiny-sst2", models={str(models)!r}, processes=2)
 print(model.encode(["kids"] * 2000).shape)
 for child in Path("/proc/thread-self/children").read_text().split():
