@@ -19,7 +19,7 @@ from heedful.app.file_store import FileStore
 from heedful.app.lines import InferenceEndpoint, answer
 from heedful.app.strict_json import parse
 from heedful.runtime.errors import BadInput, Unavailable
-from heedful.text.atomic import remove_unfinished
+from heedful.text.atomic import remove_parts
 
 log = logging.getLogger("heedful.batches")
 
@@ -184,7 +184,7 @@ class Batches:
         (folder / "answers.jsonl").unlink(missing_ok=True)
         self._store.mark(about["id"]).unlink(missing_ok=True)
         (folder / "cancel").unlink(missing_ok=True)
-        remove_unfinished(folder / "about.json")
+        remove_parts(folder / "about.json")
         log.info("batch %s %s", about["id"], status)
 
 

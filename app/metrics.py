@@ -232,9 +232,8 @@ def _registries(group: WorkerGroup | None) -> tuple[CollectorRegistry, Collector
     """Where this process counts, and what its page shows."""
     own = CollectorRegistry()
     if group is None:
-        values.ValueClass = (
-            values.MutexValue
-        )  # global: another service of this process may have set it
+        # It is global: another service of this process may have set it.
+        values.ValueClass = values.MutexValue
         ProcessCollector(registry=own)
         return own, own
     file = group.counts[group.slot]

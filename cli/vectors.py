@@ -22,7 +22,7 @@ import orjson
 from heedful.cli.errors import CommandError
 from heedful.cli.texts import Row
 from heedful.cli.vector_formats import Vectors, json_lines, to_gzip, to_parquet
-from heedful.text.atomic import remove_unfinished, write_file
+from heedful.text.atomic import remove_parts, write_file
 
 SUFFIXES = (".jsonl", ".jsonl.gz", ".npy", ".parquet")
 STDOUT = Path("-")
@@ -215,8 +215,8 @@ def _clean(out: Path) -> None:
     """Remove all beside a complete file that this run, or one that was killed, has written."""
     for path in (_part(out), _state(out)):
         path.unlink(missing_ok=True)
-        remove_unfinished(path)
-    remove_unfinished(out)
+        remove_parts(path)
+    remove_parts(out)
 
 
 def _converted(out: Path) -> bool:

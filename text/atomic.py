@@ -19,7 +19,7 @@ import numpy.typing as npt
 def write_file(path: Path, write: Callable[[Path], object]) -> None:
     """Call `write` on a file of this call alone, beside `path`, flush it to the disk and rename it to `path`.
 
-    A kill before the rename, which is the last step, leaves that file: `remove_unfinished` removes it.
+    A kill before the rename, which is the last step, leaves that file: `remove_parts` removes it.
     """
     part = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     try:
@@ -31,7 +31,7 @@ def write_file(path: Path, write: Callable[[Path], object]) -> None:
         raise
 
 
-def remove_unfinished(path: Path) -> None:
+def remove_parts(path: Path) -> None:
     """Remove what calls of `write_file` on `path` left that were killed. No other may run meanwhile."""
     for part in path.parent.glob(f".{glob.escape(path.name)}-{'[0-9a-f]' * 8}"):
         part.unlink()

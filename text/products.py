@@ -12,7 +12,7 @@ import numpy.typing as npt
 F = TypeVar("F", np.float32, np.float64)
 
 MULTIPLICATIONS = 2**19
-"""OpenBLAS takes one thread for a product of fewer, one more for each half of them."""
+"""OpenBLAS takes as many threads as a product has 2**18 multiplications: one below this limit."""
 
 
 def product(rows: npt.NDArray[F], matrix: npt.NDArray[F]) -> npt.NDArray[F]:

@@ -232,7 +232,10 @@ def answered(held: HeldOut, least: float) -> tuple[int, int]:
 
 
 def _limits(held: HeldOut) -> tuple[Floats, Floats]:
-    """Each threshold, the highest first, and the lower limit of the precision of the answers from it on."""
+    """Each threshold, the highest first, and the lower limit of the precision of the answers from it on.
+
+    It is Wilson's, as `interval`'s, which takes one count a call: here are thousands.
+    """
     sure, right = _by_confidence(held)
     ends = np.append(sure[:-1] > sure[1:], True)  # a threshold answers all of equal probability
     count = np.arange(1, len(right) + 1)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.text.atomic import remove_unfinished, write_file
+from heedful.text.atomic import remove_parts, write_file
 from tests.process import ROOT
 
 KILLED = """
@@ -67,5 +67,5 @@ def test_what_a_kill_leaves(moment: str, content: str, left: int, tmp_path: Path
     assert path.read_text() == content
     assert len(list(tmp_path.iterdir())) == left
     other.touch()
-    remove_unfinished(path)
+    remove_parts(path)
     assert set(tmp_path.iterdir()) == {path, other}
