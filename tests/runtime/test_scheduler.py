@@ -58,10 +58,14 @@ class HeldSession:
         return vectors
 
     async def hold(self, scheduler: Scheduler, encoder: EncoderSession) -> asyncio.Task[Any]:
-        """Occupy the session with a sentence of one token, until `go` is set."""
+        """Occupy the session with a sentence of one token, until `go` is set.
+
+        For long enough that no batch is taken for quick: one on the event loop would wait for a `go` from that loop.
+        """
         self.go.clear()
         task = asyncio.create_task(scheduler.encode(encoder, [sentence(1)]))
         assert await asyncio.to_thread(self.entered.acquire, timeout=PATIENCE)
+        await asyncio.sleep(QUICK_SECONDS)
         return task
 
 
