@@ -1,6 +1,6 @@
 """The bytes of an answer, and its description in the OpenAPI document."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from heedful.runtime.turns import turns
 ROWS_AT_ONCE = 64
 """Rows of an answer that are written without a pause: about 1 ms."""
 
+BYTES = "application/octet-stream"
 LONGEST = 2.0**63
 """orjson reads integers that do not fit into 64 bits as floats of this size and more."""
 
@@ -59,6 +60,18 @@ def documented(model: Any, *errors: int) -> Documented:
     """A route's 200 and errors for the OpenAPI document. Answers are not validated."""
     known = {**ERRORS, **FURTHER_ERRORS}
     return {200: {"model": model}, **{status: known[status] for status in errors}}
+
+
+def in_bytes(responses: Documented, headers: Mapping[str, str]) -> Documented:
+    """The same of a route whose 200 may be bytes too, with these headers then: name -> description."""
+    about = {
+        "content": {BYTES: {"schema": {"type": "string", "format": "binary"}}},
+        "headers": {
+            name: {"description": f"Of an answer in bytes: {said}", "schema": {"type": "string"}}
+            for name, said in headers.items()
+        },
+    }
+    return {status: one | about if status == 200 else one for status, one in responses.items()}
 
 
 def json(value: object) -> Response:

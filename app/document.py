@@ -45,7 +45,7 @@ def openapi(app: FastAPI, inference: Collection[str], streams: Collection[str]) 
                 names = ["X-Request-Id", "Server-Timing"]
                 names += NOTES if path in inference and status == "200" else ()
                 names += ["Retry-After"] if status == "429" else []
-                response["headers"] = {
+                response["headers"] = response.get("headers", {}) | {
                     name: {"$ref": f"#/components/headers/{name}"} for name in names
                 }
         if path in streams:

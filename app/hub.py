@@ -7,7 +7,7 @@ from pydantic import Discriminator, GetJsonSchemaHandler, Tag
 from pydantic_core import CoreSchema
 from starlette.responses import Response
 
-from heedful.app import answer_schemas, answers, compare, routes, schemas
+from heedful.app import answer_schemas, answers, array_answers, compare, routes, schemas
 from heedful.app.requests import InferenceRoute
 
 router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["models"])
@@ -49,13 +49,16 @@ AnyRequest = Annotated[
 
 @router.post(
     "/",
-    responses=answers.documented(
-        list[list[float]]
-        | list[float]
-        | list[answer_schemas.Label]
-        | list[list[answer_schemas.Label]]
-        | answer_schemas.TrustedLabels
-        | list[answer_schemas.TrustedLabels]
+    responses=answers.in_bytes(
+        answers.documented(
+            list[list[float]]
+            | list[float]
+            | list[answer_schemas.Label]
+            | list[list[answer_schemas.Label]]
+            | answer_schemas.TrustedLabels
+            | list[answer_schemas.TrustedLabels]
+        ),
+        array_answers.HEADERS,
     ),
 )
 async def root(body: AnyRequest, request: Request) -> Response:

@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from heedful.app import (
+    array_answers,
     batch_routes,
     compare,
     control,
@@ -171,6 +172,7 @@ def _add_middleware(app: FastAPI, settings: Settings, keys: Keys, rates: Rates) 
             expose_headers=[
                 "Retry-After",
                 "Server-Timing",
+                *array_answers.HEADERS,
                 "X-Ignored-Fields",
                 "X-Request-Id",
                 "X-Truncated",

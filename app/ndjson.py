@@ -44,6 +44,9 @@ async def stream(
     """
     if record.header(scope, b"content-encoding").strip().lower() not in ("", "identity"):
         raise MalformedBody("NDJSON is read uncompressed only", code="wrong_content_encoding")
+    # Every line's answer is JSON: what the client accepts is the answer as a whole.
+    others = [(name, value) for name, value in scope["headers"] if name != b"accept"]
+    scope = {**scope, "headers": others}
     queue: asyncio.Queue[asyncio.Task[bytes] | None] = asyncio.Queue(MAX_LINES)
     budget = _Budget(max_bytes)
     headers = [(b"content-type", MEDIA_TYPE.encode())]

@@ -6,7 +6,7 @@ import numpy.typing as npt
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from heedful.app import answer_schemas, answers, inference, schemas, trees
+from heedful.app import answer_schemas, answers, array_answers, inference, schemas, trees
 from heedful.app.hub_schemas import finished
 from heedful.app.requests import InferenceRoute
 from heedful.runtime.explain_answer import tokens
@@ -16,9 +16,13 @@ from heedful.text.kinds import NLI_LABELS
 router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["models"])
 
 
-@router.post("/embed", responses=answers.documented(list[list[float]]))
+@router.post(
+    "/embed",
+    responses=answers.in_bytes(answers.documented(list[list[float]]), array_answers.HEADERS),
+)
 async def embed(body: schemas.EmbedRequest, request: Request) -> Response:
-    """One row of numbers for each input, in order."""
+    """One row of numbers for each input, in order; as bytes for `Accept: application/octet-stream`."""
+    dtype = array_answers.wanted(request.scope)
     model = inference.bind(request, "embed", body.model)
     result = await model.embed(
         trees.read_inputs(body.inputs),
@@ -27,7 +31,10 @@ async def embed(body: schemas.EmbedRequest, request: Request) -> Response:
         normalize=body.normalize,
         dimensions=body.dimensions,
     )
-    return answers.JSONBytes(await answers.rows(inference.record_result(request, result)))
+    vectors = inference.record_result(request, result)
+    if dtype:
+        return array_answers.ArrayBytes(vectors, dtype)
+    return answers.JSONBytes(await answers.rows(vectors))
 
 
 @router.post(

@@ -13,6 +13,7 @@ from heedful.app import answer_schemas, answers, inference
 from heedful.app.requests import InferenceRoute
 from heedful.app.state import state_of
 from heedful.app.status import ready_service
+from heedful.app.v2_binary import JSON_SIZE, read_body, written
 from heedful.app.v2_tensors import (
     SIGNATURES,
     InferParameters,
@@ -20,8 +21,8 @@ from heedful.app.v2_tensors import (
     OutputTensor,
     Signature,
     TensorMetadata,
+    Wanted,
     metadata,
-    read_body,
     read_inputs,
 )
 from heedful.runtime.answers import Result, chosen
@@ -112,7 +113,9 @@ async def ready(request: Request) -> Response:
 
 METADATA = _with_text_errors(answers.documented(ModelMetadata, 401, 404, 503))
 READY = _with_text_errors(answers.documented(ModelReady, 401, 404, 503))
-INFERRED = answers.documented(InferAnswer)
+INFERRED = answers.in_bytes(
+    answers.documented(InferAnswer), {JSON_SIZE: "how many of them are JSON, before the tensors."}
+)
 
 
 @router.get("/v2/models/{model}", responses=METADATA, openapi_extra=NAMED)
@@ -149,10 +152,14 @@ async def infer(body: InferRequest, request: Request) -> Response:
         outputs.append(
             {"name": "label", "datatype": "BYTES", "shape": [len(labels)], "data": labels}
         )
-    if body.outputs:
-        outputs = [_find(wanted.name, i, outputs) for i, wanted in enumerate(body.outputs)]
+    asked = body.outputs or [Wanted(name=output["name"]) for output in outputs]
+    in_bytes = body.parameters is not None and body.parameters.binary_data_output is True
+    found = [
+        (_find(one.name, i, outputs), one.in_bytes(unless_said=in_bytes))
+        for i, one in enumerate(asked)
+    ]
     about = {"model_name": model.card.name, "model_version": model.card.version}
-    return answers.json({**about, **named, "outputs": outputs})
+    return written({**about, **named}, found)
 
 
 async def _run(

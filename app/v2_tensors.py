@@ -8,23 +8,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError
-from starlette.types import Scope
 
-from heedful.app import record
 from heedful.app.closed import FIRST_ERROR, NOT_EMPTY, Closed
-from heedful.app.errors import InvalidBody
 from heedful.app.fields import PASS_OVER, refused
 from heedful.app.large import check_length
 from heedful.app.schemas import Long, Truncate, not_both
-from heedful.app.strict_json import parse
 from heedful.runtime.card import Card
 from heedful.runtime.errors import BadInput
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.model_registry import Task
 from heedful.text.kinds import Kind
 
-JSON_SIZE = b"inference-header-content-length"
-"""The header of Triton's binary extension: the body is that many bytes of JSON, then tensors."""
 MAX_DIMENSIONS = 32
 """Of a tensor: as many as numpy had for long. The product of a million sizes would take minutes."""
 
@@ -34,6 +28,9 @@ class InferParameters(Closed):
 
     truncate: Truncate = None
     long: Annotated[Long, AfterValidator(not_both)] = None
+    binary_data_output: bool | None = Field(
+        None, description="Triton's: outputs follow the JSON as bytes, unless theirs say otherwise."
+    )
 
 
 def _flat(data: list[Any]) -> list[str]:
@@ -84,6 +81,9 @@ class WantedParameters(Closed):
         refused("labels are not ranked here; take the outputs label and probabilities"),
         Field(description="Triton's. Refused."),
     ] = None
+    binary_data: bool | None = Field(
+        None, description="Triton's: the tensor follows the JSON as bytes."
+    )
 
 
 class Wanted(Closed):
@@ -91,6 +91,11 @@ class Wanted(Closed):
 
     name: str
     parameters: WantedParameters | None = None
+
+    def in_bytes(self, *, unless_said: bool) -> bool:
+        """Whether it follows the JSON as bytes."""
+        said = self.parameters.binary_data if self.parameters else None
+        return unless_said if said is None else said
 
 
 class InferRequest(Closed):
@@ -173,45 +178,3 @@ def _texts(tensor: Tensor, path: str) -> list[str]:
             param=f"{path}.shape",
         )
     return tensor.data
-
-
-def read_body(scope: Scope, body: bytes) -> Any:
-    """JSON, whatever its Content-Type; with Triton's header, tensors follow.
-
-    Raises MalformedBody, BodyTooLarge, InvalidBody.
-    """
-    size = record.header(scope, JSON_SIZE)
-    if not size:
-        return parse(body)
-    # Python reads no number of more than 4,300 digits.
-    if not size.isdecimal() or len(size) > 20 or int(size) > len(body):
-        raise InvalidBody("Inference-Header-Content-Length is no length within the body")
-    value, rest = parse(body[: int(size)]), memoryview(body)[int(size) :]
-    tensors = value.get("inputs") if isinstance(value, dict) else None
-    for i, tensor in enumerate(tensors if isinstance(tensors, list) else []):
-        parameters = tensor.get("parameters") if isinstance(tensor, dict) else None
-        if isinstance(parameters, dict) and type(parameters.get("binary_data_size")) is int:
-            length = parameters["binary_data_size"]
-            if not 0 <= length <= len(rest):
-                param = f"inputs[{i}].parameters.binary_data_size"
-                raise InvalidBody(f"{param}: the body does not hold as much", param=param)
-            tensor["data"] = _strings(bytes(rest[:length]), f"inputs[{i}]")
-            rest = rest[length:]
-    return value
-
-
-def _strings(packed: bytes, path: str) -> list[str]:
-    """Texts, each after its length in four bytes. Raises InvalidBody."""
-    found = []
-    at = 0
-    while at < len(packed):
-        length = int.from_bytes(packed[at : at + 4], "little")
-        text = packed[at + 4 : at + 4 + length]
-        if len(text) < length or at + 4 > len(packed):
-            raise InvalidBody(f"{path}: its bytes end within a text", param=path)
-        try:
-            found.append(text.decode())
-        except UnicodeDecodeError as error:
-            raise InvalidBody(f"{path}: a text is not UTF-8: {error}", param=path) from None
-        at += 4 + length
-    return found

@@ -174,7 +174,14 @@ async def test_browsers_may_call_from_the_origins_that_are_set(tight: httpx.Asyn
         assert answer.status_code == 422
         if allowed:
             exposed = answer.headers["Access-Control-Expose-Headers"]
-            for name in ("X-Ignored-Fields", "X-Truncated", "X-Warning", "X-Windows"):
+            for name in (
+                "X-Dtype",
+                "X-Ignored-Fields",
+                "X-Shape",
+                "X-Truncated",
+                "X-Warning",
+                "X-Windows",
+            ):
                 assert name in exposed
 
 

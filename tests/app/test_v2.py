@@ -87,12 +87,11 @@ async def test_tensors_behind_the_json(client: httpx.AsyncClient) -> None:
         {"name": name, "shape": [2], "datatype": "BYTES", "parameters": {"binary_data_size": size}}
         for name, size in (("premise", len(first)), ("hypothesis", len(second)))
     ]
-    head = json.dumps({"inputs": inputs, "parameters": {"binary_data_output": True}}).encode()
+    head = json.dumps({"inputs": inputs}).encode()
     headers = {"Inference-Header-Content-Length": str(len(head))}
     path = "/v2/models/tiny-nli/infer"
     answer = await client.post(path, content=head + first + second, headers=headers)
     assert answer.status_code == 200, answer.text
-    assert answer.headers["X-Ignored-Fields"] == "parameters.binary_data_output"
     found = await infer(
         client, "tiny-nli", tensor("premise", TEXTS[:2]), tensor("hypothesis", ["größe", "dog"])
     )
@@ -111,6 +110,65 @@ async def test_tensors_behind_the_json(client: httpx.AsyncClient) -> None:
     ):
         headers = {"Inference-Header-Content-Length": sent}
         check(await client.post(path, content=body, headers=headers), 400, "invalid_body", param)
+
+
+@pytest.mark.parametrize(
+    ("asked", "in_bytes"),
+    [
+        ({"parameters": {"binary_data_output": True}}, {"probabilities", "label"}),
+        ({"parameters": {"binary_data_output": False}}, set()),
+        (
+            {
+                "parameters": {"binary_data_output": True},
+                "outputs": [
+                    {"name": "probabilities", "parameters": {"binary_data": False}},
+                    {"name": "label"},
+                    {"name": "label", "parameters": {"binary_data": True}},
+                ],
+            },
+            {"label"},
+        ),
+        (
+            {
+                "outputs": [
+                    {"name": "label"},
+                    {"name": "probabilities", "parameters": {"binary_data": True}},
+                ]
+            },
+            {"probabilities"},
+        ),
+    ],
+)
+async def test_outputs_behind_the_json(
+    client: httpx.AsyncClient, asked: dict[str, Any], in_bytes: set[str]
+) -> None:
+    body = {"inputs": [tensor("text", TEXTS)], "id": "mine", **asked}
+    answer = await client.post("/v2/models/tiny-sst2/infer", json=body)
+    assert answer.status_code == 200, answer.text
+    assert "X-Ignored-Fields" not in answer.headers
+    expected = await infer(client, "tiny-sst2", tensor("text", TEXTS))
+    size = answer.headers.get("Inference-Header-Content-Length")
+    assert (size is not None) == bool(in_bytes)
+    media = "application/octet-stream" if in_bytes else "application/json"
+    assert answer.headers["Content-Type"] == media
+    head = int(size) if size else len(answer.content)
+    said, rest = json.loads(answer.content[:head]), answer.content[head:]
+    assert said["id"] == "mine"
+    for output in said["outputs"]:
+        name = output["name"]
+        assert output["shape"] == list(expected[name].shape)
+        assert ("data" not in output) == (name in in_bytes)
+        if name not in in_bytes:
+            found = np.reshape(output["data"], output["shape"])
+        else:
+            count = output["parameters"]["binary_data_size"]
+            packed_output, rest = rest[:count], rest[count:]
+            if name == "label":
+                assert packed_output == packed(expected["label"].tolist())
+                continue
+            found = np.frombuffer(packed_output, "<f4").reshape(output["shape"])
+        np.testing.assert_array_equal(found, expected[name].astype(found.dtype))
+    assert not rest
 
 
 @pytest.mark.parametrize(

@@ -24,19 +24,24 @@ def check(url: str) -> dict[str, Any]:
     with http.InferenceServerClient(url.removeprefix("http://")) as client:
         ready = [client.is_server_live(), client.is_server_ready(), client.is_model_ready(MODEL)]
         [output] = client.get_model_metadata(MODEL)["outputs"]
-        shapes = []
+        found = []
         for binary in (True, False):
             text = http.InferInput("text", [len(SENTENCES)], "BYTES")
             text.set_data_from_numpy(np.array(SENTENCES, dtype=object), binary_data=binary)
-            found = client.infer(MODEL, [text]).as_numpy("embedding")
-            assert found is not None
-            shapes.append(list(found.shape))
+            wanted = http.InferRequestedOutput("embedding", binary_data=binary)
+            answer = client.infer(MODEL, [text], outputs=[wanted])
+            [about] = answer.get_response()["outputs"]
+            assert ("data" in about) != binary
+            vectors = answer.as_numpy("embedding")
+            assert vectors is not None
+            found.append(vectors)
+        np.testing.assert_array_equal(*found)
         said = refusal(client)
         assert "is blank: send a text" in said, said
         return {
             "live, ready": ready,
             "metadata": output["name"],
-            "infer, binary and JSON": shapes,
+            "infer, binary and JSON": [list(vectors.shape) for vectors in found],
             "an error, printed": said,
         }
 

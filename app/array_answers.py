@@ -1,0 +1,50 @@
+"""Vectors as bytes, for clients that ask by `Accept: application/octet-stream`: they are read without a parser."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+from starlette.responses import Response
+from starlette.types import Scope
+
+from heedful.app import record
+from heedful.app.answers import BYTES
+from heedful.runtime.errors import BadInput
+
+HEADERS = {"X-Dtype": "float32 or float16, little-endian.", "X-Shape": "rows,columns."}
+"""Of such an answer."""
+DTYPES: Mapping[str, str] = {"float32": "<f4", "float16": "<f2"}
+"""What a client may ask for, and numpy's name of it. The first is meant where none is named."""
+
+
+def wanted(scope: Scope) -> str | None:
+    """The dtype in which the client wants an array; None if it would rather have JSON.
+
+    Raises BadInput for another dtype than DTYPES.
+    """
+    offered = record.accepts(scope, b"accept")
+    asked = {what: weight for what, weight in offered.items() if what.partition(";")[0] == BYTES}
+    if not asked:
+        return None
+    best = max(asked, key=lambda what: asked[what])
+    if not asked[best] or asked[best] < offered.get("application/json", 0.0):
+        return None
+    _, _, parameter = best.partition(";")
+    dtype = parameter.removeprefix("dtype=") if parameter else next(iter(DTYPES))
+    if dtype not in DTYPES:
+        known = " or ".join(f"{BYTES};dtype={name}" for name in DTYPES)
+        raise BadInput(f"Accept: is {best[:100]!r}; send {known}", param="Accept")
+    return dtype
+
+
+class ArrayBytes(Response):
+    """Rows (N, D) one after the other, little-endian."""
+
+    def __init__(self, rows: npt.NDArray[np.float32], dtype: str) -> None:
+        """`dtype` is one of DTYPES."""
+        shape = ",".join(map(str, rows.shape))
+        super().__init__(
+            rows.astype(DTYPES[dtype]).tobytes(),
+            headers={"X-Dtype": dtype, "X-Shape": shape},
+            media_type=BYTES,
+        )
