@@ -70,5 +70,9 @@ def _processor() -> str:
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     names = {line.split(": ", 1)[1] for line in lines if line.startswith("model name")}
     flags = next((line.split() for line in lines if line.startswith("flags")), [])
-    wide = [flag for flag in ("avx2", "avx512f", "avx512_vnni", "amx_int8") if flag in flags]
+    wide = [
+        flag
+        for flag in ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_int8")
+        if flag in flags
+    ]
     return ", ".join([*sorted(names), *wide])

@@ -1,4 +1,6 @@
-"""Heedful against other servers of the same graph, and against all-MiniLM-L6-v2. Writes results/performance/peers.json.
+"""Heedful against other servers of the same graph, against all-MiniLM-L6-v2, and against itself with a static table.
+
+Writes results/performance/peers.json.
 
     python -m benchmarks.peers [--only ray] [--quick]
 
@@ -9,18 +11,18 @@ Heedful, the peer, Heedful, the peer; a ratio is the median of those of the roun
 import statistics
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from benchmarks import environments, records
+from benchmarks import environments, records, static_bundle
 from benchmarks.closed_loop import Closed, Load, LoadFailed
 from benchmarks.environments import NotInstalled
 from benchmarks.options import BUNDLES, Data, Models, Quick, Rounds, Seconds
-from benchmarks.processes import ServerFailed, bundles, free_port, heedful, serving
+from benchmarks.processes import Server, ServerFailed, bundles, free_port, heedful, serving
 from benchmarks.texts import DATA, sentences
 from benchmarks.workers import rate, worker
 from heedful.runtime.cores import usable_cores
@@ -82,8 +84,10 @@ PEERS = (
     ),
 )
 """The first four run the same graph; the last one all-MiniLM-L6-v2."""
+STATIC = "static"
+"""A bound, not a rival: our server with a table of word vectors (benchmarks.static_bundle)."""
 INT8 = "-int8"
-ENGINES = ("sentence-transformers", "onnxruntime", f"onnxruntime{INT8}")
+ENGINES = ("sentence-transformers", "onnxruntime", f"onnxruntime{INT8}", "openvino")
 GOALS = {"single sentences": PLAIN, "single sentences with a parse": PARSED}
 ENGINE_GOALS = {"over torch": ENGINES[0], "over ONNX Runtime": ENGINES[2]}
 ALONE, NAIVE = "alone", "fastapi"
@@ -98,9 +102,12 @@ ENVIRONMENT = {
 SERVED = f"""Single sentences over HTTP (wrk). FastAPI, LitServe, BentoML and Ray Serve run the encoder.onnx of
 `{PLAIN}` in fp32, with one worker per core and one thread each, on words split at white space, and answer with
 orjson; they check nothing. Infinity runs all-MiniLM-L6-v2 (torch) and is compared with `{PARSED}` and its parse.
-Heedful is the service as shipped. The ratio is that of requests per second."""
+Heedful is the service as shipped. The ratio is that of requests per second. The mean of word vectors is a bound, not a
+rival, and counts in no goal: it is our own server with a bundle that looks up the word vectors of `{PLAIN}` and takes
+their mean, as model2vec's static tables do (300 values a text; `{PLAIN}` has 600)."""
 EMBEDDED = f"""In one process, no HTTP, batches of 64, as many threads as cores: `heedful.load("{PARSED}").encode`,
-parse included, against all-MiniLM-L6-v2."""
+parse included, against all-MiniLM-L6-v2: in float32 but for int8's row, and for OpenVINO's, whose default is
+bfloat16 where the processor has it (avx512_bf16)."""
 
 
 def main(
@@ -118,17 +125,21 @@ def main(
     seconds, rounds = (1, 1) if quick else (seconds, rounds)
     texts = sentences(SENTENCES, data)
     graph = (graph or models / PLAIN).resolve()
+    programs: dict[str, Callable[[], Sequence[dict[str, Any]]]] = {
+        peer.name: partial(_beside, peer, models, graph, texts, rounds, seconds) for peer in PEERS
+    }
+    programs[STATIC] = partial(_beside_static, models, texts, rounds, seconds)
     beside: dict[str, Sequence[dict[str, Any]]] = {}
     embedded: dict[str, dict[str, Any]] = {}
     absent = []
-    for peer in PEERS:
-        if not only or peer.name in only:
+    for name, measure in programs.items():
+        if not only or name in only:
             try:
-                beside[peer.name] = _beside(peer, models, graph, texts, rounds, seconds)
-                for row in beside[peer.name]:
+                beside[name] = measure()
+                for row in beside[name]:
                     typer.echo(row)
             except (NotInstalled, ServerFailed, LoadFailed) as error:
-                absent.append({"peer": peer.name, "not measured because": str(error)[-300:]})
+                absent.append({"peer": name, "not measured because": str(error)[-300:]})
                 typer.echo(absent[-1])
     for engine in ENGINES:
         if not only or engine in only:
@@ -139,7 +150,8 @@ def main(
                 absent.append({"peer": engine, "not measured because": str(error)[-300:]})
                 typer.echo(absent[-1])
     served = [row for rows in beside.values() for row in rows]
-    judged = [row for row in served if row["c"] == JUDGED]
+    rivals = [row for name, rows in beside.items() if name != STATIC for row in rows]
+    judged = [row for row in rivals if row["c"] == JUDGED]
     goals = {
         goal: min(row["ratio"] for row in judged if row["ours"] == model)
         for goal, model in GOALS.items()
@@ -162,7 +174,7 @@ def main(
 def _beside(
     peer: Peer, models: Path, graph: Path, texts: Sequence[str], rounds: int, seconds: float
 ) -> Sequence[dict[str, Any]]:
-    """A row for each concurrency. Raises NotInstalled, ServerFailed."""
+    """A row for each concurrency. Raises NotInstalled, ServerFailed, LoadFailed."""
     python, port = environments.python(peer.name), free_port()
     settings = {
         "BUNDLE": str(graph),
@@ -171,24 +183,45 @@ def _beside(
         **ENVIRONMENT,
     }
     command: list[str | Path] = [python, "-m", *(part.format(port=port) for part in peer.command)]
-    found: dict[int, list[tuple[Load, Load]]] = {c: [] for c in CONCURRENCY}
-    with ExitStack() as stack:
-        folder = stack.enter_context(bundles([peer.ours], models))
-        ours = stack.enter_context(heedful(folder))
-        url = f"http://127.0.0.1:{port}"
-        theirs = stack.enter_context(serving(command, url, peer.ready, env=settings))
-        bodies = [{"inputs": text, "model": peer.ours} for text in texts]
-        loads = (
-            Closed(ours.url, "/embed", bodies),
-            Closed(theirs.url, peer.path, [peer.body(text) for text in texts]),
-        )
-        for load in loads:
-            load.run(JUDGED, WARM_SECONDS)
-        for _ in range(rounds):
-            for c, pairs in found.items():
-                pairs.append((loads[0].run(c, seconds), loads[1].run(c, seconds)))
+    with (
+        bundles([peer.ours], models) as folder,
+        heedful(folder) as ours,
+        serving(command, f"http://127.0.0.1:{port}", peer.ready, env=settings) as theirs,
+    ):
+        load = Closed(theirs.url, peer.path, [peer.body(text) for text in texts])
+        found = _alternating(_embedding(ours, peer.ours, texts), load, rounds, seconds)
     name = f"{peer.name} {environments.version(peer.name, peer.package)}"
     return [_row(name, peer.ours, c, pairs) for c, pairs in found.items()]
+
+
+def _beside_static(
+    models: Path, texts: Sequence[str], rounds: int, seconds: float
+) -> Sequence[dict[str, Any]]:
+    """A row for each concurrency: the mean of word vectors in our server. Raises ServerFailed, LoadFailed."""
+    with bundles([PLAIN], models) as folder, bundles([], models) as other:
+        static_bundle.write(models / PLAIN, other / STATIC)
+        with heedful(folder) as ours, heedful(other) as theirs:
+            loads = (_embedding(ours, PLAIN, texts), _embedding(theirs, STATIC, texts))
+            found = _alternating(*loads, rounds, seconds)
+    return [_row("mean of word vectors, heedful", PLAIN, c, pairs) for c, pairs in found.items()]
+
+
+def _embedding(server: Server, model: str, texts: Sequence[str]) -> Closed:
+    """The load of our server: a sentence a request."""
+    return Closed(server.url, "/embed", [{"inputs": text, "model": model} for text in texts])
+
+
+def _alternating(
+    ours: Closed, theirs: Closed, rounds: int, seconds: float
+) -> dict[int, list[tuple[Load, Load]]]:
+    """Concurrency -> a pair for each round, after a warm-up. Raises LoadFailed."""
+    for load in (ours, theirs):
+        load.run(JUDGED, WARM_SECONDS)
+    found: dict[int, list[tuple[Load, Load]]] = {c: [] for c in CONCURRENCY}
+    for _ in range(rounds):
+        for c, pairs in found.items():
+            pairs.append((ours.run(c, seconds), theirs.run(c, seconds)))
+    return found
 
 
 def _row(name: str, ours: str, c: int, pairs: Sequence[tuple[Load, Load]]) -> dict[str, Any]:

@@ -1,6 +1,9 @@
-"""all-MiniLM-L6-v2 in this process: in sentence-transformers (torch), or its graph in ONNX Runtime.
+"""all-MiniLM-L6-v2 in this process: in sentence-transformers (torch), or its graph in ONNX Runtime or OpenVINO.
 
-python -m benchmarks.peers.minilm sentence-transformers|onnxruntime|onnxruntime-int8 THREADS
+    python -m benchmarks.peers.minilm sentence-transformers|onnxruntime|onnxruntime-int8|openvino THREADS
+
+OpenVINO has one engine, its fastest of those tried on a processor with bfloat16 products: the same graph in int8
+was slower, whether ONNX Runtime's tool had made it or OpenVINO's (NNCF).
 """
 
 import sys
@@ -10,7 +13,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import onnxruntime
+import openvino
 import torch
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from sentence_transformers import SentenceTransformer
@@ -18,6 +23,8 @@ from sentence_transformers import SentenceTransformer
 from benchmarks.answering import answer
 
 BATCH = 64
+Run = Callable[[dict[str, npt.NDArray[np.int64]]], npt.NDArray[np.float32]]
+"""The graph's inputs (B, S) by name -> its pieces' vectors (B, S, D)."""
 
 
 def folder() -> Path:
@@ -41,15 +48,29 @@ def onnx_runtime(threads: int, *, int8: bool = False) -> Callable[[list[str]], o
     session = onnxruntime.InferenceSession(
         _int8(_graph(model)) if int8 else _graph(model), options, providers=["CPUExecutionProvider"]
     )
+    return _embedder(model, lambda feeds: session.run(None, feeds)[0])
+
+
+def open_vino(threads: int) -> Callable[[list[str]], object]:
+    """In its default precision: bfloat16 where the processor has such products, else float32.
+
+    One batch at a time on all threads (LATENCY) was as fast as a batch per thread (THROUGHPUT), or faster.
+    """
+    model = SentenceTransformer(str(folder()), device="cpu")
+    settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads}
+    compiled = openvino.Core().compile_model(_graph(model), "CPU", settings)
+    return _embedder(model, lambda feeds: compiled(feeds)[0])
+
+
+def _embedder(model: SentenceTransformer, run: Run) -> Callable[[list[str]], object]:
+    """The graph's vectors of length 1, in batches: the mean of each text's pieces."""
 
     def embed(texts: list[str]) -> None:
         order = sorted(texts, key=len)  # as sentence-transformers does
         for start in range(0, len(order), BATCH):
             pieces = model.tokenize(order[start : start + BATCH])
-            mask = pieces["attention_mask"].numpy()
-            (hidden,) = session.run(
-                None, {"input_ids": pieces["input_ids"].numpy(), "attention_mask": mask}
-            )
+            feeds = {name: pieces[name].numpy() for name in ("input_ids", "attention_mask")}
+            mask, hidden = feeds["attention_mask"], run(feeds)
             vectors = (hidden * mask[:, :, None]).sum(1) / mask.sum(1, keepdims=True)
             vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
 
@@ -101,6 +122,7 @@ def main() -> None:
         "sentence-transformers": sentence_transformers,
         "onnxruntime": onnx_runtime,
         "onnxruntime-int8": partial(onnx_runtime, int8=True),
+        "openvino": open_vino,
     }
     answers, sys.stdout = sys.stdout, sys.stderr  # the libraries print to stdout too
     embed = engines[sys.argv[1]](int(sys.argv[2]))
