@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 
-import numpy as np
-import numpy.typing as npt
 from starlette.responses import Response
 from starlette.types import Scope
 
 from heedful.app import record
 from heedful.app.answers import BYTES
 from heedful.runtime.errors import BadInput
+from heedful.text.arrays import Floats
 
 HEADERS = {"X-Dtype": "float32 or float16, little-endian.", "X-Shape": "rows,columns."}
 """Of such an answer."""
@@ -40,7 +39,7 @@ def wanted(scope: Scope) -> str | None:
 class ArrayBytes(Response):
     """Rows (N, D) one after the other, little-endian."""
 
-    def __init__(self, rows: npt.NDArray[np.float32], dtype: str) -> None:
+    def __init__(self, rows: Floats, dtype: str) -> None:
         """`dtype` is one of DTYPES."""
         shape = ",".join(map(str, rows.shape))
         super().__init__(

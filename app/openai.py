@@ -3,8 +3,6 @@
 import base64
 from typing import Annotated, Literal
 
-import numpy as np
-import numpy.typing as npt
 import orjson
 from fastapi import APIRouter, Request
 from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag
@@ -15,6 +13,7 @@ from heedful.app.closed import FIRST_ERROR, NOT_EMPTY, Closed, Text
 from heedful.app.fields import PASS_OVER
 from heedful.app.requests import InferenceRoute
 from heedful.app.schemas import Dimensions, Long, Truncate, not_both
+from heedful.text.arrays import Floats
 
 router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["OpenAI"])
 
@@ -126,5 +125,5 @@ async def _texts(given: str | list[str] | list[int] | list[list[int]]) -> str | 
     return await token_ids.decode([item for item in given if isinstance(item, list)], "input")
 
 
-def _base64(row: npt.NDArray[np.float32]) -> str:
+def _base64(row: Floats) -> str:
     return base64.b64encode(row.astype("<f4").tobytes()).decode()

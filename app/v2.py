@@ -29,6 +29,7 @@ from heedful.runtime.answers import Result, chosen
 from heedful.runtime.card import Card
 from heedful.runtime.errors import BadInput, Unavailable, UnknownModel
 from heedful.runtime.inference import Inference
+from heedful.text.arrays import Floats
 
 TAG = "Open Inference Protocol"
 
@@ -187,7 +188,7 @@ def _card(request: Request) -> Card:
     return card
 
 
-def _tensor(name: str, datatype: str, values: npt.NDArray[np.float32]) -> dict[str, Any]:
+def _tensor(name: str, datatype: str, values: Floats) -> dict[str, Any]:
     return {"name": name, "datatype": datatype, "shape": values.shape, "data": values.reshape(-1)}
 
 

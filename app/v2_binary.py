@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from starlette.responses import Response
 from starlette.types import Scope
 
 from heedful.app import answers, record
 from heedful.app.errors import InvalidBody
 from heedful.app.strict_json import parse
+from heedful.text.arrays import Floats
 
 JSON_SIZE = "Inference-Header-Content-Length"
 _SIZE = "binary_data_size"
@@ -80,7 +80,7 @@ def written(about: dict[str, Any], outputs: Sequence[tuple[dict[str, Any], bool]
     return Response(b"".join([answer.body, *packed]), headers=sizes, media_type=answers.BYTES)
 
 
-def _packed(data: npt.NDArray[np.float32] | list[str]) -> bytes:
+def _packed(data: Floats | list[str]) -> bytes:
     if isinstance(data, np.ndarray):
         return data.astype("<f4").tobytes()
     coded = [text.encode() for text in data]

@@ -25,7 +25,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks import fit_peers
-from benchmarks.fit_data import SIZES, TASKS, Floats, Kept, Texts, draw, read
+from benchmarks.fit_data import SIZES, TASKS, Kept, Texts, draw, read
 from heedful.cli.fit_candidate import Problem, best
 from heedful.cli.fit_linear import (
     MOST_UNLABELLED,
@@ -36,6 +36,7 @@ from heedful.cli.fit_linear import (
 )
 from heedful.cli.local_model import open_folder
 from heedful.runtime import bundle
+from heedful.text.arrays import Floats
 from heedful.text.atomic import write_file, write_json
 from heedful.text.parse import ParseJob, Parser
 from heedful.training import assess, minilm

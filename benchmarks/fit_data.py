@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from heedful.text.arrays import Floats
 from heedful.text.atomic import write_arrays
 from heedful.training import tasks
 from heedful.training.tasks import sst
 
-Floats = npt.NDArray[np.float32]
 TASKS = ("trec", "cr", "subj", "sst2", "sst5", "news", "r8", "yelp")
 SIZES = ("8", "16", "64", "1000 rows")
 """Rows a class; the last is rows in all."""

@@ -5,13 +5,13 @@ import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from heedful.runtime.bundle import Bundle
 from heedful.runtime.card import ENCODER
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.session import OrtSession, Session
+from heedful.text.arrays import Floats
 from heedful.text.batch import Sentence, collate
 
 
@@ -20,18 +20,16 @@ def plain(bundle: Bundle, threads: int) -> OrtSession:
     return OrtSession(bundle.files[ENCODER], "cpu", threads)
 
 
-def sessions(bundle: Bundle, threads: int) -> dict[str, Session[npt.NDArray[np.float32]]]:
+def sessions(bundle: Bundle, threads: int) -> dict[str, Session[Floats]]:
     """The encoder by precision: fp32, and int8 if it has that graph."""
-    found: dict[str, Session[npt.NDArray[np.float32]]] = {"fp32": plain(bundle, threads)}
+    found: dict[str, Session[Floats]] = {"fp32": plain(bundle, threads)}
     served = LoadedModel(bundle, "cpu", threads)
     if served.precision == "int8":
         found["int8"] = served.encoder.session
     return found
 
 
-def runner(
-    bundle: Bundle, session: Session[npt.NDArray[np.float32]]
-) -> Callable[[int, int], Callable[[], object]]:
+def runner(bundle: Bundle, session: Session[Floats]) -> Callable[[int, int], Callable[[], object]]:
     """(batch, length) -> a call that runs the encoder on that many sentences of that length."""
     random = np.random.default_rng(1)
 

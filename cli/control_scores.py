@@ -15,6 +15,7 @@ from heedful.runtime.card import ENCODER, EXPLAIN
 from heedful.runtime.explain_graph import ExplainGraph
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.session import OrtSession
+from heedful.text.arrays import Floats, Ints
 from heedful.text.batch import Batch, Sentence, collate, plan
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.trees import fitting
@@ -22,7 +23,6 @@ from heedful.training.data import class_numbers, labels
 from heedful.training.metrics import dev_metric
 from heedful.training.tasks.base import Example, Task
 
-Floats = npt.NDArray[np.float32]
 Encode = Callable[[Batch], Floats]
 
 BUDGET = 2048
@@ -66,9 +66,7 @@ class ControlScores:
         session = OrtSession(content, "cpu", 1)
         return lambda batch: session.run(encoder_feeds(self._bundle.card, batch))
 
-    def _score(
-        self, encode: Encode, tree: Callable[[int], npt.NDArray[np.int64]] | None = None
-    ) -> float:
+    def _score(self, encode: Encode, tree: Callable[[int], Ints] | None = None) -> float:
         sentences = self._sentences
         if tree:
             sentences = [replace(one, heads=tree(len(one))) for one in sentences]
@@ -105,12 +103,12 @@ def _vectors(sentences: Sequence[Sentence], encode: Encode, dimension: int) -> F
     return vectors
 
 
-def right_branching(length: int) -> npt.NDArray[np.int64]:
+def right_branching(length: int) -> Ints:
     """Each token governs the next one."""
     return np.maximum(np.arange(length) - 1, 0)
 
 
-def random_tree(rng: np.random.Generator, length: int) -> npt.NDArray[np.int64]:
+def random_tree(rng: np.random.Generator, length: int) -> Ints:
     """Tokens in random order, each attached to a random earlier one."""
     order = rng.permutation(length)
     heads = order.copy()

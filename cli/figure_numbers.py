@@ -9,6 +9,7 @@ import numpy.typing as npt
 from torch import nn
 
 from heedful.models.registry import build
+from heedful.text.arrays import Doubles
 from heedful.text.structure import tree_distance
 from heedful.training.errors import DataMissing
 
@@ -20,7 +21,7 @@ HEADS_TABLES = {"Yelp": "lama-heads", "IMDB": "lama-imdb-heads"}
 CURVE_TABLE = "learning-curve"
 
 
-def masks(heads: npt.NDArray[np.integer], alpha: float) -> dict[str, npt.NDArray[np.float64]]:
+def masks(heads: npt.NDArray[np.integer], alpha: float) -> dict[str, Doubles]:
     """What eq. (6) gives, (L, L), if all scores are equal, by the name of MS-SAN's head."""
     position = np.arange(len(heads))
     word = np.abs(position[:, None] - position[None, :])

@@ -8,15 +8,13 @@ from io import BytesIO
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image  # a dependency of matplotlib
 from sklearn.decomposition import PCA
 
 from heedful.library.explain_page import Answer
-
-Floats = npt.NDArray[np.floating[Any]]
+from heedful.text.arrays import AnyFloats
 
 DPI = 100
 COLOURS = "Blues"
@@ -70,7 +68,7 @@ def disan_pooling(answers: Sequence[Answer]) -> Figure:
     return figure
 
 
-def ms_san_heads(answer: Answer, masks: Mapping[str, Floats]) -> Figure:
+def ms_san_heads(answer: Answer, masks: Mapping[str, AnyFloats]) -> Figure:
     """MS-SAN, Figures 2 and 4: above each head's map, what its masks alone would give.
 
     `masks` are (L, L) by the name of the head's map.
@@ -100,7 +98,7 @@ def attentions(answers: Sequence[Answer]) -> Figure:
     return figure
 
 
-def dynamic_weights(vectors: Floats, lengths: Sequence[int]) -> Figure:
+def dynamic_weights(vectors: AnyFloats, lengths: Sequence[int]) -> Figure:
     """DSA, Figure 2: vectors (N, d) by their two principal components, coloured by length."""
     points, shares = principal(vectors)
     figure = Figure(figsize=(4.8, 4.2), layout="constrained")
@@ -115,7 +113,7 @@ def dynamic_weights(vectors: Floats, lengths: Sequence[int]) -> Figure:
     return figure
 
 
-def principal(vectors: Floats) -> tuple[Floats, Floats]:
+def principal(vectors: AnyFloats) -> tuple[AnyFloats, AnyFloats]:
     """Vectors (N, d) -> their first two principal components (N, 2) and shares of the variance (2,).
 
     The largest loading of each component is positive.

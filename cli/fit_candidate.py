@@ -8,10 +8,11 @@ import numpy as np
 
 from heedful.cli.local_model import open_folder
 from heedful.runtime.card import Card, DataCard, ScoreCard
+from heedful.text.arrays import Doubles
 from heedful.training.assess import Flags, HeldOut, temperature
 from heedful.training.fit import UNSTATED
 from heedful.training.labelled_texts import Row, group
-from heedful.training.linear import Floats, Recipe
+from heedful.training.linear import Recipe
 from heedful.training.tasks.base import UNLABELLED, Example
 
 
@@ -105,9 +106,11 @@ def _best(candidates: Sequence[Candidate]) -> Candidate:
     return min(near, key=lambda one: one.held.divided(temperature(one.held)).loss)
 
 
-def answers(bundle: Path, parser: str, rows: Sequence[Row]) -> Floats:
+def answers(bundle: Path, parser: str, rows: Sequence[Row]) -> Doubles:
     """(N, C) logits of the bundle for texts or pairs, which are cut to its length; its labels are sorted."""
     examples = [Example(row.texts, UNLABELLED) for row in rows]
     with open_folder(bundle, parser) as model:
-        found: Floats = model.ordered_logits(examples, sorted(model.card.labels)).astype(np.float64)
+        found: Doubles = model.ordered_logits(examples, sorted(model.card.labels)).astype(
+            np.float64
+        )
     return found

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 from rich.progress import track
 
 from heedful.cli.fit_candidate import BundleFacts, Candidate, Problem
@@ -18,6 +17,7 @@ from heedful.export import bag
 from heedful.export.linear_head import Provenance, write_bundle
 from heedful.runtime import bundle
 from heedful.runtime.card import Card
+from heedful.text.arrays import Floats, Ints
 from heedful.text.batch import Sentence
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.pieces import Lexicon
@@ -26,7 +26,7 @@ from heedful.text.trees import fitting
 from heedful.text.vocab import SPECIAL, Vocab
 from heedful.training import minilm
 from heedful.training.assess import HeldOut, Split, held_out, of_an_encoder, splits
-from heedful.training.bag import Ints, terms, word_keys
+from heedful.training.bag import terms, word_keys
 from heedful.training.errors import DataError
 from heedful.training.labelled_texts import same
 from heedful.training.linear import STRENGTHS, ClassWeight, Linear, Recipe, Texts, recipes
@@ -46,7 +46,7 @@ class Unlabelled:
     """U texts without labels, none of which is a row's, and who labels them beside the frozen MiniLM."""
 
     texts: Sequence[str]
-    frozen: npt.NDArray[np.float32]
+    frozen: Floats
     """(N + U, E) MiniLM's vectors of length 1, of the N rows and of these texts."""
     fine_tune: int | None
     """The seed to fine-tune MiniLM with, if that shall label them too."""
@@ -100,7 +100,7 @@ class LinearFit:
         problem: Problem,
         base: bundle.Bundle,
         tokens: Sequence[tuple[str, ...]],
-        vectors: npt.NDArray[np.float32],
+        vectors: Floats,
         more: Unlabelled | None = None,
     ) -> "LinearFit":
         """From the tokens and the base's vectors (N + U, D) of length 1 of the rows, then of the unlabelled texts."""
@@ -125,7 +125,7 @@ class LinearFit:
             lesson = Lesson(unlabelled, teacher, tuned)
         return cls(problem, base, lexicon, tokens[:count], sentences[:count], rows, lesson)
 
-    def as_read(self, tokens: Sequence[tuple[str, ...]], vectors: npt.NDArray[np.float32]) -> Texts:
+    def as_read(self, tokens: Sequence[tuple[str, ...]], vectors: Floats) -> Texts:
         """Other texts as these linear models read them."""
         sentences = _sentences(self.lexicon, tokens)
         return Texts([word_keys(one, len(self.lexicon)) for one in sentences], vectors)
@@ -261,7 +261,7 @@ def _sentences(lexicon: Lexicon, tokens: Sequence[tuple[str, ...]]) -> list[Sent
     return [lexicon.sentence(row, np.arange(len(row))) for row in tokens]
 
 
-def embed(model: LocalModel, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+def embed(model: LocalModel, texts: Sequence[str]) -> Floats:
     """(N, D) vectors of length 1; each text once."""
     distinct = list(dict.fromkeys(texts))
     starts = range(0, len(distinct), GROUP)
@@ -270,5 +270,5 @@ def embed(model: LocalModel, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         for start in track(starts, "embedding", transient=True)
     ]
     places = {text: place for place, text in enumerate(distinct)}
-    vectors: npt.NDArray[np.float32] = np.concatenate(groups)[[places[text] for text in texts]]
+    vectors: Floats = np.concatenate(groups)[[places[text] for text in texts]]
     return vectors

@@ -16,10 +16,10 @@ from heedful.export import run as runs
 from heedful.export.bundle import TrainedModel, export_bundle
 from heedful.runtime.bundle import write
 from heedful.runtime.card import Card
+from heedful.text.arrays import Doubles
 from heedful.training import fit, vectors
 from heedful.training.assess import Split, held_out, of_an_encoder
 from heedful.training.config import Paths
-from heedful.training.linear import Floats
 from heedful.training.loop import train
 
 
@@ -43,7 +43,7 @@ class Tuned:
         started = time.monotonic()
         every: list[int] = []
 
-        def train_and_answer(part: Split) -> Floats:
+        def train_and_answer(part: Split) -> Doubles:
             with tempfile.TemporaryDirectory() as folder:
                 trained, epochs = self.train(Path(folder), set(part.held.tolist()), fit.EPOCHS)
                 every.append(epochs)

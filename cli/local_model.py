@@ -15,6 +15,7 @@ from heedful.library.model import Model, Question
 from heedful.runtime.card import CARD, Card
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.model_registry import Task as ServiceTask
+from heedful.text.arrays import Floats
 from heedful.training.data import class_numbers
 from heedful.training.errors import ConfigError
 from heedful.training.evaluate import BATCH, Server
@@ -70,7 +71,7 @@ class LocalModel:
         logits = [self.logits(examples[start : start + BATCH]) for start in starts]
         return np.concatenate(logits)[:, order]
 
-    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    def embed(self, texts: Sequence[str]) -> Floats:
         """(N, D) vectors of length 1. Texts are cut to the model's length, as they were in training."""
         return self.loaded.encode(texts)
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
-import numpy.typing as npt
 import typer
 from rich.console import Console
 
@@ -18,6 +16,7 @@ from heedful.export.errors import ExportError
 from heedful.export.int8_bundle import Int8Files, float_files, int8_files
 from heedful.runtime.bundle import Bundle, read, rewrite, write
 from heedful.runtime.card import Card, Int8Card
+from heedful.text.arrays import Floats
 from heedful.training.evaluate import Score, measure
 from heedful.training.tasks.base import Task
 
@@ -53,7 +52,7 @@ def command(
 @dataclass(frozen=True, slots=True)
 class Measured:
     scores: list[Score]  # dev first
-    vectors: npt.NDArray[np.float32]  # of the compared sentences, of length 1
+    vectors: Floats  # of the compared sentences, of length 1
 
 
 def quantize(

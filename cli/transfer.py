@@ -14,10 +14,11 @@ import heedful
 from heedful.cli.local_model import open_model
 from heedful.cli.options import DATA, PARSER, URL, Data, FolderParser, Results, Threads, Url
 from heedful.runtime.card import CARD
+from heedful.text.arrays import Floats
 from heedful.text.atomic import write_json
 from heedful.training import minilm, transfer
 from heedful.training.tasks import subj
-from heedful.training.transfer import Embed, Floats
+from heedful.training.transfer import Embed
 
 BATCH = 64
 

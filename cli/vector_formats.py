@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 
-Vectors = npt.NDArray[np.float32]
+from heedful.text.arrays import Floats
+
+Vectors = Floats
 LINES = 4096
 """Lines that are converted at once."""
 

@@ -19,9 +19,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from heedful.export.int8 import int8_columns
 from heedful.models.arc_parser import DILATIONS, ArcParser
+from heedful.text.arrays import Floats
 from heedful.text.hashed_words import ZERO
 
-Floats = npt.NDArray[np.float32]
 Steps = Mapping[str, float]
 """What a byte is worth, by the name of what is rounded."""
 OPSET = 20

@@ -19,8 +19,9 @@ from heedful.export.errors import ParityError
 from heedful.export.int8 import int8_columns
 from heedful.models.arc_parser import FAR, SLOWEST, ArcParser
 from heedful.text.arc_parser import CONFIG, GRAPH, ROOT, WORDS, itself, rotary_table
+from heedful.text.arrays import Bytes, Doubles
 from heedful.text.graph import open_session
-from heedful.text.hashed_words import ZERO, Bytes, WordVectors
+from heedful.text.hashed_words import ZERO, WordVectors
 from heedful.training.arc_corpus import Corpus, Reader, single
 from heedful.training.arc_parser import Trained
 
@@ -161,8 +162,8 @@ def feeds(vectors: Sequence[Bytes], rotary: int) -> dict[str, npt.NDArray[Any]]:
     }
 
 
-def speeds(rotary: int) -> npt.NDArray[np.float64]:
+def speeds(rotary: int) -> Doubles:
     """The rotary frequencies, in radians a word."""
     pairs = rotary // 2
-    found: npt.NDArray[np.float64] = SLOWEST ** -(np.arange(pairs) / (pairs - 1))
+    found: Doubles = SLOWEST ** -(np.arange(pairs) / (pairs - 1))
     return found

@@ -6,7 +6,6 @@ The table of listed words stays as it is: what is added stands behind it.
 import copy
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 import onnxruntime
 import torch
@@ -22,6 +21,7 @@ from heedful.models.composed_words import ComposedWords
 from heedful.runtime.bundle import Bundle
 from heedful.runtime.card import ENCODER
 from heedful.text import composition
+from heedful.text.arrays import Floats
 
 IDS, FEATURES = "ids", "features"
 CLAMPED, LISTED = "listed_ids", "listed_words"
@@ -29,7 +29,7 @@ PREFIX = "embedding.composed."
 """Begins the names of what is added, so that later steps still take it for a part of the word table."""
 
 
-def listed_vectors(bundle: Bundle) -> npt.NDArray[np.float32]:
+def listed_vectors(bundle: Bundle) -> Floats:
     """(V, D) the word table of a closed list, as the encoder reads it."""
     model = onnx.shape_inference.infer_shapes(onnx.load_from_string(bundle.files[ENCODER]))
     words = word_vectors(model)
@@ -37,7 +37,7 @@ def listed_vectors(bundle: Bundle) -> npt.NDArray[np.float32]:
     session = onnxruntime.InferenceSession(serialize(kept), providers=["CPUExecutionProvider"])
     every = np.arange(len(bundle.vocab))[None]
     (vectors,) = session.run(None, {IDS: every, "lengths": np.array([every.size])})
-    found: npt.NDArray[np.float32] = vectors[0]
+    found: Floats = vectors[0]
     return found
 
 

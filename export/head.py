@@ -2,15 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-import numpy.typing as npt
-
 from heedful.runtime.bundle import Bundle
 from heedful.runtime.card import HEAD
 from heedful.runtime.graphs import head_inputs
 from heedful.runtime.session import OrtSession
-
-Floats = npt.NDArray[np.float32]
+from heedful.text.arrays import Floats
 
 
 def open_head(bundle: Bundle) -> Callable[[Sequence[Floats]], Floats] | None:

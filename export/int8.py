@@ -23,6 +23,7 @@ from onnx import AttributeProto, TensorProto, helper, numpy_helper
 from heedful.export.bit_codes import shifted_codes
 from heedful.export.graph_edits import constants, with_nodes
 from heedful.export.query_blocks import in_blocks
+from heedful.text.arrays import Floats
 
 LARGEST = 63
 """A matrix byte uses 7 bits: processors without VNNI add two products in 16 bits, which 8 would overflow."""
@@ -34,8 +35,6 @@ RESTORED = "_float"
 """Ends the name of a matrix that a graph computes from its bytes."""
 CONTRIB = "com.microsoft"
 """ONNX Runtime's own operators."""
-
-Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)

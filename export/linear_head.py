@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
@@ -12,6 +11,7 @@ from heedful.export.errors import ParityError
 from heedful.runtime.answers import normalise
 from heedful.runtime.bundle import Bundle, write
 from heedful.runtime.card import HEAD, TYPICAL, Card, DataCard, ScoreCard
+from heedful.text.arrays import Doubles, Floats
 from heedful.text.graph import open_session
 
 OPSET = 20
@@ -20,30 +20,28 @@ TOLERANCE = 1e-4
 CHECKED = 64
 """Random vectors that the graph is compared on."""
 
-Floats = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True)
 class LinearHead:
     """Logits `coefficients` v + `intercepts` of a sentence's vector v, scaled to length 1 first if `normalize`."""
 
-    coefficients: Floats  # (C, D)
-    intercepts: Floats  # (C,)
+    coefficients: Doubles  # (C, D)
+    intercepts: Doubles  # (C,)
     labels: tuple[str, ...]
     normalize: bool = True
 
     @classmethod
     def binary(
-        cls, coefficients: Floats, intercept: float, labels: tuple[str, str], *, normalize: bool
+        cls, coefficients: Doubles, intercept: float, labels: tuple[str, str], *, normalize: bool
     ) -> "LinearHead":
         """Two classes from the (D,) coefficients of one logit, which is that of the second."""
         both = np.stack([np.zeros_like(coefficients), coefficients])
         return cls(both, np.array([0.0, intercept]), labels, normalize)
 
-    def logits(self, vectors: npt.NDArray[np.float32]) -> Floats:
+    def logits(self, vectors: Floats) -> Doubles:
         """Vectors (N, D) -> logits (N, C)."""
         read = normalise(vectors) if self.normalize else vectors
-        found: Floats = read.astype(np.float64) @ self.coefficients.T + self.intercepts
+        found: Doubles = read.astype(np.float64) @ self.coefficients.T + self.intercepts
         return found
 
 

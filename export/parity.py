@@ -13,6 +13,7 @@ from heedful.export.errors import ParityError
 from heedful.models.sentence import SentenceEncoder
 from heedful.runtime.graphs import Feeds, feeds_of
 from heedful.text import composition
+from heedful.text.arrays import Floats, Ints
 from heedful.text.batch import Batch, Sentence, collate
 from heedful.text.graph import open_session
 from heedful.text.vocab import UNKNOWN
@@ -23,9 +24,6 @@ SEED = 0
 EXPLAINED = 1000
 """Size of the largest batch that the explain graph is compared on: it serves single sentences."""
 ALPHAS = (1.0, 0.0, 0.1, 0.5, 2.0)
-
-Floats = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

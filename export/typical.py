@@ -1,18 +1,18 @@
 """Where training sentences lie: centroids of half of them, and the distances of the other half."""
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.cluster import KMeans
 
 from heedful.export.errors import ExportError
 from heedful.runtime.answers import normalise
 from heedful.runtime.typical import QUANTILES, Typical, distances
+from heedful.text.arrays import Floats
 
 CENTROIDS = 32
 SEED = 0
 
 
-def typical(vectors: npt.NDArray[np.float32]) -> Typical:
+def typical(vectors: Floats) -> Typical:
     """From vectors (N, D) of training sentences. Raises ExportError for too few of them."""
     if len(vectors) < 4 * CENTROIDS:
         raise ExportError(

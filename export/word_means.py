@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 import spacy
 from onnx.utils import Extractor
@@ -12,13 +11,14 @@ from heedful.export.errors import ExportError
 from heedful.runtime.bundle import Bundle
 from heedful.runtime.card import ENCODER
 from heedful.runtime.graphs import encoder_feeds
+from heedful.text.arrays import Floats
 from heedful.text.batch import collate
 from heedful.text.graph import open_session
 
 BATCH = 64
 
 
-def word_means(bundle: Bundle) -> Callable[[Sequence[str]], npt.NDArray[np.float32]]:
+def word_means(bundle: Bundle) -> Callable[[Sequence[str]], Floats]:
     """A function from texts (N,) to the means (N, D) of the vectors that the encoder first multiplies.
 
     Of a transformer these are its pieces with their places. Raises ExportError where nothing is multiplied.
@@ -27,7 +27,7 @@ def word_means(bundle: Bundle) -> Callable[[Sequence[str]], npt.NDArray[np.float
     read = [one.name for one in session.get_inputs()]
     tokenizer = spacy.blank("en").make_doc
 
-    def means(texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    def means(texts: Sequence[str]) -> Floats:
         docs = [[token.text for token in tokenizer(text) if not token.is_space] for text in texts]
         words = [doc[: min(bundle.vocab.fitting(doc), bundle.card.max_tokens)] for doc in docs]
         sentences = [bundle.vocab.sentence(one, np.arange(len(one))) for one in words]
@@ -38,7 +38,7 @@ def word_means(bundle: Bundle) -> Callable[[Sequence[str]], npt.NDArray[np.float
         ]
         return np.array(found, np.float32)
 
-    def embed(texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    def embed(texts: Sequence[str]) -> Floats:
         starts = range(0, len(texts), BATCH)
         return np.concatenate([means(texts[start : start + BATCH]) for start in starts])
 

@@ -19,10 +19,11 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from heedful.library.inputs import as_list, is_missing
 from heedful.library.load import load
-from heedful.library.model import Floats, Model, Scores
+from heedful.library.model import Model
 from heedful.runtime.card import CARD, Card, DataCard
 from heedful.runtime.errors import BundleError
 from heedful.runtime.inputs import Inputs
+from heedful.text.arrays import Doubles, Floats
 
 Labels = npt.NDArray[Any]
 
@@ -158,16 +159,16 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
         self.version_ = self.model_.card.version
         return self
 
-    def predict_proba(self, X: Iterable[str]) -> Scores:
+    def predict_proba(self, X: Iterable[str]) -> Doubles:
         """Probabilities (N, C), in the order of `classes_`."""
         self._check_fitted()
-        found: Scores = self.head_.predict_proba(self._encode(X))
+        found: Doubles = self.head_.predict_proba(self._encode(X))
         return found
 
-    def decision_function(self, X: Iterable[str]) -> Scores:
+    def decision_function(self, X: Iterable[str]) -> Doubles:
         """Logits (N, C); of two classes (N,), the second's."""
         self._check_fitted()
-        found: Scores = self.head_.decision_function(self._encode(X))
+        found: Doubles = self.head_.decision_function(self._encode(X))
         return found
 
     def predict(self, X: Iterable[str]) -> Labels:

@@ -24,10 +24,8 @@ from heedful.runtime.inference import Inference
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.model_registry import KINDS, ModelRegistry, Task, check_parser
+from heedful.text.arrays import Doubles, Floats
 from heedful.text.parse import ParseJob, Parser
-
-Floats = npt.NDArray[np.float32]
-Scores = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +141,7 @@ class Model:
         batch_size: int | None = None,
         show_progress_bar: bool | None = False,
         truncate: bool = True,
-    ) -> Scores:
+    ) -> Doubles:
         """Probabilities (N, C), in the order of `labels`."""
         question = Question("classify", "classify", {"truncate": truncate}, batch_size)
         none = np.empty((0, len(self.labels)))
@@ -158,7 +156,7 @@ class Model:
         found = self.predict_proba(texts, **keywords)
         return found >= 0.5 if self.card.multi_label else np.array(self.chosen(found), object)
 
-    def chosen(self, probabilities: Scores) -> list[Any]:
+    def chosen(self, probabilities: Doubles) -> list[Any]:
         """The most probable label of each row (N, C), None where the model abstains.
 
         Of a model of several labels a text, a list of those more probable than not.
@@ -191,7 +189,7 @@ class Model:
         batch_size: int | None = None,
         show_progress_bar: bool | None = False,
         truncate: bool = True,
-    ) -> Scores:
+    ) -> Doubles:
         """How related the sentences of each pair are (N,), from 1 to 5.
 
         A pair may also be a dictionary of `a` and `b`, as in the service.
@@ -321,7 +319,7 @@ class Model:
         return found
 
 
-def _unit_vectors(name: str, value: npt.ArrayLike) -> Scores:
+def _unit_vectors(name: str, value: npt.ArrayLike) -> Doubles:
     """Its rows scaled to length 1, one for a single vector. Raises BadInput for what is no array of numbers."""
     try:
         numbers = np.atleast_2d(np.asarray(value, np.float64))

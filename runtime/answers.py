@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from heedful.runtime.card import Card
+from heedful.text.arrays import AnyFloats, Doubles, Floats, Ints
 from heedful.text.parse import Parse
 
 T = TypeVar("T")
@@ -60,12 +61,12 @@ class TokenizedText:
     """A text's tokens as the model sees them."""
 
     parse: Parse
-    ids: npt.NDArray[np.int64]  # (L,)
+    ids: Ints  # (L,)
     known: npt.NDArray[np.bool_]  # (L,)
     composed: npt.NDArray[np.bool_]  # (L,) unlisted, and composed from their spelling
 
 
-def unit_rows(vectors: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:
+def unit_rows(vectors: AnyFloats) -> Doubles:
     """Scale each row of (N, D) to length 1. A zero row stays zero."""
     wide = vectors.astype(np.float64)  # squares of the largest float32 values stay finite
     norms = np.sqrt(np.vecdot(wide, wide))
@@ -73,26 +74,26 @@ def unit_rows(vectors: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]
     return wide
 
 
-def normalise(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def normalise(vectors: Floats) -> Floats:
     """`unit_rows` in float32."""
-    scaled: npt.NDArray[np.float32] = unit_rows(vectors).astype(np.float32)
+    scaled: Floats = unit_rows(vectors).astype(np.float32)
     return scaled
 
 
-def softmax(logits: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def softmax(logits: npt.NDArray[Any]) -> Doubles:
     """exp(x) / sum exp(x) of each row (N, C), without overflow."""
     exponentials = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
-    probabilities: npt.NDArray[np.float64] = exponentials / exponentials.sum(axis=1, keepdims=True)
+    probabilities: Doubles = exponentials / exponentials.sum(axis=1, keepdims=True)
     return probabilities
 
 
-def sigmoid(logits: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def sigmoid(logits: npt.NDArray[Any]) -> Doubles:
     """1 / (1 + exp(-x)) of each value, without overflow."""
-    probabilities: npt.NDArray[np.float64] = 0.5 * (1 + np.tanh(logits.astype(np.float64) / 2))
+    probabilities: Doubles = 0.5 * (1 + np.tanh(logits.astype(np.float64) / 2))
     return probabilities
 
 
-def probabilities(card: Card, logits: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def probabilities(card: Card, logits: npt.NDArray[Any]) -> Doubles:
     """Probabilities (N, C) of the card's labels; they add up to 1 unless a text may have several."""
     return sigmoid(logits) if card.multi_label else softmax(logits)
 
@@ -106,16 +107,14 @@ def chosen(card: Card, scores: npt.NDArray[Any]) -> list[str | None]:
     ]
 
 
-def cosines(
-    vector: npt.NDArray[np.float32], others: npt.NDArray[np.float32]
-) -> npt.NDArray[np.float64]:
+def cosines(vector: Floats, others: Floats) -> Doubles:
     """Cosines (N,) of a vector (D,) with the rows of others (N, D); 0 where one is zero."""
     rows = normalise(np.vstack([vector, others])).astype(np.float64)
-    cosines: npt.NDArray[np.float64] = np.clip(rows[1:] @ rows[0], -1.0, 1.0)  # rounding errors
+    cosines: Doubles = np.clip(rows[1:] @ rows[0], -1.0, 1.0)  # rounding errors
     return cosines
 
 
-def expected_score(logits: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def expected_score(logits: npt.NDArray[Any]) -> Doubles:
     """The expected score (N,) under logits (N, C) of the scores from 1 to C."""
-    expected: npt.NDArray[np.float64] = softmax(logits) @ np.arange(1.0, logits.shape[1] + 1)
+    expected: Doubles = softmax(logits) @ np.arange(1.0, logits.shape[1] + 1)
     return expected

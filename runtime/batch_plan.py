@@ -4,14 +4,12 @@ import math
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
-import numpy as np
-import numpy.typing as npt
-
 from heedful.runtime.calls import Ticket
 from heedful.runtime.encoder_session import EncoderSession
+from heedful.text.arrays import Floats
 from heedful.text.batch import Sentence, cheapest
 
-Vectors = npt.NDArray[np.float32]
+Vectors = Floats
 Group = list[Ticket["EncodeItem", Vectors]]
 """Tickets of equal sentences."""
 

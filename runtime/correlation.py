@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heedful.runtime.explain_graph import ExplainOutputs, Floats
-from heedful.runtime.explain_run import Scores
+from heedful.runtime.explain_graph import ExplainOutputs
+from heedful.text.arrays import Doubles, Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Correlation:
     value: float | None  # None where one of the two is constant
 
 
-def correlations(found: ExplainOutputs, evidence: Scores) -> list[Correlation]:
+def correlations(found: ExplainOutputs, evidence: Doubles) -> list[Correlation]:
     """Every map, pooling and gate of a sentence with its evidence (L,), which may be signed."""
     return [
         Correlation(kind, name, rank_correlation(per_token, np.abs(evidence)))
@@ -36,15 +36,15 @@ def _weights(found: ExplainOutputs) -> Iterator[tuple[str, str, Floats]]:
         yield "gate", name, weights[0]
 
 
-def rank_correlation(first: Scores | Floats, second: Scores | Floats) -> float | None:
+def rank_correlation(first: Doubles | Floats, second: Doubles | Floats) -> float | None:
     """Spearman's correlation of two arrays (N,), equal values at their mean rank; None if one is constant."""
     a, b = (_ranks(values) - (len(values) - 1) / 2 for values in (first, second))
     scale = float(np.sqrt((a @ a) * (b @ b)))
     return float(a @ b) / scale if scale else None
 
 
-def _ranks(values: Scores | Floats) -> Scores:
+def _ranks(values: Doubles | Floats) -> Doubles:
     above = values[:, None] > values
     ties = values[:, None] == values
-    ranks: Scores = above.sum(1) + (ties.sum(1) - 1) / 2
+    ranks: Doubles = above.sum(1) + (ties.sum(1) - 1) / 2
     return ranks

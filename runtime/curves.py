@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heedful.runtime.explain_run import Prediction, Scores
+from heedful.runtime.explain_run import Prediction
+from heedful.text.arrays import Doubles
 from heedful.text.batch import Sentence
 from heedful.text.parse import Parse
 from heedful.text.pieces import Lexicon
@@ -34,16 +35,16 @@ class Curve:
     """Drops of the score for k = 1 .. L - 1; means of both curves, 1 at the best order and 0 at the worst."""
 
     name: str  # "attention" (the first pooling), "evidence" or "random"
-    comprehensiveness: Scores  # (L - 1,)
-    sufficiency: Scores  # (L - 1,)
+    comprehensiveness: Doubles  # (L - 1,)
+    sufficiency: Doubles  # (L - 1,)
     normalised_comprehensiveness: float | None  # None where every order is as good
     normalised_sufficiency: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    best: Scores  # (L - 1,) drops of the best order found
-    worst: Scores
+    best: Doubles  # (L - 1,) drops of the best order found
+    worst: Doubles
     orders: list[Curve]
 
 
@@ -54,7 +55,7 @@ class SentenceCurves:
 
 
 async def curves(
-    prediction: Prediction, parses: Sequence[Parse], side: int, evidence: Scores
+    prediction: Prediction, parses: Sequence[Parse], side: int, evidence: Doubles
 ) -> SentenceCurves:
     """Both curves of sentence `side`, of two tokens or more, by attention, evidence and at random."""
     shading = next(iter(prediction.found[side].pooling.values()))[0]
@@ -78,7 +79,7 @@ def masked(vocab: Lexicon, parse: Parse, gone: Collection[int]) -> Sentence:
     return vocab.sentence(tokens, parse.heads)
 
 
-def _order(weights: Scores) -> Order:
+def _order(weights: Doubles) -> Order:
     return tuple(np.argsort(-weights, kind="stable").tolist())
 
 
@@ -104,7 +105,7 @@ class _Drops:
             return model.sentence(self._parse).without(sorted(gone))
         return masked(model.vocab, self._parse, gone)
 
-    async def curve(self, order: Order) -> Scores:
+    async def curve(self, order: Order) -> Doubles:
         """(L - 1,) drops without the first 1, 2 .. L - 1 tokens of the order."""
         sets = [frozenset(order[:k]) for k in range(1, self.length)]
         return np.array(await self.of(sets))
@@ -145,5 +146,5 @@ async def _curves(drops: _Drops, orders: Mapping[str, Sequence[Order]]) -> Curve
     return Curves(best, worst, made)
 
 
-def _area(curve: Scores) -> float:
+def _area(curve: Doubles) -> float:
     return float(curve.mean())

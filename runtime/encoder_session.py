@@ -3,11 +3,9 @@
 import math
 from dataclasses import dataclass, field
 
-import numpy as np
-import numpy.typing as npt
-
 from heedful.runtime.card import Card
 from heedful.runtime.session import Session
+from heedful.text.arrays import Floats
 from heedful.text.graph import CUDA
 
 BUDGET, CUDA_BUDGET = 512, 16384
@@ -23,7 +21,7 @@ class EncoderSession:
     """A model's encoder graph."""
 
     card: Card
-    session: Session[npt.NDArray[np.float32]]
+    session: Session[Floats]
     budget: int = field(init=False)
     """Cost limit of a batch."""
     overhead: int = field(init=False)

@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 
 from heedful.runtime.correlation import Correlation, correlations
-from heedful.runtime.explain_graph import Floats
-from heedful.runtime.explain_run import Prediction, Scores
+from heedful.runtime.explain_run import Prediction
 from heedful.runtime.gradients import Gradients, gradients
+from heedful.text.arrays import Doubles, Floats
 from heedful.text.batch import Sentence
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    weights: Scores  # (L,) the score with the whole sentence, minus that without the token
+    weights: Doubles  # (L,) the score with the whole sentence, minus that without the token
     correlations: list[Correlation]
     gradients: Gradients | None = None  # None unless asked for
 

@@ -3,12 +3,12 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from heedful.runtime.answers import TokenizedText, chosen
 from heedful.runtime.card import Card
 from heedful.runtime.explain_graph import ExplainOutputs
 from heedful.runtime.explain_service import DRAWS, ExplainResult
+from heedful.text.arrays import Doubles
 from heedful.text.trees import to_conllu, to_displacy
 
 TOKEN_FIELDS = ("id", "text", "start", "stop", "head", "dep", "known", "composed")
@@ -83,7 +83,7 @@ def _sentence(text: TokenizedText, explanation: ExplainOutputs) -> dict[str, Any
     }
 
 
-def _answer_fields(scores: npt.NDArray[np.float64], card: Card) -> dict[str, Any]:
+def _answer_fields(scores: Doubles, card: Card) -> dict[str, Any]:
     """The model's answer: a label and its scores, or how related a pair is."""
     if not card.labels:
         return {"relatedness": scores.item()}
@@ -91,15 +91,13 @@ def _answer_fields(scores: npt.NDArray[np.float64], card: Card) -> dict[str, Any
     return {"prediction": {"label": _label(scores, card), "scores": named}}
 
 
-def _label(scores: npt.NDArray[np.float64], card: Card) -> str | None:
+def _label(scores: Doubles, card: Card) -> str | None:
     """The answer to scores (C,), None where the model abstains."""
     (label,) = chosen(card, scores[np.newaxis])
     return label
 
 
-def _change(
-    before: npt.NDArray[np.float64] | None, after: npt.NDArray[np.float64] | None, card: Card
-) -> dict[str, Any]:
+def _change(before: Doubles | None, after: Doubles | None, card: Card) -> dict[str, Any]:
     if before is None or after is None:
         return {}
     names = card.labels or ("relatedness",)

@@ -19,12 +19,11 @@ from pydantic import BaseModel, Json, ValidationError
 from heedful.runtime.card import ENCODER, EXPLAIN, Card
 from heedful.runtime.errors import BundleError
 from heedful.runtime.graphs import Feeds, encoder_feeds, encoder_inputs
+from heedful.text.arrays import Floats
 from heedful.text.batch import Batch, collate
 from heedful.text.errors import GraphError
 from heedful.text.graph import CPU, bounded_run, open_session
 from heedful.text.pieces import Lexicon
-
-Floats = npt.NDArray[np.float32]
 
 MAX_TOKENS = 128
 """Longest sentence that is explained, in tokens."""

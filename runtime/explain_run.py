@@ -9,14 +9,14 @@ import numpy.typing as npt
 
 from heedful.runtime.answers import expected_score, normalise, probabilities
 from heedful.runtime.errors import BadInput
-from heedful.runtime.explain_graph import SCALE, ExplainGraph, ExplainOutputs, Floats
+from heedful.runtime.explain_graph import SCALE, ExplainGraph, ExplainOutputs
 from heedful.runtime.graphs import Feeds, encoder_feeds, head_inputs
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.session import Session, SessionThreads
+from heedful.text.arrays import Doubles, Floats
 from heedful.text.batch import Sentence, cheapest, collate
 from heedful.text.graph import CPU
 
-Scores = npt.NDArray[np.float64]
 Run = tuple[Session[Any], Feeds]
 
 BUDGET, LEAST, OVERHEAD = 1024, 64, 16
@@ -184,7 +184,7 @@ class ExplainRun:
         self.seconds += max([*taken, sum(taken) / self._threads.size])
         return [output for output, _ in found]
 
-    async def scores(self, sides: Sequence[Floats]) -> Scores | None:
+    async def scores(self, sides: Sequence[Floats]) -> Doubles | None:
         """Probabilities (N, C), or relatedness (N, 1), from vectors (N, D) for each side.
 
         None if the model has no head for this number of sides.
@@ -203,7 +203,7 @@ class Prediction:
     """The predicted label's score, or the relatedness, or the cosine to the full vector."""
 
     def __init__(
-        self, run: ExplainRun, found: Sequence[ExplainOutputs], scores: Scores | None
+        self, run: ExplainRun, found: Sequence[ExplainOutputs], scores: Doubles | None
     ) -> None:
         """`scores` as in `ExplainResult`, and `found` the outputs they follow from."""
         self.run, self.found, self._scores = run, found, scores
@@ -217,20 +217,20 @@ class Prediction:
         labels = self.run.model.card.labels
         return labels[self._label] if labels else "relatedness"
 
-    async def drops(self, side: int, vectors: Floats) -> Scores:
+    async def drops(self, side: int, vectors: Floats) -> Doubles:
         """(N,) how far the score falls when one of `vectors` (N, D) is that of the sentence `side`."""
         whole = 1.0 if self._scores is None else self._scores[0, self._label]
         return whole - await self.of(side, vectors)
 
-    async def of(self, side: int, vectors: Floats) -> Scores:
+    async def of(self, side: int, vectors: Floats) -> Doubles:
         """(N,) the score when one of `vectors` (N, D) is that of the sentence `side`."""
         sides = [np.repeat(one.embedding, len(vectors), axis=0) for one in self.found]
         sides[side] = vectors
         changed = None if self._scores is None else await self.run.scores(sides)
         if changed is None:
-            cosines: Scores = cosine_matrix(self.found[side].embedding, vectors)[0].astype(float)
+            cosines: Doubles = cosine_matrix(self.found[side].embedding, vectors)[0].astype(float)
             return cosines
-        scores: Scores = changed[:, self._label]
+        scores: Doubles = changed[:, self._label]
         return scores
 
 

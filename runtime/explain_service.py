@@ -10,18 +10,18 @@ from heedful.runtime.card import Card
 from heedful.runtime.curves import MAX_CURVE_TOKENS, SentenceCurves, curves
 from heedful.runtime.errors import BadInput
 from heedful.runtime.evidence import Evidence, evidence
-from heedful.runtime.explain_graph import ExplainOutputs, Floats
+from heedful.runtime.explain_graph import ExplainOutputs
 from heedful.runtime.explain_run import (
     ExplainOptions,
     ExplainRun,
     Prediction,
-    Scores,
     cosine_matrix,
     explain_graph_of,
 )
 from heedful.runtime.gradients import MAX_GRADIENT_TOKENS
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.session import SessionThreads
+from heedful.text.arrays import Doubles, Floats
 from heedful.text.batch import Sentence
 from heedful.text.parse import Parse
 
@@ -35,7 +35,7 @@ class Ablation:
     """The answer without `prior`: scores as in `ExplainResult`, and the cosine of its vector to the full one."""
 
     prior: str
-    scores: Scores | None
+    scores: Doubles | None
     cosine: float
 
 
@@ -55,7 +55,7 @@ class ExplainResult:
     priors: Mapping[str, bool]  # every prior of the model
     alpha: float | None
     # (C,) in the order of the card's labels; (1,) from 1 to 5 for a related pair.
-    scores: Scores | None
+    scores: Doubles | None
     similarity: Floats | None  # (L, L') cosines of a pair's tokens
     ablation: list[Ablation] | None
     faithfulness: list[Deletion | None] | None  # None for a sentence of k tokens or fewer
@@ -65,7 +65,7 @@ class ExplainResult:
     seconds: float  # in sessions
     waited: float  # seconds
 
-    def probabilities(self, card: Card) -> Scores | None:
+    def probabilities(self, card: Card) -> Doubles | None:
         """(1, C) of the labels; None for a model that answers none."""
         return None if self.scores is None or not card.labels else self.scores[None]
 
@@ -170,7 +170,7 @@ async def _delete(
     run: ExplainRun,
     parses: Sequence[Parse],
     found: Sequence[ExplainOutputs],
-    scores: Scores | None,
+    scores: Doubles | None,
     i: int,
 ) -> Deletion | None:
     """Delete k tokens from sentence `i` and leave the other one whole."""

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from heedful.runtime.answers import expected_score, normalise, probabilities
 from heedful.runtime.card import ENCODER, ENCODER_INT8, Card
 from heedful.runtime.graphs import head_inputs
+from heedful.text.arrays import Doubles, Floats, Ints
 from heedful.text.parse import Parse
 
-Floats = npt.NDArray[np.float32]
 Precision = Literal["int8", "float32"]
 
 ENCODERS: Mapping[Precision, str] = {"float32": ENCODER, "int8": ENCODER_INT8}
@@ -42,7 +41,7 @@ class Outputs:
 class Golden:
     texts: Sequence[str]
     tokens: Sequence[Sequence[str]]
-    heads: Sequence[npt.NDArray[np.int64]]
+    heads: Sequence[Ints]
     outputs: Mapping[Precision, Outputs]
     files: Mapping[str, str]
     """SHA-256 of every file that it was made from."""
@@ -138,10 +137,10 @@ def sides(card: Card, vectors: Floats) -> list[Floats]:
     return [np.roll(vectors, -side, axis=0) for side in range(len(head_inputs(card)))]
 
 
-def _differences(found: Outputs, expected: Outputs, kind: str) -> npt.NDArray[np.float64]:
+def _differences(found: Outputs, expected: Outputs, kind: str) -> Doubles:
     """(N,) the largest difference of each sentence's values; NaN where one is NaN."""
     a, b = (getattr(one, f"{kind}s").astype(np.float64) for one in (found, expected))
     if not a.shape[1]:
         return np.zeros(len(a))
-    differences: npt.NDArray[np.float64] = np.abs(a - b).max(axis=1)
+    differences: Doubles = np.abs(a - b).max(axis=1)
     return differences

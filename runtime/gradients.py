@@ -11,14 +11,12 @@ farthest apart are halved.
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from heedful.runtime.correlation import Correlation, correlations
 from heedful.runtime.errors import BadInput
-from heedful.runtime.explain_run import Prediction, Scores
+from heedful.runtime.explain_run import Prediction
+from heedful.text.arrays import Doubles, Ints
 from heedful.text.batch import Sentence
-
-Indices = npt.NDArray[np.int64]
 
 MAX_GRADIENT_TOKENS = 48
 """Longest sentence: an interval costs two runs of it for each token."""
@@ -33,7 +31,7 @@ straight path's (docs/experiments.md)."""
 class Gradients:
     """`weights` (L,) sum to `score` - `baseline`, but for `error`."""
 
-    weights: Scores
+    weights: Doubles
     score: float  # of the sentence
     baseline: float  # the score with a zero vector for every word
     error: float | None  # of the sum, relative to score - baseline; None where these are equal
@@ -46,18 +44,18 @@ class Gradients:
 class _Intervals:
     """N intervals of the path, from 0 to 1, and what moving each token along them changes in either order."""
 
-    ends: Scores  # (N, 2)
-    forward: Scores  # (N, L)
-    backward: Scores  # (N, L)
+    ends: Doubles  # (N, 2)
+    forward: Doubles  # (N, L)
+    backward: Doubles  # (N, L)
 
     @property
-    def weights(self) -> Scores:
+    def weights(self) -> Doubles:
         """(L,)"""
-        weights: Scores = (self.forward + self.backward).sum(0) / 2
+        weights: Doubles = (self.forward + self.backward).sum(0) / 2
         return weights
 
     @property
-    def spread(self) -> Scores:
+    def spread(self) -> Doubles:
         """(N, L), signed: from the mean of the two orders to the first."""
         return (self.forward - self.backward) / 2
 
@@ -71,12 +69,12 @@ class _Path:
     def __init__(self, prediction: Prediction, side: int, sentence: Sentence) -> None:
         self._prediction, self._side, self._sentence = prediction, side, sentence
 
-    async def scores(self, scales: Scores) -> Scores:
+    async def scores(self, scales: Doubles) -> Doubles:
         """(N,) with the word vectors scaled by (N, L)."""
         vectors = await self._prediction.run.scaled(self._sentence, scales.astype(np.float32))
         return await self._prediction.of(self._side, vectors)
 
-    async def intervals(self, ends: Scores) -> _Intervals:
+    async def intervals(self, ends: Doubles) -> _Intervals:
         """Those with these ends (N, 2)."""
         number, length = len(ends), len(self._sentence)
         start, width = ends[:, :1, None], np.diff(ends)[:, :, None]
@@ -89,7 +87,7 @@ class _Path:
         back = np.concatenate([there[:, :1], between, there[:, -1:]], axis=1)
         return _Intervals(ends, np.diff(there), np.diff(back)[:, ::-1])
 
-    async def halved(self, intervals: _Intervals, chosen: Indices) -> _Intervals:
+    async def halved(self, intervals: _Intervals, chosen: Ints) -> _Intervals:
         """The intervals, those at the indices `chosen` (M,) halved."""
         first, last = intervals.ends[chosen].T
         middle = (first + last) / 2
@@ -136,7 +134,7 @@ async def gradients(prediction: Prediction, side: int, sentence: Sentence) -> Gr
     )
 
 
-def _worst(intervals: _Intervals) -> Indices:
+def _worst(intervals: _Intervals) -> Ints:
     """The intervals of the largest spread: without them, the others have half of the tolerance at most."""
     spread, size = np.abs(intervals.spread).sum(1), np.abs(intervals.weights).sum()
     if spread.sum() <= TOLERANCE * size:

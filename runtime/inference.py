@@ -36,12 +36,12 @@ from heedful.runtime.session import SessionThreads
 from heedful.runtime.steps import Encoded, EncodeStep, ParseStep
 from heedful.runtime.untypical import UntypicalInputs
 from heedful.runtime.windows import split
+from heedful.text.arrays import Doubles, Floats
 from heedful.text.batch import Sentence
 from heedful.text.parse import Parse, ParseJob
 from heedful.text.trees import first
 
 T = TypeVar("T")
-Floats = npt.NDArray[np.float32]
 
 ROWS_AT_ONCE = 32
 """Sentences whose words are looked up without a pause: 1 ms, or 2 where all words are composed."""
@@ -107,7 +107,7 @@ class Inference:
 
     async def similarity(
         self, source: Inputs, others: Inputs, *, truncate: bool = False, mean: bool = False
-    ) -> Result[npt.NDArray[np.float64]]:
+    ) -> Result[Doubles]:
         """Cosines (N,) of one text with each of the others; `mean` as in `embed`."""
         others.check_count(self.engine.max_batch_inputs)
         both = Inputs([*source.items, *others.items], [*source.paths, *others.paths])
@@ -129,7 +129,7 @@ class Inference:
 
     async def relatedness(
         self, pairs: Inputs, *, truncate: bool = False, trust: bool = False
-    ) -> Result[npt.NDArray[np.float64]]:
+    ) -> Result[Doubles]:
         """How related the two sentences of each pair are, from 1 to 5: (N,)."""
         return await self._score(pairs, truncate, expected_score, trust)
 

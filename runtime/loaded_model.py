@@ -5,7 +5,6 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from onnxruntime import OrtValue
 
 from heedful.runtime.batch_plan import Vectors
@@ -18,6 +17,7 @@ from heedful.runtime.explain_graph import ExplainGraph, open_checked
 from heedful.runtime.golden import Outputs, outputs, sides
 from heedful.runtime.graphs import check_encoder, check_head, encoder_feeds, head_inputs
 from heedful.runtime.session import Device, OrtSession, SessionThreads, takes_cuda
+from heedful.text.arrays import Floats
 from heedful.text.batch import Sentence, collate
 from heedful.text.graph import CUDA
 from heedful.text.parse import Parse
@@ -114,9 +114,7 @@ class LoadedModel:
     def sentence(self, parse: Parse) -> Sentence:
         return self.vocab.sentence(parse.tokens, parse.heads)
 
-    async def logits(
-        self, thread: SessionThreads, *sides: Vectors
-    ) -> tuple[npt.NDArray[np.float32], float]:
+    async def logits(self, thread: SessionThreads, *sides: Vectors) -> tuple[Floats, float]:
         """The head's logits (N, C), divided by the card's temperature, for one (N, D) array per side.
 
         Also gives the seconds that the head took. On the CPU, few rows are computed in the caller's thread: that

@@ -5,16 +5,15 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from heedful.runtime.answers import Result, Timing, TokenizedText, Trust
 from heedful.runtime.familiarity import unfamiliar
 from heedful.runtime.loaded_model import LoadedModel
+from heedful.text.arrays import Doubles, Floats
 from heedful.text.batch import Sentence
 from heedful.text.parse import Parse
 
 T = TypeVar("T")
-Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class Parsed:
             found.append(TokenizedText(parse, ids, known, ~known & composes))
         return found
 
-    def trust(self, vectors: Floats, probabilities: npt.NDArray[np.float64] | None) -> list[Trust]:
+    def trust(self, vectors: Floats, probabilities: Doubles | None) -> list[Trust]:
         """How far each row's answer can be trusted, from vectors (M, D) and probabilities (N, C)."""
         step, vocab = self.texts_per_row, self.model.vocab
         shares = self._shares(vectors)
@@ -55,11 +54,11 @@ class Parsed:
             )
         return found
 
-    def _shares(self, vectors: Floats) -> npt.NDArray[np.float64] | None:
+    def _shares(self, vectors: Floats) -> Doubles | None:
         """(N,) share of training sentences that lie as far out as each row's farthest text."""
         if self.model.typical is None:
             return None
-        shares: npt.NDArray[np.float64] = (
+        shares: Doubles = (
             self.model.typical.share(vectors).reshape(-1, self.texts_per_row).min(axis=1)
         )
         return shares

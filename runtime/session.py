@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
-import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
 from heedful.runtime.errors import InferenceFailed, ProviderError, Unavailable
+from heedful.text.arrays import Floats
 from heedful.text.errors import GraphError
 from heedful.text.graph import CUDA, open_session
 
@@ -78,8 +78,8 @@ class OrtSession:
         if cuda and self.provider != CUDA:
             log.warning("there is a GPU, but CUDA did not come up: a model runs on the CPU")
 
-    def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
-        output: npt.NDArray[np.float32]
+    def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Floats:
+        output: Floats
         (output,) = self.graph.run(None, feeds)
         return output
 

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from heedful.runtime.answers import normalise
+from heedful.text.arrays import Doubles, Floats
 from heedful.text.products import product
-
-Floats = npt.NDArray[np.float32]
 
 QUANTILES = 1001
 """Distances kept: the 0th, 0.1st .. 100th percentile."""
@@ -51,10 +49,10 @@ class Typical:
         np.savez_compressed(file, **arrays)
         return file.getvalue()
 
-    def share(self, vectors: Floats) -> npt.NDArray[np.float64]:
+    def share(self, vectors: Floats) -> Doubles:
         """(N,) share of training sentences that lie as far from their nearest centroid, or farther."""
         nearer = np.searchsorted(self.distances, distances(vectors, self.centroids), side="left")
-        share: npt.NDArray[np.float64] = 1.0 - np.minimum(nearer / (QUANTILES - 1), 1.0)
+        share: Doubles = 1.0 - np.minimum(nearer / (QUANTILES - 1), 1.0)
         return share
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
-import numpy.typing as npt
 
 from heedful.runtime.answers import normalise
 from heedful.runtime.inputs import Inputs, Item
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.steps import ParseStep
+from heedful.text.arrays import Floats
 from heedful.text.parse import Parse, ParseJob
 
 MAX_WINDOWS = 128
@@ -42,9 +42,7 @@ class Windows:
             paths += [self.rows.paths[row]] * len(pieces)
         return Inputs(items, paths, self.rows.path)
 
-    def means(
-        self, vectors: npt.NDArray[np.float32], tokens: Sequence[int]
-    ) -> npt.NDArray[np.float32]:
+    def means(self, vectors: Floats, tokens: Sequence[int]) -> Floats:
         """Vectors of `inputs`, which have `tokens` tokens -> one vector for each row.
 
         A mean is taken of vectors of length 1, weighted by tokens, as by clients that cut texts.

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from heedful.runtime.answers import Result, TokenizedText
@@ -12,13 +11,14 @@ from heedful.runtime.explain_service import ExplainResult
 from heedful.runtime.inputs import Inputs, Item
 from heedful.runtime.model_registry import Task
 from heedful.runtime.service import Service
+from heedful.text.arrays import Floats
 
 Array = npt.NDArray[Any]
 
 
 async def embed(
     service: Service, texts: Sequence[Item], *, model: str | None = None, **fields: Any
-) -> Result[npt.NDArray[np.float32]]:
+) -> Result[Floats]:
     return await service.bind("embed", model).embed(Inputs.from_texts(texts), **fields)
 
 

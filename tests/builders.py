@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 import spacy
 from onnx import TensorProto, helper, numpy_helper
@@ -35,6 +34,7 @@ from heedful.runtime.card import (
 )
 from heedful.runtime.explain_graph import SCALE
 from heedful.text import composition
+from heedful.text.arrays import Floats
 from heedful.text.batch import Sentence
 from heedful.text.kinds import Kind
 from heedful.text.parse import fingerprint
@@ -122,13 +122,13 @@ def random_texts(count: int) -> list[str]:
     return [" ".join(rng.choice(words, size=rng.integers(1, 12))) for _ in range(count)]
 
 
-def word_table(words: Sequence[str] = WORDS, dimension: int = DIMENSION) -> npt.NDArray[np.float32]:
+def word_table(words: Sequence[str] = WORDS, dimension: int = DIMENSION) -> Floats:
     """(V, D) vectors of the special tokens and of `words`."""
     shape = (len(SPECIAL) + len(words), dimension)
     return np.random.default_rng(1).normal(size=shape).astype(np.float32)
 
 
-def piece_tables(pieces: Pieces) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+def piece_tables(pieces: Pieces) -> tuple[Floats, Floats]:
     """Vectors of the pieces (V, D) and of their places (limit, D)."""
     rng = np.random.default_rng(3)
     sizes = (len(pieces), DIMENSION), (pieces.limit, DIMENSION)
@@ -138,7 +138,7 @@ def piece_tables(pieces: Pieces) -> tuple[npt.NDArray[np.float32], npt.NDArray[n
 
 def expected_embedding(
     sentence: Sentence, alpha: float = ALPHA, pieces: Pieces | None = None
-) -> npt.NDArray[np.float32]:
+) -> Floats:
     """(D,) what the built encoder must give, token by token."""
     if sentence.pieces is None or pieces is None:
         words = list(word_table()[sentence.ids])
@@ -152,7 +152,7 @@ def expected_embedding(
     rows = [
         np.tanh(words[i] + alpha * words[head]) for i, head in enumerate(sentence.heads.tolist())
     ]
-    mean: npt.NDArray[np.float32] = np.mean(rows, axis=0, dtype=np.float32)
+    mean: Floats = np.mean(rows, axis=0, dtype=np.float32)
     return mean
 
 
@@ -240,10 +240,10 @@ def build_models(models: Path) -> BuiltParser:
 
 
 def encoder_graph(
-    table: npt.NDArray[np.float32],
+    table: Floats,
     *,
     tree: bool,
-    places: npt.NDArray[np.float32] | None = None,
+    places: Floats | None = None,
     composed: int = 0,
 ) -> bytes:
     """encoder.onnx: mean over tokens of tanh(table[id] + alpha * table[id of the governor]).
@@ -259,10 +259,10 @@ def encoder_graph(
 
 
 def explain_graph(
-    table: npt.NDArray[np.float32],
+    table: Floats,
     *,
     tree: bool,
-    places: npt.NDArray[np.float32] | None = None,
+    places: Floats | None = None,
 ) -> bytes:
     """explain.onnx, whole: the same of sentences without padding, with one map, two poolings, a gate.
 
@@ -312,7 +312,7 @@ def explain_graph(
 
 
 def _encoder_nodes(
-    table: npt.NDArray[np.float32], *, tree: bool, places: npt.NDArray[np.float32] | None
+    table: Floats, *, tree: bool, places: Floats | None
 ) -> tuple[list[Any], list[Any], dict[str, Any]]:
     """Nodes, inputs and constants."""
     constants = {

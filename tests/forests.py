@@ -1,10 +1,9 @@
 """Dependency trees for tests: `heads[i]` is the governor of token i, i itself for a root."""
 
 import numpy as np
-import numpy.typing as npt
 from hypothesis import strategies as st
 
-Ints = npt.NDArray[np.int64]
+from heedful.text.arrays import Ints
 
 
 @st.composite

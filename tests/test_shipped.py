@@ -6,7 +6,6 @@ from typing import Any
 
 import httpx
 import numpy as np
-import numpy.typing as npt
 import pytest
 from spacy import displacy
 
@@ -14,6 +13,7 @@ from heedful.cli import selftest
 from heedful.runtime.bundle import read
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.session import OrtSession
+from heedful.text.arrays import Floats
 from heedful.text.batch import collate
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.structure import tree_distance
@@ -44,7 +44,7 @@ def client(shipped: str) -> Iterator[httpx.Client]:
         yield client
 
 
-def embed(client: httpx.Client, inputs: list[Any], model: str) -> npt.NDArray[np.float32]:
+def embed(client: httpx.Client, inputs: list[Any], model: str) -> Floats:
     answer = client.post("/embed", json={"inputs": inputs, "model": model})
     assert answer.status_code == 200, answer.text
     return np.array(answer.json(), np.float32)

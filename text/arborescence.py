@@ -7,13 +7,11 @@ every walk upwards ends at the root. Several words may hang under the root: a te
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.floating]
-Ints = npt.NDArray[np.int64]
+from heedful.text.arrays import AnyFloats, Ints
 
 
-def best_heads(scores: Floats, lengths: Ints) -> Ints:
+def best_heads(scores: AnyFloats, lengths: Ints) -> Ints:
     """Scores (B, L, 1 + L) [word, governor], lengths (B,) -> governors (B, L), 0 for the root.
 
     The governors of a sentence have the greatest sum that an arborescence can have. Each word's own
@@ -43,7 +41,7 @@ def cyclic(heads: Ints) -> Ints:
     return np.flatnonzero((above.reshape(nodes.shape) != roots).any(axis=1))
 
 
-def _opened(scores: Floats, heads: list[int]) -> bool:
+def _opened(scores: AnyFloats, heads: list[int]) -> bool:
     """Open the cycles of `heads` (1 + L), in place, where that can be done one by one; else False.
 
     The best arc into a cycle takes the place of one of its arcs. Where the root is above that arc without
@@ -65,7 +63,7 @@ def _opened(scores: Floats, heads: list[int]) -> bool:
     return True
 
 
-def maximum_arborescence(scores: Floats) -> Ints:
+def maximum_arborescence(scores: AnyFloats) -> Ints:
     """Scores (n, n) [node, governor] -> governors (n,) of greatest sum; node 0, the root, governs itself.
 
     Takes every node's best governor and, while that leaves a cycle, contracts the cycle to one node.

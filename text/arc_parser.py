@@ -26,12 +26,11 @@ from spacy.util import minibatch
 from spacy.vocab import Vocab
 
 from heedful.text.arborescence import best_heads, cyclic
+from heedful.text.arrays import Bytes, Doubles, Floats, Ints
 from heedful.text.batch import plan
 from heedful.text.errors import GraphError
-from heedful.text.hashed_words import ZERO, Bytes, Hashes, Ints, WordVectors
+from heedful.text.hashed_words import ZERO, Hashes, WordVectors
 from heedful.text.products import product
-
-Floats = npt.NDArray[np.float32]
 
 GRAPH, WORDS, CONFIG = FILES = ("graph.onnx", "words.npz", "config.json")
 CELLS = 2048
@@ -242,7 +241,7 @@ def make_arc_parser(nlp: Language, name: str, threads: int) -> ArcParser:  # noq
     return ArcParser(nlp.vocab, threads=threads)
 
 
-def rotary_table(length: int, speeds: npt.NDArray[np.float64]) -> tuple[Floats, Floats]:
+def rotary_table(length: int, speeds: Doubles) -> tuple[Floats, Floats]:
     """Cosines and sines of the angles of `length` places, for the pairs of dependents and of governors."""
     angles = np.tile(np.arange(length)[:, None] * speeds, (1, 4))
     return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)

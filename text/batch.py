@@ -11,11 +11,9 @@ from itertools import groupby
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
+from heedful.text.arrays import Ints
 from heedful.text.structure import without
-
-Ints = npt.NDArray[np.int64]
 
 PAD = 0
 """The padding id of every vocabulary."""

@@ -17,9 +17,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from heedful.text.arrays import Ints
 
 SIGNATURE = 4
 """Rows of a word's signature; two words share all of them with probability (SIGNATURES)^-4."""

@@ -11,12 +11,10 @@ import numpy.typing as npt
 from spacy.attrs import NORM, PREFIX, SHAPE, SUFFIX
 from thinc.api import NumpyOps
 
+from heedful.text.arrays import Bytes, Doubles, Ints
 from heedful.text.products import product
 
-Ints = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
-Bytes = npt.NDArray[np.uint8]
-Floats = npt.NDArray[np.float64]
 
 ATTRIBUTES = (NORM, PREFIX, SUFFIX, SHAPE)
 ROWS = 4
@@ -79,5 +77,5 @@ class WordVectors:
         best = mixed.reshape(len(rows), PIECES, self.width).max(axis=1)
         best -= best.mean(axis=1, keepdims=True)
         best /= np.sqrt((best**2).mean(axis=1, keepdims=True) + EPSILON)
-        vectors: Floats = best * self._gain + self._shift
+        vectors: Doubles = best * self._gain + self._shift
         return (np.round(vectors / self._step) + ZERO).clip(0, 255).astype(np.uint8)

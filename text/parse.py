@@ -9,7 +9,6 @@ from typing import Self
 import heedful.text.spacy_import  # noqa: F401  # before spaCy  # isort: skip
 
 import numpy as np
-import numpy.typing as npt
 import spacy
 from spacy.attrs import DEP, HEAD
 from spacy.language import Language
@@ -17,10 +16,9 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from heedful.text.arc_parser import ArcParser, Each, Tree  # a pipeline may name this component
+from heedful.text.arrays import Ints
 from heedful.text.errors import ParserError
 from heedful.text.tokenize import TextTokenizer, offsets
-
-Ints = npt.NDArray[np.int64]
 
 _OWN: Ints = np.arange(1024)
 _OWN.flags.writeable = False

@@ -15,11 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer
 
+from heedful.text.arrays import Ints
 from heedful.text.batch import Sentence
 from heedful.text.plain import plain_word
 from heedful.text.vocab import Vocab
-
-Ints = npt.NDArray[np.int64]
 
 MAX_PIECES = 100
 """A word of more pieces becomes one [UNK]. WordPiece does so with a word of more than 100 characters; here the

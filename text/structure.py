@@ -7,6 +7,8 @@ training data and are the reference for the tests of that graph.
 import numpy as np
 import numpy.typing as npt
 
+from heedful.text.arrays import Ints
+
 Heads = npt.NDArray[np.integer]
 
 
@@ -36,7 +38,7 @@ def ancestors(heads: Heads) -> npt.NDArray[np.bool_]:
     return above
 
 
-def tree_distance(heads: Heads) -> npt.NDArray[np.int64]:
+def tree_distance(heads: Heads) -> Ints:
     """Edges between each two tokens on the dependency tree, (L, L).
 
     Several roots hang under one virtual root, and a path between two trees counts the edges through it,
@@ -45,11 +47,11 @@ def tree_distance(heads: Heads) -> npt.NDArray[np.int64]:
     above = ancestors(heads).astype(np.int64)
     depth = above.sum(axis=1)  # edges up to the virtual root
     shared = above @ above.T  # common ancestors, the tokens themselves included
-    distance: npt.NDArray[np.int64] = depth[:, None] + depth[None, :] - 2 * shared
+    distance: Ints = depth[:, None] + depth[None, :] - 2 * shared
     return distance
 
 
-def without(heads: Heads, gone: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+def without(heads: Heads, gone: npt.NDArray[np.integer]) -> Ints:
     """The forest that remains when the tokens at `gone` are removed.
 
     A token hangs under its nearest remaining ancestor, or becomes a root where there is none.

@@ -10,14 +10,12 @@ from typing import Any
 import heedful.text.spacy_import  # noqa: F401  # before spaCy  # isort: skip
 
 import numpy as np
-import numpy.typing as npt
 from spacy.attrs import IDX, LENGTH
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
+from heedful.text.arrays import Ints
 from heedful.text.plain import plain, unescape
-
-Ints = npt.NDArray[np.int64]
 
 MAX_RUN = 500
 """Longest run of characters without white space: spaCy's tokenizer is quadratic in its length."""

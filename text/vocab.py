@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from heedful.text import composition
+from heedful.text.arrays import Ints
 from heedful.text.batch import PAD, Sentence
 from heedful.text.plain import plain_word, shortened
 
@@ -45,7 +46,7 @@ class Vocab:
     def __contains__(self, token: str) -> bool:
         return self._found([token])[0] > UNKNOWN
 
-    def ids(self, tokens: Sequence[str]) -> npt.NDArray[np.int64]:
+    def ids(self, tokens: Sequence[str]) -> Ints:
         """(L,) ids, `UNKNOWN` for a word that is not in the vocabulary. A literal "<pad>" is unknown too."""
         return np.array(self._found(tokens), np.int64)
 
@@ -58,7 +59,7 @@ class Vocab:
         spellings = (token.lower(), *shortened(plain_word(token).lower()))
         return next((found for each in spellings if (found := self._ids.get(each))), UNKNOWN)
 
-    def sentence(self, tokens: Sequence[str], heads: npt.NDArray[np.int64]) -> Sentence:
+    def sentence(self, tokens: Sequence[str], heads: Ints) -> Sentence:
         found = self._found(tokens)
         if not self.composed or UNKNOWN not in found:
             return Sentence(np.array(found, np.int64), heads)
@@ -72,9 +73,9 @@ class Vocab:
         """How many of the first words fit: all of them."""
         return len(tokens)
 
-    def word_ids(self, sentence: Sentence) -> npt.NDArray[np.int64]:
+    def word_ids(self, sentence: Sentence) -> Ints:
         """(L,) the ids, `UNKNOWN` for every unlisted word."""
-        ids: npt.NDArray[np.int64] = np.where(sentence.ids < 0, UNKNOWN, sentence.ids)
+        ids: Ints = np.where(sentence.ids < 0, UNKNOWN, sentence.ids)
         return ids
 
     def known(self, sentence: Sentence) -> npt.NDArray[np.bool_]:

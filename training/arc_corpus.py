@@ -17,14 +17,13 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from torch import Tensor
 
+from heedful.text.arrays import Bytes, Ints
 from heedful.text.batch import plan
 from heedful.text.hashed_words import ATTRIBUTES, hashed_rows
 from heedful.training.soft_trees import CANDIDATES, SoftTrees
 from heedful.training.treebank import SENTENCES_A_DOCUMENT
 
-Ints = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
-Bytes = npt.NDArray[np.uint8]
 
 ALL = 255
 """The share of a word's only governor."""

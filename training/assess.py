@@ -12,9 +12,8 @@ from scipy.stats import binomtest, norm
 from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedGroupKFold
 
-from heedful.training.bag import Ints
+from heedful.text.arrays import Doubles, Ints
 from heedful.training.calibration import best_temperature
-from heedful.training.linear import Floats
 from heedful.training.soft_logistic import probabilities
 
 Flags = npt.NDArray[np.bool_]
@@ -77,7 +76,7 @@ class HeldOut:
     """Logits (M, C) and classes (M, C) of the held-out `rows`, and the fold (M,) of each."""
 
     rows: Ints
-    logits: Floats
+    logits: Doubles
     targets: Flags
     folds: Ints
     multi_label: bool = False
@@ -92,7 +91,7 @@ class HeldOut:
         return "micro-F1" if self.multi_label else "accuracy"
 
     @property
-    def probabilities(self) -> Floats:
+    def probabilities(self) -> Doubles:
         return probabilities(self.logits, multi_label=self.multi_label)
 
     @property
@@ -127,7 +126,7 @@ class HeldOut:
         return float(np.sqrt(self.score * (1 - self.score) * (weights**2).sum()))
 
     @property
-    def _weights(self) -> Floats:
+    def _weights(self) -> Doubles:
         """How much each row counts (M,), or each row's having or not having a label (M, C); they sum to 1."""
         shape = self.targets.shape if self.multi_label else (len(self.rows),)
         if not self.balanced:
@@ -138,7 +137,7 @@ class HeldOut:
             weights = 1 / np.where(self.targets, have, lack)
         else:
             weights = 1 / np.broadcast_to(have, self.targets.shape)[self.targets]
-        found: Floats = weights / weights.sum()
+        found: Doubles = weights / weights.sum()
         return found
 
     @property
@@ -177,7 +176,7 @@ class HeldOut:
 def held_out(
     parts: Sequence[Split],
     targets: Flags,
-    answer: Callable[[Split], Floats],
+    answer: Callable[[Split], Doubles],
     *,
     multi_label: bool = False,
     balanced: bool = False,
@@ -231,7 +230,7 @@ def answered(held: HeldOut, least: float) -> tuple[int, int]:
     return count, int(right[:count].sum())
 
 
-def _limits(held: HeldOut) -> tuple[Floats, Floats]:
+def _limits(held: HeldOut) -> tuple[Doubles, Doubles]:
     """Each threshold, the highest first, and the lower limit of the precision of the answers from it on.
 
     It is Wilson's, as `interval`'s, which takes one count a call: here are thousands.
@@ -255,7 +254,7 @@ def risk_coverage(held: HeldOut) -> list[tuple[float, float]]:
     ]
 
 
-def _by_confidence(held: HeldOut) -> tuple[Floats, Flags]:
+def _by_confidence(held: HeldOut) -> tuple[Doubles, Flags]:
     """The best probability of each row, the highest first, and whether the answer is right."""
     sure = held.probabilities.max(axis=1)
     order = np.argsort(-sure, kind="stable")

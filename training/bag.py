@@ -8,14 +8,11 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from heedful.text import composition
+from heedful.text.arrays import Doubles, Ints
 from heedful.text.batch import Sentence
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 FACTORS = (2_654_435_761, 40_503_001)
 """A word k has the bucket FACTORS[0] k, a pair (j, k) FACTORS[0] j + FACTORS[1] (k + 1), modulo the buckets."""
@@ -49,7 +46,7 @@ def terms(keys: Ints) -> Ints:
 class Bag:
     """Inverse document frequencies (buckets,); 0 for a bucket that no text has had."""
 
-    idf: Floats
+    idf: Doubles
 
     @classmethod
     def fit(cls, texts: Sequence[Ints], *, classes: int) -> Self:

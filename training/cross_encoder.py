@@ -16,15 +16,14 @@ from pydantic import Field, ValidationError
 from rich.progress import track
 from torch import Tensor, nn
 
+from heedful.text.arrays import Floats, Ints
 from heedful.text.batch import plan
 from heedful.training import checkpoint, metrics, minilm
 from heedful.training.config import Device, Precision, Section, TeacherConfig, refused
-from heedful.training.data import Ints, cells
+from heedful.training.data import cells
 from heedful.training.restore import read_record
 from heedful.training.tasks.base import Example
 from heedful.training.transformer import ATTENTION
-
-Floats = npt.NDArray[np.float32]
 
 KIND: Literal["teacher"] = "teacher"
 CELLS: dict[Device, int] = {"cpu": 6_000, "cuda": 200_000}

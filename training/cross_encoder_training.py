@@ -9,6 +9,7 @@ from rich.progress import track
 from torch import nn
 from torch.nn import functional
 
+from heedful.text.arrays import Ints
 from heedful.text.atomic import write_json
 from heedful.training import checkpoint
 from heedful.training.checkpoint import Progress
@@ -20,7 +21,7 @@ from heedful.training.cross_encoder import (
     accuracy,
     validate,
 )
-from heedful.training.data import Ints, sorted_batches
+from heedful.training.data import sorted_batches
 from heedful.training.objectives import make_classes
 from heedful.training.optimise import (
     AVERAGE_EVERY,

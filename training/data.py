@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from heedful.text import composition
+from heedful.text.arrays import Doubles, Ints
 from heedful.text.batch import PAD, Batch
 from heedful.text.pieces import Pieces
 from heedful.text.plain import plain_word
 from heedful.text.vocab import UNKNOWN, Vocab
 from heedful.training.tasks.base import Example, Source
 
-Ints = npt.NDArray[np.int64]
 RUN = 64
 """Batches whose examples are sorted by length together."""
 SUBSAMPLE_SEED = 1
@@ -153,7 +153,7 @@ def class_numbers(labels: Sequence[str], known: Sequence[str]) -> Ints:
     return np.array([places.get(label, -1) for label in labels], np.int64)
 
 
-def labels(examples: Sequence[Example]) -> npt.NDArray[np.float64]:
+def labels(examples: Sequence[Example]) -> Doubles:
     """(N,) the labels."""
     return np.array([one.label for one in examples], np.float64)
 

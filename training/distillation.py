@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from rich.progress import track
 
 from heedful.models.registry import reads_trees
+from heedful.text.arrays import Floats
 from heedful.text.atomic import write_arrays
 from heedful.text.parse import Parser
 from heedful.training import checkpoint, cross_encoder
@@ -24,7 +24,7 @@ BATCH = 256
 
 def probabilities(
     folder: Path, examples: Sequence[Example], *, classes: int, pipeline: str, cache: Path
-) -> npt.NDArray[np.float32]:
+) -> Floats:
     """(N, classes) the probabilities of the run's best model, cached so that an interrupted run can continue.
 
     A teacher reads the beginning of a text that is longer than it can read, but for an encoder over a transformer,
@@ -50,13 +50,13 @@ def probabilities(
             answers = cross_encoder.probabilities(folder, texts)
         write_arrays(kept, answers=answers)
     with np.load(kept) as archive:
-        loaded: npt.NDArray[np.float32] = archive["answers"]
+        loaded: Floats = archive["answers"]
     return loaded
 
 
 def _answer(
     run: Run, examples: Sequence[Example], *, classes: int, pipeline: str, cache: Path
-) -> npt.NDArray[np.float32]:
+) -> Floats:
     config = run.config
     parsed = parse(
         [text for example in examples for text in example.texts],

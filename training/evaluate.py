@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from rich.progress import track
 
+from heedful.text.arrays import Floats
 from heedful.text.atomic import write_json
 from heedful.training import checkpoint
 from heedful.training.data import class_numbers, labels, subsample
@@ -74,7 +75,7 @@ class Server:
             found = [best["label"] for (best,) in ranked]
         return class_numbers(found, task.labels)
 
-    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    def embed(self, texts: Sequence[str]) -> Floats:
         """(N, D) vectors of length 1. Raises TrainingError."""
         return np.array(self._post("/embed", {"inputs": list(texts)}), np.float32)
 

@@ -11,10 +11,10 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from heedful.training.bag import Bag, Ints
+from heedful.text.arrays import Doubles, Floats, Ints
+from heedful.training.bag import Bag
 from heedful.training.soft_logistic import probabilities, soft_logistic
 
-Floats = npt.NDArray[np.float64]
 ClassWeight = Literal["balanced"] | None
 TeacherKind = Literal["frozen", "fine-tuned"]
 VECTOR_SCALE = 1.5
@@ -32,7 +32,7 @@ class Texts:
     """N texts as a linear model reads them."""
 
     keys: Sequence[Ints]  # training.bag.word_keys of each
-    vectors: npt.NDArray[np.float32]  # (N, D) of length 1
+    vectors: Floats  # (N, D) of length 1
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -84,13 +84,13 @@ class Linear:
 
     recipe: Recipe
     bag: Bag | None
-    words: Floats
-    coefficients: Floats
-    intercepts: Floats
+    words: Doubles
+    coefficients: Doubles
+    intercepts: Doubles
     temperature: float = field(default=1.0)
 
     @classmethod
-    def fit(cls, recipe: Recipe, texts: Texts, targets: npt.NDArray[np.bool_] | Floats) -> Self:
+    def fit(cls, recipe: Recipe, texts: Texts, targets: npt.NDArray[np.bool_] | Doubles) -> Self:
         """From the texts and their classes (N, C), or the classes' probabilities."""
         classes = targets.shape[1]
         bag = Bag.fit(texts.keys, classes=classes) if recipe.words else None
@@ -117,14 +117,14 @@ class Linear:
             coefficients = weights[:, len(used) :] * scale
         return cls(recipe, bag, words, coefficients, intercepts - coefficients @ mean)
 
-    def logits(self, texts: Texts) -> Floats:
+    def logits(self, texts: Texts) -> Doubles:
         """(N, C)."""
-        found: Floats = texts.vectors.astype(np.float64) @ self.coefficients.T + self.intercepts
+        found: Doubles = texts.vectors.astype(np.float64) @ self.coefficients.T + self.intercepts
         if self.bag:
             found = found + self.bag.features(texts.keys) @ self.words
         return found / self.temperature
 
-    def probabilities(self, texts: Texts) -> Floats:
+    def probabilities(self, texts: Texts) -> Doubles:
         """(N, C)."""
         return probabilities(self.logits(texts), multi_label=self.recipe.multi_label)
 
@@ -134,8 +134,8 @@ class Linear:
 
 
 def _logistic(
-    parts: Sequence[Any], targets: npt.NDArray[np.bool_] | Floats, recipe: Recipe
-) -> tuple[Floats, Floats]:
+    parts: Sequence[Any], targets: npt.NDArray[np.bool_] | Doubles, recipe: Recipe
+) -> tuple[Doubles, Doubles]:
     """Weights (C, F) and intercepts (C,): one softmax, or a sigmoid for each of several labels.
 
     `parts` are the features' matrices, with N rows and F columns in all.

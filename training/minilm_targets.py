@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from heedful.text.arrays import Floats
 from heedful.text.atomic import write_arrays
 from heedful.training import minilm
 
@@ -46,7 +47,7 @@ def file(distinct: Sequence[str], cache: Path) -> Path:
     return cache / f"teacher-{digest.hexdigest()[:24]}.npz"
 
 
-def _encode(texts: list[str], device: str) -> npt.NDArray[np.float32]:
+def _encode(texts: list[str], device: str) -> Floats:
     threads = torch.get_num_threads()
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     try:

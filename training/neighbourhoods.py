@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from heedful.text.arrays import Ints
 
 
 def neighbourhoods(vectors: npt.NDArray[Any], size: int, rng: np.random.Generator) -> list[Ints]:

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from heedful.models.heads import expected_score
+from heedful.text.arrays import Floats
 from heedful.text.batch import Batch
 from heedful.text.kinds import RELATEDNESS_LEVELS, Kind
 from heedful.training import distillation, minilm_targets
@@ -82,7 +83,7 @@ class Taught(Classes):
         doubted = (answers * one_hot).sum(1) < self.teacher.doubt
         weight = np.where(doubted, 0, self.teacher.weight).astype(np.float32)
         weight[truth == UNLABELLED] = 1
-        mixture: npt.NDArray[np.float32] = one_hot + weight[:, None] * (answers - one_hot)
+        mixture: Floats = one_hot + weight[:, None] * (answers - one_hot)
         return mixture
 
 
@@ -152,7 +153,7 @@ def similarities(vectors: Tensor, temperature: float) -> Tensor:
     return (unit @ unit.T)[others].view(len(unit), -1) / temperature
 
 
-def soft_targets(scores: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+def soft_targets(scores: npt.NDArray[Any]) -> Floats:
     """Scores y in [1, 5] (N,) -> (N, 5) weights on floor(y) and floor(y) + 1 whose mean is y.
 
     Tai et al. 2015, eq. (15). Raises ValueError for a score outside.
@@ -160,7 +161,7 @@ def soft_targets(scores: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
     if not ((scores >= 1) & (scores <= RELATEDNESS_LEVELS)).all():
         raise ValueError(f"a relatedness score lies between 1 and {RELATEDNESS_LEVELS}")
     distance = np.abs(scores[:, None] - np.arange(1, RELATEDNESS_LEVELS + 1))
-    weights: npt.NDArray[np.float32] = np.maximum(0, 1 - distance).astype(np.float32)
+    weights: Floats = np.maximum(0, 1 - distance).astype(np.float32)
     return weights
 
 

@@ -14,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 from rich.progress import track
 
+from heedful.text.arrays import Ints
 from heedful.text.atomic import write_arrays
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.pieces import Lexicon
 from heedful.text.plain import plain_word
 from heedful.text.vocab import Vocab
-from heedful.training.data import Framing, Ints, Rows, Spelling
+from heedful.training.data import Framing, Rows, Spelling
 
 CHUNK = 512
 """Texts per task of a process that parses."""

@@ -13,12 +13,13 @@ from torch import Tensor, nn
 from heedful.models.lama import LAMA
 from heedful.models.registry import reads_trees
 from heedful.models.sentence import Encoder
+from heedful.text.arrays import Ints
 from heedful.text.parse import Parser
 from heedful.text.pieces import Lexicon
 from heedful.text.vocab import Vocab
 from heedful.training import transformer, vectors, word2vec
 from heedful.training.config import Paths, RunConfig, WordsConfig
-from heedful.training.data import Examples, Ints, vocabulary
+from heedful.training.data import Examples, vocabulary
 from heedful.training.neighbourhoods import neighbourhoods
 from heedful.training.objectives import Objective
 from heedful.training.parses import Parsed, parse

@@ -11,9 +11,9 @@ import rich
 import torch
 from rich.progress import track
 
+from heedful.text.arrays import Doubles, Ints
 from heedful.training import contrastive, minilm
-from heedful.training.bag import Ints
-from heedful.training.linear import Floats, Linear, Recipe, TeacherKind, Texts
+from heedful.training.linear import Linear, Recipe, TeacherKind, Texts
 
 FROZEN_STRENGTH, FINE_TUNED_STRENGTH = 10.0, 1.0
 """The teachers' inverse regularisation (docs/experiments.md)."""
@@ -23,7 +23,7 @@ Flags = npt.NDArray[np.bool_]
 class Teacher(Protocol):
     """Labels the unlabelled texts, from labelled rows alone."""
 
-    def answers(self, recipe: Recipe, rows: Ints, targets: Flags) -> Floats:
+    def answers(self, recipe: Recipe, rows: Ints, targets: Flags) -> Doubles:
         """Probabilities (U, C) of all unlabelled texts, from the rows numbered (M,) and their classes (M, C)."""
         ...
 
@@ -35,7 +35,7 @@ class FrozenTeacher:
     rows: Texts
     unlabelled: Texts
 
-    def answers(self, recipe: Recipe, rows: Ints, targets: Flags) -> Floats:
+    def answers(self, recipe: Recipe, rows: Ints, targets: Flags) -> Doubles:
         read = replace(recipe, strength=FROZEN_STRENGTH)
         return Linear.fit(read, self.rows[rows], targets).probabilities(self.unlabelled)
 
@@ -50,9 +50,9 @@ class FineTunedTeacher:
     rows: Sequence[str]
     unlabelled: Sequence[str]
     seed: int
-    _kept: dict[bytes, Floats] = field(default_factory=dict)
+    _kept: dict[bytes, Doubles] = field(default_factory=dict)
 
-    def answers(self, recipe: Recipe, rows: Ints, targets: Flags) -> Floats:
+    def answers(self, recipe: Recipe, rows: Ints, targets: Flags) -> Doubles:
         key = _key(rows, targets)
         if key not in self._kept:
             self._kept[key] = self._learn(recipe, rows, targets)
@@ -76,7 +76,7 @@ class FineTunedTeacher:
         ):
             self._kept[_key(part, targets[part])] = answers
 
-    def _learn(self, recipe: Recipe, rows: Ints, targets: Flags) -> Floats:
+    def _learn(self, recipe: Recipe, rows: Ints, targets: Flags) -> Doubles:
         texts = [self.rows[row] for row in rows]
         model = contrastive.fine_tune(texts, targets, seed=self.seed)
         vectors = minilm.unit_vectors(model, [*texts, *self.unlabelled])
@@ -93,7 +93,7 @@ def _key(rows: Ints, targets: Flags) -> bytes:
 
 def _alone(
     teacher: FineTunedTeacher, threads: int, recipe: Recipe, rows: Ints, targets: Flags
-) -> Floats:
+) -> Doubles:
     """Answers in a worker process, which shows no progress."""
     rich.reconfigure(quiet=True)
     torch.set_num_threads(threads)

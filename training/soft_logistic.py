@@ -4,29 +4,29 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import expit, softmax, xlogy
 
-Floats = npt.NDArray[np.float64]
+from heedful.text.arrays import Doubles
+
 ITERATIONS = 100
 TINY = np.finfo(np.float64).tiny
 
 
-def probabilities(logits: Floats, *, multi_label: bool) -> Floats:
+def probabilities(logits: Doubles, *, multi_label: bool) -> Doubles:
     """Of the classes (N, C): a softmax, or a sigmoid for each label."""
-    found: Floats = expit(logits) if multi_label else softmax(logits, axis=1)
+    found: Doubles = expit(logits) if multi_label else softmax(logits, axis=1)
     return found
 
 
 def soft_logistic(
     parts: Sequence[Any],
-    targets: Floats,
+    targets: Doubles,
     strength: float,
     *,
     multi_label: bool,
     balanced: bool = False,
-) -> tuple[Floats, Floats]:
+) -> tuple[Doubles, Doubles]:
     """Weights (C, F) and intercepts (C,) for targets (N, C): a softmax, or a sigmoid for each label.
 
     `parts` are matrices, dense or sparse, with N rows and F columns in all. L-BFGS minimises the cross
@@ -45,7 +45,7 @@ def soft_logistic(
     sizes = [part.shape[1] for part in parts]
     ends = np.cumsum(sizes)
 
-    def loss_and_gradient(flat: Floats) -> tuple[float, Floats]:
+    def loss_and_gradient(flat: Doubles) -> tuple[float, Doubles]:
         table = flat.reshape(-1, classes)
         weights, intercepts = table[:-1], table[-1]
         of = np.split(weights, ends[:-1])

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from rich.console import Console
 from rich.progress import track
@@ -22,14 +21,13 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from torch import Tensor
 
+from heedful.text.arrays import Bytes, Ints
 from heedful.text.atomic import write_arrays
 from heedful.text.structure import check_heads
 from heedful.training import tree_teacher
 from heedful.training.data_folder import records
 from heedful.training.errors import DataMissing
 from heedful.training.tree_teacher import TreeTeacher
-
-Bytes = npt.NDArray[np.uint8]
 
 TEXTS = {
     "snli/train_subset.jsonl": 60_000,
@@ -57,7 +55,7 @@ class SoftTrees:
     """T texts of N words altogether, in the tokens of the tokenizer that they were made with."""
 
     texts: tuple[str, ...]
-    lengths: npt.NDArray[np.int64]  # (T,)
+    lengths: Ints  # (T,)
     heads: Bytes  # (N, CANDIDATES), counted from 1; 0 is the root
     head_shares: Bytes  # (N, CANDIDATES), of 255
     names: Bytes  # (N, CANDIDATES), relations to the best head: their place in the teacher's list

@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
+from heedful.text.arrays import Floats
 from heedful.training import tasks
 from heedful.training.data import labels
 from heedful.training.metrics import pearson, spearman
 from heedful.training.tasks import cr, mpqa, sst, stsb, subj
 from heedful.training.tasks.base import Example
 
-Floats = npt.NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Floats]
 """Texts (N,) -> vectors (N, D)."""
 

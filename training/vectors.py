@@ -12,12 +12,12 @@ import onnx
 import torch
 from onnx import numpy_helper
 
+from heedful.text.arrays import Floats
 from heedful.text.vocab import SPECIAL, Vocab
 from heedful.training.checkpoint import VOCAB
 from heedful.training.data_folder import find, lines
 from heedful.training.errors import ConfigError, DataError, DataMissing
 
-Floats = npt.NDArray[np.float32]
 GRAPH = "encoder.onnx"
 UNKNOWN_RANGE = 0.05
 """Words without a vector start uniform in +-0.05, as in DiSAN, and in DSA on SST (docs/models.md)."""

@@ -4,7 +4,6 @@ import io
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from rich.console import Console
 
@@ -15,6 +14,7 @@ from heedful.export.compose import listed_vectors
 from heedful.export.errors import ExportError
 from heedful.runtime.bundle import read
 from heedful.runtime.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8
+from heedful.text.arrays import Floats
 from tests.builders import BuiltParser
 
 QUIET = Console(file=io.StringIO())
@@ -30,7 +30,7 @@ def _toys_may_lose(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compose, "MAX_LOSS", 1)
 
 
-def vectors(bundle: Path, parser: str, texts: list[str]) -> npt.NDArray[np.float32]:
+def vectors(bundle: Path, parser: str, texts: list[str]) -> Floats:
     with open_folder(bundle, parser) as model:
         return model.embed(texts)
 

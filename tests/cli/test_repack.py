@@ -4,7 +4,6 @@ import io
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import torch
 from rich.console import Console
@@ -18,6 +17,7 @@ from heedful.runtime.bundle import read
 from heedful.runtime.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.session import OrtSession
+from heedful.text.arrays import Floats
 from heedful.text.batch import Batch, collate
 from tests.builders import BuiltParser
 from tests.export.trained import trained
@@ -33,7 +33,7 @@ def sentences(bundle: Path) -> Batch:
     return collate([vocab.sentence(one, HEADS[: len(one)]) for one in words])
 
 
-def vectors(bundle: Path, graph: str) -> npt.NDArray[np.float32]:
+def vectors(bundle: Path, graph: str) -> Floats:
     feeds = encoder_feeds(read(bundle).card, sentences(bundle))
     return OrtSession(bundle / graph, "cpu", 1).run(feeds)
 

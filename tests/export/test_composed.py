@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import onnxruntime
 import pytest
 import torch
@@ -16,6 +15,7 @@ from heedful.models.sentence import SentenceEncoder
 from heedful.runtime.bundle import Bundle, read
 from heedful.runtime.card import ENCODER
 from heedful.runtime.graphs import encoder_feeds
+from heedful.text.arrays import Floats
 from heedful.text.batch import Sentence, collate
 from heedful.text.composition import SIGNATURE
 from heedful.text.vocab import Vocab
@@ -49,7 +49,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     return read(folder)
 
 
-def vectors(bundle: Bundle, texts: list[list[str]]) -> npt.NDArray[np.float32]:
+def vectors(bundle: Bundle, texts: list[list[str]]) -> Floats:
     session = onnxruntime.InferenceSession(
         bundle.files[ENCODER], providers=["CPUExecutionProvider"]
     )

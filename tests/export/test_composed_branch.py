@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 import pytest
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
@@ -13,6 +12,7 @@ from heedful.export.composed_branch import composed_in_branch
 from heedful.runtime.bundle import Bundle, read
 from heedful.runtime.card import ENCODER
 from heedful.runtime.graphs import Feeds, encoder_feeds
+from heedful.text.arrays import Floats
 from heedful.text.batch import collate
 from heedful.text.graph import open_session
 from tests.export.test_composed import ROWS, TEXTS, composed
@@ -40,7 +40,7 @@ def feeds(bundle: Bundle, texts: list[list[str]]) -> Feeds:
     return encoder_feeds(bundle.card, collate(sentences))
 
 
-def run(graph: bytes, feeds: Feeds) -> npt.NDArray[np.float32]:
+def run(graph: bytes, feeds: Feeds) -> Floats:
     # Without ONNX Runtime's optimizations: they change the last bits of two different graphs differently.
     (found,) = open_session(graph, optimize=False).run(None, feeds)
     return np.asarray(found, np.float32)

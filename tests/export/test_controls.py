@@ -10,6 +10,7 @@ from onnx import TensorProto, helper
 
 from heedful.export.controls import Control, controlled
 from heedful.export.errors import ExportError
+from heedful.text.arrays import Floats
 from heedful.text.graph import open_session
 
 ALLOWED = np.array(
@@ -33,7 +34,7 @@ def graph(axis: int, operator: str = "Softmax") -> bytes:
     return serialised
 
 
-def run(content: bytes, logits: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
+def run(content: bytes, logits: Floats) -> npt.NDArray[Any]:
     onnx.checker.check_model(onnx.load_from_string(content), full_check=True)
     (found,) = open_session(content).run(None, {"logits": logits})
     weights: npt.NDArray[Any] = found

@@ -12,11 +12,10 @@ import torch
 from heedful.export.weight_storage import round_weights
 from heedful.runtime.bundle import Bundle
 from heedful.runtime.card import ENCODER, HEAD
+from heedful.text.arrays import Floats
 from heedful.text.batch import Batch, Sentence, collate
 from tests.export.trained import MAX_TOKENS, WORDS, trained
 from tests.forests import chain, forest
-
-Floats = npt.NDArray[np.float32]
 
 
 def run(path: Path, **feeds: npt.NDArray[np.generic]) -> Floats:

@@ -21,12 +21,11 @@ from heedful.runtime.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8
 from heedful.runtime.explain_graph import ExplainGraph
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.session import OrtSession
+from heedful.text.arrays import Floats
 from heedful.text.batch import Sentence, collate
 from tests.builders import BuiltParser, build_bundle
 from tests.export.trained import MAX_TOKENS, WORDS
 from tests.forests import forest
-
-Floats = npt.NDArray[np.float32]
 
 
 def graph(nodes: list[onnx.NodeProto], shape: tuple[str | int, ...], **tensors: Floats) -> bytes:

@@ -3,7 +3,6 @@
 import itertools
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 import onnxruntime
 import pytest
@@ -16,6 +15,7 @@ from heedful.models.disan import attend
 from heedful.models.registry import build
 from heedful.models.scan import scan
 from heedful.models.sentence import SentenceEncoder, word_table
+from heedful.text.arrays import Ints
 
 DIM, WORDS = 6, 40
 
@@ -26,7 +26,7 @@ def _session(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
     )
 
 
-def _feeds(lengths: list[int], seed: int) -> dict[str, npt.NDArray[np.int64]]:
+def _feeds(lengths: list[int], seed: int) -> dict[str, Ints]:
     ids = np.random.default_rng(seed).integers(2, WORDS, (len(lengths), max(lengths)))
     ids[np.arange(max(lengths)) >= np.array(lengths)[:, None]] = 0
     return {"ids": ids, "lengths": np.array(lengths)}

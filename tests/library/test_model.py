@@ -16,7 +16,6 @@ from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -29,6 +28,7 @@ from heedful.runtime.errors import BadInput, BundleError, StartupError, Unavaila
 from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service, running
+from heedful.text.arrays import Doubles, Floats
 from heedful.text.parse import fingerprint
 from tests import asking
 from tests.builders import BuiltParser, build_bundle, random_texts
@@ -59,7 +59,7 @@ def served(models: Path) -> dict[str, Any]:
     return asyncio.run(ask())
 
 
-async def _embed(service: Service, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+async def _embed(service: Service, texts: Sequence[str]) -> Floats:
     return (await asking.embed(service, texts, model="tiny-sst2", normalize=True)).value
 
 
@@ -149,7 +149,7 @@ def test_threads_share_it(model: Model) -> None:
 def test_it_answers_inside_a_running_event_loop(model: Model, served: dict[str, Any]) -> None:
     """As in a notebook."""
 
-    async def ask() -> npt.NDArray[np.float32]:
+    async def ask() -> Floats:
         return model.encode(TEXTS)
 
     np.testing.assert_array_equal(asyncio.run(ask()), served["vectors"])
@@ -263,7 +263,7 @@ def test_an_explanation_draws_itself(model: Model, models: Path, tmp_path: Path)
 def test_evidence_gradients_and_curves_are_the_services(model: Model, models: Path) -> None:
     options = ExplainOptions(faithfulness=True, evidence=True, gradients=True, curves=True)
 
-    async def ask() -> npt.NDArray[np.float64]:
+    async def ask() -> Doubles:
         async with running(Options(models, threads=2)) as service:
             found = await asking.explain(service, ["two kids wash"], options, model="tiny-sst2")
         (evidence,) = found.value[1].evidence or [None]

@@ -1,13 +1,13 @@
 """The arc parser against its loop-form reference."""
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.models.arc_parser import FAR, ArcParser
+from heedful.text.arrays import Doubles
 from tests.reference import arc_parser as reference
 
 TABLES = (11, 7, 9, 8)
@@ -29,7 +29,7 @@ def model() -> ArcParser:
     return made.eval()
 
 
-def weights(model: ArcParser) -> dict[str, npt.NDArray[np.float64]]:
+def weights(model: ArcParser) -> dict[str, Doubles]:
     return {name: value.numpy() for name, value in model.state_dict().items()}
 
 

@@ -11,7 +11,8 @@ from heedful.models.masks import (
     tree_distance,
     word_distance,
 )
-from tests.forests import BALLGAME, BALLGAME_HEADS, Ints, chain, forest, forests, star
+from heedful.text.arrays import Ints
+from tests.forests import BALLGAME, BALLGAME_HEADS, chain, forest, forests, star
 from tests.reference import ms_san as reference
 
 CPU = torch.device("cpu")

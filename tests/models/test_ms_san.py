@@ -14,7 +14,8 @@ from heedful.models.heads import ClassificationHead, NLIHead
 from heedful.models.masks import token_mask
 from heedful.models.ms_san import MSSAN, FeedForward, ms_san_sep
 from heedful.models.pooling import AttentivePooling, max_pooling
-from tests.forests import BALLGAME_HEADS, Ints, chain, forest, forests
+from heedful.text.arrays import Ints
+from tests.forests import BALLGAME_HEADS, chain, forest, forests
 from tests.models.conftest import array
 from tests.reference import ms_san as reference
 from tests.reference.arithmetic import Array

@@ -3,7 +3,6 @@
 import copy
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import torch
 from torch import Tensor
@@ -11,6 +10,7 @@ from torch import Tensor
 from heedful.models.ms_san import MSSAN
 from heedful.models.pieces import PieceEmbedding
 from heedful.models.sentence import SentenceEncoder, word_table
+from heedful.text.arrays import Ints
 from tests.forests import forest
 from tests.models.conftest import array
 from tests.models.test_ms_san import weights
@@ -19,7 +19,6 @@ from tests.reference.ms_san import Priors
 from tests.transformer import LIMIT, tiny_bert, tiny_transformer
 
 DIM, VOCABULARY, ALPHA = 12, 70, 0.7
-Ints = npt.NDArray[np.int64]
 Sentence = tuple[Ints, Ints, Ints]  # ids (S,), pieces (L,), heads (L,)
 
 

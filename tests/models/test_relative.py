@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from heedful.models.ms_san import MSSAN
 from heedful.models.registry import build
 from heedful.models.relative import Shaw, TransformerXL, by_distance, by_key
-from tests.forests import Ints, forests
+from heedful.text.arrays import Ints
+from tests.forests import forests
 from tests.models.conftest import array
 from tests.models.test_ms_san import DIM, HIDDEN, count, one, randomise, weights
 from tests.reference import ms_san as reference

@@ -1,11 +1,11 @@
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from heedful.runtime.answers import cosines, normalise, softmax
+from heedful.text.arrays import Floats
 
 SHAPES = hnp.array_shapes(min_dims=2, max_dims=2, max_side=6)
 VECTORS = hnp.arrays(
@@ -14,7 +14,7 @@ VECTORS = hnp.arrays(
 
 
 @given(VECTORS)
-def test_rows_have_length_one_or_are_zero(vectors: npt.NDArray[np.float32]) -> None:
+def test_rows_have_length_one_or_are_zero(vectors: Floats) -> None:
     unit = normalise(vectors)
     assert unit.dtype == np.float32
     assert unit.shape == vectors.shape
@@ -28,7 +28,7 @@ def test_rows_have_length_one_or_are_zero(vectors: npt.NDArray[np.float32]) -> N
 
 @given(hnp.arrays(np.float32, SHAPES, elements=st.floats(-(2.0**100), 2.0**100, width=32)))
 def test_probabilities_sum_to_one_in_the_order_of_the_logits(
-    logits: npt.NDArray[np.float32],
+    logits: Floats,
 ) -> None:
     probabilities = softmax(logits)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-12)
@@ -43,7 +43,7 @@ def test_softmax_is_exp_over_its_sum() -> None:
 
 
 @given(VECTORS)
-def test_cosines_are_those_of_the_textbook(vectors: npt.NDArray[np.float32]) -> None:
+def test_cosines_are_those_of_the_textbook(vectors: Floats) -> None:
     found = cosines(vectors[0], vectors)
     assert found.shape == (len(vectors),)
     assert (np.abs(found) <= 1).all()

@@ -4,7 +4,6 @@ from itertools import combinations, permutations
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from heedful.runtime import gradients
@@ -16,6 +15,7 @@ from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.explain_service import ExplainResult, check_length
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service
+from heedful.text.arrays import Ints
 from heedful.text.batch import PAD, Sentence
 from heedful.text.structure import without
 from heedful.text.trees import build
@@ -158,7 +158,7 @@ def areas(drops: dict[frozenset[int], float], length: int) -> list[float]:
 
 
 def expected_drops(
-    running: Running, ids: npt.NDArray[np.int64], heads: npt.NDArray[np.int64], *, mask: bool
+    running: Running, ids: Ints, heads: Ints, *, mask: bool
 ) -> dict[frozenset[int], float]:
     before = scores(running, Sentence(ids, heads))
     label = int(before.argmax())

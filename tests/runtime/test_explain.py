@@ -20,6 +20,7 @@ from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.explain_service import DRAWS, ExplainResult
 from heedful.runtime.model_registry import Task
 from heedful.runtime.session import OrtSession
+from heedful.text.arrays import Doubles
 from heedful.text.batch import Sentence, collate
 from heedful.text.structure import without
 from heedful.text.trees import build
@@ -47,12 +48,12 @@ def softmax(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return weights
 
 
-def scores(running: Running, *sentences: Sentence, alpha: float = ALPHA) -> npt.NDArray[np.float64]:
+def scores(running: Running, *sentences: Sentence, alpha: float = ALPHA) -> Doubles:
     """What the built head gives for vectors that numpy made."""
     vectors = [expected_embedding(sentence, alpha)[None] for sentence in sentences]
     model = running.service._registry.models["tiny-sst2" if len(sentences) == 1 else "tiny-nli"]
     logits, _ = running.ask(model.logits(running.service._engine.head_threads, *vectors))
-    found: npt.NDArray[np.float64] = softmax(logits.astype(np.float64))[0]
+    found: Doubles = softmax(logits.astype(np.float64))[0]
     return found
 
 

@@ -22,6 +22,7 @@ from heedful.runtime.observer import Observer
 from heedful.runtime.scheduler import FLUSH_INTERVAL, QUICK_SECONDS, Scheduler
 from heedful.runtime.session import SessionThreads
 from heedful.runtime.steps import Encoded
+from heedful.text.arrays import Floats, Ints
 from heedful.text.batch import Sentence
 from heedful.text.graph import CPU, CUDA
 
@@ -37,14 +38,14 @@ class HeldSession:
 
     def __init__(self, provider: str = CPU) -> None:
         self.provider = provider
-        self.batches: list[npt.NDArray[np.int64]] = []  # ids of each batch that was run
+        self.batches: list[Ints] = []  # ids of each batch that was run
         self.go = threading.Event()
         self.go.set()
         self.one_at_a_time = False  # each batch then waits for a `go`
         self.held_from = 1  # length of the shortest batches that are held
         self.entered = threading.Semaphore(0)
 
-    def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
+    def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Floats:
         ids = feeds["ids"]
         self.batches.append(ids)
         self.entered.release()
@@ -147,7 +148,7 @@ class Where(HeldSession):
         self.own, self.seconds = threading.get_ident(), seconds
         self.here: list[bool] = []
 
-    def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
+    def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Floats:
         self.here.append(threading.get_ident() == self.own)
         time.sleep(self.seconds)
         return super().run(feeds)
@@ -175,7 +176,7 @@ async def test_a_short_call_that_comes_alone_is_encoded_on_the_event_loop() -> N
 
 async def test_a_batch_is_counted_once_for_the_call_that_it_is_of() -> None:
     class Timed(Where):
-        def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
+        def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Floats:
             started = time.perf_counter()
             try:
                 return super().run(feeds)
@@ -374,7 +375,7 @@ async def test_nan_fails_its_own_row_alone() -> None:
 
 async def test_a_session_that_gives_too_few_rows_leaves_nobody_waiting() -> None:
     class Short(HeldSession):
-        def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
+        def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Floats:
             return super().run(feeds)[1:]
 
     async with started() as scheduler:
@@ -386,7 +387,7 @@ async def test_a_session_that_gives_too_few_rows_leaves_nobody_waiting() -> None
 
 async def test_nor_does_one_whose_batch_is_delivered_before_its_window_ends() -> None:
     class Late(HeldSession):
-        def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
+        def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Floats:
             time.sleep(2 * FLUSH_INTERVAL)
             rows = super().run(feeds)
             return rows[1:] if feeds["ids"].shape[1] == 1 else rows
@@ -447,7 +448,7 @@ async def test_a_session_that_runs_nothing_is_told_from_an_input_that_it_cannot_
     class Failing(HeldSession):
         longest = 0
 
-        def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
+        def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Floats:
             if feeds["ids"].shape[1] > self.longest:
                 raise ValueError("a fault of this session's")
             return super().run(feeds)
@@ -470,7 +471,7 @@ async def test_a_session_that_failed_is_tried_again_without_a_request() -> None:
     class FailingTwice(HeldSession):
         left = 2
 
-        def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
+        def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Floats:
             if self.left:
                 self.left -= 1
                 raise MemoryError

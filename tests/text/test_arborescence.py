@@ -3,46 +3,45 @@
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from heedful.text.arborescence import best_heads, maximum_arborescence
+from heedful.text.arrays import Doubles, Ints
 from heedful.text.structure import check_heads
 
-Floats = npt.NDArray[np.float64]
 FAR = -1e4
 
 
-def scores(longest: int) -> st.SearchStrategy[Floats]:
+def scores(longest: int) -> st.SearchStrategy[Doubles]:
     """(L, 1 + L) as the graph gives them: no word governs itself."""
 
-    def of(length: int) -> st.SearchStrategy[Floats]:
+    def of(length: int) -> st.SearchStrategy[Doubles]:
         values = st.floats(-20, 20, width=16)  # coarse: ties and cycles are common
         return arrays(np.float64, (length, 1 + length), elements=values)
 
     return st.integers(1, longest).flatmap(of).map(without_loops)
 
 
-def without_loops(values: Floats) -> Floats:
+def without_loops(values: Doubles) -> Doubles:
     values = values.copy()
     values[np.arange(len(values)), 1 + np.arange(len(values))] = FAR
     return values
 
 
-def total(values: Floats, heads: npt.NDArray[np.int64]) -> float:
+def total(values: Doubles, heads: Ints) -> float:
     return float(values[np.arange(len(values)), heads].sum())
 
 
-def as_forest(heads: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def as_forest(heads: Ints) -> Ints:
     """Governors counted from 1 -> indices, a root its own."""
     return np.where(heads == 0, np.arange(len(heads)), heads - 1)
 
 
 @given(scores(5))
-def test_no_tree_of_a_few_words_is_better(values: Floats) -> None:
+def test_no_tree_of_a_few_words_is_better(values: Doubles) -> None:
     length = len(values)
     (heads,) = best_heads(values[None], np.array([length]))
     check_heads(as_forest(heads))
@@ -59,7 +58,7 @@ def test_no_tree_of_a_few_words_is_better(values: Floats) -> None:
 
 @settings(max_examples=60)
 @given(scores(24))
-def test_networkx_finds_no_better_tree(values: Floats) -> None:
+def test_networkx_finds_no_better_tree(values: Doubles) -> None:
     networkx = pytest.importorskip("networkx")  # of the development install
     length = len(values)
     (heads,) = best_heads(values[None], np.array([length]))
@@ -86,7 +85,7 @@ def test_cycles_within_cycles_of_a_long_text() -> None:
 
 
 @given(st.lists(scores(8), min_size=1, max_size=5), st.integers(0, 4))
-def test_batching_and_padding_change_nothing(texts: list[Floats], more: int) -> None:
+def test_batching_and_padding_change_nothing(texts: list[Doubles], more: int) -> None:
     longest = max(map(len, texts)) + more
     batch = np.full((len(texts), longest, longest + 1), FAR)
     for row, values in enumerate(texts):

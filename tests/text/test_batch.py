@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful.text.arrays import Ints
 from heedful.text.batch import PAD, Sentence, cheapest, collate, plan
 from heedful.text.pieces import Lexicon
 from heedful.text.structure import without
 from heedful.text.vocab import Vocab
 from tests.builders import build_pieces
-from tests.forests import Ints, forest, forests
+from tests.forests import forest, forests
 
 lengths = st.lists(st.integers(1, 60), min_size=1, max_size=40)
 

@@ -3,8 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful.text.arrays import Ints
 from heedful.text.structure import ancestors, check_heads, tree_distance, without
-from tests.forests import BALLGAME, BALLGAME_HEADS, Ints, chain, forests, star
+from tests.forests import BALLGAME, BALLGAME_HEADS, chain, forests, star
 from tests.reference.ms_san import dependency_distances
 
 EXPECTED = {"wash": 0, "kids": 1, "hands": 1, "Two": 2, "ballgame": 2, "their": 2, "at": 3, "a": 3}

@@ -8,9 +8,10 @@ from spacy.displacy import parse_deps
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
+from heedful.text.arrays import Ints
 from heedful.text.structure import without
 from heedful.text.trees import ROOT, build, drop, from_conllu, from_displacy, to_conllu, to_displacy
-from tests.forests import BALLGAME, BALLGAME_HEADS, Ints, forests
+from tests.forests import BALLGAME, BALLGAME_HEADS, forests
 
 LABELS = np.array(["nummod", "nsubj", "case", "det", "nmod", ROOT, "nmod:poss", "obj"])
 

@@ -4,27 +4,25 @@ import math
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
+from heedful.text.arrays import Doubles
 from heedful.training.metrics import METRICS, accuracy, dev_metric, mse, pearson, spearman
 
-Numbers = npt.NDArray[np.float64]
 
-
-def sides(seed: int) -> tuple[Numbers, Numbers]:
+def sides(seed: int) -> tuple[Doubles, Doubles]:
     """With ties on both sides."""
     rng = np.random.default_rng(seed)
     gold = rng.integers(1, 6, 30).astype(float)
     return np.round(gold + rng.normal(size=30), 0), gold
 
 
-def r(a: Numbers, b: Numbers) -> float:
+def r(a: Doubles, b: Doubles) -> float:
     a, b = a - sum(a) / len(a), b - sum(b) / len(b)
     return float(sum(a * b) / math.sqrt(sum(a * a) * sum(b * b)))
 
 
-def ranks(values: Numbers) -> Numbers:
+def ranks(values: Doubles) -> Doubles:
     """1 + how many are smaller + half of how many others are equal."""
     return np.array(
         [1 + sum(values < one) + (sum(values == one) - 1) / 2 for one in values], np.float64

@@ -12,6 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful.text.arrays import Doubles
 from heedful.text.batch import Batch, Sentence, collate
 from heedful.text.kinds import RELATEDNESS_LEVELS, Kind
 from heedful.training.config import RunConfig
@@ -29,7 +30,6 @@ from heedful.training.objectives import (
 from heedful.training.tasks.base import Example
 from tests.builders import WORDS, word_table
 
-Floats = npt.NDArray[np.float64]
 LABELS: dict[Kind, tuple[str, ...]] = {
     "nli": ("entailment", "neutral", "contradiction"),
     "classification": ("good", "bad"),
@@ -55,11 +55,11 @@ def sides(count: int, rows: int = 5) -> list[Batch]:
     return [collate([sentence() for _ in range(rows)]) for _ in range(count)]
 
 
-def numbers(tensor: torch.Tensor) -> Floats:
+def numbers(tensor: torch.Tensor) -> Doubles:
     return tensor.detach().double().numpy()
 
 
-def softmax(row: Floats) -> Floats:
+def softmax(row: Doubles) -> Doubles:
     powers = np.exp(row - row.max())
     return np.asarray(powers / powers.sum())
 
@@ -107,7 +107,7 @@ def test_dev_scores_are_read_without_dropout(config: RunConfig) -> None:
     batch, scores = sides(2), np.array([1.0, 2.25, 3.5, 4.9, 5.0])
 
     class Dev:
-        def batches(self, *_: object) -> Iterator[tuple[list[Batch], Floats]]:
+        def batches(self, *_: object) -> Iterator[tuple[list[Batch], Doubles]]:
             yield batch, scores
 
     _, metric = dev_metric("relatedness")
@@ -145,7 +145,7 @@ def test_distillation_is_its_two_parts_at_every_size(config: RunConfig) -> None:
     vectors, wide = numbers(model.encode(first)), teacher.astype(np.float64)
     assert vectors.shape == wide.shape, "what is served is what is trained"
 
-    def shares(rows: Floats, i: int) -> Floats:
+    def shares(rows: Doubles, i: int) -> Doubles:
         return softmax(np.array([cosine(rows[i], rows[j]) / 0.5 for j in range(5) if j != i]))
 
     expected = []

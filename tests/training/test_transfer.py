@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from heedful.text.arrays import Floats
 from heedful.training import transfer
-from heedful.training.transfer import Floats
 
 WORDS = ("good", "bad", "film", "who", "where", "how")
 FOLDED = ("cr", "mpqa", "subj")

@@ -1,0 +1,13 @@
+"""Types of numpy arrays by what they hold, for every package. Shapes stand beside their use."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+AnyFloats = npt.NDArray[np.floating[Any]]
+"""Of either precision."""
