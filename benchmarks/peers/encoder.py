@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import onnxruntime
-
-from heedful.text.arrays import Floats
 
 BATCH, TIMEOUT = 32, 0.002
 """Maximum batch size of a peer, and how many seconds it may wait to fill one."""
@@ -29,7 +28,7 @@ class Encoder:
             bundle / "encoder.onnx", options, providers=["CPUExecutionProvider"]
         )
 
-    def __call__(self, texts: Sequence[str]) -> Floats:
+    def __call__(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """(N, D) vectors of length 1."""
         rows = [[self._ids.get(word, 1) for word in text.lower().split()] for text in texts]
         lengths = np.array([len(row) for row in rows], np.int64)
@@ -38,5 +37,5 @@ class Encoder:
             ids[i, : len(row)] = row
         feeds = {"ids": ids, "lengths": lengths, "features": NONE_COMPOSED}
         (vectors,) = self._session.run(None, feeds)
-        unit: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        unit: npt.NDArray[np.float32] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         return unit

@@ -3,11 +3,12 @@
 from typing import Any
 
 import litserve
+import numpy as np
+import numpy.typing as npt
 import orjson
 from starlette.responses import Response
 
 from benchmarks.peers.encoder import BATCH, PORT, TIMEOUT, WORKERS, Encoder
-from heedful.text.arrays import Floats
 
 
 class Api(litserve.LitAPI):
@@ -17,10 +18,10 @@ class Api(litserve.LitAPI):
     def decode_request(self, request: dict[str, Any]) -> str:
         return str(request["inputs"])
 
-    def predict(self, x: list[str]) -> Floats:
+    def predict(self, x: list[str]) -> npt.NDArray[np.float32]:
         return self.encoder(x)
 
-    def encode_response(self, output: Floats) -> Response:
+    def encode_response(self, output: npt.NDArray[np.float32]) -> Response:
         answer = orjson.dumps(output[None], option=orjson.OPT_SERIALIZE_NUMPY)
         return Response(answer, media_type="application/json")
 

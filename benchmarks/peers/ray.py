@@ -2,6 +2,8 @@
 
 import signal
 
+import numpy as np
+import numpy.typing as npt
 import orjson
 import ray
 from ray import serve
@@ -9,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from benchmarks.peers.encoder import BATCH, PORT, TIMEOUT, WORKERS, Encoder
-from heedful.text.arrays import Floats
 
 
 @serve.deployment(num_replicas=WORKERS, max_ongoing_requests=256)
@@ -18,7 +19,7 @@ class Embedder:
         self.encoder = Encoder()
 
     @serve.batch(max_batch_size=BATCH, batch_wait_timeout_s=TIMEOUT)
-    async def encode(self, texts: list[str]) -> list[Floats]:
+    async def encode(self, texts: list[str]) -> list[npt.NDArray[np.float32]]:
         return list(self.encoder(texts))
 
     async def __call__(self, request: Request) -> Response:
