@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import zstandard
+from isal import igzip
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heedful.app import record
@@ -114,7 +115,7 @@ async def _compress(
     compress: Callable[[bytes], bytes] = (
         zstandard.ZstdCompressor(level=1).compress
         if coding == "zstd"
-        else partial(gzip.compress, compresslevel=1, mtime=0)
+        else partial(igzip.compress, compresslevel=1, mtime=0)  # three times as fast as zlib
     )
     body = await asyncio.get_running_loop().run_in_executor(_COMPRESSING, compress, body)
     kept = [pair for pair in start["headers"] if pair[0] != b"content-length"]
