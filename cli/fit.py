@@ -177,10 +177,11 @@ def fit_file(
 def _check(wanted: Wanted, pairs: bool) -> None:
     if not re.fullmatch(r"[a-z0-9-]+", wanted.out.name):
         raise ConfigError(f"--out: {wanted.out.name!r} names no bundle: use a-z, 0-9 and -")
-    if wanted.out.resolve() == wanted.base.resolve():
-        raise ConfigError(
-            f"--out: {wanted.out} is also --base, which it would replace: name another folder"
-        )
+    for option, read in (("--base", str(wanted.base)), ("--vectors", wanted.word_vectors)):
+        if _is_bundle(read, wanted.out):
+            raise ConfigError(
+                f"--out: {wanted.out} is also {option}, which it would replace: name another folder"
+            )
     check_replaceable(wanted.out)
     if wanted.encoder not in ENCODERS:
         known = ", ".join(sorted(ENCODERS))
@@ -216,6 +217,14 @@ def _bundle(option: str, name: str) -> Path:
         return bundle_folder(name)
     except StartupError as error:
         raise ConfigError(f"{option}: {error}") from error
+
+
+def _is_bundle(name: str, folder: Path) -> bool:
+    """Whether an option's name of a bundle means the one in `folder`."""
+    try:
+        return bundle_folder(name).resolve() == folder.resolve()
+    except StartupError:  # a file of word vectors, or no bundle, which is said when it is read
+        return False
 
 
 def _unlabelled(problem: Problem, column: str, wanted: Wanted, report: Report) -> list[str]:

@@ -332,6 +332,10 @@ def test_what_cannot_be_made_is_refused_before_the_training(tmp_path: Path, want
         fit(file, replace(wanted, out=tmp_path / "Stars"))
     with pytest.raises(ConfigError, match=r"--out: .* is also --base"):
         fit(file, replace(wanted, out=wanted.base))
+    words = tmp_path / "words"
+    shutil.copytree(wanted.base, words)
+    with pytest.raises(ConfigError, match=r"--out: .* is also --vectors"):
+        fit(file, replace(wanted, out=words, word_vectors=str(words)))
     notes = tmp_path / "notes" / "thesis.docx"
     notes.parent.mkdir()
     notes.write_text("years of work")
