@@ -245,5 +245,5 @@ class Prediction:
 
 def cosine_matrix(first: Floats, second: Floats) -> Floats:
     """Cosines (N, M) of the rows of (N, D) and (M, D); 0 where a row is zero."""
-    found: Floats = normalise(first) @ normalise(second).T
+    found: Floats = np.clip(normalise(first) @ normalise(second).T, -1.0, 1.0)  # rounding errors
     return found
