@@ -1,7 +1,8 @@
 """An encoder's graph with its attention replaced: what remains of the score says what attention is worth.
 
 Every softmax is replaced, of token attention and of pooling alike, among the tokens that the masks allow.
-Attention in a loop (DiSAN's between tokens) has no softmax node in the graph and stays.
+Attention in a loop (DiSAN's between tokens) has no softmax node in the graph and stays. A token counts as allowed
+where its weight is above 0, which in MS-SAN's heads with a distance is so up to about 100 tokens away.
 """
 
 from typing import Any, Literal

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from heedful.runtime.answers import expected_score, normalise, probabilities
+from heedful.runtime.answers import cosines, expected_score, normalise, probabilities
 from heedful.runtime.errors import BadInput
 from heedful.runtime.explain_graph import SCALE, ExplainGraph, ExplainOutputs
 from heedful.runtime.graphs import Feeds, encoder_feeds, head_inputs
@@ -26,6 +26,10 @@ threads; and the fixed cost of a batch in tokens."""
 
 MAX_ALPHA = 100.0
 """Of the distances' weight."""
+
+UNCHANGED = 1e-5
+"""A sentence's vector has not changed where no value moves by more than this share of the largest one: a sum over
+fewer tokens, or in another batch, rounds otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,9 +222,15 @@ class Prediction:
         return labels[self._label] if labels else "relatedness"
 
     async def drops(self, side: int, vectors: Floats) -> Doubles:
-        """(N,) how far the score falls when one of `vectors` (N, D) is that of the sentence `side`."""
+        """(N,) how far the score falls when one of `vectors` (N, D) is that of the sentence `side`.
+
+        Exactly 0 where that leaves the sentence's vector unchanged: ranks would show the order of rounding errors.
+        """
         whole = 1.0 if self._scores is None else self._scores[0, self._label]
-        return whole - await self.of(side, vectors)
+        own = self.found[side].embedding
+        changed = np.abs(vectors - own).max(axis=1) > UNCHANGED * np.abs(own).max()
+        drops: Doubles = np.where(changed, whole - await self.of(side, vectors), 0.0)
+        return drops
 
     async def of(self, side: int, vectors: Floats) -> Doubles:
         """(N,) the score when one of `vectors` (N, D) is that of the sentence `side`."""
@@ -228,13 +238,12 @@ class Prediction:
         sides[side] = vectors
         changed = None if self._scores is None else await self.run.scores(sides)
         if changed is None:
-            cosines: Doubles = cosine_matrix(self.found[side].embedding, vectors)[0].astype(float)
-            return cosines
+            return cosines(self.found[side].embedding[0], vectors)
         scores: Doubles = changed[:, self._label]
         return scores
 
 
 def cosine_matrix(first: Floats, second: Floats) -> Floats:
     """Cosines (N, M) of the rows of (N, D) and (M, D); 0 where a row is zero."""
-    cosines: Floats = normalise(first) @ normalise(second).T
-    return cosines
+    found: Floats = np.clip(normalise(first) @ normalise(second).T, -1.0, 1.0)  # rounding errors
+    return found

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from heedful.runtime.answers import cosines
 from heedful.runtime.card import Card
 from heedful.runtime.curves import MAX_CURVE_TOKENS, SentenceCurves, curves
 from heedful.runtime.errors import BadInput
@@ -158,12 +159,9 @@ async def _ablate(
     run: ExplainRun, sentences: Sequence[Sentence], found: Sequence[ExplainOutputs], prior: str
 ) -> Ablation:
     vectors = [(await run.encode([sentence], off=prior)).embedding for sentence in sentences]
-    cosines = [
-        float(cosine_matrix(one.embedding, vector)[0, 0])
-        for one, vector in zip(found, vectors, strict=True)
-    ]
+    alike = [cosines(one.embedding[0], vector) for one, vector in zip(found, vectors, strict=True)]
     scores = await run.scores(vectors)
-    return Ablation(prior, None if scores is None else scores[0], float(np.mean(cosines)))
+    return Ablation(prior, None if scores is None else scores[0], float(np.mean(alike)))
 
 
 async def _delete(

@@ -95,7 +95,7 @@ class OptimiserConfig(Section):
     """For SGD only."""
     schedule: Literal["cosine", "constant", "halve"] = "cosine"
     """After the warm-up: a cosine to zero over all epochs, constant, or halved after each epoch whose loss
-    is not below the lowest so far (DSA)."""
+    is not below the lowest so far (DSA halves after five of them, on SST after two)."""
     rate: float = Field(default=1e-3, gt=0)
     word_lr: float = Field(default=1e-3, gt=0)
     """Learning rate of the word vectors, whose own optimiser updates only the rows in a batch."""

@@ -22,9 +22,9 @@ HEAD = """## The papers' tables
 Every score is of the test split, asked once a run unless a list below says otherwise. A row with two runs or
 more has the standard deviation over them, which leaves out what another test split would change: *se* is the
 standard error of one score, from the number of test rows. *Weights* are counted as the papers count them:
-encoder and head without word vectors, a transformer with its own. SGD trains R8's rows but the transformer's,
-as in the paper; Adam trains all others, DiSAN's too, whose paper has Adadelta. An L2 penalty is part of the
-loss. Adam moves the word vectors in every run.
+encoder and head without word vectors, a transformer with its own. SGD trains the rows of R8 and News but the
+transformer's, as in the paper; Adam trains all others, DiSAN's too, whose paper has Adadelta. An L2 penalty is
+part of the loss. Adam moves the word vectors wherever they are not frozen.
 """
 
 

@@ -135,8 +135,8 @@ def test_heads_are_the_references() -> None:
     rng = np.random.default_rng(3)
     p, h = rng.normal(size=(2, 4, 10))
     entry = ENCODERS["disan"]
-    nli = entry.nli(10, hidden=6).double()
-    single = entry.classification(10, hidden=6, classes=5).double()
+    nli = entry.nli(10, hidden=6).double().eval()
+    single = entry.classification(10, hidden=6, classes=5).double().eval()
     logits, scores = nli(torch.tensor(p), torch.tensor(h)), single(torch.tensor(p))
     for row in range(4):
         for got, known in (

@@ -96,6 +96,28 @@ def test_a_model_without_an_answer_is_measured_by_the_cosine(running: Running) -
     assert (explained.evidence[0].weights > 0).all()
 
 
+@pytest.mark.parametrize("model", ["tiny-sst2", "tiny-nli"])
+def test_a_token_that_leaves_the_vector_as_it_is_has_no_evidence(
+    running: Running, model: str
+) -> None:
+    """One word again and again has the same mean, but for rounding, however many of it are left."""
+    asked = {"evidence": True, "faithfulness": True, "curves": True}
+    for length in range(2, 12):
+        _, explained = ask(running, " ".join(["kids"] * length), model=model, **asked)
+        assert explained.evidence is not None
+        assert explained.faithfulness is not None
+        assert explained.curves is not None
+        (evidence,), (deletion,) = explained.evidence, explained.faithfulness
+        (curves,) = explained.curves
+        assert evidence is not None
+        assert deletion is not None
+        assert curves is not None
+        assert not evidence.weights.any()
+        assert {one.value for one in evidence.correlations} == {None}
+        assert (deletion.drop, deletion.random, deletion.spread) == (0, 0, 0)
+        assert {one.normalised_comprehensiveness for one in curves.deleted.orders} == {None}
+
+
 def test_integrated_gradients_lead_from_zero_vectors_to_the_score(running: Running) -> None:
     texts, explained = ask(running, KIDS, "A dog.", model="tiny-nli", gradients=True)
     first, second = (Sentence(text.ids, text.parse.heads) for text in texts)

@@ -16,7 +16,7 @@ from heedful.runtime.card import ENCODER, EXPLAIN
 from heedful.runtime.card import EXPLAIN as FILE
 from heedful.runtime.errors import BadInput, BundleError, WrongTask
 from heedful.runtime.explain_graph import MAX_TOKENS, ExplainGraph
-from heedful.runtime.explain_run import ExplainOptions
+from heedful.runtime.explain_run import ExplainOptions, cosine_matrix
 from heedful.runtime.explain_service import DRAWS, ExplainResult
 from heedful.runtime.model_registry import Task
 from heedful.runtime.session import OrtSession
@@ -80,6 +80,12 @@ def test_the_prediction_is_the_plain_routes(running: Running) -> None:
     assert explained.scores is not None
     np.testing.assert_allclose(explained.scores, plain.value[0], atol=1e-6)
     assert ask(running, KIDS, model="tiny-nli")[1].scores is None  # it compares two
+
+
+def test_no_cosine_is_above_one() -> None:
+    states = np.random.default_rng(0).normal(size=(200, 300)).astype(np.float32)
+    assert cosine_matrix(states, states).max() == 1
+    assert cosine_matrix(states, -states).min() == -1
 
 
 def test_priors_and_alpha_reach_the_graph(running: Running) -> None:
