@@ -17,7 +17,7 @@ export function explanation({ tab, place, question, body, models, priors, top = 
   const other = whatIf(body, models, () => shown);
   const [drawn, done, below] = [0, 1, 2].map(() => element("div"));
   const redraw = async (signal) => {
-    const asked = { ...body, evidence: true, trust: true, ...(priors && { priors }), ...(gradients.checked && { gradients: true }) };
+    const asked = { ...body, truncate: false, evidence: true, trust: true, ...(priors && { priors }), ...(gradients.checked && { gradients: true }) };
     const link = address(question, priors);
     remember(tab, link);
     const { answer, timing, warning } = await ask("explain", asked, signal);

@@ -236,7 +236,7 @@ async function answered(signal, tab, question, priors) {
     const { task, plain, read } = TABS[tab];
     const asked = { ...plain(body.inputs), model: body.model };
     const { answer, timing, warning } = await ask(task, asked, signal);
-    const why = `${failure.message.split(";")[0]}, so the pictures are left out.`;
+    const why = `${failure.message.replace(/(; send a shorter text|: shorten it)?, or set truncate to true$/, "")}, so the pictures are left out.`;
     place.replaceChildren(
       ...judgement(read(answer)), ...warned(warning), element("p", { className: "key", textContent: why }),
       actions(address(question, null), answer), took(timing), requests(task, asked),

@@ -14,7 +14,8 @@ export class Refused extends Error {
   }
 }
 
-// {answer, timing: [[stage, milliseconds]], warning}; raises Refused with the service's own words.
+// {answer, timing: [[stage, milliseconds]], warning}; raises Refused with the service's own words. `warning` is null or
+// what the headers say about the texts.
 export async function ask(path, body, signal) {
   const headers = key ? { Authorization: `Bearer ${key}` } : {};
   const options = { headers, signal };
@@ -27,7 +28,9 @@ export async function ask(path, body, signal) {
   const answer = await response.json();
   if (!response.ok) throw new Refused(response.status, answer.error);
   const timing = stages(response.headers.get("Server-Timing") ?? "");
-  return { answer, timing, warning: response.headers.get("X-Warning") };
+  const cut = Number(response.headers.get("X-Truncated"));
+  const said = [response.headers.get("X-Warning"), cut && `longer than the model reads and cut at the end: ${cut} of the texts`];
+  return { answer, timing, warning: said.filter(Boolean).join(" · ") || null };
 }
 
 function stages(header) {

@@ -123,7 +123,7 @@ export function whatIf(body, models, latest) {
     running.abort();
     running = new AbortController();
     try {
-      const asked = { inputs, model: select.value, evidence: true, ...(same && priors && { priors }) };
+      const asked = { inputs, model: select.value, truncate: false, evidence: true, ...(same && priors && { priors }) };
       const { answer, warning } = await ask("explain", asked, running.signal);
       const notes = [!same && priors && "with its own priors", warning].filter(Boolean);
       shown.replaceChildren(side("before", before), side("then", answer, notes));

@@ -24,14 +24,14 @@ SHOTS = os.environ.get("HEEDFUL_SCREENSHOTS")
 
 @pytest.fixture(scope="module")
 def relating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """URL of a service with a tiny relatedness model, and a classifier that abstains unless it is certain."""
+    """URL of a service that cuts long texts, with a tiny relatedness model and a classifier that abstains unless certain."""
     folder = tmp_path_factory.mktemp("relating")
     models = folder / "bundles"
     models.mkdir()
     parser = build_models(models)
     build_bundle(models, parser, name="tiny-r", kind="relatedness", explain=True)
     build_bundle(models, parser, explain=True, abstain=1.0)
-    flags = {"port": "0", "models": str(models), "threads": "1"}
+    flags = {"port": "0", "models": str(models), "threads": "1", "truncate": "true"}
     process = Process(folder / "log", flags, {})
     try:
         yield process.ready()
@@ -380,6 +380,24 @@ def test_a_model_that_abstains_gives_no_label(relating: str, browser: Browser) -
         submit(other, "Classification", "Classify")
         answer = other.locator("#answer-classification")
         expect(answer.locator("h2").first).to_have_text("No label is probable enough")
+
+
+def test_what_the_service_cuts_is_said(relating: str, browser: Browser) -> None:
+    with visit(browser, relating) as other:
+        other.locator("#text").fill("good " * 20)
+        with other.expect_response("**/classify") as answered:
+            other.locator("#text").press("Enter")
+        assert answered.value.headers["x-truncated"] == "1"
+        answer = other.locator("#answer-classification")
+        expect(answer.locator(".refused")).to_have_text(
+            "longer than the model reads and cut at the end: 1 of the texts"
+        )
+        expect(answer.locator(".picture")).to_have_count(0)
+        answer = other.locator("#answer-similarity")
+        other.get_by_role("tab", name="Similarity").click()
+        other.locator("#sentences").fill("good " * 20 + "\nbad")
+        other.locator("#sentences").press("Control+Enter")
+        expect(answer.locator(".refused")).to_contain_text("1 of the texts")
 
 
 def test_classification_with_the_keyboard_alone(page: Page) -> None:
