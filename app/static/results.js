@@ -3,17 +3,29 @@
 import { element, evidenceTokens, judgement } from "./draw.js";
 import { asCurl, asPython, ask, Refused } from "./requests.js";
 
+// Characters that XML cannot hold, as a text copied from a terminal may.
+const NOT_XML = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
+const WIDEST = 16_384; // pixels that a canvas may have in every browser
+
 function button(text, work) {
   const made = element("button", { type: "button", textContent: text });
   made.addEventListener("click", work);
   return made;
 }
 
-// Copies `text` and says so. Browsers have navigator.clipboard on pages over HTTPS and from localhost alone.
-async function copy(text, name) {
+// A button that copies `text`, and beside it what came of that: the page's status may be far above.
+function copying(text, name) {
+  const said = element("span");
+  said.setAttribute("role", "status");
+  return [button(`Copy ${name}`, () => copy(text, name, said)), said];
+}
+
+// Browsers have navigator.clipboard on pages over HTTPS and from localhost alone.
+async function copy(text, name, said) {
+  said.textContent = "";
   const done = await navigator.clipboard?.writeText(text).then(() => true, () => false) || copySelected(text);
-  const said = done ? `${name} copied.` : "The browser does not let this page copy: select the text and copy it.";
-  document.getElementById("status").textContent = said;
+  const copied = `${name[0].toUpperCase()}${name.slice(1)} copied.`;
+  said.textContent = done ? copied : "The browser does not let this page copy: select the text and copy it.";
 }
 
 function copySelected(text) {
@@ -31,14 +43,15 @@ function copySelected(text) {
 // `trees` are the drawings of the answer's sentences, if it has any.
 export function actions(link, answer, trees = []) {
   const json = () => new Blob([JSON.stringify(answer, null, 2)], { type: "application/json" });
-  const made = [button("Copy link", () => copy(link, "Link")), button("Save JSON", () => save(json(), "answer.json"))];
+  const made = [button("Save JSON", () => save(json(), "answer.json"))];
   if (trees.length) {
     made.push(
       button("Save SVG", () => save(asFile(drawing(trees)), "tree.svg")),
       button("Save PNG", async () => save(await asPng(drawing(trees)), "tree.png")),
     );
   }
-  return element("div", { className: "actions" }, ...made);
+  const [copyLink, said] = copying(link, "link");
+  return element("div", { className: "actions" }, copyLink, ...made, said);
 }
 
 function save(blob, name) {
@@ -69,14 +82,16 @@ function drawing(trees) {
 }
 
 function asFile(svg) {
-  return new Blob([new XMLSerializer().serializeToString(svg)], { type: "image/svg+xml" });
+  const text = new XMLSerializer().serializeToString(svg).replace(NOT_XML, "\ufffd");
+  return new Blob([text], { type: "image/svg+xml" });
 }
 
 async function asPng(svg) {
   const image = new Image();
   image.src = URL.createObjectURL(asFile(svg));
   await image.decode();
-  const canvas = element("canvas", { width: 2 * image.width, height: 2 * image.height });
+  const scale = Math.min(2, WIDEST / image.width);
+  const canvas = element("canvas", { width: scale * image.width, height: scale * image.height });
   const context = canvas.getContext("2d");
   context.fillStyle = getComputedStyle(document.body).backgroundColor;
   context.fillRect(0, 0, canvas.width, canvas.height);
@@ -89,7 +104,7 @@ export function requests(path, body) {
   const box = element("details", { className: "requests" }, element("summary", { textContent: `The request to /${path}, as curl and Python` }));
   for (const [name, code] of [["curl", asCurl(path, body)], ["Python", asPython(path, body)]]) {
     const shown = element("pre", { textContent: code, tabIndex: 0 });
-    box.append(element("h3", { textContent: name }), shown, button(`Copy ${name}`, () => copy(code, name)));
+    box.append(element("h3", { textContent: name }), shown, ...copying(code, name));
   }
   return box;
 }

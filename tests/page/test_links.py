@@ -10,8 +10,10 @@ from tests.page.visiting import HOST, visit
 def copied_link(page: Page, tab: str) -> str:
     """What the tab's button copies."""
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.locator(f"#answer-{tab}").get_by_role("button", name="Copy link").click()
-    expect(page.locator("#status")).to_have_text("Link copied.")
+    actions = page.locator(f"#answer-{tab} .actions")
+    actions.get_by_role("button", name="Copy link").click()
+    expect(actions.get_by_role("status")).to_have_text("Link copied.")
+    expect(actions.get_by_role("status")).to_be_in_viewport()
     found: str = page.evaluate("navigator.clipboard.readText()")
     return found
 
@@ -65,8 +67,9 @@ def test_a_link_is_followed_in_an_open_page(page: Page) -> None:
 def test_a_link_is_copied_from_a_page_without_https(browser: Browser, shipped: str) -> None:
     with visit(browser, shipped.replace("127.0.0.1", HOST)) as page:
         assert not page.evaluate("isSecureContext")
-        page.locator("#answer-classification").get_by_role("button", name="Copy link").click()
-        expect(page.locator("#status")).to_have_text("Link copied.")
+        actions = page.locator("#answer-classification .actions")
+        actions.get_by_role("button", name="Copy link").click()
+        expect(actions.get_by_role("status")).to_have_text("Link copied.")
         page.locator("#text").fill("")
         page.locator("#text").press("Control+V")
         expect(page.locator("#text")).to_have_value(page.url)

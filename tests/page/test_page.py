@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -221,6 +222,21 @@ def test_an_answer_is_saved(page: Page, tmp_path: Path) -> None:
     download.value.save_as(tmp_path / "pair.svg")
     words = re.findall(r'class="word"[^>]*>([^<]+)<', (tmp_path / "pair.svg").read_text())
     assert " ".join(words) == f"{KIDS} The children are asleep at home"
+
+
+def test_drawings_of_any_text_are_saved(page: Page, tmp_path: Path) -> None:
+    """One holds a terminal's escape, which XML cannot, and is 90,000 pixels wide, more than a canvas can be."""
+    answer = page.locator("#answer-classification:not([aria-busy])")
+    page.locator("#text").fill("\x1b[31m " + f"{'x' * 400} " * 24)
+    page.locator("#text").press("Enter")
+    expect(answer.locator(".tokens li")).to_have_count(26)
+    for button, name in (("Save SVG", "tree.svg"), ("Save PNG", "tree.png")):
+        with page.expect_download(timeout=5_000) as download:
+            answer.get_by_role("button", name=button).click()
+        download.value.save_as(tmp_path / name)
+    ElementTree.parse(tmp_path / "tree.svg")
+    header = (tmp_path / "tree.png").read_bytes()[:20]
+    assert int.from_bytes(header[16:], "big") == 16_384  # its width
 
 
 def test_a_long_text_stays_readable(page: Page) -> None:
@@ -451,6 +467,9 @@ def test_the_request_can_be_copied(page: Page) -> None:
     url = urljoin(page.url, "explain")
     assert shown.locator("pre").nth(0).inner_text().startswith(f"curl {url} ")
     assert f'httpx.post(\n    "{url}"' in shown.locator("pre").nth(1).inner_text()
+    shown.get_by_role("button", name="Copy Python").click()
+    expect(shown.get_by_role("status").nth(1)).to_have_text("Python copied.")
+    expect(shown.get_by_role("status").nth(1)).to_be_in_viewport()
 
 
 @pytest.mark.parametrize("path", ["docs", "proxied/docs"])
