@@ -1,6 +1,6 @@
 // What the page does to ask: the newest question wins, and errors are shown in the service's words.
 
-import { Refused } from "./requests.js";
+import { said } from "./requests.js";
 
 const byId = (id) => document.getElementById(id);
 const status = byId("status");
@@ -27,9 +27,7 @@ export async function attempt(work, tab = null, failed = null) {
     if (failure.name === "AbortError") return null;
     if (failed) failed();
     else place?.replaceChildren();
-    // There is no such field here.
-    const said = failure.message.replace(/, or set truncate to true$/, "");
-    error.textContent = failure instanceof Refused ? said : "The service does not answer.";
+    error.textContent = said(failure);
     error.scrollIntoView({ block: "nearest" });
     if (failure.status === 401) askForKey();
     return failure;
@@ -44,5 +42,6 @@ export async function attempt(work, tab = null, failed = null) {
 
 function askForKey() {
   byId("key").hidden = false;
+  if (document.activeElement === document.body) byId("api-key").focus(); // not while something is typed elsewhere
   document.querySelector("nav [href=docs]").hidden = true; // a browser sends no key with a link
 }

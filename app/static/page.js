@@ -49,6 +49,7 @@ const nameOf = (tab) => tab.id.slice("tab-".length);
 const able = (name) => cards.length > 0 && !byId(`model-${name}`).disabled;
 
 function show(tab) {
+  tab.hidden = false; // a link may name a task that no loaded model does
   for (const other of tabs) {
     const chosen = other === tab;
     other.setAttribute("aria-selected", chosen);
@@ -97,11 +98,12 @@ theme.addEventListener("change", () => {
   }
 });
 
-byId("key").addEventListener("submit", (event) => {
+byId("key").addEventListener("submit", async (event) => {
   event.preventDefault();
   useKey(byId("api-key").value);
   byId("key").hidden = true;
-  begin();
+  await begin();
+  if (document.activeElement === document.body) document.querySelector("[role=tabpanel]:not([hidden]) textarea").focus();
 });
 
 // The models, and the card of the selected one.
@@ -135,10 +137,11 @@ function follow() {
   const { tab, priors, missing } = link;
   show(byId(`tab-${tab}`));
   const work = async (signal) => {
+    if (!able(tab)) throw new Refused(404, { message: "No loaded model does what the link asks." });
     if (missing !== null) throw new Refused(404, { message: `The link names the model ${missing}, which is not loaded: choose another.` });
     await ASKED[tab](signal, tab, typed(tab), priors);
   };
-  if (able(tab)) attempt(work, tab);
+  attempt(work, tab);
   return true;
 }
 
@@ -159,13 +162,14 @@ function picker(tab, fitting, chosen) {
   select.append(...fitting.map(option));
   const described = element("details", {}, element("summary", { textContent: "Model card" }), element("div"));
   const describe = () => described.lastChild.replaceChildren(about(fitting.find((card) => card.name === select.value)));
-  select.addEventListener("input", describe);
   select.addEventListener("change", () => form.requestSubmit());
   const label = element("label", { textContent: fitting.length ? "Model" : "No loaded model does this" });
   label.htmlFor = select.id;
   form.querySelector(".model").replaceChildren(element("div", {}, label, select), described);
   select.disabled = form.querySelector("[type=submit]").disabled = !fitting.length;
-  if (fitting.length) describe();
+  if (!fitting.length) return;
+  select.addEventListener("input", describe);
+  describe();
 }
 
 function about(card) {

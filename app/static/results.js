@@ -1,7 +1,7 @@
 // What can be done with an answer: a link to it, files of it, its request, and the same question with a word or the model changed.
 
 import { element, evidenceTokens, judgement } from "./draw.js";
-import { asCurl, asPython, ask, Refused } from "./requests.js";
+import { asCurl, asPython, ask, said } from "./requests.js";
 
 // Characters that XML cannot hold, as a text copied from a terminal may.
 const NOT_XML = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
@@ -15,17 +15,17 @@ function button(text, work) {
 
 // A button that copies `text`, and beside it what came of that: the page's status may be far above.
 function copying(text, name) {
-  const said = element("span");
-  said.setAttribute("role", "status");
-  return [button(`Copy ${name}`, () => copy(text, name, said)), said];
+  const note = element("span");
+  note.setAttribute("role", "status");
+  return [button(`Copy ${name}`, () => copy(text, name, note)), note];
 }
 
 // Browsers have navigator.clipboard on pages over HTTPS and from localhost alone.
-async function copy(text, name, said) {
-  said.textContent = "";
+async function copy(text, name, note) {
+  note.textContent = "";
   const done = await navigator.clipboard?.writeText(text).then(() => true, () => false) || copySelected(text);
   const copied = `${name[0].toUpperCase()}${name.slice(1)} copied.`;
-  said.textContent = done ? copied : "The browser does not let this page copy: select the text and copy it.";
+  note.textContent = done ? copied : "The browser does not let this page copy: select the text and copy it.";
 }
 
 function copySelected(text) {
@@ -50,8 +50,8 @@ export function actions(link, answer, trees = []) {
       button("Save PNG", async () => save(await asPng(drawing(trees)), "tree.png")),
     );
   }
-  const [copyLink, said] = copying(link, "link");
-  return element("div", { className: "actions" }, copyLink, ...made, said);
+  const [copyLink, note] = copying(link, "link");
+  return element("div", { className: "actions" }, copyLink, ...made, note);
 }
 
 function save(blob, name) {
@@ -144,8 +144,7 @@ export function whatIf(body, models, latest) {
       shown.replaceChildren(side("before", before), side("then", answer, notes));
     } catch (failure) {
       if (failure.name === "AbortError") return;
-      const said = failure instanceof Refused ? failure.message : "The service does not answer.";
-      shown.replaceChildren(element("p", { className: "refused", textContent: said }));
+      shown.replaceChildren(element("p", { className: "refused", textContent: said(failure) }));
     }
   });
   const box = element("details", {}, element("summary", { textContent: "What if a word were another, or the model?" }), form, shown);
@@ -157,8 +156,8 @@ function side(when, answer, notes = []) {
     const evidence = answer.evidence.sentences[i];
     return evidence ? [evidenceTokens(one, evidence.weights, answer.evidence.of)] : [];
   });
-  const said = [`${answer.model}, ${when}`, ...notes].join(", ");
-  const box = element("section", {}, element("p", { className: "key", textContent: said }), ...judgement(answer), ...shaded);
+  const title = [`${answer.model}, ${when}`, ...notes].join(", ");
+  const box = element("section", {}, element("p", { className: "key", textContent: title }), ...judgement(answer), ...shaded);
   box.dataset.side = when;
   return box;
 }

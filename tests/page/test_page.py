@@ -201,6 +201,10 @@ def test_what_if_shows_both_answers(page: Page) -> None:
         answer.locator(".whatif textarea").press("Enter")
     expect(then.locator(".tokens li").nth(1)).to_contain_text("quick")
 
+    answer.locator(".whatif textarea").fill("word " * 130)
+    answer.locator(".whatif textarea").press("Enter")
+    expect(answer.locator(".versus")).to_have_text(re.compile("up to 128; send a shorter text$"))
+
 
 def test_an_answer_is_saved(page: Page, tmp_path: Path) -> None:
     for button, name, begin in (
