@@ -440,6 +440,32 @@ def test_classification_with_the_keyboard_alone(page: Page) -> None:
     accessible(page)
 
 
+@pytest.mark.parametrize("width", [1200, 375])
+def test_long_names_fit(page: Page, width: int) -> None:
+    """Of labels and of a model."""
+    labels = [f"{'a complaint about what was delivered ' * 4}{name * 60}" for name in "abc"]
+
+    def lengthen(route: Route) -> None:
+        answered = route.fetch()
+        found = answered.json()
+        scores = found["prediction"]["scores"].values()
+        found["prediction"] = {"label": labels[0], "scores": dict(zip(labels, scores, strict=True))}
+        found["evidence"]["of"] = labels[0]
+        route.fulfill(response=answered, json=found)
+
+    page.locator("#model-classification option").first.evaluate(
+        "one => { one.textContent = 'n'.repeat(120); }"
+    )
+    page.route("**/explain", lengthen)
+    page.set_viewport_size({"width": width, "height": 740})
+    page.locator("#text").press("Enter")
+    expect(page.locator("#answer-classification .scores")).to_contain_text(labels[2])
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    bar = page.locator("#answer-classification .bar").first.bounding_box()
+    assert bar is not None
+    assert bar["width"] >= 150
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_on_a_phone(page: Page, scheme: str) -> None:
     page.set_viewport_size({"width": 375, "height": 740})
