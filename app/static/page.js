@@ -207,7 +207,7 @@ async function similarity(signal, tab, question, priors) {
   const numbers = inputs.map((_, i) => String(i + 1));
   const map = heatMap({
     rows: numbers, columns: numbers, weights: cosines, name: "Cosine of every two sentences",
-    domain: [Math.min(0, d3.min(cosines.flat())), 1], link: false, format: (value) => value.toFixed(3), numbers: inputs.length <= 12,
+    domain: [Math.min(0, d3.min(cosines.flat())), 1], compared: true, format: (value) => value.toFixed(3), numbers: inputs.length <= 12,
   });
   const list = element("ol");
   list.append(...inputs.map((text) => element("li", { textContent: text })));

@@ -261,6 +261,12 @@ def test_a_long_text_stays_readable(page: Page) -> None:
     assert page.locator("#text").evaluate("one => one.scrollWidth <= one.clientWidth")
 
 
+def test_letters_of_two_code_units_stay_whole(page: Page) -> None:
+    page.locator("#text").fill("𝔘𝔫𝔦𝔠𝔬𝔡𝔢" * 3)
+    page.locator("#text").press("Enter")
+    expect(page.locator("#answer-classification figure .word").first).to_have_text("𝔘𝔫𝔦𝔠𝔬𝔡𝔢𝔘𝔫𝔦𝔠𝔬𝔡…")
+
+
 def test_the_theme_is_remembered(page: Page) -> None:
     page.select_option("#theme", "dark")
     page.reload()
@@ -285,6 +291,13 @@ def test_similarity(page: Page) -> None:
     assert len(cosines) == 25
     assert cosines[0] == pytest.approx(1, abs=1e-5)
     assert cosines[1] == pytest.approx(cosines[5], abs=1e-6)
+    said = map_.locator("svg").get_attribute("aria-label") or ""
+    most = max(range(1, 5), key=lambda column: cosines[column])  # of the others
+    assert said.startswith(
+        f"Cosine of every two sentences: 1 most like {most + 1}, {cosines[most]:.3f}; 2 most like "
+    )
+    token = page.locator("#answer-similarity .tokens button").first
+    expect(token).to_have_accessible_name(re.compile(r"^Two \+.*, for the vector's direction$"))
     for scheme in ("light", "dark"):
         page.select_option("#theme", scheme)
         assert min(contrasts(page)) >= 4.5
