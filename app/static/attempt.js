@@ -5,6 +5,7 @@ import { said } from "./requests.js";
 const byId = (id) => document.getElementById(id);
 const status = byId("status");
 const error = byId("error");
+const answered = byId("answered");
 let running = new AbortController();
 
 // Returns the failure, or null. Then `failed` removes what does not answer this question; null: the tab's whole answer.
@@ -19,10 +20,11 @@ export async function attempt(work, tab = null, failed = null) {
   running.abort();
   running = new AbortController();
   const { signal } = running;
-  error.textContent = "";
+  error.textContent = answered.textContent = "";
   status.textContent = "Asking…";
   try {
     await work(signal);
+    if (place && !signal.aborted) answered.textContent = `Answer: ${place.querySelector("h2").textContent}`;
   } catch (failure) {
     if (failure.name === "AbortError") return null;
     if (failed) failed();

@@ -307,6 +307,8 @@ def test_similarity(page: Page) -> None:
 
 def test_entailment_and_its_priors(page: Page) -> None:
     page.get_by_role("tab", name="Entailment").click()
+    label = page.locator("#answer-entailment h2").first.inner_text()
+    expect(page.locator("#answered")).to_have_text(f"Answer: {label}")  # for screen readers
     # The default, not the first by name.
     expect(page.locator("#model-entailment")).to_have_value("ms-san-nli")
     submit(page, "Entailment", "Judge")
