@@ -75,7 +75,7 @@ function controls(priors, changed) {
   };
   for (const [name, value] of Object.entries(priors)) {
     const slider = typeof value === "number";
-    const input = element("input", slider ? { type: "range", min: 0, max: 4, step: 0.05, value } : { type: "checkbox", checked: value });
+    const input = element("input", slider ? { type: "range", min: 0, max: Math.max(4, value), step: 0.05, value } : { type: "checkbox", checked: value });
     input.dataset.prior = name;
     const shown = element("output", { textContent: slider ? value.toFixed(2) : "" });
     input.addEventListener("input", () => {

@@ -3,7 +3,7 @@
 import { attempt } from "./attempt.js";
 import { element, heatMap, judgement } from "./draw.js";
 import { explanation, took, warned } from "./explanation.js";
-import { address, readLink, recall, remember, typed } from "./link.js";
+import { address, EXPLAINED, readLink, recall, remember, typed } from "./link.js";
 import { actions, requests } from "./results.js";
 import { ask, Refused, useKey } from "./requests.js";
 
@@ -134,12 +134,12 @@ function shownFirst() {
 function follow() {
   const link = readLink(TABS);
   if (!link) return false;
-  const { tab, priors, missing } = link;
+  const { tab, question, priors, missing } = link;
   show(byId(`tab-${tab}`));
   const work = async (signal) => {
     if (!able(tab)) throw new Refused(404, { message: "No loaded model does what the link asks." });
     if (missing !== null) throw new Refused(404, { message: `The link names the model ${missing}, which is not loaded: choose another.` });
-    await ASKED[tab](signal, tab, typed(tab), priors);
+    await ASKED[tab](signal, tab, question, priors);
   };
   attempt(work, tab);
   return true;
@@ -213,6 +213,8 @@ async function similarity(signal, tab, question, priors) {
   list.append(...inputs.map((text) => element("li", { textContent: text })));
   const select = element("select", { id: "explained" });
   select.append(...inputs.map((text, i) => element("option", { value: i, textContent: text })));
+  const linked = [...select.options].find(({ value }) => value === question.get(EXPLAINED));
+  if (linked) linked.selected = true;
   const label = element("label", { textContent: "Explain" });
   label.htmlFor = select.id;
   const picture = element("div");
@@ -221,7 +223,10 @@ async function similarity(signal, tab, question, priors) {
     const work = explanation({ tab, place: picture, question, body: one, models: names(tab), priors: settings });
     return attempt(work, tab, () => picture.replaceChildren()); // the map stays
   };
-  select.addEventListener("change", () => explain(null));
+  select.addEventListener("change", () => {
+    question.set(EXPLAINED, select.value);
+    explain(null);
+  });
   byId("answer-similarity").replaceChildren(
     element("h2", { textContent: "Similarity" }), ...warned(warning), element("div", { className: "maps beside" }, map, list),
     took(timing), requests("embed", body), label, select, picture,
