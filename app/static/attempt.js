@@ -8,6 +8,9 @@ const error = byId("error");
 const answered = byId("answered");
 let running = new AbortController();
 
+// The signal of what was attempted last.
+export const newest = () => running.signal;
+
 // Returns the failure, or null. Then `failed` removes what does not answer this question; null: the tab's whole answer.
 export async function attempt(work, tab = null, failed = null) {
   const place = tab && byId(`answer-${tab}`);

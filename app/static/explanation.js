@@ -1,12 +1,12 @@
 // An explanation on the page: requested with the priors that the controls show, and redrawn at each change.
 
-import { attempt } from "./attempt.js";
+import { attempt, newest } from "./attempt.js";
 import { element, pictures } from "./draw.js";
 import { address, remember } from "./link.js";
 import { ask } from "./requests.js";
 import { actions, requests, whatIf } from "./results.js";
 
-const WAIT = 120; // milliseconds after a slider's last move before the request
+const WAIT = 120; // milliseconds after a prior's last change before the request
 
 // Returns what draws the answer to `body` in `place`. `question` is what the form asked, `models` are others that could
 // answer it, `priors` those of a link (null: the model's), and `top` draws what stands above the pictures.
@@ -22,13 +22,19 @@ export function explanation({ tab, place, question, body, models, priors, top = 
     remember(tab, link);
     const { answer, timing, warning } = await ask("explain", asked, signal);
     if (!shown) {
+      let timer;
       const changed = (settings) => {
-        // A tab that was left meanwhile stops nothing, and asks again when it is chosen.
-        if (!place.checkVisibility()) return place.closest(".answer")?.replaceChildren();
         priors = settings;
-        attempt(redraw, tab, () => {
-          for (const part of [drawn, done, below]) part.replaceChildren(); // the controls stay, to be set otherwise
-        });
+        const before = newest();
+        clearTimeout(timer);
+        timer = setTimeout(() => {
+          // A tab that was left meanwhile stops nothing, and asks again when it is chosen.
+          if (!place.checkVisibility()) return place.closest(".answer")?.replaceChildren();
+          if (newest() !== before) return; // what was asked since has these priors, or replaces this answer
+          attempt(redraw, tab, () => {
+            for (const part of [drawn, done, below]) part.replaceChildren(); // the controls stay, to be set otherwise
+          });
+        }, WAIT);
       };
       place.replaceChildren(drawn, controls(answer.priors, changed), label, done, other.box, below);
     }
@@ -68,11 +74,6 @@ function controls(priors, changed) {
   const box = element("fieldset", { className: "priors" }, element("legend", { textContent: "Priors" }));
   const state = { ...priors };
   if (!Object.keys(priors).length) box.append(element("span", { textContent: "This encoder has none." }));
-  let timer;
-  const tell = () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => changed({ ...state }), WAIT);
-  };
   for (const [name, value] of Object.entries(priors)) {
     const slider = typeof value === "number";
     const input = element("input", slider ? { type: "range", min: 0, max: Math.max(4, value), step: 0.05, value } : { type: "checkbox", checked: value });
@@ -81,7 +82,7 @@ function controls(priors, changed) {
     input.addEventListener("input", () => {
       state[name] = slider ? Number(input.value) : input.checked;
       if (slider) shown.textContent = state[name].toFixed(2);
-      tell();
+      changed({ ...state });
     });
     box.append(element("label", { className: "prior" }, name, input, shown));
   }

@@ -162,7 +162,10 @@ function picker(tab, fitting, chosen) {
   select.append(...fitting.map(option));
   const described = element("details", {}, element("summary", { textContent: "Model card" }), element("div"));
   const describe = () => described.lastChild.replaceChildren(about(fitting.find((card) => card.name === select.value)));
-  select.addEventListener("change", () => form.requestSubmit());
+  select.addEventListener("change", () => {
+    if (!form.checkValidity()) byId(`answer-${tab}`).replaceChildren(); // of another model
+    form.requestSubmit();
+  });
   const label = element("label", { textContent: fitting.length ? "Model" : "No loaded model does this" });
   label.htmlFor = select.id;
   form.querySelector(".model").replaceChildren(element("div", {}, label, select), described);

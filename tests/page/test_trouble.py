@@ -123,6 +123,28 @@ def test_a_prior_of_a_tab_that_was_left_stops_no_other_question(page: Page) -> N
     expect(page.locator(prior)).to_be_checked()
 
 
+def test_a_prior_just_before_another_question_does_not_replace_it(page: Page) -> None:
+    answer = page.locator("#answer-classification")
+    page.locator("#text").fill("Another question")
+    with page.expect_request("**/explain") as asked:
+        page.evaluate(
+            """() => {
+                document.querySelector("#answer-classification input[data-prior=direction]").click();
+                document.querySelector("form[data-tab=classification] [type=submit]").click();
+            }"""
+        )
+    assert (asked.value.post_data_json or {})["inputs"] == "Another question"
+    page.wait_for_timeout(400)  # until the page would ask with the prior
+    expect(answer.locator(".picture h2")).to_have_text("Another question")
+    assert "text=Another+question" in page.url
+
+
+def test_another_model_for_no_text_leaves_no_answer(page: Page) -> None:
+    page.locator("#text").fill("")
+    page.locator("#model-classification").select_option("ms-san-trec")
+    expect(page.locator("#answer-classification > *")).to_have_count(0)
+
+
 def test_enter_that_ends_a_composition_asks_nothing(page: Page) -> None:
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.method))
