@@ -237,12 +237,11 @@ export function evidenceTokens(sentence, weights, answered) {
   });
 }
 
-// [[label, share]] as bars, the largest in bold.
-export function bars(pairs) {
-  const most = d3.max(pairs, ([, share]) => share);
+// [[label, share]] as bars, in bold where the share is `least` or more.
+function bars(pairs, least) {
   const box = element("div", { className: "scores" });
   for (const [label, share] of pairs) {
-    const best = share === most ? "best" : "";
+    const best = share >= least ? "best" : "";
     const bar = element("i");
     bar.style.width = `${100 * share}%`;
     box.append(
@@ -254,12 +253,15 @@ export function bars(pairs) {
   return box;
 }
 
-// What the model answers, if it answers anything.
-export function judgement({ prediction, relatedness }) {
+// What the model answers, if it answers anything. `several`: a text may have several labels, or none, each with a probability
+// of its own; they are those of 0.5 and more, as in the library.
+export function judgement({ prediction, relatedness }, several = false) {
   if (prediction) {
     const ranked = Object.entries(prediction.scores).sort(([, a], [, b]) => b - a);
-    const said = prediction.label ?? "No label is probable enough"; // null: the model abstains
-    return [element("h2", { textContent: said }), bars(ranked)];
+    const least = several ? 0.5 : ranked[0][1];
+    const likely = ranked.filter(([, share]) => share >= least).map(([label]) => label);
+    const said = several ? likely.join(", ") : prediction.label; // null: the model abstains
+    return [element("h2", { textContent: said || "No label is probable enough" }), bars(ranked, least)];
   }
   if (relatedness == null) return [];
   const said = `${relatedness.toFixed(2)} of 1 to 5`;

@@ -9,12 +9,13 @@ import { actions, requests, whatIf } from "./results.js";
 const WAIT = 120; // milliseconds after a prior's last change before the request
 
 // Returns what draws the answer to `body` in `place`. `question` is what the form asked, `models` are others that could
-// answer it, `priors` those of a link (null: the model's), and `top` draws what stands above the pictures.
-export function explanation({ tab, place, question, body, models, priors, top = () => [] }) {
+// answer it, `priors` those of a link (null: the model's), `judge` draws what an answer says, and `top` what stands above
+// the pictures.
+export function explanation({ tab, place, question, body, models, priors, judge, top = () => [] }) {
   let shown = null; // the request whose answer is shown, and that answer
   const gradients = element("input", { type: "checkbox" });
   const label = element("label", { className: "prior" }, gradients, "integrated gradients (slower)");
-  const other = whatIf(body, models, () => shown);
+  const other = whatIf(body, models, judge, () => shown);
   const [drawn, done, below] = [0, 1, 2].map(() => element("div"));
   const redraw = async (signal) => {
     const asked = { ...body, truncate: false, evidence: true, trust: true, ...(priors && { priors }), ...(gradients.checked && { gradients: true }) };

@@ -195,6 +195,7 @@ function about(card) {
 
 const names = (tab) => cards.filter(TABS[tab].fits).map(({ name }) => name);
 const chosen = (tab) => byId(`model-${tab}`).value;
+const judge = (answer) => judgement(answer, cards.find(({ name }) => name === answer.model).multi_label);
 
 // Similarity.
 
@@ -223,7 +224,7 @@ async function similarity(signal, tab, question, priors) {
   const picture = element("div");
   const explain = (settings) => {
     const one = { inputs: inputs[select.value], model: body.model };
-    const work = explanation({ tab, place: picture, question, body: one, models: names(tab), priors: settings });
+    const work = explanation({ tab, place: picture, question, body: one, models: names(tab), priors: settings, judge });
     return attempt(work, tab, () => picture.replaceChildren()); // the map stays
   };
   select.addEventListener("change", () => {
@@ -242,7 +243,7 @@ async function answered(signal, tab, question, priors) {
   const place = byId(`answer-${tab}`);
   const body = { inputs: TABS[tab].inputs(), model: chosen(tab) };
   try {
-    await explanation({ tab, place, question, body, models: names(tab), priors, top: judgement })(signal);
+    await explanation({ tab, place, question, body, models: names(tab), priors, judge, top: judge })(signal);
   } catch (failure) {
     if (failure.code !== "input_too_long" || priors) throw failure;
     const { task, plain, read } = TABS[tab];
@@ -250,7 +251,7 @@ async function answered(signal, tab, question, priors) {
     const { answer, timing, warning } = await ask(task, asked, signal);
     const why = `${failure.message.replace(/(; send a shorter text|: shorten it)?, or set truncate to true$/, "")}, so the pictures are left out.`;
     place.replaceChildren(
-      ...judgement(read(answer)), ...warned(warning), element("p", { className: "key", textContent: why }),
+      ...judge({ model: body.model, ...read(answer) }), ...warned(warning), element("p", { className: "key", textContent: why }),
       actions(address(question, null), answer), took(timing), requests(task, asked),
     );
   }

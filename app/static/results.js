@@ -1,6 +1,6 @@
 // What can be done with an answer: a link to it, files of it, its request, and the same question with a word or the model changed.
 
-import { element, evidenceTokens, judgement } from "./draw.js";
+import { element, evidenceTokens } from "./draw.js";
 import { asCurl, asPython, ask, said } from "./requests.js";
 
 // Characters that XML cannot hold, as a text copied from a terminal may.
@@ -110,8 +110,9 @@ export function requests(path, body) {
 }
 
 // The same question with other words, or to another model: both answers side by side.
-// `latest()` is {asked, answer}: the request and the answer on the page. `clear()` removes what was shown.
-export function whatIf(body, models, latest) {
+// `judge` draws what an answer says. `latest()` is {asked, answer}: the request and the answer on the page. `clear()` removes
+// what was shown.
+export function whatIf(body, models, judge, latest) {
   const texts = typeof body.inputs === "string" ? { inputs: body.inputs } : body.inputs;
   const form = element("form", { className: "whatif" });
   const typed = Object.entries(texts).map(([name, value]) => {
@@ -141,7 +142,7 @@ export function whatIf(body, models, latest) {
       const asked = { inputs, model: select.value, truncate: false, evidence: true, ...(same && priors && { priors }) };
       const { answer, warning } = await ask("explain", asked, running.signal);
       const notes = [!same && priors && "with its own priors", warning].filter(Boolean);
-      shown.replaceChildren(side("before", before), side("then", answer, notes));
+      shown.replaceChildren(side("before", before, judge), side("then", answer, judge, notes));
     } catch (failure) {
       if (failure.name === "AbortError") return;
       shown.replaceChildren(element("p", { className: "refused", textContent: said(failure) }));
@@ -151,13 +152,13 @@ export function whatIf(body, models, latest) {
   return { box, clear };
 }
 
-function side(when, answer, notes = []) {
+function side(when, answer, judge, notes = []) {
   const shaded = answer.sentences.flatMap((one, i) => {
     const evidence = answer.evidence.sentences[i];
     return evidence ? [evidenceTokens(one, evidence.weights, answer.evidence.of)] : [];
   });
   const title = [`${answer.model}, ${when}`, ...notes].join(", ");
-  const box = element("section", {}, element("p", { className: "key", textContent: title }), ...judgement(answer), ...shaded);
+  const box = element("section", {}, element("p", { className: "key", textContent: title }), ...judge(answer), ...shaded);
   box.dataset.side = when;
   return box;
 }

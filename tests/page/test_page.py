@@ -25,13 +25,16 @@ SHOTS = os.environ.get("HEEDFUL_SCREENSHOTS")
 
 @pytest.fixture(scope="module")
 def relating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """URL of a service that cuts long texts, with a tiny relatedness model and a classifier that abstains unless certain."""
+    """URL of a service that cuts long texts, with a tiny relatedness model, a classifier that abstains unless
+    it is certain, and one whose texts may have several labels."""
     folder = tmp_path_factory.mktemp("relating")
     models = folder / "bundles"
     models.mkdir()
     parser = build_models(models)
     build_bundle(models, parser, name="tiny-r", kind="relatedness", explain=True)
     build_bundle(models, parser, explain=True, abstain=1.0)
+    tags = ("praise", "price", "taste")
+    build_bundle(models, parser, name="tiny-tags", labels=tags, explain=True, multi_label=True)
     flags = {"port": "0", "models": str(models), "threads": "1", "truncate": "true"}
     process = Process(folder / "log", flags, {})
     try:
@@ -415,6 +418,26 @@ def test_a_model_that_abstains_gives_no_label(relating: str, browser: Browser) -
         submit(other, "Classification", "Classify")
         answer = other.locator("#answer-classification")
         expect(answer.locator("h2").first).to_have_text("No label is probable enough")
+
+
+def test_a_text_may_have_several_labels_or_none(relating: str, browser: Browser) -> None:
+    with visit(browser, relating) as other:
+        other.locator("#model-classification").select_option("tiny-tags")
+        answer = other.locator("#answer-classification:not([aria-busy])")
+        numbers = set()
+        for text in ("good", "bad", "dog", "two dogs wash", "their hands", "man is not bad"):
+            other.locator("#text").fill(text)
+            with other.expect_response("**/explain") as answered:
+                other.locator("#text").press("Enter")
+            expect(answer.locator(".picture h2")).to_have_text(text)
+            scores = answer_again(other, answered.value)["prediction"]["scores"]
+            likely = [label for label in scores if scores[label] >= 0.5]
+            likely.sort(key=lambda label: -scores[label])
+            said = ", ".join(likely) or "No label is probable enough"
+            expect(answer.locator("h2").first).to_have_text(said)
+            expect(answer.locator(".scores > span.best:nth-child(3n + 1)")).to_have_text(likely)
+            numbers.add(len(likely))
+        assert numbers - {1}
 
 
 def test_what_the_service_cuts_is_said(relating: str, browser: Browser) -> None:
