@@ -129,11 +129,12 @@ function spoken(words, edges) {
     const [child, head] = dir === "left" ? [start, end] : [end, start];
     return `${words[child].text} is ${label} of ${words[head].text}`;
   };
-  return `Dependency tree: ${edges.map(one).join("; ") || "one word"}`;
+  return `Dependency tree: ${edges.map(one).join("; ") || "no relations"}`;
 }
 
-// Rows attend to columns. `say(row, column, value)` is a cell's text for screen readers.
-export function heatMap({ rows, columns, weights, name, domain = [0, 1], link = true, format = percent, numbers = false }) {
+// Rows attend to columns; where they are `compared`, the weights are similarities, and the map lights up no tokens.
+export function heatMap({ rows, columns, weights, name, domain = [0, 1], compared = false, format = percent, numbers = false }) {
+  const link = !compared;
   const SIZE = numbers ? NUMBERED : CELL;
   const label = 8 * Math.min(14, d3.max(rows, (word) => word.length)) + 10;
   const head = 8 * Math.min(14, d3.max(columns, (word) => word.length)) + 10;
@@ -143,10 +144,10 @@ export function heatMap({ rows, columns, weights, name, domain = [0, 1], link = 
   const opacity = d3.scaleLinear(domain, [0.04, numbers ? 0.46 : 1]).clamp(true);
   const read = element("p", { className: "read" });
   read.setAttribute("aria-live", "off");
-  const svg = d3.create("svg").attr("viewBox", `0 0 ${width} ${height}`).attr("role", "img").attr("aria-label", summary(name, rows, columns, weights, format));
+  const svg = d3.create("svg").attr("viewBox", `0 0 ${width} ${height}`).attr("role", "img").attr("aria-label", summary(name, rows, columns, weights, format, compared));
   svg.node().style.maxWidth = `${width * 1.4}px`;
   svg.node().style.minWidth = `${Math.min(width, 0.8 * width + 60)}px`; // labels stay readable: a wide map is scrolled
-  const cut = (word) => (word.length > 14 ? `${word.slice(0, 13)}…` : word);
+  const cut = (word) => (word.length > 14 ? `${[...word].slice(0, 13).join("")}…` : word); // an emoji is two of `length`
   svg.append("g").selectAll("text").data(rows).join("text").attr("class", "word").attr("font-size", 12).attr("text-anchor", "end")
     .attr("x", label - 5).attr("y", (_, i) => head + SIZE * (i + 0.68)).text(cut).attr("data-token", link && rows === columns ? (_, i) => i : null);
   svg.append("g").selectAll("text").data(columns).join("text").attr("class", "word").attr("font-size", 12)
@@ -187,9 +188,11 @@ function legend(domain, format, opacity) {
   return box;
 }
 
-function summary(name, rows, columns, weights, format) {
+// Of each row its largest weight, for screen readers. What is compared with itself is most like itself: that is left out.
+function summary(name, rows, columns, weights, format, compared) {
   const most = weights.map((line, i) => {
-    const best = d3.maxIndex(line);
+    const best = d3.maxIndex(line, (value, column) => (compared && rows === columns && column === i ? null : value));
+    if (compared) return best < 0 ? rows[i] : `${rows[i]} most like ${columns[best]}, ${format(line[best])}`;
     return line[best] > 0 ? `${rows[i]} most to ${columns[best]}, ${format(line[best])}` : `${rows[i]} to nothing`;
   });
   return `${name}: ${most.join("; ")}`;
@@ -222,8 +225,9 @@ export function tokens(sentence, shading, name) {
 }
 
 // On what leaving each of them out changes: green and + for the answer, red and − against it.
-export function evidenceTokens(sentence, weights, of) {
+export function evidenceTokens(sentence, weights, answered) {
   const most = largest(weights);
+  const of = answered === "cosine" ? "the vector's direction" : answered;
   return tokenList(sentence, `Tokens with their evidence for ${of}`, (button, i) => {
     button.append(" ", element("small", { textContent: signed(weights[i]) }));
     button.style.background = tint(weights[i], most);
@@ -233,12 +237,11 @@ export function evidenceTokens(sentence, weights, of) {
   });
 }
 
-// [[label, share]] as bars, the largest in bold.
-export function bars(pairs) {
-  const most = d3.max(pairs, ([, share]) => share);
+// [[label, share]] as bars, in bold where the share is `least` or more.
+function bars(pairs, least) {
   const box = element("div", { className: "scores" });
   for (const [label, share] of pairs) {
-    const best = share === most ? "best" : "";
+    const best = share >= least ? "best" : "";
     const bar = element("i");
     bar.style.width = `${100 * share}%`;
     box.append(
@@ -250,12 +253,15 @@ export function bars(pairs) {
   return box;
 }
 
-// What the model answers, if it answers anything.
-export function judgement({ prediction, relatedness }) {
+// What the model answers, if it answers anything. `several`: a text may have several labels, or none, each with a probability
+// of its own; they are those of 0.5 and more, as in the library.
+export function judgement({ prediction, relatedness }, several = false) {
   if (prediction) {
     const ranked = Object.entries(prediction.scores).sort(([, a], [, b]) => b - a);
-    const said = prediction.label ?? "No label is probable enough"; // null: the model abstains
-    return [element("h2", { textContent: said }), bars(ranked)];
+    const least = several ? 0.5 : ranked[0][1];
+    const likely = ranked.filter(([, share]) => share >= least).map(([label]) => label);
+    const said = several ? likely.join(", ") : prediction.label; // null: the model abstains
+    return [element("h2", { textContent: said || "No label is probable enough" }), bars(ranked, least)];
   }
   if (relatedness == null) return [];
   const said = `${relatedness.toFixed(2)} of 1 to 5`;
@@ -281,7 +287,7 @@ function sentence(one, evidence, of, shading) {
   const picture = element("section", { className: "picture" }, element("h2", { textContent: one.text }));
   const shaded = element("div");
   const attention = [...one.pooling, ...(one.gate ?? [])].map(({ name, weights }) => ({
-    name, draw: () => [tokens(one, weights, name), element("p", { className: "key", textContent: `The darker, the larger its share of ${name}.` })],
+    name, draw: () => [tokens(one, weights, name), element("p", { className: "key", textContent: `The stronger its colour, the larger its weight in ${name}.` })],
   }));
   const signedShadings = [];
   if (evidence?.gradients) {
@@ -342,7 +348,7 @@ function rankings({ correlations }) {
 function between({ sentences: [first, second], similarity: cosines }) {
   const [rows, columns] = [first, second].map((one) => one.tokens.map((token) => token.text));
   const map = heatMap({
-    rows, columns, weights: cosines, name: "Similarity of their tokens", domain: [Math.min(0, d3.min(cosines.flat())), 1], link: false,
+    rows, columns, weights: cosines, name: "Similarity of their tokens", domain: [Math.min(0, d3.min(cosines.flat())), 1], compared: true,
     format: (value) => value.toFixed(2),
   });
   return element("section", { className: "picture" }, element("div", { className: "maps" }, map));

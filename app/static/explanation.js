@@ -1,34 +1,41 @@
 // An explanation on the page: requested with the priors that the controls show, and redrawn at each change.
 
-import { attempt } from "./attempt.js";
+import { attempt, newest } from "./attempt.js";
 import { element, pictures } from "./draw.js";
 import { address, remember } from "./link.js";
 import { ask } from "./requests.js";
 import { actions, requests, whatIf } from "./results.js";
 
-const WAIT = 120; // milliseconds after a slider's last move before the request
+const WAIT = 120; // milliseconds after a prior's last change before the request
 
 // Returns what draws the answer to `body` in `place`. `question` is what the form asked, `models` are others that could
-// answer it, `priors` those of a link (null: the model's), and `top` draws what stands above the pictures.
-export function explanation({ tab, place, question, body, models, priors, top = () => [] }) {
+// answer it, `priors` those of a link (null: the model's), `judge` draws what an answer says, and `top` what stands above
+// the pictures.
+export function explanation({ tab, place, question, body, models, priors, judge, top = () => [] }) {
   let shown = null; // the request whose answer is shown, and that answer
   const gradients = element("input", { type: "checkbox" });
   const label = element("label", { className: "prior" }, gradients, "integrated gradients (slower)");
-  const other = whatIf(body, models, () => shown);
+  const other = whatIf(body, models, judge, () => shown);
   const [drawn, done, below] = [0, 1, 2].map(() => element("div"));
   const redraw = async (signal) => {
-    const asked = { ...body, evidence: true, trust: true, ...(priors && { priors }), ...(gradients.checked && { gradients: true }) };
+    const asked = { ...body, truncate: false, evidence: true, trust: true, ...(priors && { priors }), ...(gradients.checked && { gradients: true }) };
     const link = address(question, priors);
     remember(tab, link);
     const { answer, timing, warning } = await ask("explain", asked, signal);
     if (!shown) {
+      let timer;
       const changed = (settings) => {
-        // A tab that was left meanwhile stops nothing, and asks again when it is chosen.
-        if (!place.checkVisibility()) return place.closest(".answer")?.replaceChildren();
         priors = settings;
-        attempt(redraw, tab, () => {
-          for (const part of [drawn, done, below]) part.replaceChildren(); // the controls stay, to be set otherwise
-        });
+        const before = newest();
+        clearTimeout(timer);
+        timer = setTimeout(() => {
+          // A tab that was left meanwhile stops nothing, and asks again when it is chosen.
+          if (!place.checkVisibility()) return place.closest(".answer")?.replaceChildren();
+          if (newest() !== before) return; // what was asked since has these priors, or replaces this answer
+          attempt(redraw, tab, () => {
+            for (const part of [drawn, done, below]) part.replaceChildren(); // the controls stay, to be set otherwise
+          });
+        }, WAIT);
       };
       place.replaceChildren(drawn, controls(answer.priors, changed), label, done, other.box, below);
     }
@@ -68,20 +75,15 @@ function controls(priors, changed) {
   const box = element("fieldset", { className: "priors" }, element("legend", { textContent: "Priors" }));
   const state = { ...priors };
   if (!Object.keys(priors).length) box.append(element("span", { textContent: "This encoder has none." }));
-  let timer;
-  const tell = () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => changed({ ...state }), WAIT);
-  };
   for (const [name, value] of Object.entries(priors)) {
     const slider = typeof value === "number";
-    const input = element("input", slider ? { type: "range", min: 0, max: 4, step: 0.05, value } : { type: "checkbox", checked: value });
+    const input = element("input", slider ? { type: "range", min: 0, max: Math.max(4, value), step: 0.05, value } : { type: "checkbox", checked: value });
     input.dataset.prior = name;
     const shown = element("output", { textContent: slider ? value.toFixed(2) : "" });
     input.addEventListener("input", () => {
       state[name] = slider ? Number(input.value) : input.checked;
       if (slider) shown.textContent = state[name].toFixed(2);
-      tell();
+      changed({ ...state });
     });
     box.append(element("label", { className: "prior" }, name, input, shown));
   }

@@ -2,6 +2,8 @@
 
 const PRIOR = "prior."; // begins the name of each prior, as in prior.alpha=4
 
+export const EXPLAINED = "explained"; // names the sentence that is explained beside the similarities, counted from 0
+
 const asked = {}; // the address of each tab's last question
 
 const fields = (tab) => [...document.querySelectorAll(`form[data-tab=${tab}] > textarea`)];
@@ -30,7 +32,7 @@ export function recall(tab) {
   if (asked[tab]) history.replaceState(null, "", asked[tab]);
 }
 
-// Fills the form that the address names: {tab, priors, missing}, or null. `missing` is a model that is not loaded.
+// Fills the form that the address names: {tab, question, priors, missing}, or null. `missing` is a model that is not loaded.
 export function readLink(tabs) {
   const query = new URLSearchParams(location.hash.slice(1));
   const tab = query.get("tab");
@@ -42,8 +44,10 @@ export function readLink(tabs) {
   const missing = [...select.options].some(({ value }) => value === model) ? null : model;
   if (missing === null) select.value = model;
   select.dispatchEvent(new Event("input")); // its card is shown
+  const question = typed(tab);
+  if (query.has(EXPLAINED)) question.set(EXPLAINED, query.get(EXPLAINED));
   const priors = [...query].filter(([name]) => name.startsWith(PRIOR)).map(([name, value]) => [name.slice(PRIOR.length), read(value)]);
-  return { tab, priors: priors.length ? Object.fromEntries(priors) : null, missing };
+  return { tab, question, priors: priors.length ? Object.fromEntries(priors) : null, missing };
 }
 
 // A prior is a switch or a number.

@@ -3,7 +3,7 @@
 import { attempt } from "./attempt.js";
 import { element, heatMap, judgement } from "./draw.js";
 import { explanation, took, warned } from "./explanation.js";
-import { address, readLink, recall, remember, typed } from "./link.js";
+import { address, EXPLAINED, readLink, recall, remember, typed } from "./link.js";
 import { actions, requests } from "./results.js";
 import { ask, Refused, useKey } from "./requests.js";
 
@@ -49,6 +49,7 @@ const nameOf = (tab) => tab.id.slice("tab-".length);
 const able = (name) => cards.length > 0 && !byId(`model-${name}`).disabled;
 
 function show(tab) {
+  tab.hidden = false; // a link may name a task that no loaded model does
   for (const other of tabs) {
     const chosen = other === tab;
     other.setAttribute("aria-selected", chosen);
@@ -97,11 +98,12 @@ theme.addEventListener("change", () => {
   }
 });
 
-byId("key").addEventListener("submit", (event) => {
+byId("key").addEventListener("submit", async (event) => {
   event.preventDefault();
   useKey(byId("api-key").value);
   byId("key").hidden = true;
-  begin();
+  await begin();
+  if (document.activeElement === document.body) document.querySelector("[role=tabpanel]:not([hidden]) textarea").focus();
 });
 
 // The models, and the card of the selected one.
@@ -132,13 +134,14 @@ function shownFirst() {
 function follow() {
   const link = readLink(TABS);
   if (!link) return false;
-  const { tab, priors, missing } = link;
+  const { tab, question, priors, missing } = link;
   show(byId(`tab-${tab}`));
   const work = async (signal) => {
+    if (!able(tab)) throw new Refused(404, { message: "No loaded model does what the link asks." });
     if (missing !== null) throw new Refused(404, { message: `The link names the model ${missing}, which is not loaded: choose another.` });
-    await ASKED[tab](signal, tab, typed(tab), priors);
+    await ASKED[tab](signal, tab, question, priors);
   };
-  if (able(tab)) attempt(work, tab);
+  attempt(work, tab);
   return true;
 }
 
@@ -159,13 +162,17 @@ function picker(tab, fitting, chosen) {
   select.append(...fitting.map(option));
   const described = element("details", {}, element("summary", { textContent: "Model card" }), element("div"));
   const describe = () => described.lastChild.replaceChildren(about(fitting.find((card) => card.name === select.value)));
-  select.addEventListener("input", describe);
-  select.addEventListener("change", () => form.requestSubmit());
+  select.addEventListener("change", () => {
+    if (!form.checkValidity()) byId(`answer-${tab}`).replaceChildren(); // of another model
+    form.requestSubmit();
+  });
   const label = element("label", { textContent: fitting.length ? "Model" : "No loaded model does this" });
   label.htmlFor = select.id;
   form.querySelector(".model").replaceChildren(element("div", {}, label, select), described);
   select.disabled = form.querySelector("[type=submit]").disabled = !fitting.length;
-  if (fitting.length) describe();
+  if (!fitting.length) return;
+  select.addEventListener("input", describe);
+  describe();
 }
 
 function about(card) {
@@ -188,6 +195,7 @@ function about(card) {
 
 const names = (tab) => cards.filter(TABS[tab].fits).map(({ name }) => name);
 const chosen = (tab) => byId(`model-${tab}`).value;
+const judge = (answer) => judgement(answer, cards.find(({ name }) => name === answer.model).multi_label);
 
 // Similarity.
 
@@ -203,21 +211,26 @@ async function similarity(signal, tab, question, priors) {
   const numbers = inputs.map((_, i) => String(i + 1));
   const map = heatMap({
     rows: numbers, columns: numbers, weights: cosines, name: "Cosine of every two sentences",
-    domain: [Math.min(0, d3.min(cosines.flat())), 1], link: false, format: (value) => value.toFixed(3), numbers: inputs.length <= 12,
+    domain: [Math.min(0, d3.min(cosines.flat())), 1], compared: true, format: (value) => value.toFixed(3), numbers: inputs.length <= 12,
   });
   const list = element("ol");
   list.append(...inputs.map((text) => element("li", { textContent: text })));
   const select = element("select", { id: "explained" });
   select.append(...inputs.map((text, i) => element("option", { value: i, textContent: text })));
+  const linked = [...select.options].find(({ value }) => value === question.get(EXPLAINED));
+  if (linked) linked.selected = true;
   const label = element("label", { textContent: "Explain" });
   label.htmlFor = select.id;
   const picture = element("div");
   const explain = (settings) => {
     const one = { inputs: inputs[select.value], model: body.model };
-    const work = explanation({ tab, place: picture, question, body: one, models: names(tab), priors: settings });
+    const work = explanation({ tab, place: picture, question, body: one, models: names(tab), priors: settings, judge });
     return attempt(work, tab, () => picture.replaceChildren()); // the map stays
   };
-  select.addEventListener("change", () => explain(null));
+  select.addEventListener("change", () => {
+    question.set(EXPLAINED, select.value);
+    explain(null);
+  });
   byId("answer-similarity").replaceChildren(
     element("h2", { textContent: "Similarity" }), ...warned(warning), element("div", { className: "maps beside" }, map, list),
     took(timing), requests("embed", body), label, select, picture,
@@ -230,15 +243,15 @@ async function answered(signal, tab, question, priors) {
   const place = byId(`answer-${tab}`);
   const body = { inputs: TABS[tab].inputs(), model: chosen(tab) };
   try {
-    await explanation({ tab, place, question, body, models: names(tab), priors, top: judgement })(signal);
+    await explanation({ tab, place, question, body, models: names(tab), priors, judge, top: judge })(signal);
   } catch (failure) {
     if (failure.code !== "input_too_long" || priors) throw failure;
     const { task, plain, read } = TABS[tab];
     const asked = { ...plain(body.inputs), model: body.model };
     const { answer, timing, warning } = await ask(task, asked, signal);
-    const why = `${failure.message.split(";")[0]}, so the pictures are left out.`;
+    const why = `${failure.message.replace(/(; send a shorter text|: shorten it)?, or set truncate to true$/, "")}, so the pictures are left out.`;
     place.replaceChildren(
-      ...judgement(read(answer)), ...warned(warning), element("p", { className: "key", textContent: why }),
+      ...judge({ model: body.model, ...read(answer) }), ...warned(warning), element("p", { className: "key", textContent: why }),
       actions(address(question, null), answer), took(timing), requests(task, asked),
     );
   }

@@ -14,7 +14,15 @@ export class Refused extends Error {
   }
 }
 
-// {answer, timing: [[stage, milliseconds]], warning}; raises Refused with the service's own words.
+// What the page says of a failure: the service's words, but for what the page does otherwise than a program.
+export function said(failure) {
+  if (!(failure instanceof Refused)) return "The service does not answer.";
+  if (failure.status === 401) return key ? "The service does not know this API key." : "The service needs an API key.";
+  return failure.message.replace(/, or set truncate to true$/, ""); // there is no such field here
+}
+
+// {answer, timing: [[stage, milliseconds]], warning}; raises Refused with the service's own words. `warning` is null or
+// what the headers say about the texts.
 export async function ask(path, body, signal) {
   const headers = key ? { Authorization: `Bearer ${key}` } : {};
   const options = { headers, signal };
@@ -27,7 +35,9 @@ export async function ask(path, body, signal) {
   const answer = await response.json();
   if (!response.ok) throw new Refused(response.status, answer.error);
   const timing = stages(response.headers.get("Server-Timing") ?? "");
-  return { answer, timing, warning: response.headers.get("X-Warning") };
+  const cut = Number(response.headers.get("X-Truncated"));
+  const notes = [response.headers.get("X-Warning"), cut && `longer than the model reads and cut at the end: ${cut} of the texts`];
+  return { answer, timing, warning: notes.filter(Boolean).join(" · ") || null };
 }
 
 function stages(header) {

@@ -1,7 +1,11 @@
 // What can be done with an answer: a link to it, files of it, its request, and the same question with a word or the model changed.
 
-import { element, evidenceTokens, judgement } from "./draw.js";
-import { asCurl, asPython, ask, Refused } from "./requests.js";
+import { element, evidenceTokens } from "./draw.js";
+import { asCurl, asPython, ask, said } from "./requests.js";
+
+// Characters that XML cannot hold, as a text copied from a terminal may.
+const NOT_XML = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
+const WIDEST = 16_384; // pixels that a canvas may have in every browser
 
 function button(text, work) {
   const made = element("button", { type: "button", textContent: text });
@@ -9,11 +13,19 @@ function button(text, work) {
   return made;
 }
 
-// Copies `text` and says so. Browsers have navigator.clipboard on pages over HTTPS and from localhost alone.
-async function copy(text, name) {
+// A button that copies `text`, and beside it what came of that: the page's status may be far above.
+function copying(text, name) {
+  const note = element("span");
+  note.setAttribute("role", "status");
+  return [button(`Copy ${name}`, () => copy(text, name, note)), note];
+}
+
+// Browsers have navigator.clipboard on pages over HTTPS and from localhost alone.
+async function copy(text, name, note) {
+  note.textContent = "";
   const done = await navigator.clipboard?.writeText(text).then(() => true, () => false) || copySelected(text);
-  const said = done ? `${name} copied.` : "The browser does not let this page copy: select the text and copy it.";
-  document.getElementById("status").textContent = said;
+  const copied = `${name[0].toUpperCase()}${name.slice(1)} copied.`;
+  note.textContent = done ? copied : "The browser does not let this page copy: select the text and copy it.";
 }
 
 function copySelected(text) {
@@ -31,14 +43,15 @@ function copySelected(text) {
 // `trees` are the drawings of the answer's sentences, if it has any.
 export function actions(link, answer, trees = []) {
   const json = () => new Blob([JSON.stringify(answer, null, 2)], { type: "application/json" });
-  const made = [button("Copy link", () => copy(link, "Link")), button("Save JSON", () => save(json(), "answer.json"))];
+  const made = [button("Save JSON", () => save(json(), "answer.json"))];
   if (trees.length) {
     made.push(
       button("Save SVG", () => save(asFile(drawing(trees)), "tree.svg")),
       button("Save PNG", async () => save(await asPng(drawing(trees)), "tree.png")),
     );
   }
-  return element("div", { className: "actions" }, ...made);
+  const [copyLink, note] = copying(link, "link");
+  return element("div", { className: "actions" }, copyLink, ...made, note);
 }
 
 function save(blob, name) {
@@ -69,14 +82,16 @@ function drawing(trees) {
 }
 
 function asFile(svg) {
-  return new Blob([new XMLSerializer().serializeToString(svg)], { type: "image/svg+xml" });
+  const text = new XMLSerializer().serializeToString(svg).replace(NOT_XML, "\ufffd");
+  return new Blob([text], { type: "image/svg+xml" });
 }
 
 async function asPng(svg) {
   const image = new Image();
   image.src = URL.createObjectURL(asFile(svg));
   await image.decode();
-  const canvas = element("canvas", { width: 2 * image.width, height: 2 * image.height });
+  const scale = Math.min(2, WIDEST / image.width);
+  const canvas = element("canvas", { width: scale * image.width, height: scale * image.height });
   const context = canvas.getContext("2d");
   context.fillStyle = getComputedStyle(document.body).backgroundColor;
   context.fillRect(0, 0, canvas.width, canvas.height);
@@ -89,14 +104,15 @@ export function requests(path, body) {
   const box = element("details", { className: "requests" }, element("summary", { textContent: `The request to /${path}, as curl and Python` }));
   for (const [name, code] of [["curl", asCurl(path, body)], ["Python", asPython(path, body)]]) {
     const shown = element("pre", { textContent: code, tabIndex: 0 });
-    box.append(element("h3", { textContent: name }), shown, button(`Copy ${name}`, () => copy(code, name)));
+    box.append(element("h3", { textContent: name }), shown, ...copying(code, name));
   }
   return box;
 }
 
 // The same question with other words, or to another model: both answers side by side.
-// `latest()` is {asked, answer}: the request and the answer on the page. `clear()` removes what was shown.
-export function whatIf(body, models, latest) {
+// `judge` draws what an answer says. `latest()` is {asked, answer}: the request and the answer on the page. `clear()` removes
+// what was shown.
+export function whatIf(body, models, judge, latest) {
   const texts = typeof body.inputs === "string" ? { inputs: body.inputs } : body.inputs;
   const form = element("form", { className: "whatif" });
   const typed = Object.entries(texts).map(([name, value]) => {
@@ -123,27 +139,26 @@ export function whatIf(body, models, latest) {
     running.abort();
     running = new AbortController();
     try {
-      const asked = { inputs, model: select.value, evidence: true, ...(same && priors && { priors }) };
+      const asked = { inputs, model: select.value, truncate: false, evidence: true, ...(same && priors && { priors }) };
       const { answer, warning } = await ask("explain", asked, running.signal);
       const notes = [!same && priors && "with its own priors", warning].filter(Boolean);
-      shown.replaceChildren(side("before", before), side("then", answer, notes));
+      shown.replaceChildren(side("before", before, judge), side("then", answer, judge, notes));
     } catch (failure) {
       if (failure.name === "AbortError") return;
-      const said = failure instanceof Refused ? failure.message : "The service does not answer.";
-      shown.replaceChildren(element("p", { className: "refused", textContent: said }));
+      shown.replaceChildren(element("p", { className: "refused", textContent: said(failure) }));
     }
   });
   const box = element("details", {}, element("summary", { textContent: "What if a word were another, or the model?" }), form, shown);
   return { box, clear };
 }
 
-function side(when, answer, notes = []) {
+function side(when, answer, judge, notes = []) {
   const shaded = answer.sentences.flatMap((one, i) => {
     const evidence = answer.evidence.sentences[i];
     return evidence ? [evidenceTokens(one, evidence.weights, answer.evidence.of)] : [];
   });
-  const said = [`${answer.model}, ${when}`, ...notes].join(", ");
-  const box = element("section", {}, element("p", { className: "key", textContent: said }), ...judgement(answer), ...shaded);
+  const title = [`${answer.model}, ${when}`, ...notes].join(", ");
+  const box = element("section", {}, element("p", { className: "key", textContent: title }), ...judge(answer), ...shaded);
   box.dataset.side = when;
   return box;
 }

@@ -1,5 +1,6 @@
 """The page's address: it holds the question of the tab that is shown."""
 
+import re
 from urllib.parse import urljoin
 
 from playwright.sync_api import Browser, Page, expect
@@ -10,8 +11,10 @@ from tests.page.visiting import HOST, visit
 def copied_link(page: Page, tab: str) -> str:
     """What the tab's button copies."""
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.locator(f"#answer-{tab}").get_by_role("button", name="Copy link").click()
-    expect(page.locator("#status")).to_have_text("Link copied.")
+    actions = page.locator(f"#answer-{tab} .actions")
+    actions.get_by_role("button", name="Copy link").click()
+    expect(actions.get_by_role("status")).to_have_text("Link copied.")
+    expect(actions.get_by_role("status")).to_be_in_viewport()
     found: str = page.evaluate("navigator.clipboard.readText()")
     return found
 
@@ -62,11 +65,33 @@ def test_a_link_is_followed_in_an_open_page(page: Page) -> None:
     expect(answer.locator("> *")).to_have_count(0)
 
 
+def test_a_link_to_similarities_names_the_sentence_that_is_explained(page: Page) -> None:
+    page.get_by_role("tab", name="Similarity").click()
+    page.get_by_label("Explain").select_option(index=2)
+    explained = page.locator("#answer-similarity:not([aria-busy]) .picture h2")
+    expect(explained).to_have_text("The kids are eating at home")
+    page.locator("#answer-similarity input[data-prior=direction]").uncheck()
+    expect(page).to_have_url(re.compile("prior.direction=false"))
+    page.reload()
+    expect(explained).to_have_text("The kids are eating at home")
+    expect(page.locator("#answer-similarity input[data-prior=direction]")).not_to_be_checked()
+
+    page.goto(re.sub("explained=2", "explained=9", page.url))  # there is none
+    expect(explained).to_have_text("Two kids at a ballgame wash their hands")
+
+
+def test_a_link_keeps_a_large_alpha(page: Page) -> None:
+    page.goto(urljoin(page.url, "/#tab=classification&text=A+dull+film&prior.alpha=50"))
+    slider = page.locator("#answer-classification input[data-prior=alpha]")
+    expect(slider).to_have_value("50")
+
+
 def test_a_link_is_copied_from_a_page_without_https(browser: Browser, shipped: str) -> None:
     with visit(browser, shipped.replace("127.0.0.1", HOST)) as page:
         assert not page.evaluate("isSecureContext")
-        page.locator("#answer-classification").get_by_role("button", name="Copy link").click()
-        expect(page.locator("#status")).to_have_text("Link copied.")
+        actions = page.locator("#answer-classification .actions")
+        actions.get_by_role("button", name="Copy link").click()
+        expect(actions.get_by_role("status")).to_have_text("Link copied.")
         page.locator("#text").fill("")
         page.locator("#text").press("Control+V")
         expect(page.locator("#text")).to_have_value(page.url)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -24,14 +25,17 @@ SHOTS = os.environ.get("HEEDFUL_SCREENSHOTS")
 
 @pytest.fixture(scope="module")
 def relating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """URL of a service with a tiny relatedness model, and a classifier that abstains unless it is certain."""
+    """URL of a service that cuts long texts, with a tiny relatedness model, a classifier that abstains unless
+    it is certain, and one whose texts may have several labels."""
     folder = tmp_path_factory.mktemp("relating")
     models = folder / "bundles"
     models.mkdir()
     parser = build_models(models)
     build_bundle(models, parser, name="tiny-r", kind="relatedness", explain=True)
     build_bundle(models, parser, explain=True, abstain=1.0)
-    flags = {"port": "0", "models": str(models), "threads": "1"}
+    tags = ("praise", "price", "taste")
+    build_bundle(models, parser, name="tiny-tags", labels=tags, explain=True, multi_label=True)
+    flags = {"port": "0", "models": str(models), "threads": "1", "truncate": "true"}
     process = Process(folder / "log", flags, {})
     try:
         yield process.ready()
@@ -200,6 +204,10 @@ def test_what_if_shows_both_answers(page: Page) -> None:
         answer.locator(".whatif textarea").press("Enter")
     expect(then.locator(".tokens li").nth(1)).to_contain_text("quick")
 
+    answer.locator(".whatif textarea").fill("word " * 130)
+    answer.locator(".whatif textarea").press("Enter")
+    expect(answer.locator(".versus")).to_have_text(re.compile("up to 128; send a shorter text$"))
+
 
 def test_an_answer_is_saved(page: Page, tmp_path: Path) -> None:
     for button, name, begin in (
@@ -223,6 +231,21 @@ def test_an_answer_is_saved(page: Page, tmp_path: Path) -> None:
     assert " ".join(words) == f"{KIDS} The children are asleep at home"
 
 
+def test_drawings_of_any_text_are_saved(page: Page, tmp_path: Path) -> None:
+    """One holds a terminal's escape, which XML cannot, and is 90,000 pixels wide, more than a canvas can be."""
+    answer = page.locator("#answer-classification:not([aria-busy])")
+    page.locator("#text").fill("\x1b[31m " + f"{'x' * 400} " * 24)
+    page.locator("#text").press("Enter")
+    expect(answer.locator(".tokens li")).to_have_count(26)
+    for button, name in (("Save SVG", "tree.svg"), ("Save PNG", "tree.png")):
+        with page.expect_download(timeout=5_000) as download:
+            answer.get_by_role("button", name=button).click()
+        download.value.save_as(tmp_path / name)
+    ElementTree.parse(tmp_path / "tree.svg")
+    header = (tmp_path / "tree.png").read_bytes()[:20]
+    assert int.from_bytes(header[16:], "big") == 16_384  # its width
+
+
 def test_a_long_text_stays_readable(page: Page) -> None:
     page.set_viewport_size({"width": 375, "height": 740})
     page.locator("#text").fill(
@@ -239,6 +262,12 @@ def test_a_long_text_stays_readable(page: Page) -> None:
     assert box["height"] >= 9
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
     assert page.locator("#text").evaluate("one => one.scrollWidth <= one.clientWidth")
+
+
+def test_letters_of_two_code_units_stay_whole(page: Page) -> None:
+    page.locator("#text").fill("𝔘𝔫𝔦𝔠𝔬𝔡𝔢" * 3)
+    page.locator("#text").press("Enter")
+    expect(page.locator("#answer-classification figure .word").first).to_have_text("𝔘𝔫𝔦𝔠𝔬𝔡𝔢𝔘𝔫𝔦𝔠𝔬𝔡…")
 
 
 def test_the_theme_is_remembered(page: Page) -> None:
@@ -265,6 +294,13 @@ def test_similarity(page: Page) -> None:
     assert len(cosines) == 25
     assert cosines[0] == pytest.approx(1, abs=1e-5)
     assert cosines[1] == pytest.approx(cosines[5], abs=1e-6)
+    said = map_.locator("svg").get_attribute("aria-label") or ""
+    most = max(range(1, 5), key=lambda column: cosines[column])  # of the others
+    assert said.startswith(
+        f"Cosine of every two sentences: 1 most like {most + 1}, {cosines[most]:.3f}; 2 most like "
+    )
+    token = page.locator("#answer-similarity .tokens button").first
+    expect(token).to_have_accessible_name(re.compile(r"^Two \+.*, for the vector's direction$"))
     for scheme in ("light", "dark"):
         page.select_option("#theme", scheme)
         assert min(contrasts(page)) >= 4.5
@@ -274,6 +310,8 @@ def test_similarity(page: Page) -> None:
 
 def test_entailment_and_its_priors(page: Page) -> None:
     page.get_by_role("tab", name="Entailment").click()
+    label = page.locator("#answer-entailment h2").first.inner_text()
+    expect(page.locator("#answered")).to_have_text(f"Answer: {label}")  # for screen readers
     # The default, not the first by name.
     expect(page.locator("#model-entailment")).to_have_value("ms-san-nli")
     submit(page, "Entailment", "Judge")
@@ -382,6 +420,44 @@ def test_a_model_that_abstains_gives_no_label(relating: str, browser: Browser) -
         expect(answer.locator("h2").first).to_have_text("No label is probable enough")
 
 
+def test_a_text_may_have_several_labels_or_none(relating: str, browser: Browser) -> None:
+    with visit(browser, relating) as other:
+        other.locator("#model-classification").select_option("tiny-tags")
+        answer = other.locator("#answer-classification:not([aria-busy])")
+        numbers = set()
+        for text in ("good", "bad", "dog", "two dogs wash", "their hands", "man is not bad"):
+            other.locator("#text").fill(text)
+            with other.expect_response("**/explain") as answered:
+                other.locator("#text").press("Enter")
+            expect(answer.locator(".picture h2")).to_have_text(text)
+            scores = answer_again(other, answered.value)["prediction"]["scores"]
+            likely = [label for label in scores if scores[label] >= 0.5]
+            likely.sort(key=lambda label: -scores[label])
+            said = ", ".join(likely) or "No label is probable enough"
+            expect(answer.locator("h2").first).to_have_text(said)
+            expect(answer.locator(".scores > span.best:nth-child(3n + 1)")).to_have_text(likely)
+            numbers.add(len(likely))
+        assert numbers - {1}
+
+
+def test_what_the_service_cuts_is_said(relating: str, browser: Browser) -> None:
+    with visit(browser, relating) as other:
+        other.locator("#text").fill("good " * 20)
+        with other.expect_response("**/classify") as answered:
+            other.locator("#text").press("Enter")
+        assert answered.value.headers["x-truncated"] == "1"
+        answer = other.locator("#answer-classification")
+        expect(answer.locator(".refused")).to_have_text(
+            "longer than the model reads and cut at the end: 1 of the texts"
+        )
+        expect(answer.locator(".picture")).to_have_count(0)
+        answer = other.locator("#answer-similarity")
+        other.get_by_role("tab", name="Similarity").click()
+        other.locator("#sentences").fill("good " * 20 + "\nbad")
+        other.locator("#sentences").press("Control+Enter")
+        expect(answer.locator(".refused")).to_contain_text("1 of the texts")
+
+
 def test_classification_with_the_keyboard_alone(page: Page) -> None:
     page.get_by_role("tab", name="Similarity").focus()
     page.keyboard.press("ArrowRight")  # from the last to the first
@@ -400,6 +476,32 @@ def test_classification_with_the_keyboard_alone(page: Page) -> None:
     assert page.locator("#answer-classification svg .word.lit").count() > 2
     keep(page, "classification")
     accessible(page)
+
+
+@pytest.mark.parametrize("width", [1200, 375])
+def test_long_names_fit(page: Page, width: int) -> None:
+    """Of labels and of a model."""
+    labels = [f"{'a complaint about what was delivered ' * 4}{name * 60}" for name in "abc"]
+
+    def lengthen(route: Route) -> None:
+        answered = route.fetch()
+        found = answered.json()
+        scores = found["prediction"]["scores"].values()
+        found["prediction"] = {"label": labels[0], "scores": dict(zip(labels, scores, strict=True))}
+        found["evidence"]["of"] = labels[0]
+        route.fulfill(response=answered, json=found)
+
+    page.locator("#model-classification option").first.evaluate(
+        "one => { one.textContent = 'n'.repeat(120); }"
+    )
+    page.route("**/explain", lengthen)
+    page.set_viewport_size({"width": width, "height": 740})
+    page.locator("#text").press("Enter")
+    expect(page.locator("#answer-classification .scores")).to_contain_text(labels[2])
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    bar = page.locator("#answer-classification .bar").first.bounding_box()
+    assert bar is not None
+    assert bar["width"] >= 150
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -433,6 +535,9 @@ def test_the_request_can_be_copied(page: Page) -> None:
     url = urljoin(page.url, "explain")
     assert shown.locator("pre").nth(0).inner_text().startswith(f"curl {url} ")
     assert f'httpx.post(\n    "{url}"' in shown.locator("pre").nth(1).inner_text()
+    shown.get_by_role("button", name="Copy Python").click()
+    expect(shown.get_by_role("status").nth(1)).to_have_text("Python copied.")
+    expect(shown.get_by_role("status").nth(1)).to_be_in_viewport()
 
 
 @pytest.mark.parametrize("path", ["docs", "proxied/docs"])

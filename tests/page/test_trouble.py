@@ -123,6 +123,28 @@ def test_a_prior_of_a_tab_that_was_left_stops_no_other_question(page: Page) -> N
     expect(page.locator(prior)).to_be_checked()
 
 
+def test_a_prior_just_before_another_question_does_not_replace_it(page: Page) -> None:
+    answer = page.locator("#answer-classification")
+    page.locator("#text").fill("Another question")
+    with page.expect_request("**/explain") as asked:
+        page.evaluate(
+            """() => {
+                document.querySelector("#answer-classification input[data-prior=direction]").click();
+                document.querySelector("form[data-tab=classification] [type=submit]").click();
+            }"""
+        )
+    assert (asked.value.post_data_json or {})["inputs"] == "Another question"
+    page.wait_for_timeout(400)  # until the page would ask with the prior
+    expect(answer.locator(".picture h2")).to_have_text("Another question")
+    assert "text=Another+question" in page.url
+
+
+def test_another_model_for_no_text_leaves_no_answer(page: Page) -> None:
+    page.locator("#text").fill("")
+    page.locator("#model-classification").select_option("ms-san-trec")
+    expect(page.locator("#answer-classification > *")).to_have_count(0)
+
+
 def test_enter_that_ends_a_composition_asks_nothing(page: Page) -> None:
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.method))
@@ -155,7 +177,12 @@ def test_a_page_opened_before_the_models_are_loaded(browser: Browser, locked: Pr
         page = browser.new_page()
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto(url)
-        expect(page.locator("#error")).to_contain_text("API key")
+        expect(page.locator("#error")).to_have_text("The service needs an API key.")
+        expect(page.locator("#api-key")).to_be_focused()
+        page.keyboard.type("k2")
+        page.keyboard.press("Enter")
+        expect(page.locator("#error")).to_have_text("The service does not know this API key.")
+        expect(page.locator("#api-key")).to_be_focused()
         expect(page.get_by_role("link", name="API")).to_be_hidden()
         page.locator("#api-key").fill("schlüssel€")
         page.locator("#api-key").press("Enter")  # the browser says what is wrong
@@ -163,6 +190,7 @@ def test_a_page_opened_before_the_models_are_loaded(browser: Browser, locked: Pr
         page.locator("#api-key").fill("k1")
         page.locator("#api-key").press("Enter")
         expect(page.locator("#error")).to_contain_text("starting")
+        expect(page.locator("#text")).to_be_focused()
         page.get_by_role("button", name="Classify").click()
         expect(page.locator("#error")).to_contain_text("starting")
     expect(page.locator("#answer-classification .picture")).to_be_visible(timeout=60_000)
@@ -170,5 +198,8 @@ def test_a_page_opened_before_the_models_are_loaded(browser: Browser, locked: Pr
     expect(page.get_by_role("button", name="Judge")).to_be_disabled()
     page.locator("#premise").press("Enter")
     expect(page.locator("#error")).to_have_text("")
+    page.goto(f"{url}/#tab=relatedness&model=ms-san-relatedness&first=A+man&second=A+dog")
+    expect(page.locator("#error")).to_have_text("No loaded model does what the link asks.")
+    expect(page.get_by_role("tab", selected=True)).to_have_text("Relatedness")
     assert errors == []
     page.close()
