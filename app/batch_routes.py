@@ -10,12 +10,12 @@ from starlette.datastructures import UploadFile
 from starlette.responses import FileResponse, Response
 
 from heedful.app import answers
-from heedful.app.closed import Closed, few_fields
 from heedful.app.errors import NotFound
+from heedful.app.fast_path import InferenceRoute
 from heedful.app.fields import PASS_OVER, refused
 from heedful.app.file_store import FileStore, new_id
-from heedful.app.requests import InferenceRoute
 from heedful.app.state import state_of
+from heedful.app.strict_models import StrictModel, few_fields
 from heedful.app.uploads import multipart, refused_where_full
 from heedful.runtime.errors import BadInput
 
@@ -69,7 +69,7 @@ class Deleted(BaseModel):
     deleted: bool
 
 
-class CreateBatch(Closed):
+class CreateBatch(StrictModel):
     model_config = PASS_OVER
 
     input_file_id: str

@@ -8,15 +8,15 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from heedful.app import answers, inference, schemas
-from heedful.app.closed import FIRST_ERROR, NOT_EMPTY, Closed, Text
+from heedful.app.fast_path import InferenceRoute
 from heedful.app.fields import PASS_OVER
-from heedful.app.requests import InferenceRoute
+from heedful.app.strict_models import FIRST_ERROR, NOT_EMPTY, StrictModel, Text
 from heedful.runtime.inputs import Inputs
 
 router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["models"])
 
 
-class Sentences(Closed):
+class Sentences(StrictModel):
     model_config = PASS_OVER
 
     source_sentence: Text

@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from heedful.app import answers, explain_schemas, inference, schemas, trees
 from heedful.app.explain_schemas import ExplainRequest
-from heedful.app.requests import InferenceRoute
+from heedful.app.fast_path import InferenceRoute
 from heedful.runtime.explain_answer import answer
 from heedful.runtime.explain_run import ExplainOptions
 from heedful.runtime.model_registry import Task

@@ -5,13 +5,13 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Discriminator, Field, Tag
 
 from heedful.app.answer_schemas import Token, Trust
-from heedful.app.closed import Closed, Text
 from heedful.app.schemas import Cutting, Pair, Trusting
+from heedful.app.strict_models import StrictModel, Text
 from heedful.app.trees import ConlluTree, DisplacyTree, Item, Trees, shape
 from heedful.runtime.explain_run import MAX_ALPHA
 
 
-class Priors(Closed):
+class Priors(StrictModel):
     """Only priors that the model has; others are refused. Omitted ones stay as trained."""
 
     direction: bool | None = Field(
@@ -22,7 +22,7 @@ class Priors(Closed):
     alpha: float | None = Field(None, ge=0, le=MAX_ALPHA, description="Weight of every distance.")
 
 
-class Related(Closed):
+class Related(StrictModel):
     """A pair for a relatedness model."""
 
     a: Item

@@ -8,7 +8,7 @@ from pydantic_core import CoreSchema
 from starlette.responses import Response
 
 from heedful.app import answer_schemas, answers, array_answers, compare, routes, schemas
-from heedful.app.requests import InferenceRoute
+from heedful.app.fast_path import InferenceRoute
 
 router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["models"])
 

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 import numpy.typing as npt
 from pydantic import Field
 
-from heedful.app.closed import Closed
 from heedful.app.fields import PASS_OVER, refused
+from heedful.app.strict_models import StrictModel
 from heedful.runtime.answers import sigmoid
 
 TopK = Annotated[int | None, Field(ge=1, description="Return this many of the best labels.")]
@@ -19,7 +19,7 @@ OtherTask = Annotated[
 ]
 
 
-class ClassifyParameters(Closed):
+class ClassifyParameters(StrictModel):
     model_config = PASS_OVER
 
     top_k: TopK = None
@@ -38,7 +38,7 @@ class ClassifyParameters(Closed):
     generate_parameters: OtherTask = None
 
 
-class HubFields(Closed):
+class HubFields(StrictModel):
     parameters: ClassifyParameters | None = Field(
         None, description="Hugging Face's. With it, one text's labels are in a list of one."
     )

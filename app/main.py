@@ -32,12 +32,12 @@ from heedful.app import (
 from heedful.app.batches import Batches
 from heedful.app.coding import Compressed
 from heedful.app.cross_origin import CrossOrigin
+from heedful.app.fast_path import FastPath, inference_routes
 from heedful.app.file_store import FileStore
 from heedful.app.keys import Keys, Rates
 from heedful.app.metrics import Metrics
 from heedful.app.middleware import ApiKey, BodyLimit, HeadAsGet, Recorded
 from heedful.app.paths import Paths
-from heedful.app.requests import FastPath, inference_routes
 from heedful.app.settings import Settings
 from heedful.app.state import AppState, Peers
 from heedful.app.tracing import Tracing

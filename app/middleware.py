@@ -138,7 +138,7 @@ class ApiKey:
 class BodyLimit:
     """Refuses bodies of more than `limit` bytes without reading the rest; `uploads` have their own.
 
-    Refuses uploads of which nothing comes for `timeout` seconds too; app.watch ends other requests.
+    Refuses uploads of which nothing comes for `timeout` seconds too; app.in_flight ends other requests.
     """
 
     def __init__(

@@ -9,10 +9,10 @@ from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag
 from starlette.responses import Response
 
 from heedful.app import answers, inference, token_ids, trees
-from heedful.app.closed import FIRST_ERROR, NOT_EMPTY, Closed, Text
+from heedful.app.fast_path import InferenceRoute
 from heedful.app.fields import PASS_OVER
-from heedful.app.requests import InferenceRoute
 from heedful.app.schemas import Dimensions, Long, Truncate, not_both
+from heedful.app.strict_models import FIRST_ERROR, NOT_EMPTY, StrictModel, Text
 from heedful.text.arrays import Floats
 
 router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["OpenAI"])
@@ -29,7 +29,7 @@ def _shape(value: object) -> str | None:
     return "<ids of many>" if value and isinstance(value[0], list) else "<many>"
 
 
-class EmbeddingsRequest(Closed):
+class EmbeddingsRequest(StrictModel):
     model_config = PASS_OVER
 
     input: Annotated[

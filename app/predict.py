@@ -8,10 +8,10 @@ from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
 from heedful.app import answer_schemas, answers, inference, schemas
-from heedful.app.closed import FIRST_ERROR, NOT_EMPTY, Text
+from heedful.app.fast_path import InferenceRoute
 from heedful.app.fields import PASS_OVER, unsupported
 from heedful.app.hub_schemas import HubFields, finished
-from heedful.app.requests import InferenceRoute
+from heedful.app.strict_models import FIRST_ERROR, NOT_EMPTY, Text
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.model_registry import Task
 

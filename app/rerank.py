@@ -8,9 +8,9 @@ from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag
 from starlette.responses import Response
 
 from heedful.app import answers, inference, record
-from heedful.app.closed import FIRST_ERROR, NOT_EMPTY, Closed, Text
+from heedful.app.fast_path import InferenceRoute
 from heedful.app.fields import PASS_OVER, unsupported
-from heedful.app.requests import InferenceRoute
+from heedful.app.strict_models import FIRST_ERROR, NOT_EMPTY, StrictModel, Text
 from heedful.runtime.inputs import Inputs
 
 router = APIRouter(route_class=InferenceRoute, responses=answers.ERRORS, tags=["rerank"])
@@ -20,7 +20,7 @@ COHERES_TOKENS = 4096
 """Cohere's default of max_tokens_per_doc, which some of its clients always send."""
 
 
-class Document(Closed):
+class Document(StrictModel):
     model_config = PASS_OVER
 
     text: Text
@@ -44,7 +44,7 @@ def _not_cut(tokens: int | None) -> int | None:
     return tokens
 
 
-class DocumentsRequest(Closed):
+class DocumentsRequest(StrictModel):
     model_config = PASS_OVER
 
     model: str | None = Field(None, description="A name from /models, or an alias.")

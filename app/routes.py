@@ -7,8 +7,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from heedful.app import answer_schemas, answers, array_answers, inference, schemas, trees
+from heedful.app.fast_path import InferenceRoute
 from heedful.app.hub_schemas import finished
-from heedful.app.requests import InferenceRoute
 from heedful.runtime.explain_answer import tokens
 from heedful.runtime.inputs import Inputs
 from heedful.text.kinds import NLI_LABELS

@@ -17,9 +17,9 @@ from pydantic import (
     field_validator,
 )
 
-from heedful.app.closed import FIRST_ERROR, NOT_EMPTY, Closed, Text
 from heedful.app.fields import PASS_OVER, unsupported
 from heedful.app.hub_schemas import HubFields, TopK
+from heedful.app.strict_models import FIRST_ERROR, NOT_EMPTY, StrictModel, Text
 from heedful.app.trees import ConlluTree, DisplacyTree, Item, shape
 
 
@@ -103,7 +103,7 @@ def not_both(long: str | None, info: ValidationInfo) -> str | None:
     return long
 
 
-class Request(Closed):
+class Request(StrictModel):
     model: str | None = Field(
         None, description="A name from /models; defaults to the task's model."
     )
@@ -113,7 +113,7 @@ class Cutting(Request):
     truncate: Truncate = None
 
 
-class Truncation(Closed):
+class Truncation(StrictModel):
     """TEI's two fields."""
 
     truncate: Truncate = None
@@ -137,7 +137,7 @@ Dimensions = Annotated[
 ]
 
 
-class Trusting(Closed):
+class Trusting(StrictModel):
     trust: bool = Field(False, description="Also say how far each answer can be trusted.")
 
 
@@ -151,7 +151,7 @@ class EmbedRequest(Request, Truncation):
     prompt_name: PromptName = None
 
 
-class Pair(Closed):
+class Pair(StrictModel):
     premise: Item
     hypothesis: Item
 
@@ -181,7 +181,7 @@ NLIRequest = Annotated[
 ]
 
 
-class TwoTexts(Closed):
+class TwoTexts(StrictModel):
     a: Text
     b: Text
 

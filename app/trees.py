@@ -15,7 +15,7 @@ from pydantic import (
     Tag,
 )
 
-from heedful.app.closed import FIRST_ERROR, Closed, Text
+from heedful.app.strict_models import FIRST_ERROR, StrictModel, Text
 from heedful.runtime.errors import BadInput
 from heedful.runtime.inputs import Inputs
 from heedful.text import trees
@@ -25,12 +25,12 @@ MAX_TREE_WORDS = 10_000
 _WHITE_SPACE = re.compile(r"\s")
 
 
-class Word(Closed):
+class Word(StrictModel):
     text: str = Field(min_length=1, description="A token; it holds no white space.")
     tag: str = Field("", description="displaCy's line under the word; ignored.")
 
 
-class Arc(Closed):
+class Arc(StrictModel):
     """An arc between two tokens, `start` on the left. A token that no arc points to is a root."""
 
     start: int = Field(ge=0)
@@ -41,14 +41,14 @@ class Arc(Closed):
     )
 
 
-class Displacy(Closed):
+class Displacy(StrictModel):
     """The input of `displacy.render(.., manual=True)`."""
 
     words: Annotated[list[Word], FIRST_ERROR] = Field(min_length=1, max_length=MAX_TREE_WORDS)
     arcs: Annotated[list[Arc], FIRST_ERROR] = Field(max_length=MAX_TREE_WORDS)
 
 
-class Tree(Closed):
+class Tree(StrictModel):
     """Read together with the body, which is done in a thread where it is large."""
 
     _read: Parse | ValueError = PrivateAttr()

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from heedful.app import answer_schemas, answers, inference
-from heedful.app.requests import InferenceRoute
+from heedful.app.fast_path import InferenceRoute
 from heedful.app.state import state_of
 from heedful.app.status import ready_service
 from heedful.app.v2_binary import JSON_SIZE, read_body, written

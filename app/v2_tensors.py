@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError
 
-from heedful.app.closed import FIRST_ERROR, NOT_EMPTY, Closed
 from heedful.app.fields import PASS_OVER, refused
 from heedful.app.large import check_length
 from heedful.app.schemas import Long, Truncate, not_both
+from heedful.app.strict_models import FIRST_ERROR, NOT_EMPTY, StrictModel
 from heedful.runtime.card import Card
 from heedful.runtime.errors import BadInput
 from heedful.runtime.inputs import Inputs
@@ -23,7 +23,7 @@ MAX_DIMENSIONS = 32
 """Of a tensor: as many as numpy had for long. The product of a million sizes would take minutes."""
 
 
-class InferParameters(Closed):
+class InferParameters(StrictModel):
     model_config = PASS_OVER
 
     truncate: Truncate = None
@@ -51,7 +51,7 @@ def _add(data: list[Any], flat: list[str]) -> None:
             raise PydanticCustomError("texts_type", "must hold strings")
 
 
-class TensorParameters(Closed):
+class TensorParameters(StrictModel):
     model_config = PASS_OVER
 
     binary_data_size: int | None = Field(
@@ -59,7 +59,7 @@ class TensorParameters(Closed):
     )
 
 
-class Tensor(Closed):
+class Tensor(StrictModel):
     model_config = PASS_OVER
 
     name: str
@@ -73,7 +73,7 @@ class Tensor(Closed):
     parameters: TensorParameters | None = None
 
 
-class WantedParameters(Closed):
+class WantedParameters(StrictModel):
     model_config = PASS_OVER
 
     classification: Annotated[
@@ -86,7 +86,7 @@ class WantedParameters(Closed):
     )
 
 
-class Wanted(Closed):
+class Wanted(StrictModel):
     model_config = PASS_OVER
 
     name: str
@@ -98,7 +98,7 @@ class Wanted(Closed):
         return unless_said if said is None else said
 
 
-class InferRequest(Closed):
+class InferRequest(StrictModel):
     model_config = PASS_OVER
 
     id: str | None = None

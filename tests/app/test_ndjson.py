@@ -14,8 +14,8 @@ from pydantic import TypeAdapter
 from starlette.responses import Response
 
 from heedful.app import lines
+from heedful.app.fast_path import InferenceRoute
 from heedful.app.ndjson import _lines
-from heedful.app.requests import InferenceRoute
 from heedful.runtime.errors import TimedOut
 from tests.app.conftest import KEY, Serve
 from tests.app.test_answers import TEXTS, embed

@@ -31,7 +31,7 @@ def few_fields(value: object) -> object:
     return value
 
 
-class Closed(BaseModel):
+class StrictModel(BaseModel):
     """Strict: no type is coerced, and unknown fields are refused."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)

@@ -13,12 +13,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from heedful.app import coding, errors, ndjson, record
 from heedful.app.errors import MalformedBody
+from heedful.app.in_flight import Watch
 from heedful.app.large import check_counts
 from heedful.app.lines import InferenceEndpoint
 from heedful.app.middleware import CLIENT_CLOSED
 from heedful.app.state import state_of
 from heedful.app.strict_json import parse
-from heedful.app.watch import Watch
 from heedful.runtime.errors import RequestError
 
 
