@@ -187,7 +187,7 @@ async def content(request: Request) -> Response:
 async def delete(request: Request) -> Response:
     """Delete a file."""
     name = request.path_params["file"]
-    _store(request).delete(name)
+    await asyncio.to_thread(_store(request).delete, name)
     return answers.json({"id": name, "object": "file", "deleted": True})
 
 
@@ -222,7 +222,7 @@ async def create(body: CreateBatch, request: Request) -> Response:
         "request_counts": {"total": 0, "completed": 0, "failed": 0},
     }
     with refused_where_full():
-        store.create_batch(about)
+        await asyncio.to_thread(store.create_batch, about)
     return answers.json(about)
 
 
