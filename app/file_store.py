@@ -89,6 +89,13 @@ class FileStore:
         self.file(name)
         return self.folder / "files" / name / "content"
 
+    def open(self, name: str) -> BinaryIO:
+        """The file's content, which can be read to its end when the file is deleted meanwhile. Raises NotFound."""
+        try:
+            return self.content(name).open("rb")
+        except FileNotFoundError:
+            raise _missing("files", name) from None
+
     def delete(self, name: str) -> None:
         """Raises NotFound, to all but one of those that delete it at once."""
         self.file(name)

@@ -18,6 +18,7 @@ import httpx
 import openai
 import pytest
 from openai.types import Batch
+from starlette.responses import FileResponse
 
 from heedful.app.batches import _chunks, _lines
 from heedful.app.errors import NotFound
@@ -289,6 +290,26 @@ def test_a_file_that_is_deleted_twice_at_once_is_missing_for_one(tmp_path: Path)
     with pytest.raises(NotFound, match=name):
         Late(tmp_path).delete(name)
     assert list((tmp_path / "files").iterdir()) == []
+
+
+@pytest.mark.anyio
+async def test_a_content_that_is_deleted_while_it_is_sent_is_sent_whole(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_files(Settings(files=tmp_path))
+    store = FileStore(tmp_path)
+    name = store.add(io.BytesIO(b"a" * 100_000), "a", "batch")["id"]
+
+    async def late(answer: FileResponse, *channels: Any) -> None:
+        store.delete(name)
+        await send(answer, *channels)
+
+    send = FileResponse.__call__
+    monkeypatch.setattr(FileResponse, "__call__", late)
+    async with serve(start=False, files=tmp_path) as client:
+        sent = await client.get(f"/v1/files/{name}/content")
+        assert (sent.status_code, len(sent.content)) == (200, 100_000)
+        check(await client.get(f"/v1/files/{name}/content"), 404, "not_found")
 
 
 def test_a_file_whose_deletion_was_killed_is_gone(
