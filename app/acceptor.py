@@ -7,11 +7,12 @@ import socket
 import time
 from collections import Counter, deque
 
+from heedful.app.errors import TooManyConnections
 from heedful.app.metrics import Metrics
 from heedful.app.refusals import Refusals
 from heedful.app.settings import Settings
 from heedful.app.worker_group import CONNECTION_ID_BYTES, IDLE, WorkerGroup, WorkerProcess
-from heedful.runtime.errors import Overloaded, Unavailable
+from heedful.runtime.errors import Unavailable
 
 log = logging.getLogger("heedful.supervisor")
 
@@ -117,7 +118,7 @@ class Acceptor:
         if self._open[address] >= self._per_address:
             self._metrics.limit("max_connections_per_address")
             reason = f"{self._per_address} connections of this address are open: close one first"
-            self._refusals.add(connection, Overloaded(reason, retry_after=1))
+            self._refusals.add(connection, TooManyConnections(reason, retry_after=1))
             return False
         self._open[address] += 1
         self._addresses[connection.fileno()] = address

@@ -2,12 +2,13 @@
 
 import asyncio
 import time
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, BinaryIO, Literal
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, BeforeValidator, Field
 from starlette.datastructures import UploadFile
 from starlette.responses import FileResponse, Response
+from starlette.types import Receive, Scope, Send
 
 from heedful.app import answers
 from heedful.app.errors import NotFound
@@ -112,6 +113,18 @@ class BatchList(BaseModel):
     has_more: bool
 
 
+class _Content(FileResponse):
+    """Of an open file, whose name may be deleted before the answer is sent."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        super().__init__(f"/proc/self/fd/{file.fileno()}", media_type="application/octet-stream")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._file:
+            await super().__call__(scope, receive, send)
+
+
 @router.post(
     "/v1/files",
     responses=answers.documented(File, 400, 401, 403, 413, 422, 504, 507),
@@ -175,8 +188,7 @@ async def file(request: Request) -> Response:
 )
 async def content(request: Request) -> Response:
     """A file's content."""
-    path = _store(request).content(request.path_params["file"])
-    return FileResponse(path, media_type="application/octet-stream")
+    return _Content(_store(request).open(request.path_params["file"]))
 
 
 @router.delete(
@@ -187,7 +199,7 @@ async def content(request: Request) -> Response:
 async def delete(request: Request) -> Response:
     """Delete a file."""
     name = request.path_params["file"]
-    _store(request).delete(name)
+    await asyncio.to_thread(_store(request).delete, name)
     return answers.json({"id": name, "object": "file", "deleted": True})
 
 
@@ -222,7 +234,7 @@ async def create(body: CreateBatch, request: Request) -> Response:
         "request_counts": {"total": 0, "completed": 0, "failed": 0},
     }
     with refused_where_full():
-        store.create_batch(about)
+        await asyncio.to_thread(store.create_batch, about)
     return answers.json(about)
 
 

@@ -170,18 +170,22 @@ class Batches:
         folder = self._store.batch_folder(about["id"])
         for field, wanted in (("output", True), ("error", False)):
             part = folder / f"{field}.jsonl"
-            with (folder / "answers.jsonl").open("rb") as answers, part.open("wb") as out:
-                out.writelines(line for line in answers if _succeeded(line) == wanted)
-            if part.stat().st_size:
-                name = f"file-{about['id']}-{field}"
-                made = self._store.add(part, f"{about['id']}_{field}.jsonl", "batch_output", name)
-                about[f"{field}_file_id"] = made["id"]
-            part.unlink(missing_ok=True)
+            try:
+                with (folder / "answers.jsonl").open("rb") as answers, part.open("wb") as out:
+                    out.writelines(line for line in answers if _succeeded(line) == wanted)
+                if part.stat().st_size:
+                    filename = f"{about['id']}_{field}.jsonl"
+                    name = f"file-{about['id']}-{field}"
+                    made = self._store.add(part, filename, "batch_output", name)
+                    about[f"{field}_file_id"] = made["id"]
+            finally:
+                part.unlink(missing_ok=True)  # on a full disk too, where others may need the room
 
     def _finish(self, about: dict[str, Any], status: str) -> None:
         self._store.save_batch(about | {"status": status, f"{status}_at": _now()})
         folder = self._store.batch_folder(about["id"])
-        (folder / "answers.jsonl").unlink(missing_ok=True)
+        for field in ("answers", "output", "error"):
+            (folder / f"{field}.jsonl").unlink(missing_ok=True)
         self._store.mark(about["id"]).unlink(missing_ok=True)
         (folder / "cancel").unlink(missing_ok=True)
         remove_parts(folder / "about.json")

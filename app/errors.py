@@ -55,6 +55,12 @@ class RateExceeded(Overloaded):
     code = "rate_exceeded"
 
 
+class TooManyConnections(Overloaded):
+    """Of one address. More replicas would not help, as they would against `overloaded`."""
+
+    code = "too_many_connections"
+
+
 class Forbidden(RequestError):
     code = "forbidden"
 

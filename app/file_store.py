@@ -63,10 +63,11 @@ class FileStore:
         return about
 
     def remove_unfinished(self) -> None:
-        """Remove the files that processes were killed at adding. No process adds one while this works."""
+        """Remove what processes were killed at adding or deleting. No process does either while this works."""
         with contextlib.suppress(BlockingIOError), self._lock(fcntl.LOCK_EX | fcntl.LOCK_NB):
-            for folder in (self.folder / "files").glob(".*"):
-                shutil.rmtree(folder)
+            for kind in ("files", "batches"):
+                for folder in (self.folder / kind).glob(".*"):
+                    shutil.rmtree(folder)
 
     @contextlib.contextmanager
     def _lock(self, operation: int) -> Iterator[None]:
@@ -88,10 +89,24 @@ class FileStore:
         self.file(name)
         return self.folder / "files" / name / "content"
 
+    def open(self, name: str) -> BinaryIO:
+        """The file's content, which can be read to its end when the file is deleted meanwhile. Raises NotFound."""
+        try:
+            return self.content(name).open("rb")
+        except FileNotFoundError:
+            raise _missing("files", name) from None
+
     def delete(self, name: str) -> None:
-        """Raises NotFound."""
+        """Raises NotFound, to all but one of those that delete it at once."""
         self.file(name)
-        shutil.rmtree(self.folder / "files" / name)
+        folder = self.folder / "files" / name
+        hidden = folder.with_name(f".{name}-{secrets.token_hex(4)}")
+        with self._lock(fcntl.LOCK_SH):
+            try:
+                folder.rename(hidden)  # so that nobody finds a part of it
+            except FileNotFoundError:
+                raise _missing("files", name) from None
+            shutil.rmtree(hidden)
 
     def batches(self) -> list[dict[str, Any]]:
         """Every batch, the newest first."""
@@ -106,11 +121,17 @@ class FileStore:
         return about
 
     def create_batch(self, about: dict[str, Any]) -> None:
-        """Add a batch that is to be answered."""
-        self.save_batch(about)
+        """Add a batch that is to be answered. Leaves nothing of it where that fails, as on a full disk."""
         mark = self.mark(about["id"])
-        mark.parent.mkdir(exist_ok=True)
-        mark.touch()
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        with self._lock(fcntl.LOCK_SH):
+            try:
+                mark.touch()  # first: a batch without one would never be answered
+                with replace_folder(self.batch_folder(about["id"])) as new:
+                    (new / "about.json").write_bytes(orjson.dumps(about))
+            except BaseException:
+                mark.unlink(missing_ok=True)
+                raise
 
     def cancel_batch(self, name: str) -> dict[str, Any]:
         """Ask for its end; returns its description. Raises NotFound."""
@@ -123,7 +144,9 @@ class FileStore:
         """The folders of batches that are not finished, the oldest first."""
         names = sorted(mark.name for mark in (self.folder / "unfinished").glob("*"))
         folders = [self.batch_folder(name) for name in names]  # an id begins with the time
-        return [folder for folder in folders if folder.is_dir()]  # the operator may have deleted it
+        return [
+            folder for folder in folders if folder.is_dir()
+        ]  # else it is being made, or was deleted
 
     def mark(self, name: str) -> Path:
         """A file that exists until the batch is finished."""
@@ -142,17 +165,23 @@ class FileStore:
 
     def save_batch(self, about: dict[str, Any]) -> None:
         """Replace the batch's description."""
-        folder = self.batch_folder(about["id"])
-        folder.mkdir(parents=True, exist_ok=True)
-        write_file(folder / "about.json", lambda part: part.write_bytes(orjson.dumps(about)))
+        path = self.batch_folder(about["id"]) / "about.json"
+        write_file(path, lambda part: part.write_bytes(orjson.dumps(about)))
 
     def _about(self, kind: str, name: str) -> dict[str, Any]:
-        path = self.folder / kind / name / "about.json"
-        if not ID.fullmatch(name) or not path.is_file():
-            what = "file" if kind == "files" else "batch"
-            raise NotFound(f"there is no {what} {name[:100]!r}")
-        about: dict[str, Any] = orjson.loads(path.read_bytes())
+        if not ID.fullmatch(name):
+            raise _missing(kind, name)
+        try:
+            content = (self.folder / kind / name / "about.json").read_bytes()
+        except FileNotFoundError:
+            raise _missing(kind, name) from None
+        about: dict[str, Any] = orjson.loads(content)
         return about
+
+
+def _missing(kind: str, name: str) -> NotFound:
+    what = "file" if kind == "files" else "batch"
+    return NotFound(f"there is no {what} {name[:100]!r}")
 
 
 def new_id(kind: str) -> str:

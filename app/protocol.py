@@ -14,7 +14,7 @@ from heedful.app import errors, record
 from heedful.app.refusals import LINGER_SECONDS, answer
 from heedful.app.state import state_of
 from heedful.app.worker_group import BUSY, IDLE, SENDING
-from heedful.runtime.errors import Overloaded, RequestError, Unavailable
+from heedful.runtime.errors import RequestError, Unavailable
 
 _HEAD = b"HTTP/1.1 "
 
@@ -60,7 +60,8 @@ class Protocol(HttpToolsProtocol):
         transport.set_write_buffer_limits(high=1 if encrypted else 0)
         if self._too_many_of_its_address():
             self._count("max_connections_per_address")
-            self._refuse(Overloaded("close another connection of this address", retry_after=1))
+            reason = "close another connection of this address"
+            self._refuse(errors.TooManyConnections(reason, retry_after=1))
         elif len(self.connections) <= self._max_connections:
             self.waiting[self] = None
         elif self.waiting:  # the oldest of those without a request makes room

@@ -41,10 +41,27 @@ class Server(uvicorn.Server):
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        await super().startup([])
+        for sock in sockets or []:  # uvicorn would give a TLS handshake a minute
+            server = await asyncio.get_running_loop().create_server(
+                self.protocol,
+                sock=sock,
+                ssl=self.config.ssl,
+                ssl_handshake_timeout=self.handshake_timeout(),
+                backlog=self.config.backlog,
+            )
+            self.servers.append(server)
         state_of(self.app).tls = self.config.ssl
         self.handle_sighup()
         state_of(self.app).starting.add_done_callback(lambda _: freeze_gc())
+
+    def protocol(self) -> Protocol:
+        """Of a new connection."""
+        return Protocol(self.config, self.server_state, self.lifespan.state)
+
+    def handshake_timeout(self) -> float | None:
+        """Seconds from a connection to the end of its TLS handshake; None without TLS."""
+        return state_of(self.app).settings.head_timeout if self.config.ssl else None
 
     def handle_sighup(self) -> None:
         """Reload the bundles and the certificate on SIGHUP."""

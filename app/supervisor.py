@@ -113,8 +113,10 @@ class Supervisor:
         now = time.monotonic()
         parts = (self._refusals, self._acceptor, self._restarts)
         times = (part.deadline() for part in parts)
-        wait = min([LOOK_SECONDS, *(each - now for each in times if each is not None)])
-        for key, _ in self._selector.select(max(0.0, wait)):
+        wait = max(0.0, min([LOOK_SECONDS, *(each - now for each in times if each is not None)]))
+        events = self._selector.select(wait)
+        self._excuse(time.monotonic() - now - wait)
+        for key, _ in events:
             if self._selector.get_map().get(key.fd) is key:  # an earlier handler may have closed it
                 key.data(key.fileobj)
         now = time.monotonic()
@@ -124,6 +126,11 @@ class Supervisor:
         self._acceptor.poll(now)
         self._refusals.close_expired(now)
         self._look_after(now)
+
+    def _excuse(self, overslept: float) -> None:
+        """Seconds in which the supervisor did not run either, as in `docker pause`, are no silence of a process."""
+        for process in self._processes:
+            process.heard += max(0.0, overslept)
 
     def _look_after(self, now: float) -> None:
         """Find processes that hang, and tell every process how many do not."""

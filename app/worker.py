@@ -72,7 +72,6 @@ class Worker(Server):
         self._peers = peers
         self._alive: messages.Alive | None = None
         self._told = 0.0  # when `_alive` was sent
-        self._handshake_timeout = state_of(app).settings.head_timeout
         self._interval = min(1.0, state_of(app).settings.hang_timeout / 15)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -127,8 +126,8 @@ class Worker(Server):
         def set_state(state: int) -> None:
             self._states[number] = state
 
-        def protocol() -> asyncio.Protocol:
-            made = Protocol(self.config, self.server_state, self.lifespan.state)
+        def protocol() -> Protocol:
+            made = self.protocol()
             made.closed, made.set_state = closed, set_state
             return made
 
@@ -137,7 +136,7 @@ class Worker(Server):
                 protocol,
                 connection,
                 ssl=self.config.ssl,
-                ssl_handshake_timeout=self._handshake_timeout if self.config.ssl else None,
+                ssl_handshake_timeout=self.handshake_timeout(),
             )
         except OSError:  # the client has gone
             closed()

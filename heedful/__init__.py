@@ -6,9 +6,14 @@
 (1, 384)
 """
 
+import os
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["load"]
+
+# ONNX Runtime reads it when it is first imported. Its own builds send Microsoft telemetry unless it is set, from a
+# thread, which a process that forks must not have.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 if TYPE_CHECKING:
     from heedful.library.load import load

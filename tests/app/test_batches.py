@@ -12,13 +12,16 @@ from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import openai
 import pytest
 from openai.types import Batch
+from starlette.responses import FileResponse
 
 from heedful.app.batches import _chunks, _lines
+from heedful.app.errors import NotFound
 from heedful.app.file_store import FileStore
 from heedful.app.serving import check_files
 from heedful.app.settings import Settings
@@ -220,7 +223,7 @@ async def test_a_batch_whose_disk_is_full_waits_and_holds_no_other_up(
             await asyncio.sleep(0.01)
     assert caplog.text.count(f"batch {full} waits") == 1
     assert store.batch(full)["status"] == "in_progress"
-    output.unlink()
+    assert not output.is_symlink()  # its part was removed, and left room
     async with serve(files=tmp_path):
         while store.batch(full)["status"] != "completed":
             await asyncio.sleep(0.01)
@@ -273,6 +276,81 @@ def test_the_marks_of_batches_that_are_not_finished(tmp_path: Path) -> None:
     assert list(older.iterdir()) == []
     (tmp_path / "unfinished" / "batch-1").unlink()
     assert [folder.name for folder in store.unfinished()] == ["batch-0", "batch-3"]
+
+
+def test_a_file_that_is_deleted_twice_at_once_is_missing_for_one(tmp_path: Path) -> None:
+    class Late(FileStore):
+        def file(self, name: str) -> dict[str, Any]:
+            found = super().file(name)
+            FileStore(tmp_path).delete(name)
+            return found
+
+    check_files(Settings(files=tmp_path))
+    name = FileStore(tmp_path).add(io.BytesIO(b"a"), "a", "batch")["id"]
+    with pytest.raises(NotFound, match=name):
+        Late(tmp_path).delete(name)
+    assert list((tmp_path / "files").iterdir()) == []
+
+
+@pytest.mark.anyio
+async def test_a_content_that_is_deleted_while_it_is_sent_is_sent_whole(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_files(Settings(files=tmp_path))
+    store = FileStore(tmp_path)
+    name = store.add(io.BytesIO(b"a" * 100_000), "a", "batch")["id"]
+
+    async def late(answer: FileResponse, *channels: Any) -> None:
+        store.delete(name)
+        await send(answer, *channels)
+
+    send = FileResponse.__call__
+    monkeypatch.setattr(FileResponse, "__call__", late)
+    async with serve(start=False, files=tmp_path) as client:
+        sent = await client.get(f"/v1/files/{name}/content")
+        assert (sent.status_code, len(sent.content)) == (200, 100_000)
+        check(await client.get(f"/v1/files/{name}/content"), 404, "not_found")
+
+
+def test_a_file_whose_deletion_was_killed_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_files(Settings(files=tmp_path))
+    store = FileStore(tmp_path)
+    name = store.add(io.BytesIO(b"a"), "a", "batch")["id"]
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.rmtree", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            store.delete(name)
+    assert store.files() == []
+    check_files(Settings(files=tmp_path))
+    assert list((tmp_path / "files").iterdir()) == []
+
+
+@pytest.mark.parametrize("broken", ["unfinished", "batches"])
+def test_a_batch_that_cannot_be_made_leaves_nothing(tmp_path: Path, broken: str) -> None:
+    store = FileStore(tmp_path)
+    (tmp_path / broken).touch()  # no folder: nothing can be written there
+    with pytest.raises((FileExistsError, NotADirectoryError)):
+        store.create_batch({"id": "batch-1", "created_at": 0})
+    assert store.batches() == []
+    assert list(tmp_path.glob("*/*")) == []
+
+
+@pytest.mark.anyio
+async def test_a_batch_that_fails_leaves_its_description(serve: Serve, tmp_path: Path) -> None:
+    check_files(Settings(files=tmp_path))
+    store = FileStore(tmp_path)
+    about = {"id": "batch-1", "input_file_id": "file-1", "in_progress_at": None}  # deleted
+    store.create_batch(about)
+    folder = store.batch_folder("batch-1")
+    for part in ("answers", "output", "error"):
+        (folder / f"{part}.jsonl").touch()  # of a process that was killed
+    async with serve(files=tmp_path):
+        while store.unfinished():
+            await asyncio.sleep(0.01)
+    assert store.batch("batch-1")["status"] == "failed"
+    assert sorted(path.name for path in folder.iterdir()) == ["about.json", "lock"]
 
 
 @pytest.mark.anyio

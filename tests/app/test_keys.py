@@ -4,6 +4,7 @@ import os
 import resource
 import shutil
 import signal
+import socket
 import ssl
 import subprocess
 from pathlib import Path
@@ -216,6 +217,17 @@ def test_https(
     process.popen.send_signal(signal.SIGHUP)
     wait_for(lambda: process.log.count("reloaded: ") == 2 or None, "a reload")
     assert {ssl.get_server_certificate(address) for _ in range(4)} == {cert.read_text()}
+
+
+def test_a_handshake_that_does_not_come_ends_after_the_head_timeout(
+    start: Start, certificate: tuple[Path, Path]
+) -> None:
+    cert, key = certificate
+    process = start(processes="1", head_timeout="0.2", tls_cert=str(cert), tls_key=str(key))
+    wait_for(lambda: "startup complete" in process.log or None, "a listening service")
+    port = process.log.partition("https://127.0.0.1:")[2].split()[0]
+    with socket.create_connection(("127.0.0.1", int(port)), timeout=30) as silent:
+        assert silent.recv(1) == b""
 
 
 def test_a_certificate_that_is_none_is_one_line(start: Start, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import numpy as np
@@ -370,15 +371,31 @@ def test_the_reasons_of_many_refusals_fit_into_a_message() -> None:
     ]
 
 
-def test_a_process_that_hangs_at_the_end_is_killed_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_process_that_hangs_is_killed_once_and_a_pause_of_all_is_no_hang(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.monotonic()
+
+    def paused(_: float) -> list[Any]:
+        nonlocal now
+        now += 100.0
+        return []
+
+    monkeypatch.setattr("heedful.app.supervisor.time", Mock(monotonic=lambda: now))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         supervisor = Supervisor(listener, WorkerGroup.create(1), Settings(), lambda _: 0)
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
         link, other_end = Link.pair(1)
-        supervisor._processes.append(WorkerProcess(child.pid, link, time.monotonic()))
-        supervisor._kill_at = time.monotonic()
+        process = WorkerProcess(child.pid, link, now)
+        supervisor._processes.append(process)
+        with monkeypatch.context() as patch:
+            patch.setattr(supervisor._selector, "select", paused)
+            supervisor._poll()  # as after `docker pause`
+        assert not process.silent
+        assert not process.killed
+        supervisor._kill_at = now
         for _ in range(3):
-            supervisor._look_after(time.monotonic() + 1)
+            supervisor._look_after(now + 1)
         link.close()
         other_end.close()
     assert child.wait(PATIENCE) == -signal.SIGKILL
