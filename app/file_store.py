@@ -144,9 +144,8 @@ class FileStore:
         """The folders of batches that are not finished, the oldest first."""
         names = sorted(mark.name for mark in (self.folder / "unfinished").glob("*"))
         folders = [self.batch_folder(name) for name in names]  # an id begins with the time
-        return [
-            folder for folder in folders if folder.is_dir()
-        ]  # else it is being made, or was deleted
+        # A batch without a folder is being made, or was deleted.
+        return [folder for folder in folders if folder.is_dir()]
 
     def mark(self, name: str) -> Path:
         """A file that exists until the batch is finished."""
