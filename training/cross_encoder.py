@@ -147,7 +147,10 @@ def load(folder: Path) -> tuple[CrossEncoder, CrossEncoderConfig]:
     config = CrossEncoderConfig.model_validate(record["config"])
     device: Device = "cuda" if torch.cuda.is_available() else "cpu"
     model = CrossEncoder(len(record["labels"]), device=device)
-    model.load_state_dict(checkpoint.best(folder))
+    try:
+        model.load_state_dict(checkpoint.best(folder))
+    except RuntimeError as error:
+        raise checkpoint.mixed(folder, error) from error
     return model.eval(), config
 
 
