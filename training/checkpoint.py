@@ -34,7 +34,18 @@ SCALE = ":scale"
 
 
 def save(path: Path, state: dict[str, Any]) -> None:
-    write_file(path, lambda part: torch.save(state, part))
+    """Raises OSError where the disk is full."""
+
+    def write(part: Path) -> None:
+        with part.open("wb") as out:
+            try:
+                torch.save(state, out)
+            except RuntimeError as error:
+                if isinstance(error.__context__, OSError):  # which torch's own error hides
+                    raise error.__context__ from None
+                raise
+
+    write_file(path, write)
 
 
 def load(path: Path) -> dict[str, Any]:

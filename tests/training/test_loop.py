@@ -409,3 +409,13 @@ def test_a_folder_that_is_a_file_is_named(config: RunConfig, paths: Paths, tmp_p
     for run in (tmp_path / "file", tmp_path / "file/run"):
         with pytest.raises(ConfigError, match=r"--run: .* is a file or lies in one"):
             loop.train(config, replace(paths, run=run), resume=False, console=quiet())
+
+
+def test_a_full_disk_is_named_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch's own error says nothing of the disk."""
+    part = tmp_path / "full"
+    part.symlink_to("/dev/full")
+    monkeypatch.setattr(Path, "with_name", lambda *_: part)  # where the file is written first
+    with pytest.raises(OSError, match="No space left"):
+        checkpoint.save(tmp_path / "last.pt", {"weights": torch.zeros(100_000)})
+    assert not (tmp_path / "last.pt").exists()
