@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from heedful.text.batch import plan
 from heedful.training import checkpoint, metrics, minilm
-from heedful.training.config import Device, Precision, Section, TeacherConfig, refused
+from heedful.training.config import Device, Precision, Section, Seed, TeacherConfig, refused
 from heedful.training.data import Ints, cells
 from heedful.training.restore import read_record
 from heedful.training.tasks.base import Example
@@ -56,7 +56,7 @@ class CrossEncoderConfig(Section):
     """Dropout of the transformer's states and its attention."""
     teacher: TeacherConfig | None = None
     device: Device = "cpu"
-    seed: int = 1
+    seed: Seed = 1
     also: tuple[str, ...] = ()
     """Tasks with the same labels whose dev scores are logged too."""
 

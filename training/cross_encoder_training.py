@@ -1,5 +1,6 @@
 """Fine-tuning all-MiniLM-L6-v2 as a classifier (`cross_encoder`): data, epochs, dev scores, checkpoints."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from heedful.training.cross_encoder import (
     validate,
 )
 from heedful.training.data import Ints, sorted_batches
+from heedful.training.errors import ConfigError
 from heedful.training.objectives import make_classes
 from heedful.training.optimise import (
     AVERAGE_EVERY,
@@ -40,11 +42,14 @@ def fine_tune(
     """Train to the last epoch; returns the record, with the best dev accuracy.
 
     Deterministic for a seed, also across an interruption and `resume`. Raises ConfigError where the folder holds
-    another run or the device is not there, DataMissing, RunMissing for a teacher.
+    another run, the task has no classes, the device is not there or the loss is not finite, DataMissing, RunMissing
+    for a teacher.
     """
     require_device(config.device)
     folder, data = paths.run, paths.data
     task = get_task(config.task)
+    if not task.labels:
+        raise ConfigError(f"{paths.config}: task: {task.name} has no classes: name another")
     state = checkpoint.last_state(folder, config, validate, resume=resume)
     if state and (folder / checkpoint.RECORD).exists():
         console.print(f"{folder} is finished: nothing is left to train")
@@ -91,13 +96,18 @@ def fine_tune(
             total += loss.item() * len(group)
             if step % 200 == 0:
                 console.print(f"  step {step} of {len(groups)}: loss {loss.item():.3f}")
+        loss_of_epoch = total / len(examples)
+        if not math.isfinite(loss_of_epoch):  # as in loop.train
+            raise ConfigError(
+                f"{paths.config}: the loss is {loss_of_epoch} in epoch {epoch}: lower rate and head_rate"
+            )
         scores = {name: accuracy(kept, found, config) for name, found in devs.items()}
-        progress = progress.after_epoch(total / len(examples), scores[config.task])
+        progress = progress.after_epoch(loss_of_epoch, scores[config.task])
         if progress.best_epoch == epoch:
             checkpoint.save(folder / checkpoint.BEST, kept.state_dict())
         checkpoint.save_last(folder, parts, progress, config)
-        checkpoint.log(folder, {"epoch": epoch, "loss": total / len(examples), **scores})
-        console.print(f"epoch {epoch}: loss {total / len(examples):.4f}, dev {scores}")
+        checkpoint.log(folder, {"epoch": epoch, "loss": loss_of_epoch, **scores})
+        console.print(f"epoch {epoch}: loss {loss_of_epoch:.4f}, dev {scores}")
 
     record = _record(config, task, commit, progress.best_score)
     write_json(folder / checkpoint.RECORD, record)

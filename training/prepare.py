@@ -19,6 +19,7 @@ from heedful.text.vocab import Vocab
 from heedful.training import transformer, vectors, word2vec
 from heedful.training.config import Paths, RunConfig, WordsConfig
 from heedful.training.data import Examples, Ints, vocabulary
+from heedful.training.errors import DataError
 from heedful.training.neighbourhoods import neighbourhoods
 from heedful.training.objectives import Objective
 from heedful.training.parses import Parsed, parse
@@ -43,7 +44,7 @@ def prepare(
 ) -> Prepared:
     """Parse the texts of `train`, of the task's dev split and, for the vocabulary, of its background.
 
-    Raises DataMissing, ParserError, ConfigError, RunMissing.
+    Raises DataMissing, DataError, ParserError, ConfigError, RunMissing.
     """
     parser = Parser.load(paths.parser)
     read = partial(
@@ -54,6 +55,11 @@ def prepare(
         cache_dir=paths.cache,
     )
     dev = task.dev.read(paths.data)
+    for split, found in (("train", train), ("dev", dev)):
+        if not found:
+            raise DataError(
+                f"task {task.name}: its {split} split has no example: add rows to its files"
+            )
     tree = reads_trees(config.encoder.name, config.encoder_keywords())
     train_texts, dev_texts = (read(_texts(part), tree=tree) for part in (train, dev))
     lexicon: Lexicon

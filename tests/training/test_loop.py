@@ -15,7 +15,7 @@ from heedful.text.vocab import Vocab
 from heedful.training import checkpoint, loop, tasks
 from heedful.training.config import EncoderConfig, Paths, RunConfig
 from heedful.training.data import Examples
-from heedful.training.errors import ConfigError, RunDamaged
+from heedful.training.errors import ConfigError, DataError, RunDamaged
 from heedful.training.model import make_model
 from heedful.training.start import begin_with
 from tests.builders import BuiltParser
@@ -419,3 +419,12 @@ def test_a_full_disk_is_named_as_such(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(OSError, match="No space left"):
         checkpoint.save(tmp_path / "last.pt", {"weights": torch.zeros(100_000)})
     assert not (tmp_path / "last.pt").exists()
+
+
+def test_a_split_without_an_example_is_named(
+    config: RunConfig, paths: Paths, tmp_path: Path
+) -> None:
+    data = shutil.copytree(paths.data, tmp_path / "data")
+    (data / "trees/dev.txt").write_text("(2 (2 a) (2 movie))\n")  # neutral, which sst2 leaves out
+    with pytest.raises(DataError, match="sst2: its dev split has no example"):
+        loop.train(config, replace(paths, data=data), resume=False, console=quiet())
