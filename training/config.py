@@ -140,7 +140,7 @@ class DistillationConfig(Section):
     """Weight of the divergence between the model's and the teacher's similarities in a batch."""
     temperature: float = Field(default=0.05, gt=0)
     """By which the similarities of a batch are divided before they become probabilities."""
-    dimensions: tuple[int, ...] = (64, 128, 256)
+    dimensions: tuple[Annotated[int, Field(gt=0)], ...] = (64, 128, 256)
     """Leading parts of the vector that are trained as vectors too, in addition to the whole."""
     neighbourhood: int = Field(default=0, ge=0)
     """Sentences of a group of near ones, after the teacher, that are drawn together; 0 draws each alone."""
@@ -182,14 +182,14 @@ class RunConfig(Section):
     """A finished run of the same encoder, whose best weights this run begins with: of its head too where the classes
     are the same. A word that it did not list keeps its initial vector."""
     alpha: float = 1.0
-    max_tokens: int = Field(default=256, gt=0)
+    max_tokens: int = Field(default=256, gt=0, le=2**15 - 1)
     train_rows: int | None = Field(default=None, gt=0)
     """Train on a random sample of this size, the same for every seed; on all examples where unset."""
     epochs: int = Field(default=10, gt=0)
     patience: int = Field(default=3, gt=0)
     """Training stops after this many epochs without a better dev score."""
     seed: Seed = 1
-    licence: str
+    licence: str = Field(min_length=1)
     """Licence of the trained weights; the card names those of the data."""
     device: Device = "cpu"
 
@@ -262,7 +262,8 @@ def _with_encoder(run: RunConfig, origin: Path) -> RunConfig:
 def refused(error: ValidationError, origin: Path) -> ConfigError:
     """The first fault with its field."""
     first = error.errors()[0]
-    field = ".".join(map(str, first["loc"]))
+    # Of a field that takes several types, pydantic adds what each is, in brackets.
+    field = ".".join(str(part) for part in first["loc"] if "[" not in str(part))
     # The prefix is of an error that involves several fields, and names them.
     said = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":

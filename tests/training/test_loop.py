@@ -181,6 +181,11 @@ def test_a_run_begins_with_another_runs_weights(
             loop.train(config_, replace(paths, run=tmp_path / "no"), resume=False, console=quiet())
 
     refused("train it first")
+    paths.run.mkdir()
+    (paths.run / checkpoint.RECORD).write_text('{"config": {"kind": "teacher"}, "labels": []}')
+    (paths.run / checkpoint.BEST).touch()
+    refused("start: .* is the run of a teacher")
+    shutil.rmtree(paths.run)
     first = loop.train(
         config.model_copy(update={"epochs": 12, "patience": 12}),
         paths,
