@@ -42,8 +42,8 @@ def fine_tune(
     """Train to the last epoch; returns the record, with the best dev accuracy.
 
     Deterministic for a seed, also across an interruption and `resume`. Raises ConfigError where the folder holds
-    another run, the task has no classes, the device is not there or the loss is not finite, DataMissing, RunMissing
-    for a teacher.
+    another run, the task has no classes, the device is not there or the loss is not finite, DataMissing, DataError,
+    RunMissing for a teacher.
     """
     require_device(config.device)
     folder, data = paths.run, paths.data
@@ -56,12 +56,15 @@ def fine_tune(
         return read_record(folder)  # as it is: it names the source that the run was trained with
     commit = source_commit()
     examples = [one for source in task.train for one in source.read(data)]
+    task.require("train", examples)
     pieces = Pieces.of([one.texts for one in examples], config.max_pieces)
     objective = make_classes(
         0.0, config.teacher, len(task.labels), pipeline=paths.parser, cache=paths.cache
     )
     targets = torch.from_numpy(objective.targets(examples)).to(config.device)
     devs = {name: get_task(name).dev.read(data) for name in (config.task, *config.also)}
+    for name, found in devs.items():
+        get_task(name).require("dev", found)
 
     torch.manual_seed(config.seed)
     model = CrossEncoder(len(task.labels), dropout=config.dropout, device=config.device)

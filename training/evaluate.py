@@ -14,7 +14,7 @@ from rich.progress import track
 from heedful.text.atomic import write_json
 from heedful.training import checkpoint
 from heedful.training.data import class_numbers, labels, subsample
-from heedful.training.errors import ConfigError, DataError, TrainingError
+from heedful.training.errors import ConfigError, TrainingError
 from heedful.training.metrics import METRICS
 from heedful.training.tasks.base import UNLABELLED, Example, Task
 
@@ -116,10 +116,7 @@ def measure(task: Task, split: str, data: Path, predictor: Predictor) -> list[Sc
     if split == "train":
         parts = subsample(parts, TRAIN_ROWS)
     examples = [one for _, found in parts for one in found if one.label != UNLABELLED]
-    if not examples:
-        raise DataError(
-            f"task {task.name}: its {split} split has no example: add rows to its files"
-        )
+    task.require(split, examples)
     answers = predict(examples, task, predictor)
     if task.labels and (answers == -1).all():
         raise ConfigError(

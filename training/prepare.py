@@ -19,7 +19,6 @@ from heedful.text.vocab import Vocab
 from heedful.training import transformer, vectors, word2vec
 from heedful.training.config import Paths, RunConfig, WordsConfig
 from heedful.training.data import Examples, Ints, vocabulary
-from heedful.training.errors import DataError
 from heedful.training.neighbourhoods import neighbourhoods
 from heedful.training.objectives import Objective
 from heedful.training.parses import Parsed, parse
@@ -56,10 +55,7 @@ def prepare(
     )
     dev = task.dev.read(paths.data)
     for split, found in (("train", train), ("dev", dev)):
-        if not found:
-            raise DataError(
-                f"task {task.name}: its {split} split has no example: add rows to its files"
-            )
+        task.require(split, found)
     tree = reads_trees(config.encoder.name, config.encoder_keywords())
     train_texts, dev_texts = (read(_texts(part), tree=tree) for part in (train, dev))
     lexicon: Lexicon
