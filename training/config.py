@@ -267,5 +267,5 @@ def refused(error: ValidationError, origin: Path) -> ConfigError:
     # The prefix is of an error that involves several fields, and names them.
     said = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
-        said = "there is no such field: leave it out, or correct its name or section"
+        said += ": leave it out, or correct its name or section"
     return ConfigError(f"{origin}: {field}: {said}" if field else f"{origin}: {said}")
