@@ -40,13 +40,14 @@ class Calibrated:
 def calibrate(bundle: Path, *, data: Path, parser: str) -> Calibrated:
     """Fit the temperature and replace the bundle's card.
 
-    Raises ConfigError for a bundle without labels or with a task that is not known, DataMissing.
+    Raises ConfigError for a bundle without labels or with a task that is not known, DataMissing, DataError.
     """
     old = read(bundle)
     if not old.card.labels:
         raise ConfigError(f"{old.card.name} gives no probabilities: only labels are calibrated")
     task = rescore.task_of(old, None)
     examples = task.dev.read(data)
+    task.require("dev", examples)
     with open_folder(bundle, parser) as model:
         scaled = model.ordered_logits(examples, task.labels)
     gold = gold_labels(examples)

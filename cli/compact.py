@@ -19,7 +19,7 @@ from heedful.export.weight_storage import int8_rows
 from heedful.runtime.errors import StartupError
 from heedful.text.atomic import replace_folder, write_json
 from heedful.training import checkpoint, cross_encoder, tasks
-from heedful.training.errors import DataMissing
+from heedful.training.errors import DataError, DataMissing
 from heedful.training.restore import read_record
 
 
@@ -49,14 +49,17 @@ def command(
             try:
                 temperature = _temperature(folder, data, parser)
                 write_json(folder / checkpoint.RECORD, {**record, "temperature": temperature})
-            except (DataMissing, StartupError) as reason:
+            except (DataError, DataMissing, StartupError) as reason:
                 typer.echo(f"{out}: no temperature was fitted: {reason}", err=True)
     size = sum(file.stat().st_size for file in out.iterdir())
     typer.echo(f"{out}: {size / 1e6:.1f} MB")
 
 
 def _temperature(run: Path, data: Path, parser: str) -> float:
-    """That of the bundle which `export --storage small` makes of a run. Raises DataMissing, StartupError."""
+    """That of the bundle which `export --storage small` makes of a run.
+
+    Raises DataMissing, DataError, StartupError.
+    """
     trained = replace(read(run), temperature=None)
     tasks.get(trained.task).dev.read(data)  # what is missing is told before the export
     with tempfile.TemporaryDirectory() as folder:

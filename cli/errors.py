@@ -25,8 +25,13 @@ USER_ERRORS = (
     CommandError,
 )
 
-NO_STORAGE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
-"""Numbers of an OSError that mean that the user's disk is full or cannot be written."""
+NO_STORAGE = frozenset(
+    {
+        *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM),
+        *(errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG),
+    }
+)
+"""Numbers of an OSError that mean that the user's disk is full, or that a path may not be written or is no folder."""
 
 TRAIN_EXTRA = frozenset(
     {

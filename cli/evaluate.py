@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 import typer
 
 from heedful.cli import suite as suite_of
-from heedful.cli.local_model import open_model
+from heedful.cli.local_model import LocalModel, open_model
 from heedful.cli.options import DATA, PARSER, URL, Data, FolderParser, Results, Url
 from heedful.training import tasks
 from heedful.training.errors import ConfigError
 from heedful.training.evaluate import measure, record_score
-from heedful.training.restore import require
+from heedful.training.restore import read_record, require
 
 
 def command(
@@ -61,10 +61,22 @@ def command(
     if task is None:
         raise ConfigError("name the task to score the model on, or --suite for all of its sets")
     with open_model(model, url=url, parser=parser) as predictor:
+        if run and isinstance(predictor, LocalModel):
+            _require_same(run, predictor)
         scores = measure(tasks.get(task), split, data, predictor)
     for score in scores:
         if run:
             record_score(score, run)
         typer.echo(
             f"{model} on {score.dataset} {split}: {score.metric} {score.value:.4f} ({score.rows} rows)"
+        )
+
+
+def _require_same(run: Path, model: LocalModel) -> None:
+    """Raises ConfigError where the bundle was not exported from a run of these classes and this encoder."""
+    record, card = read_record(run), model.card
+    encoder = record["config"].get("encoder", {}).get("name")
+    if (encoder, record["labels"]) != (card.encoder.name, list(card.labels)):
+        raise ConfigError(
+            f"--run: {card.name} is no bundle of {run}: name the run that it was exported from"
         )

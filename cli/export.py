@@ -11,7 +11,7 @@ from heedful.export.bundle import export_bundle
 from heedful.export.run import read
 from heedful.export.weight_storage import Storage
 from heedful.runtime.errors import StartupError
-from heedful.training.errors import DataMissing
+from heedful.training.errors import DataError, DataMissing
 
 
 def command(
@@ -45,5 +45,5 @@ def command(
     if card.labels and trained.temperature is None:
         try:
             typer.echo(calibrate(out, data=data, parser=parser))
-        except (DataMissing, StartupError) as reason:
+        except (DataError, DataMissing, StartupError) as reason:
             typer.echo(f"{out} is not calibrated, run heedful calibrate: {reason}", err=True)

@@ -1,5 +1,6 @@
 """The model that a command scores: one of a running service, or a bundle's folder loaded here."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -80,10 +81,15 @@ class LocalModel:
 def open_model(model: str, *, url: str, parser: str) -> Iterator[Server | LocalModel]:
     """Open a bundle's folder, or the bundle of that name which the service at `url` serves.
 
-    Raises StartupError if the folder's bundle cannot be loaded.
+    Raises StartupError if the folder's bundle cannot be loaded, and ConfigError for a path that holds none.
     """
     folder = Path(model)
     if not (folder / CARD).is_file():
+        if os.sep in model:  # no name of a model has one
+            raise ConfigError(
+                f"{model} is no bundle's folder, it holds no {CARD}: name one, such as bundles/ms-san-sst2, or "
+                "a served model by its name"
+            )
         with httpx.Client(timeout=TIMEOUT) as client:
             yield Server(url, model, client)
         return

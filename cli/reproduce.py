@@ -98,8 +98,7 @@ def reproduce(
 
 
 def _run(config: RunConfig, paths: Paths, console: Console) -> dict[str, Any]:
-    resume = (paths.run / checkpoint.LAST).exists()
-    trained = train(config, paths, resume=resume, console=console)
+    trained = train(config, paths, resume=True, console=console)
     bundle = paths.run / f"{config.encoder.name}-{trained['task'].replace(':', '-')}"
     card = export_bundle(runs.read(paths.run), bundle)
     with open_folder(bundle, paths.parser) as model:

@@ -24,6 +24,8 @@ SIGNATURE = 4
 """Rows of a word's signature; two words share all of them with probability (SIGNATURES)^-4."""
 SIGNATURES = 1024
 """Rows of the table that signatures take, the first ones after row 0, which pads."""
+LEAST_ROWS = SIGNATURES + 2
+"""Rows that a table must have: the padding's, the signatures', and one for all n-grams and shapes."""
 FEATURES = 32
 """Most features of a word, its signature among them. Of a longer word, n-grams in the middle are left out."""
 NGRAMS = (3, 4)

@@ -12,6 +12,8 @@ runs/<name>/
 
 import json
 import math
+import pickle
+import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,8 +23,8 @@ import torch
 from pydantic import BaseModel
 from torch import Tensor
 
-from heedful.text.atomic import write_file
-from heedful.training.errors import ConfigError
+from heedful.text.atomic import remove_parts, write_file
+from heedful.training.errors import ConfigError, RunDamaged
 
 VOCAB, TOKENIZER = "vocab.txt", "tokenizer.json"
 BEST, LAST, LOG = "best.pt", "last.pt", "log.jsonl"
@@ -32,13 +34,54 @@ SCALE = ":scale"
 
 
 def save(path: Path, state: dict[str, Any]) -> None:
-    write_file(path, lambda part: torch.save(state, part))
+    """Raises OSError where the disk is full."""
+
+    def write(part: Path) -> None:
+        with part.open("wb") as out:
+            try:
+                torch.save(state, out)
+            except RuntimeError as error:
+                if isinstance(error.__context__, OSError):  # which torch's own error hides
+                    raise error.__context__ from None
+                raise
+
+    write_file(path, write)
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Loads tensors and plain values only: nothing in a checkpoint is executed."""
-    state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    """Loads tensors and plain values only: nothing in a checkpoint is executed. Raises RunDamaged."""
+    # torch raises a different error for each way in which a file is no archive.
+    if not zipfile.is_zipfile(path):
+        raise _damaged(path, "it is no checkpoint, or a part of one")
+    try:
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    except (RuntimeError, pickle.UnpicklingError) as error:
+        raise _damaged(path, str(error).partition("\n")[0]) from error
     return state
+
+
+def record(run: Path) -> dict[str, Any]:
+    """What `run.json` holds. Raises RunDamaged."""
+    file = run / RECORD
+    try:
+        found: dict[str, Any] = json.loads(file.read_bytes())
+    except ValueError as error:
+        raise _damaged(file, f"not JSON: {error}") from error
+    if not isinstance(found, dict) or not isinstance(found.get("config"), dict):
+        raise _damaged(file, "it has no config")
+    return found
+
+
+def mixed(run: Path, error: RuntimeError) -> RunDamaged:
+    """What to raise where the best weights are not those of the model that the other files describe."""
+    first = " ".join(str(error).split())[:200]
+    return RunDamaged(
+        f"{run}: {BEST} is not of the run in {RECORD}: copy the whole folder: {first}"
+    )
+
+
+def _damaged(file: Path, reason: str) -> RunDamaged:
+    return RunDamaged(f"{file} is damaged: {reason}; remove it and train again")
 
 
 def best(run: Path) -> dict[str, Tensor]:
@@ -80,11 +123,16 @@ class Stateful(Protocol):
 
 
 def save_last(
-    run: Path, parts: Mapping[str, Stateful], progress: Progress, config: BaseModel
+    run: Path,
+    parts: Mapping[str, Stateful],
+    progress: Progress,
+    config: BaseModel,
+    parser: str = "",
 ) -> None:
-    """Write what a resumed run needs."""
-    state = {name: part.state_dict() for name, part in parts.items()}
+    """Write what a resumed run needs. `parser` is the fingerprint of the one that read the texts."""
+    state: dict[str, Any] = {name: part.state_dict() for name, part in parts.items()}
     state |= {"progress": asdict(progress), "config": config.model_dump(mode="json")}
+    state |= {"parser": parser}
     save(run / LAST, state)
 
 
@@ -93,20 +141,30 @@ def last_state(
 ) -> dict[str, Any] | None:
     """What `save_last` left in the folder of an interrupted run, None in a new one, which is made.
 
-    Raises ConfigError where the folder holds another run, or this one without `resume`.
+    A finished run may lack `last.pt`: its record is returned then. Raises ConfigError where the folder holds
+    another run, or this one without `resume`, or is a file; RunDamaged.
     """
-    run.mkdir(parents=True, exist_ok=True)
+    try:
+        run.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise ConfigError(f"--run: {run} is a file or lies in one: name another folder") from error
     last = run / LAST
-    if not last.exists():
-        return None
-    if not resume:
-        raise ConfigError(
-            f"{run} already holds a run: --resume continues it, --run names another folder"
-        )
-    state = load(last)
-    # A field that was added after the run started has its default there.
-    if validate(state["config"], last) != config:
-        raise ConfigError(f"{run} was started with another configuration: name another --run")
+    state = None
+    if last.exists() or (run / RECORD).exists():
+        if not resume:
+            raise ConfigError(
+                f"{run} already holds a run: --resume continues it, --run names another folder"
+            )
+        state = load(last) if last.exists() else record(run)
+        if "config" not in state:
+            raise _damaged(last, "it has no config")
+        # A field that was added after the run started has its default there.
+        if validate(state["config"], last) != config:
+            raise ConfigError(f"{run} was started with another configuration: name another --run")
+        if not (run / BEST).exists():
+            raise RunDamaged(f"{run} holds no {BEST}: train the run again, in another folder")
+    for name in (VOCAB, TOKENIZER, BEST, LAST, RECORD):
+        remove_parts(run / name)
     return state
 
 

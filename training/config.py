@@ -3,14 +3,23 @@
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
+from heedful.text.composition import LEAST_ROWS
 from heedful.training.errors import ConfigError
 
 Precision = Literal["float32", "bfloat16"]
 Device = Literal["cpu", "cuda"]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +63,13 @@ class WordsConfig(Section):
     """Rows of the feature table that composes unlisted words (text.composition); 0: one vector for all of them."""
     composed_share: float = Field(default=0.1, ge=0, lt=1)
     """Share of the listed words that training composes, so that both readings of a word agree."""
+
+    @field_validator("composed")
+    @classmethod
+    def _none_or_enough(cls, rows: int) -> int:
+        if 0 < rows < LEAST_ROWS:
+            raise ValueError(f"give 0, or at least {LEAST_ROWS}; 14336 is a good size")
+        return rows
 
 
 class TransformerConfig(Section):
@@ -124,7 +140,7 @@ class DistillationConfig(Section):
     """Weight of the divergence between the model's and the teacher's similarities in a batch."""
     temperature: float = Field(default=0.05, gt=0)
     """By which the similarities of a batch are divided before they become probabilities."""
-    dimensions: tuple[int, ...] = (64, 128, 256)
+    dimensions: tuple[Annotated[int, Field(gt=0)], ...] = (64, 128, 256)
     """Leading parts of the vector that are trained as vectors too, in addition to the whole."""
     neighbourhood: int = Field(default=0, ge=0)
     """Sentences of a group of near ones, after the teacher, that are drawn together; 0 draws each alone."""
@@ -141,7 +157,7 @@ class DistillationConfig(Section):
 class TeacherConfig(Section):
     """A finished run with the same classes, whose predictions are targets along with the labels."""
 
-    run: Path | tuple[Path, ...]
+    run: Path | Annotated[tuple[Path, ...], Field(min_length=1)]
     """Or several runs: the mean of their predictions."""
     weight: float = Field(default=0.5, gt=0, le=1)
     """Weight of the teacher's probabilities; the label has the rest."""
@@ -166,14 +182,14 @@ class RunConfig(Section):
     """A finished run of the same encoder, whose best weights this run begins with: of its head too where the classes
     are the same. A word that it did not list keeps its initial vector."""
     alpha: float = 1.0
-    max_tokens: int = Field(default=256, gt=0)
+    max_tokens: int = Field(default=256, gt=0, le=2**15 - 1)
     train_rows: int | None = Field(default=None, gt=0)
     """Train on a random sample of this size, the same for every seed; on all examples where unset."""
     epochs: int = Field(default=10, gt=0)
     patience: int = Field(default=3, gt=0)
     """Training stops after this many epochs without a better dev score."""
-    seed: int = 1
-    licence: str
+    seed: Seed = 1
+    licence: str = Field(min_length=1)
     """Licence of the trained weights; the card names those of the data."""
     device: Device = "cpu"
 
@@ -200,6 +216,8 @@ def load(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ConfigError(f"no configuration {path}") from error
+    except OSError as error:
+        raise ConfigError(f"cannot read the configuration {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not TOML: {error}") from error
 
@@ -244,7 +262,10 @@ def _with_encoder(run: RunConfig, origin: Path) -> RunConfig:
 def refused(error: ValidationError, origin: Path) -> ConfigError:
     """The first fault with its field."""
     first = error.errors()[0]
-    field = ".".join(map(str, first["loc"]))
+    # Of a field that takes several types, pydantic adds what each is, in brackets.
+    field = ".".join(str(part) for part in first["loc"] if "[" not in str(part))
     # The prefix is of an error that involves several fields, and names them.
     said = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        said += ": leave it out, or correct its name or section"
     return ConfigError(f"{origin}: {field}: {said}" if field else f"{origin}: {said}")

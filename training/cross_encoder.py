@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from heedful.text.arrays import Floats, Ints
 from heedful.text.batch import plan
 from heedful.training import checkpoint, metrics, minilm
-from heedful.training.config import Device, Precision, Section, TeacherConfig, refused
+from heedful.training.config import Device, Precision, Section, Seed, TeacherConfig, refused
 from heedful.training.data import cells
 from heedful.training.restore import read_record
 from heedful.training.tasks.base import Example
@@ -55,7 +55,7 @@ class CrossEncoderConfig(Section):
     """Dropout of the transformer's states and its attention."""
     teacher: TeacherConfig | None = None
     device: Device = "cpu"
-    seed: int = 1
+    seed: Seed = 1
     also: tuple[str, ...] = ()
     """Tasks with the same labels whose dev scores are logged too."""
 
@@ -146,7 +146,10 @@ def load(folder: Path) -> tuple[CrossEncoder, CrossEncoderConfig]:
     config = CrossEncoderConfig.model_validate(record["config"])
     device: Device = "cuda" if torch.cuda.is_available() else "cpu"
     model = CrossEncoder(len(record["labels"]), device=device)
-    model.load_state_dict(checkpoint.best(folder))
+    try:
+        model.load_state_dict(checkpoint.best(folder))
+    except RuntimeError as error:
+        raise checkpoint.mixed(folder, error) from error
     return model.eval(), config
 
 

@@ -1,5 +1,6 @@
 """Fine-tuning all-MiniLM-L6-v2 as a classifier (`cross_encoder`): data, epochs, dev scores, checkpoints."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from heedful.training.cross_encoder import (
     validate,
 )
 from heedful.training.data import sorted_batches
+from heedful.training.errors import ConfigError
 from heedful.training.objectives import make_classes
 from heedful.training.optimise import (
     AVERAGE_EVERY,
@@ -41,23 +43,29 @@ def fine_tune(
     """Train to the last epoch; returns the record, with the best dev accuracy.
 
     Deterministic for a seed, also across an interruption and `resume`. Raises ConfigError where the folder holds
-    another run or the device is not there, DataMissing, RunMissing for a teacher.
+    another run, the task has no classes, the device is not there or the loss is not finite, DataMissing, DataError,
+    RunMissing for a teacher.
     """
     require_device(config.device)
     folder, data = paths.run, paths.data
     task = get_task(config.task)
+    if not task.labels:
+        raise ConfigError(f"{paths.config}: task: {task.name} has no classes: name another")
     state = checkpoint.last_state(folder, config, validate, resume=resume)
     if state and (folder / checkpoint.RECORD).exists():
         console.print(f"{folder} is finished: nothing is left to train")
         return read_record(folder)  # as it is: it names the source that the run was trained with
     commit = source_commit()
     examples = [one for source in task.train for one in source.read(data)]
+    task.require("train", examples)
     pieces = Pieces.of([one.texts for one in examples], config.max_pieces)
     objective = make_classes(
         0.0, config.teacher, len(task.labels), pipeline=paths.parser, cache=paths.cache
     )
     targets = torch.from_numpy(objective.targets(examples)).to(config.device)
     devs = {name: get_task(name).dev.read(data) for name in (config.task, *config.also)}
+    for name, found in devs.items():
+        get_task(name).require("dev", found)
 
     torch.manual_seed(config.seed)
     model = CrossEncoder(len(task.labels), dropout=config.dropout, device=config.device)
@@ -92,13 +100,18 @@ def fine_tune(
             total += loss.item() * len(group)
             if step % 200 == 0:
                 console.print(f"  step {step} of {len(groups)}: loss {loss.item():.3f}")
+        loss_of_epoch = total / len(examples)
+        if not math.isfinite(loss_of_epoch):  # as in loop.train
+            raise ConfigError(
+                f"{paths.config}: the loss is {loss_of_epoch} in epoch {epoch}: lower rate and head_rate"
+            )
         scores = {name: accuracy(kept, found, config) for name, found in devs.items()}
-        progress = progress.after_epoch(total / len(examples), scores[config.task])
+        progress = progress.after_epoch(loss_of_epoch, scores[config.task])
         if progress.best_epoch == epoch:
             checkpoint.save(folder / checkpoint.BEST, kept.state_dict())
         checkpoint.save_last(folder, parts, progress, config)
-        checkpoint.log(folder, {"epoch": epoch, "loss": total / len(examples), **scores})
-        console.print(f"epoch {epoch}: loss {total / len(examples):.4f}, dev {scores}")
+        checkpoint.log(folder, {"epoch": epoch, "loss": loss_of_epoch, **scores})
+        console.print(f"epoch {epoch}: loss {loss_of_epoch:.4f}, dev {scores}")
 
     record = _record(config, task, commit, progress.best_score)
     write_json(folder / checkpoint.RECORD, record)

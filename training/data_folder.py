@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -57,7 +58,10 @@ def find(data: Path, candidates: tuple[str, ...], *, dataset: str) -> Path:
 
 
 def lines(path: Path, encoding: str = "utf-8") -> Iterator[str]:
-    """Lines of a text file, gzipped or not, without line ends. Raises DataError where it is not `encoding`."""
+    """Lines of a text file, gzipped or not, without line ends.
+
+    Raises DataError where it is not `encoding`, or a gzipped one is damaged.
+    """
     with (
         gzip.open(path, "rt", encoding=encoding)
         if path.suffix == ".gz"
@@ -68,6 +72,8 @@ def lines(path: Path, encoding: str = "utf-8") -> Iterator[str]:
                 yield line.rstrip("\n")
         except UnicodeDecodeError as error:
             raise DataError(f"{path.name}: not {encoding}: {error.reason}") from error
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise DataError(f"{path}: not a whole gzip file: get it again: {error}") from error
 
 
 def records(path: Path) -> Iterator[dict[str, Any]]:
@@ -75,7 +81,7 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(lines(path), 1):
         try:
             record = json.loads(line)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(f"{path.name}:{number}: not a JSON object") from error
         if not isinstance(record, dict):
             raise DataError(f"{path.name}:{number}: not a JSON object")
@@ -87,6 +93,10 @@ def text_of(record: Mapping[str, Any], field: str) -> str:
     text = record[field]
     if not isinstance(text, str):
         raise ValueError(f"{field!r} is no text")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:  # of "\\ud800", which JSON can hold
+        raise ValueError(f"{field!r} is no text: {error.reason}") from error
     return text
 
 

@@ -19,3 +19,7 @@ class DataError(TrainingError):
 
 class RunMissing(TrainingError):
     """A folder does not hold a finished run."""
+
+
+class RunDamaged(TrainingError):
+    """A file of a run cannot be read, or does not fit the others."""

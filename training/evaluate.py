@@ -15,7 +15,7 @@ from heedful.text.arrays import Floats
 from heedful.text.atomic import write_json
 from heedful.training import checkpoint
 from heedful.training.data import class_numbers, labels, subsample
-from heedful.training.errors import TrainingError
+from heedful.training.errors import ConfigError, TrainingError
 from heedful.training.metrics import METRICS
 from heedful.training.tasks.base import UNLABELLED, Example, Task
 
@@ -84,7 +84,10 @@ class Server:
         try:
             response = self.client.post(self.url + route, json=body)
         except httpx.TransportError as error:
-            raise TrainingError(f"no answer from {self.url}: {error}") from error
+            raise TrainingError(
+                f"no answer from {self.url}: {error}: start the service with {self.model}, name it with "
+                "--url, or give a bundle's folder"
+            ) from error
         if response.is_error:
             raise TrainingError(
                 f"{self.url}{route} answered {response.status_code}: {response.text[:300]}"
@@ -107,14 +110,20 @@ def measure(task: Task, split: str, data: Path, predictor: Predictor) -> list[Sc
     """Every metric of the task's kind on `train`, `dev` or `test`, the dev metric first.
 
     `train` is at most `TRAIN_ROWS` rows of it, drawn at random, less those without a label. Raises DataMissing,
-    TrainingError.
+    DataError where the split has no example, ConfigError for a model of other classes, TrainingError.
     """
     sources = {"train": task.train, "dev": (task.dev,), "test": (task.test,)}[split]
     parts = [(source, source.read(data)) for source in sources]
     if split == "train":
         parts = subsample(parts, TRAIN_ROWS)
     examples = [one for _, found in parts for one in found if one.label != UNLABELLED]
+    task.require(split, examples)
     answers = predict(examples, task, predictor)
+    if task.labels and (answers == -1).all():
+        raise ConfigError(
+            f"the model never answers {', '.join(task.labels)}, the labels of {task.name}: score it on its "
+            "own task"
+        )
     gold = labels(examples)
     names = " and ".join(dict.fromkeys(source.name for source in sources))
     return [

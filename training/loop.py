@@ -14,6 +14,7 @@ from rich.progress import track
 
 from heedful.text.atomic import write_file, write_json
 from heedful.text.batch import Batch
+from heedful.text.pieces import Lexicon
 from heedful.training import checkpoint, composed
 from heedful.training.checkpoint import Progress
 from heedful.training.config import Paths, RunConfig, validate
@@ -41,7 +42,8 @@ def train(
 
     `task` is given where `config.task` is not one of `training.tasks`. Deterministic for a seed and a
     number of threads, also across an interruption and `resume`. Raises ConfigError where the folder
-    holds another run, the device is not there or the loss is not finite, DataMissing, ParserError.
+    holds another run or this one with another parser or other words, the device is not there or the loss is not
+    finite, DataMissing, ParserError, RunDamaged.
     """
     require_device(config.device)
     task = task or get_task(config.task)
@@ -58,8 +60,12 @@ def train(
         task.kind, config, classes=len(task.labels), pipeline=paths.parser, cache=paths.cache
     )
     inputs = prepare(config, task, objective, examples, paths)
+    if state and state.get("parser", inputs.parser.fingerprint) != inputs.parser.fingerprint:
+        raise ConfigError(
+            f"{paths.run} was started with another parser than {paths.parser}: name that one with --parser"
+        )
     lexicon_file = checkpoint.TOKENIZER if config.transformer else checkpoint.VOCAB
-    write_file(paths.run / lexicon_file, inputs.lexicon.save)
+    _keep_lexicon(paths.run / lexicon_file, inputs.lexicon, resumed=state is not None)
 
     model = make_model(config, task.kind, len(task.labels), inputs.words)
     start_context(model.sentence.encoder, inputs.words, inputs.train.rows.ids)
@@ -97,7 +103,9 @@ def train(
         better = progress.best_epoch == epoch
         if better:
             checkpoint.save(paths.run / checkpoint.BEST, optimisation.evaluated.learned())
-        checkpoint.save_last(paths.run, optimisation.parts(), progress, config)
+        checkpoint.save_last(
+            paths.run, optimisation.parts(), progress, config, inputs.parser.fingerprint
+        )
         times = {"seconds": round(time.monotonic() - started), "processor_seconds": processor}
         checkpoint.log(paths.run, {"epoch": epoch, "loss": loss, "dev": score, **times})
         console.print(f"epoch {epoch}: loss {loss:.4f}, dev {score:.4f}{' *' if better else ''}")
@@ -106,6 +114,20 @@ def train(
     record = _record(config, paths.config, task, parts, inputs, progress) | more
     write_json(paths.run / checkpoint.RECORD, record)
     return record
+
+
+def _keep_lexicon(file: Path, lexicon: Lexicon, *, resumed: bool) -> None:
+    """Write the run's words or pieces. Raises ConfigError where a resumed run had others."""
+
+    def write(part: Path) -> None:
+        lexicon.save(part)
+        if resumed and file.exists() and file.read_bytes() != part.read_bytes():
+            raise ConfigError(
+                f"{file} lists other words than the texts and vectors have now: resume with the same "
+                "--data, or name another --run"
+            )
+
+    write_file(file, write)
 
 
 def _train_epoch(

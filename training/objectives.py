@@ -18,7 +18,7 @@ from heedful.text.kinds import RELATEDNESS_LEVELS, Kind
 from heedful.training import distillation, minilm_targets
 from heedful.training.config import DistillationConfig, RunConfig, TeacherConfig
 from heedful.training.data import Examples, labels
-from heedful.training.errors import ConfigError
+from heedful.training.errors import ConfigError, RunMissing
 from heedful.training.metrics import dev_metric
 from heedful.training.model import TrainingModel
 from heedful.training.restore import require
@@ -197,7 +197,10 @@ def make_classes(
     if teacher is None:
         return Classes(smoothing)
     for run in teacher.runs:
-        require(run)
+        try:
+            require(run)
+        except RunMissing as error:
+            raise RunMissing(f"teacher.run: {error}") from error
     return Taught(smoothing, teacher, classes, pipeline, cache)
 
 

@@ -44,7 +44,7 @@ def prepare(
 ) -> Prepared:
     """Parse the texts of `train`, of the task's dev split and, for the vocabulary, of its background.
 
-    Raises DataMissing, ParserError, ConfigError, RunMissing.
+    Raises DataMissing, DataError, ParserError, ConfigError, RunMissing.
     """
     parser = Parser.load(paths.parser)
     read = partial(
@@ -55,6 +55,8 @@ def prepare(
         cache_dir=paths.cache,
     )
     dev = task.dev.read(paths.data)
+    for split, found in (("train", train), ("dev", dev)):
+        task.require(split, found)
     tree = reads_trees(config.encoder.name, config.encoder_keywords())
     train_texts, dev_texts = (read(_texts(part), tree=tree) for part in (train, dev))
     lexicon: Lexicon

@@ -1,6 +1,5 @@
 """A run's folder -> the model with its best weights."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from heedful.text.pieces import Lexicon, Pieces
 from heedful.text.vocab import Vocab
 from heedful.training import checkpoint, transformer
 from heedful.training.config import RunConfig, validate
-from heedful.training.errors import RunMissing
+from heedful.training.errors import RunDamaged, RunMissing
 from heedful.training.model import TrainingModel, make_model
 
 
@@ -28,21 +27,27 @@ class Run:
 
 
 def restore(folder: Path) -> Run:
-    """Raises RunMissing where the run has not ended."""
+    """Raises RunMissing where the run has not ended or is a teacher's, which has no encoder, and RunDamaged."""
     record = read_record(folder)
+    if "encoder" not in record["config"]:
+        raise RunMissing(
+            f"{folder} is the run of a teacher, which has no encoder: name an encoder's"
+        )
     config = validate(record["config"], folder / checkpoint.RECORD)
     lexicon, words = read_words(folder, config)
     model = make_model(config, record["kind"], len(record["labels"]), words)
-    model.load_learned(checkpoint.best(folder))
+    try:
+        model.load_learned(checkpoint.best(folder))
+    except RuntimeError as error:
+        raise checkpoint.mixed(folder, error) from error
     merge(model)
     return Run(config, record, lexicon, model.eval())
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """What a finished run says of itself. Raises RunMissing."""
+    """What a finished run says of itself. Raises RunMissing, RunDamaged."""
     require(folder)
-    record: dict[str, Any] = json.loads((folder / checkpoint.RECORD).read_text(encoding="utf-8"))
-    return record
+    return checkpoint.record(folder)
 
 
 def require(folder: Path) -> None:
@@ -59,12 +64,15 @@ def _check(folder: Path, name: str) -> None:
 def read_words(folder: Path, config: RunConfig) -> tuple[Lexicon, torch.Tensor | nn.Module]:
     """A run's vocabulary, and a table or a transformer without the run's weights yet.
 
-    Raises RunMissing where the run has none.
+    Raises RunMissing where the run has none, and RunDamaged.
     """
     if config.transformer:
         _check(folder, checkpoint.TOKENIZER)
         module, _ = transformer.load(config.transformer)
         return Pieces.load(folder / checkpoint.TOKENIZER), module
     _check(folder, checkpoint.VOCAB)
-    vocab = Vocab.load(folder / checkpoint.VOCAB, config.words.composed)
+    try:
+        vocab = Vocab.load(folder / checkpoint.VOCAB, config.words.composed)
+    except ValueError as error:
+        raise RunDamaged(f"{folder / checkpoint.VOCAB}: {error}; train again") from error
     return vocab, torch.zeros(len(vocab), config.words.dim)

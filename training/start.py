@@ -21,12 +21,16 @@ def begin_with(run: Path, model: TrainingModel, task: Task, lexicon: Path) -> No
     """Load a finished run's best weights; a word that it did not list keeps its initial vector.
 
     A run with other classes lends its encoder, not its head. `lexicon` is the new run's file of words or pieces.
-    Raises ConfigError unless the models are the same, the pieces of a transformer included.
+    Raises ConfigError unless the models are the same, the pieces of a transformer included; RunDamaged.
     """
     try:
         record = read_record(run)
     except RunMissing as error:
         raise ConfigError(f"start: {error}") from error
+    if "encoder" not in record["config"]:
+        raise ConfigError(
+            f"start: {run} is the run of a teacher, which has no encoder: name another"
+        )
     listed, words = run / lexicon.name, lexicon.name == checkpoint.VOCAB
     if not listed.exists() or not (words or listed.read_bytes() == lexicon.read_bytes()):
         raise ConfigError(f"start: {run} reads other pieces: take the same [transformer]")

@@ -1,5 +1,6 @@
 """The transformer of a run, a Hugging Face BertModel, and its tokenizer."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ def load(config: TransformerConfig, device: Device = "cpu") -> tuple[nn.Module, 
 
     Raises ConfigError where `name` is no such model, or its size is not `dim`.
     """
+    from safetensors import SafetensorError
     from tokenizers import Tokenizer
     from transformers import BertModel
 
@@ -30,13 +32,23 @@ def load(config: TransformerConfig, device: Device = "cpu") -> tuple[nn.Module, 
             f"transformer.name: {config.name!r} is neither minilm nor a folder of a Hugging Face "
             "BertModel with its tokenizer.json"
         )
-    model = BertModel.from_pretrained(
-        folder,
-        add_pooling_layer=False,
-        attn_implementation=ATTENTION[device],
-        hidden_dropout_prob=config.dropout,
-        attention_probs_dropout_prob=config.dropout,
-    )
+    try:
+        kind = json.loads((folder / "config.json").read_bytes())["model_type"]
+        if kind != "bert":  # whose weights transformers would leave out, and warn
+            raise ConfigError(f"transformer.name: {folder} holds a model of type {kind}, not bert")
+        model = BertModel.from_pretrained(
+            folder,
+            add_pooling_layer=False,
+            attn_implementation=ATTENTION[device],
+            hidden_dropout_prob=config.dropout,
+            attention_probs_dropout_prob=config.dropout,
+        )
+        tokenizer = Tokenizer.from_buffer((folder / "tokenizer.json").read_bytes())
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
+        raise ConfigError(
+            f"transformer.name: {folder} cannot be loaded: download its config.json, model.safetensors and "
+            f"tokenizer.json again: {error}"
+        ) from error
     found = model.config
     if found.hidden_size != config.dim:
         raise ConfigError(
@@ -54,7 +66,6 @@ def load(config: TransformerConfig, device: Device = "cpu") -> tuple[nn.Module, 
     if config.frozen_layers:
         model.embeddings.requires_grad_(False)
         model.encoder.layer[: config.frozen_layers].requires_grad_(False)
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     return model, Pieces(tokenizer, found.max_position_embeddings)
 
 

@@ -99,14 +99,24 @@ def glove_lines(path: Path) -> Iterator[tuple[str, Floats]]:
     size = 0
     for number, line in enumerate(lines(path), 1):
         size = size or line.count(" ")
+        if number == 1 and size == 1 and line.replace(" ", "").isdigit():
+            raise DataError(
+                f"{path.name}:1: a header, as word2vec's and fastText's files have: remove this line"
+            )
         word, *values = line.rsplit(" ", size)
         *_, last = word.split(" ")
         if len(values) < size or (last != word and _is_number(last)):
             raise DataError(f"{path.name}:{number}: not {size} values, as the first line has")
         try:
-            yield word, np.array(values, np.float32)
+            with np.errstate(over="ignore"):
+                vector = np.array(values, np.float32)
         except ValueError as error:
             raise DataError(f"{path.name}:{number}: {error}: give a word and numbers") from error
+        if not np.isfinite(vector).all():
+            raise DataError(
+                f"{path.name}:{number}: a value that is not finite: give float32 numbers"
+            )
+        yield word, vector
     if not size:
         raise DataError(f"{path.name} holds no vectors: give a word and its values on each line")
 
@@ -168,7 +178,8 @@ def initial(
     """(V, d) vectors -> (V, dim) table: reduced by PCA where d is larger, and scaled to the root mean square
     length `scale`. Rows without a vector are uniform.
 
-    Raises ConfigError where the source has fewer than `dim` values per word.
+    Raises ConfigError where the source has fewer than `dim` values per word, too few words to find `dim` principal
+    components, or zeros alone.
     """
     if vectors.shape[1] < dim:
         raise ConfigError(
@@ -176,9 +187,19 @@ def initial(
         )
     table = np.random.default_rng(seed).uniform(-UNKNOWN_RANGE, UNKNOWN_RANGE, (len(vectors), dim))
     rows = vectors[known]
+    if not len(rows):
+        return torch.from_numpy(table.astype(np.float32))
     if rows.shape[1] > dim:
+        if len(rows) < dim:
+            raise ConfigError(
+                f"words.dim = {dim}: only {len(rows)} of the words have a vector, from which no {dim} principal "
+                f"components follow: set words.dim to {vectors.shape[1]}, the vectors' own size"
+            )
         rows = pca(rows, dim)
-    table[known] = rows * (scale / np.sqrt((rows**2).sum(axis=1).mean()))
+    length = np.sqrt((rows**2).sum(axis=1).mean())
+    if not length:
+        raise ConfigError("words.vectors: every word's vector is zero: name other vectors")
+    table[known] = rows * (scale / length)
     return torch.from_numpy(table.astype(np.float32))
 
 

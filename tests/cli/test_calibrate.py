@@ -13,7 +13,7 @@ from heedful.runtime.bundle import read, rewrite
 from heedful.text.parse import Parser
 from heedful.training import tasks
 from heedful.training.calibration import calibration_error
-from heedful.training.errors import ConfigError, DataMissing
+from heedful.training.errors import ConfigError, DataError, DataMissing
 from tests.builders import BuiltParser, build_bundle
 
 TREE = "({label} (2 the) ({label} (2 dog) ({label} (2 is) ({label} {word}))))"
@@ -71,6 +71,10 @@ def test_what_cannot_be_calibrated_says_why(tmp_path: Path, pipeline: BuiltParse
         calibrate(tmp_path / "tiny-flat", data=tmp_path, parser=parser)
     build_bundle(tmp_path, pipeline, name="tiny-sst2", labels=("cold", "warm"))
     with pytest.raises(DataMissing):
+        calibrate(tmp_path / "tiny-sst2", data=tmp_path, parser=parser)
+    (tmp_path / "trees").mkdir()
+    (tmp_path / "trees/dev.txt").touch()
+    with pytest.raises(DataError, match="sst2: its dev split has no example"):
         calibrate(tmp_path / "tiny-sst2", data=tmp_path, parser=parser)
 
 

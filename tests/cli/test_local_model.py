@@ -1,5 +1,6 @@
 """A bundle's folder answers in this process as a service does over HTTP."""
 
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,9 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from heedful.cli import evaluate
 from heedful.cli.local_model import open_folder, open_model
 from heedful.runtime.errors import BundleError
 from heedful.text.kinds import Kind
+from heedful.training import checkpoint
+from heedful.training.errors import ConfigError
 from heedful.training.tasks.base import Example, Source, Task
 from tests.builders import LABELS, BuiltParser, build_bundle, build_models
 from tests.process import PATIENCE, Process
@@ -88,3 +92,24 @@ def test_a_bundle_that_cannot_be_loaded_is_named(tmp_path: Path, pipeline: Built
     ):
         pass
     assert not set(threading.enumerate()) - before
+
+
+def test_a_path_without_a_bundle_is_no_served_model(tmp_path: Path) -> None:
+    with (
+        pytest.raises(ConfigError, match=r"tiny is no bundle's folder, it holds no card\.json"),
+        open_model(str(tmp_path / "tiny"), url="", parser="none"),
+    ):
+        pass
+
+
+def test_scores_are_recorded_for_the_run_of_the_bundle_alone(tmp_path: Path, models: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / checkpoint.BEST).touch()
+    record = {"config": {"encoder": {"name": "dsa"}}, "labels": ["negative", "positive"]}
+    (run / checkpoint.RECORD).write_text(json.dumps(record))
+    with pytest.raises(ConfigError, match="--run: tiny-sst2 is no bundle of"):
+        evaluate.command(
+            str(models / "tiny-sst2"), "sst2", run=run, parser=str(models / "parser"), data=tmp_path
+        )
+    assert not (run / checkpoint.SCORES).exists()

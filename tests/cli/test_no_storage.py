@@ -1,9 +1,13 @@
-"""A disk that is full ends a command with one line."""
+"""A disk that is full, or a path that cannot be written, ends a command with one line."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from heedful.cli import main
 from tests.process import PATIENCE
 
 
@@ -19,3 +23,15 @@ def test_a_full_disk_is_one_line() -> None:
     assert ended.returncode != 0
     assert ended.stderr.startswith(b"heedful: [Errno 28] No space left on device")
     assert b"Traceback" not in ended.stderr
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "run.json").write_text(json.dumps({"config": {}, "labels": []}))
+    (tmp_path / "best.pt").touch()
+    for out in ("best.pt/folder", "best.pt/two/folders", "x" * 300):
+        arguments = ["heedful", "compact", str(tmp_path), "--out", str(tmp_path / out)]
+        monkeypatch.setattr(sys, "argv", arguments)
+        with pytest.raises(SystemExit, match=r"heedful: \[Errno \d+\] .*: '.*(best\.pt|xxx)"):
+            main.main()

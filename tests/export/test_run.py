@@ -106,3 +106,10 @@ def test_a_run_that_has_not_ended_is_refused(tmp_path: Path, missing: str) -> No
         (tmp_path / checkpoint.RECORD).write_text(json.dumps({"config": config}))
     with pytest.raises(RunMissing, match=missing):
         run.read(tmp_path)
+
+
+def test_the_run_of_a_teacher_is_refused(tmp_path: Path) -> None:
+    (tmp_path / checkpoint.RECORD).write_text(json.dumps({"config": {"kind": "teacher"}}))
+    (tmp_path / checkpoint.BEST).touch()
+    with pytest.raises(RunMissing, match="run of a teacher, which has no encoder"):
+        run.read(tmp_path)

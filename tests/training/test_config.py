@@ -27,7 +27,21 @@ def test_defaults(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (GOOD + "[optimiser]\nrat = 1\n", r"run\.toml: optimiser\.rat"),
+        (
+            GOOD + "[optimiser]\nrat = 1\n",
+            r"run\.toml: optimiser\.rat: .*: leave it out, or correct its name",
+        ),
+        (
+            GOOD + "[words]\ncomposed = 1025\n",
+            r"run\.toml: words\.composed: give 0, or at least 1026",
+        ),
+        (GOOD + "[teacher]\nrun = []\n", r"run\.toml: teacher\.run"),
+        (GOOD + "[teacher]\nrun = 3\n", r"run\.toml: teacher\.run: "),
+        (GOOD + "[distillation]\ndimensions = [0]\n", r"run\.toml: distillation\.dimensions\.0: "),
+        ("max_tokens = 32768\n" + GOOD, r"run\.toml: max_tokens: "),
+        (GOOD.replace("MIT", ""), r"run\.toml: licence: "),
+        ("seed = -1\n" + GOOD, r"run\.toml: seed: .* greater than or equal to 0"),
+        ("seed = 4294967296\n" + GOOD, r"run\.toml: seed: .* less than 4294967296"),
         ("seed = 'x'\n" + GOOD, "seed"),
         ("seed = ", "not TOML"),
         ("[encoder]\nname = 'ms-san'\n", "task"),
@@ -74,6 +88,8 @@ def test_a_head_that_is_left_out_is_the_papers(
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no configuration"):
         config.read(tmp_path / "none.toml")
+    with pytest.raises(ConfigError, match=r"cannot read the configuration .*: Is a directory"):
+        config.read(tmp_path)
 
 
 @pytest.mark.parametrize("file", FILES, ids=str)

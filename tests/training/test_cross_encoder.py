@@ -117,6 +117,27 @@ def test_a_resumed_teacher_is_the_unbroken_one(
         assert torch.equal(value, found["model"][name]), name
 
 
+def test_a_loss_that_is_not_finite_stops_the_teacher(
+    task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = base.Source(TASK, "none", "made", lambda _: examples(32, 0))
+    monkeypatch.setitem(TASKS, TASK, replace(TASKS[TASK], train=(few,), dev=few))
+    wild = config(task).model_copy(update={"rate": 1e30, "head_rate": 1e30})
+    place = paths(tmp_path)
+    with pytest.raises(ConfigError, match=r"run\.toml: the loss is nan in epoch 1: lower rate"):
+        cross_encoder_training.fine_tune(
+            wild, place, resume=False, console=Console(file=io.StringIO())
+        )
+    assert not (place.run / checkpoint.BEST).exists()
+
+
+def test_a_task_without_classes_has_no_teacher(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="task: stsb has no classes"):
+        cross_encoder_training.fine_tune(
+            config("stsb"), paths(tmp_path), resume=False, console=Console(file=io.StringIO())
+        )
+
+
 def test_it_learns_from_the_mean_of_teachers_alone(
     task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

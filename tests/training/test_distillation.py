@@ -115,7 +115,9 @@ def test_a_teacher_that_is_not_there_is_named_before_anything_is_parsed(
 ) -> None:
     taught = config.model_copy(update={"teacher": TeacherConfig(run=tmp_path / "none")})
     empty = Paths(paths.run, paths.data, paths.parser, tmp_path / "empty", paths.config)
-    with pytest.raises(RunMissing, match=r"none holds no run\.json: train it first"):
+    with pytest.raises(
+        RunMissing, match=r"teacher\.run: .*none holds no run\.json: train it first"
+    ):
         loop.train(taught, empty, resume=False, console=Console(file=io.StringIO()))
     assert not empty.cache.exists()
 

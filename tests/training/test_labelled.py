@@ -1,5 +1,6 @@
 """Every dataset of labelled texts, in its official layout and as it lies in the data folder."""
 
+import gzip
 from collections import Counter
 from pathlib import Path
 
@@ -134,6 +135,19 @@ def test_mnli_without_its_undecided_pairs(tmp_path: Path) -> None:
             r"dev\.jsonl:1: label 'unknown' is none of entailment",
         ),
         ("yelp", "yelp_10k/all.jsonl", '{"text": "a", "label": "five"}', r":1: .*'five'"),
+        ("trec", "trec/train.jsonl", "[" * 100_000, r"train\.jsonl:1: not a JSON object"),
+        (
+            "trec",
+            "trec/train.jsonl",
+            f'{{"text": "a", "label": {"1" * 5000}}}',
+            r"train\.jsonl:1: not a JSON object",
+        ),
+        (
+            "trec",
+            "trec/train.jsonl",
+            '{"text": "\\ud800", "label": "NUM"}',
+            r"train\.jsonl:1: 'text' is no text: surrogates not allowed",
+        ),
         ("news", "uci-news-aggregator.csv", "ID,TITLE\n1,a", r"tor\.csv:2: no 'CATEGORY'"),
         ("sst5", "trees/dev.txt", "(2 a)\n\n(2 (2 a) (2 b)", r"dev\.txt:3: a bracket is never"),
     ],
@@ -156,6 +170,29 @@ def test_a_file_of_another_encoding_is_named(tmp_path: Path) -> None:
     write(tmp_path, "r8-test-all-terms.txt", "ship\t\u00e9\n", "latin-1")
     with pytest.raises(DataError, match=r"terms\.txt: not utf-8"):
         tasks.get("r8").test.read(tmp_path)
+
+
+WHOLE = gzip.compress(b'{"text": "What is it ?", "label": "DESC"}\n' * 99)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [WHOLE[:-20], WHOLE[:30] + b"x" * 9 + WHOLE[30:], b"<html>"],
+    ids=["cut", "changed", "page"],
+)
+def test_a_download_that_broke_off_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "trec").mkdir()
+    (tmp_path / "trec/test.jsonl.gz").write_bytes(content)
+    with pytest.raises(
+        DataError, match=r"trec/test\.jsonl\.gz: not a whole gzip file: get it again"
+    ):
+        tasks.get("trec").test.read(tmp_path)
+
+
+def test_a_review_of_another_encoding_is_named(tmp_path: Path) -> None:
+    write(tmp_path, "aclImdb/test/neg/0_1.txt", "caf\u00e9", "latin-1")
+    with pytest.raises(DataError, match=r"0_1\.txt: not utf-8"):
+        tasks.get("imdb").test.read(tmp_path)
 
 
 @pytest.mark.parametrize("task", LABELLED)

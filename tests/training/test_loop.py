@@ -1,5 +1,6 @@
 import io
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from heedful.text.vocab import Vocab
 from heedful.training import checkpoint, loop, tasks
 from heedful.training.config import EncoderConfig, Paths, RunConfig
 from heedful.training.data import Examples
-from heedful.training.errors import ConfigError
+from heedful.training.errors import ConfigError, DataError, RunDamaged
 from heedful.training.model import make_model
 from heedful.training.start import begin_with
 from tests.builders import BuiltParser
@@ -180,6 +181,11 @@ def test_a_run_begins_with_another_runs_weights(
             loop.train(config_, replace(paths, run=tmp_path / "no"), resume=False, console=quiet())
 
     refused("train it first")
+    paths.run.mkdir()
+    (paths.run / checkpoint.RECORD).write_text('{"config": {"kind": "teacher"}, "labels": []}')
+    (paths.run / checkpoint.BEST).touch()
+    refused("start: .* is the run of a teacher")
+    shutil.rmtree(paths.run)
     first = loop.train(
         config.model_copy(update={"epochs": 12, "patience": 12}),
         paths,
@@ -323,3 +329,107 @@ def test_a_run_without_git_has_no_commit(
     monkeypatch.setenv("PATH", str(tmp_path))
     config = config.model_copy(update={"epochs": 1})
     assert loop.train(config, paths, resume=False, console=quiet())["commit"] == ""
+
+
+def copied(run: Path, to: Path, *gone: str) -> Path:
+    """A copy of a run's folder without some of its files."""
+    shutil.copytree(run, to)
+    for name in gone:
+        (to / name).unlink()
+    return to
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def test_a_finished_run_without_its_last_checkpoint_is_not_overwritten(
+    config: RunConfig, paths: Paths
+) -> None:
+    short = config.model_copy(update={"epochs": 1})
+    record = loop.train(short, paths, resume=False, console=quiet())
+    (paths.run / checkpoint.LAST).unlink()
+    before = files(paths.run)
+    with pytest.raises(ConfigError, match="already holds a run"):
+        loop.train(short, paths, resume=False, console=quiet())
+    again = loop.train(short, paths, resume=True, console=quiet())
+    assert again == json.loads(json.dumps(record))
+    assert files(paths.run) == before
+
+
+def test_a_damaged_run_is_named_with_the_file(
+    config: RunConfig, paths: Paths, tmp_path: Path
+) -> None:
+    short = config.model_copy(update={"epochs": 1})
+    loop.train(short, paths, resume=False, console=quiet())
+    whole = files(paths.run)
+    halves = {name: content[: len(content) // 2] for name, content in whole.items()}
+    for i, bad in enumerate((halves[checkpoint.LAST], b"", b"nothing")):
+        broken = copied(paths.run, tmp_path / f"last{i}", checkpoint.RECORD)
+        (broken / checkpoint.LAST).write_bytes(bad)
+        with pytest.raises(RunDamaged, match=r"last\.pt is damaged: .*; remove it and train again"):
+            loop.train(short, replace(paths, run=broken), resume=True, console=quiet())
+    gone = copied(paths.run, tmp_path / "gone", checkpoint.RECORD, checkpoint.BEST)
+    with pytest.raises(RunDamaged, match=r"gone holds no best\.pt"):
+        loop.train(short, replace(paths, run=gone), resume=True, console=quiet())
+    for name, bad in (
+        (checkpoint.BEST, halves[checkpoint.BEST]),
+        (checkpoint.RECORD, halves[checkpoint.RECORD]),
+        (checkpoint.RECORD, b"{}"),
+        (checkpoint.RECORD, b"\xff"),
+        (checkpoint.VOCAB, b""),
+        (checkpoint.VOCAB, b"\xff"),
+        (checkpoint.VOCAB, whole[checkpoint.VOCAB] + b"one-more\n"),  # than best.pt has vectors
+    ):
+        (paths.run / name).write_bytes(bad)
+        with pytest.raises(RunDamaged, match=name if b"one-more" not in bad else "best.pt is not"):
+            export.read(paths.run)
+        (paths.run / name).write_bytes(whole[name])
+
+
+def test_a_resumed_run_keeps_its_words_and_its_parser(
+    config: RunConfig, paths: Paths, tmp_path: Path
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        loop.train(config, paths, resume=False, console=InterruptedInEpoch(3))
+    (paths.run / ".last.pt-0123abcd").write_bytes(b"of a run that was killed")
+    words = (paths.run / checkpoint.VOCAB).read_bytes()
+    data = shutil.copytree(paths.data, tmp_path / "data")
+    with (data / "trees/train.txt").open("a") as file:
+        file.write("(4 (2 (2 a) (2 movie)) (4 (2 is) (4 thin)))\n" * 2)
+    with pytest.raises(ConfigError, match=r"vocab\.txt lists other words .* same --data"):
+        loop.train(config, replace(paths, data=data), resume=True, console=quiet())
+    assert (paths.run / checkpoint.VOCAB).read_bytes() == words
+    state = checkpoint.load(paths.run / checkpoint.LAST)
+    checkpoint.save(paths.run / checkpoint.LAST, state | {"parser": "another"})
+    with pytest.raises(ConfigError, match=r"another parser .*: name that one with --parser"):
+        loop.train(config, paths, resume=True, console=quiet())
+    checkpoint.save(paths.run / checkpoint.LAST, state)
+    loop.train(config, paths, resume=True, console=quiet())
+    assert not list(paths.run.glob(".*"))
+
+
+def test_a_folder_that_is_a_file_is_named(config: RunConfig, paths: Paths, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for run in (tmp_path / "file", tmp_path / "file/run"):
+        with pytest.raises(ConfigError, match=r"--run: .* is a file or lies in one"):
+            loop.train(config, replace(paths, run=run), resume=False, console=quiet())
+
+
+def test_a_full_disk_is_named_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch's own error says nothing of the disk."""
+    part = tmp_path / "full"
+    part.symlink_to("/dev/full")
+    monkeypatch.setattr(Path, "with_name", lambda *_: part)  # where the file is written first
+    with pytest.raises(OSError, match="No space left"):
+        checkpoint.save(tmp_path / "last.pt", {"weights": torch.zeros(100_000)})
+    assert not (tmp_path / "last.pt").exists()
+
+
+def test_a_split_without_an_example_is_named(
+    config: RunConfig, paths: Paths, tmp_path: Path
+) -> None:
+    data = shutil.copytree(paths.data, tmp_path / "data")
+    (data / "trees/dev.txt").write_text("(2 (2 a) (2 movie))\n")  # neutral, which sst2 leaves out
+    with pytest.raises(DataError, match="sst2: its dev split has no example"):
+        loop.train(config, replace(paths, data=data), resume=False, console=quiet())

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 from heedful.training import checkpoint
+from heedful.training.errors import ConfigError, DataError
 from heedful.training.evaluate import Score, measure, record_score
 from heedful.training.tasks.base import UNLABELLED, Example, Source, Task
 
@@ -30,6 +32,20 @@ def test_pairs_of_train_without_a_label_are_not_scored(tmp_path: Path) -> None:
     score = measure(task, "train", tmp_path, Always())[0]
     assert (score.dataset, score.rows, score.value) == ("first and second", 4, 0.75)
     assert measure(task, "dev", tmp_path, Always())[0].value == 0.5
+
+
+def test_a_model_of_other_classes_and_an_empty_split_are_refused(tmp_path: Path) -> None:
+    class Stranger(Always):
+        def predict(self, examples: Sequence[Example], task: Task) -> npt.NDArray[Any]:
+            return -super().predict(examples, task)
+
+    full = Source("full", "", "", lambda _: [Example(("a",), 1)])
+    none = Source("none", "", "", lambda _: [])
+    task = Task("toy", "classification", ("no", "yes"), (full,), full, none)
+    with pytest.raises(ConfigError, match="never answers no, yes, the labels of toy"):
+        measure(task, "dev", tmp_path, Stranger())
+    with pytest.raises(DataError, match="toy: its test split has no example"):
+        measure(task, "test", tmp_path, Always())
 
 
 def test_a_score_replaces_that_of_its_own_split(tmp_path: Path) -> None:

@@ -192,7 +192,7 @@ def test_a_row_that_was_taught_names_its_teacher(results: Path) -> None:
 
 
 def test_every_encoder_has_a_row() -> None:
-    """A row without a record says why."""
+    """Of the papers that have tables; a row without a record says why. An encoder of another paper needs none."""
     found = set()
     for file in (RESULTS / "tables").glob("*.toml"):
         table = paper_tables.read(file)
@@ -202,7 +202,8 @@ def test_every_encoder_has_a_row() -> None:
             assert ran or row.not_run, (
                 f"{file.stem}: {row.name}: say in not_run why there is no run"
             )
-    assert found == set(ENCODERS)
+    papers_here = {ENCODERS[name].paper for name in found}
+    assert found == {name for name, entry in ENCODERS.items() if entry.paper in papers_here}
 
 
 def test_every_item_of_the_papers_says_what_is_here_and_what_is_not() -> None:

@@ -51,6 +51,21 @@ def test_what_is_no_transformer_is_refused(tmp_path: Path) -> None:
         transformer.load(TransformerConfig(name=str(tiny_folder(tmp_path, DIM))))
 
 
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
+def test_a_damaged_file_of_a_transformer_is_named(tmp_path: Path, name: str) -> None:
+    file = tiny_folder(tmp_path, DIM) / name
+    file.write_bytes(file.read_bytes()[:20])
+    with pytest.raises(ConfigError, match=rf"transformer\.name: {tmp_path}.* cannot be loaded"):
+        transformer.load(TransformerConfig(name=str(file.parent), dim=DIM))
+
+
+def test_a_transformer_of_another_type_is_refused(tmp_path: Path) -> None:
+    file = tiny_folder(tmp_path, DIM) / "config.json"
+    file.write_text(file.read_text().replace('"bert"', '"roberta"'))
+    with pytest.raises(ConfigError, match="holds a model of type roberta, not bert"):
+        transformer.load(TransformerConfig(name=str(file.parent), dim=DIM))
+
+
 def test_the_lowest_layers_and_what_they_read_may_keep_their_weights(tmp_path: Path) -> None:
     fields = {"name": str(tiny_folder(tmp_path, DIM)), "dim": DIM}
     whole, _ = transformer.load(TransformerConfig.model_validate(fields))

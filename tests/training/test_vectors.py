@@ -40,13 +40,19 @@ def test_a_glove_line_of_another_width_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"glove\.txt:2: not 2 values"):
         vectors.source(str(file), tmp_path)
     file.write_text("2 2\nthe 1 2\n")  # word2vec's first line
-    with pytest.raises(DataError, match=r"glove\.txt:2: not 1 values"):
+    with pytest.raises(DataError, match=r"glove\.txt:1: a header, .* remove this line"):
         vectors.source(str(file), tmp_path)
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [("the 1 2\nof 1 x\n", r"glove\.txt:2: .*'x'"), ("", "holds no vectors"), ("\n", "holds no")],
+    [
+        ("the 1 2\nof 1 x\n", r"glove\.txt:2: .*'x'"),
+        ("", "holds no vectors"),
+        ("\n", "holds no"),
+        ("the 1 2\nof 1 nan\n", r"glove\.txt:2: a value that is not finite"),
+        ("the 1 2\nof 1e39 1\n", r"glove\.txt:2: a value that is not finite"),
+    ],
 )
 def test_a_file_of_something_else_is_refused(tmp_path: Path, content: str, said: str) -> None:
     file = tmp_path / "glove.txt"
@@ -146,3 +152,15 @@ def test_a_wider_source_keeps_its_principal_components() -> None:
 def test_a_narrower_source_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"words\.dim = 4"):
         vectors.initial(np.ones((2, 3), np.float32), np.ones(2, bool), dim=4, scale=1, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (np.eye(2, 6), r"words\.dim = 4: only 2 of the words .*: set words\.dim to 6"),
+        (np.zeros((2, 4)), r"words\.vectors: every word's vector is zero"),
+    ],
+)
+def test_vectors_that_make_no_table_are_refused(rows: np.ndarray, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        vectors.initial(rows.astype(np.float32), np.ones(2, bool), dim=4, scale=1, seed=1)

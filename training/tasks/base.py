@@ -1,11 +1,12 @@
 """Tasks: their examples, labels and kind."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
 from heedful.text.kinds import Kind
+from heedful.training.errors import DataError
 
 UNLABELLED = -1.0
 """The label of an example without one, which only a teacher can supply."""
@@ -52,6 +53,13 @@ class Task:
     """Texts that only extend the vocabulary."""
     variant_of: str = ""
     """The task that this is with other data to train on. A model of either does the same: its card names that task."""
+
+    def require(self, split: str, examples: Sequence[Example]) -> None:
+        """Raises DataError where a split that was read has no example."""
+        if not examples:
+            raise DataError(
+                f"task {self.name}: its {split} split has no example: add rows to its files"
+            )
 
     @property
     def answers(self) -> str:

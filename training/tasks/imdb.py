@@ -6,7 +6,7 @@ Reads the official `aclImdb/{train,test}/{neg,pos}/*.txt` or JSON lines; `<br />
 from collections.abc import Iterator
 from pathlib import Path
 
-from heedful.training.data_folder import find
+from heedful.training.data_folder import find, lines
 from heedful.training.tasks.base import Example, Reader, Source, Task
 from heedful.training.tasks.labelled import UNSTATED, examples, json_lines
 from heedful.training.tasks.splits import held_out
@@ -20,7 +20,7 @@ DEV_SHARE = 0.04
 def _rows(folder: Path) -> Iterator[tuple[str, str]]:
     for name in NAMES:
         for file in sorted((folder / name).glob("*.txt")):
-            yield name, file.read_text(encoding="utf-8")
+            yield name, "\n".join(lines(file))
 
 
 def _read(split: str) -> Reader:
