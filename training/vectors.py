@@ -1,6 +1,7 @@
 """Initial word vectors from several sources, reduced to one size and scale."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -91,18 +92,20 @@ class Table:
 
 
 def glove_lines(path: Path) -> Iterator[tuple[str, Floats]]:
-    """The word and the values of each line. A few words of GloVe's largest file hold blanks, as ". . ." does.
+    """The word and the values of each line of GloVe's, word2vec's or fastText's text files.
+
+    A few words of GloVe's largest file hold blanks, as ". . ." does; the others' first line says how many words and
+    values follow, and fastText's lines may end with a blank.
 
     Raises DataError naming a line whose values are no numbers, or not as many as the first line's; also where
     there is no line.
     """
     size = 0
-    for number, line in enumerate(lines(path), 1):
+    for number, read in enumerate(lines(path), 1):
+        line = read.rstrip(" ")
+        if number == 1 and re.fullmatch("[0-9]+ [0-9]+", line):
+            continue
         size = size or line.count(" ")
-        if number == 1 and size == 1 and line.replace(" ", "").isdigit():
-            raise DataError(
-                f"{path.name}:1: a header, as word2vec's and fastText's files have: remove this line"
-            )
         word, *values = line.rsplit(" ", size)
         *_, last = word.split(" ")
         if len(values) < size or (last != word and _is_number(last)):

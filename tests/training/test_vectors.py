@@ -34,13 +34,17 @@ def test_glove_keeps_the_first_of_two_cases(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found[:2], [[1, 2], [5, 6]])
 
 
+def test_files_of_word2vec_and_fasttext_are_read_too(tmp_path: Path) -> None:
+    file = tmp_path / "wiki.vec"
+    file.write_text("2 3\nthe 1 2 3 \ncat 5 6 7 \n")
+    table = vectors.source(str(file), tmp_path)
+    np.testing.assert_array_equal(table.look_up(["the", "cat"]), [[1, 2, 3], [5, 6, 7]])
+
+
 def test_a_glove_line_of_another_width_is_named(tmp_path: Path) -> None:
     file = tmp_path / "glove.txt"
     file.write_text("the 1 2\ncat 5\n")
     with pytest.raises(DataError, match=r"glove\.txt:2: not 2 values"):
-        vectors.source(str(file), tmp_path)
-    file.write_text("2 2\nthe 1 2\n")  # word2vec's first line
-    with pytest.raises(DataError, match=r"glove\.txt:1: a header, .* remove this line"):
         vectors.source(str(file), tmp_path)
 
 
@@ -50,6 +54,7 @@ def test_a_glove_line_of_another_width_is_named(tmp_path: Path) -> None:
         ("the 1 2\nof 1 x\n", r"glove\.txt:2: .*'x'"),
         ("", "holds no vectors"),
         ("\n", "holds no"),
+        ("2 3\n", "holds no"),
         ("the 1 2\nof 1 nan\n", r"glove\.txt:2: a value that is not finite"),
         ("the 1 2\nof 1e39 1\n", r"glove\.txt:2: a value that is not finite"),
     ],
