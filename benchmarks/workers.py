@@ -1,6 +1,7 @@
 """Processes that compute vectors without HTTP (benchmarks.answering): texts go in, the seconds taken come out."""
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -32,7 +33,12 @@ class Worker:
 def worker(*command: str | Path) -> Iterator[Worker]:
     """A process that speaks this module's protocol, ended on exit."""
     process = subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command,
+        cwd=ROOT,
+        env={**os.environ, "ORT_DISABLE_TELEMETRY": "1"},  # as `import heedful` sets it
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         yield Worker(process)

@@ -98,6 +98,7 @@ ENVIRONMENT = {
     "BENTOML_DO_NOT_TRACK": "1",
     "DO_NOT_TRACK": "1",
     "HF_HUB_OFFLINE": "1",
+    "ORT_DISABLE_TELEMETRY": "1",
 }
 SERVED = f"""Single sentences over HTTP (wrk). FastAPI, LitServe, BentoML and Ray Serve run the encoder.onnx of
 `{PLAIN}` in fp32, with one worker per core and one thread each, on words split at white space, and answer with
