@@ -52,6 +52,9 @@ Parser = Annotated[
 ]
 Encoder = Annotated[str, Option(help="An encoder to train; `heedful models` lists them.")]
 Vectors = Annotated[
-    str, Option(help="Its word vectors: a bundle's name or folder, or a text file of GloVe's or fastText's.")
+    str,
+    Option(
+        help="Its word vectors: a bundle's name or folder, or a text file of GloVe's or fastText's."
+    ),
 ]
 Seed = Annotated[int, Option(help="Seed of the split and of the training.")]
