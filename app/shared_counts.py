@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from threading import Lock
 from typing import Any
+from weakref import finalize
 
 import orjson
 from prometheus_client import ProcessCollector
@@ -70,6 +71,7 @@ def value_class(file: int, *, serves: bool) -> type:
         def get_exemplar(self) -> None:
             """There are none."""
 
+    finalize(SharedValue, table.close).atexit = False  # until then a process counts
     return SharedValue
 
 

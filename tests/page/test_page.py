@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
@@ -15,7 +16,7 @@ from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.builders import build_bundle, build_models
 from tests.page.accessible import accessible
-from tests.page.visiting import answer_again, below_a_path, submit, visit
+from tests.page.visiting import answer_again, asks, below_a_path, submit, visit
 from tests.process import Process
 
 KIDS = "Two kids at a ballgame wash their hands"
@@ -427,7 +428,7 @@ def test_a_text_may_have_several_labels_or_none(relating: str, browser: Browser)
         numbers = set()
         for text in ("good", "bad", "dog", "two dogs wash", "their hands", "man is not bad"):
             other.locator("#text").fill(text)
-            with other.expect_response("**/explain") as answered:
+            with other.expect_response(partial(asks, text)) as answered:
                 other.locator("#text").press("Enter")
             expect(answer.locator(".picture h2")).to_have_text(text)
             scores = answer_again(other, answered.value)["prediction"]["scores"]

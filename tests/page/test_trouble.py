@@ -45,7 +45,7 @@ def test_a_refusal_is_said_in_the_services_words(page: Page) -> None:
 
 
 def test_a_text_too_long_to_be_explained_is_answered(page: Page) -> None:
-    answer = page.locator("#answer-classification")
+    answer = page.locator("#answer-classification:not([aria-busy])")
     page.locator("#text").fill(LONG)
     with page.expect_response("**/classify") as answered:
         page.locator("#text").press("Enter")

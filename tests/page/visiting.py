@@ -40,6 +40,12 @@ def submit(page: Page, tab: str, button: str) -> None:
         why.click()
 
 
+def asks(text: str, response: Response) -> bool:
+    """Whether it answers `/explain` of this text, and not of what the page asked before."""
+    asked: dict[str, Any] = response.request.post_data_json or {}
+    return urlsplit(response.url).path == "/explain" and asked["inputs"] == text
+
+
 def answer_again(page: Page, response: Response) -> Any:
     """What the service answered: asked a second time, as Chromium does not keep every answer's body."""
     request = response.request
