@@ -63,7 +63,7 @@ def documented(model: Any, *errors: int) -> Documented:
 
 
 def in_bytes(responses: Documented, headers: Mapping[str, str]) -> Documented:
-    """The same of a route whose 200 may be bytes too, with these headers then: name -> description."""
+    """The responses of a route whose 200 may be bytes too, with these headers then: name -> description."""
     about = {
         "content": {BYTES: {"schema": {"type": "string", "format": "binary"}}},
         "headers": {
@@ -71,7 +71,7 @@ def in_bytes(responses: Documented, headers: Mapping[str, str]) -> Documented:
             for name, said in headers.items()
         },
     }
-    return {status: one | about if status == 200 else one for status, one in responses.items()}
+    return {**responses, 200: responses[200] | about}
 
 
 def json(value: object) -> Response:

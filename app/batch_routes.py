@@ -118,7 +118,7 @@ class _Content(FileResponse):
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        super().__init__(f"/proc/self/fd/{file.fileno()}", media_type="application/octet-stream")
+        super().__init__(f"/proc/self/fd/{file.fileno()}", media_type=answers.BYTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._file:
@@ -182,7 +182,7 @@ async def file(request: Request) -> Response:
     response_class=Response,
     responses={
         **answers.documented(File, 401, 403, 404),
-        200: {"content": {"application/octet-stream": {}}},
+        200: {"content": {answers.BYTES: {}}},
     },
     openapi_extra=answers.path_parameters("file"),
 )

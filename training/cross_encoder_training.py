@@ -1,6 +1,5 @@
 """Fine-tuning all-MiniLM-L6-v2 as a classifier (`cross_encoder`): data, epochs, dev scores, checkpoints."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from heedful.training.optimise import (
     make_schedule,
     moving_average,
     require_device,
+    require_finite,
 )
 from heedful.training.restore import read_record
 from heedful.training.source_commit import source_commit
@@ -101,10 +101,7 @@ def fine_tune(
             if step % 200 == 0:
                 console.print(f"  step {step} of {len(groups)}: loss {loss.item():.3f}")
         loss_of_epoch = total / len(examples)
-        if not math.isfinite(loss_of_epoch):  # as in loop.train
-            raise ConfigError(
-                f"{paths.config}: the loss is {loss_of_epoch} in epoch {epoch}: lower rate and head_rate"
-            )
+        require_finite(loss_of_epoch, epoch, paths.config, "rate and head_rate")
         scores = {name: accuracy(kept, found, config) for name, found in devs.items()}
         progress = progress.after_epoch(loss_of_epoch, scores[config.task])
         if progress.best_epoch == epoch:

@@ -1,6 +1,5 @@
 """One training run, read from top to bottom: data, model, epochs, dev score, checkpoints."""
 
-import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -23,7 +22,7 @@ from heedful.training.errors import ConfigError
 from heedful.training.metrics import dev_metric
 from heedful.training.model import TrainingModel, make_model
 from heedful.training.objectives import Objective, dev_score, make_objective
-from heedful.training.optimise import Optimisation, require_device
+from heedful.training.optimise import Optimisation, require_device, require_finite
 from heedful.training.prepare import Prepared, prepare, start_context
 from heedful.training.restore import read_record
 from heedful.training.source_commit import source_commit
@@ -89,10 +88,7 @@ def train(
         before = time.process_time()
         batches = _batches(inputs.train, rng, config, model, f"epoch {epoch}", console)
         loss = _train_epoch(optimisation, objective, batches, config) / len(inputs.train)
-        if not math.isfinite(loss):  # no later step makes the weights finite again
-            raise ConfigError(
-                f"{paths.config}: the loss is {loss} in epoch {epoch}: lower optimiser.rate"
-            )
+        require_finite(loss, epoch, paths.config, "optimiser.rate")
         processor = round(time.process_time() - before, 1)
         optimisation.estimate_statistics(inputs.train, config)
         score = dev_score(objective, task.kind, optimisation.evaluated, inputs.dev)

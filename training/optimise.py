@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any, Self, cast
 
 import numpy as np
@@ -95,6 +96,12 @@ class Optimisation:
         parts |= {f"optimiser{i}": part for i, part in enumerate(self.optimisers)}
         parts |= {f"schedule{i}": part for i, part in enumerate(self.schedules)}
         return parts | ({"average": self.average} if self.average else {})
+
+
+def require_finite(loss: float, epoch: int, config: Path, rates: str) -> None:
+    """Raises ConfigError for NaN or infinity: no later step makes the weights finite again."""
+    if not math.isfinite(loss):
+        raise ConfigError(f"{config}: the loss is {loss} in epoch {epoch}: lower {rates}")
 
 
 def require_device(device: Device) -> None:

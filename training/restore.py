@@ -28,11 +28,7 @@ class Run:
 
 def restore(folder: Path) -> Run:
     """Raises RunMissing where the run has not ended or is a teacher's, which has no encoder, and RunDamaged."""
-    record = read_record(folder)
-    if "encoder" not in record["config"]:
-        raise RunMissing(
-            f"{folder} is the run of a teacher, which has no encoder: name an encoder's"
-        )
+    record = encoder_record(folder)
     config = validate(record["config"], folder / checkpoint.RECORD)
     lexicon, words = read_words(folder, config)
     model = make_model(config, record["kind"], len(record["labels"]), words)
@@ -48,6 +44,16 @@ def read_record(folder: Path) -> dict[str, Any]:
     """What a finished run says of itself. Raises RunMissing, RunDamaged."""
     require(folder)
     return checkpoint.record(folder)
+
+
+def encoder_record(folder: Path) -> dict[str, Any]:
+    """The same of an encoder's run. Raises RunMissing for a teacher's too, RunDamaged."""
+    record = read_record(folder)
+    if "encoder" not in record["config"]:
+        raise RunMissing(
+            f"{folder} is the run of a teacher, which has no encoder: name an encoder's"
+        )
+    return record
 
 
 def require(folder: Path) -> None:

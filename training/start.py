@@ -10,7 +10,7 @@ from heedful.text.vocab import Vocab
 from heedful.training import checkpoint
 from heedful.training.errors import ConfigError, RunMissing
 from heedful.training.model import TrainingModel
-from heedful.training.restore import read_record
+from heedful.training.restore import encoder_record
 from heedful.training.tasks.base import Task
 
 LENT = ("sentence.encoder.", "sentence.embedding.")
@@ -24,13 +24,9 @@ def begin_with(run: Path, model: TrainingModel, task: Task, lexicon: Path) -> No
     Raises ConfigError unless the models are the same, the pieces of a transformer included; RunDamaged.
     """
     try:
-        record = read_record(run)
+        record = encoder_record(run)
     except RunMissing as error:
         raise ConfigError(f"start: {error}") from error
-    if "encoder" not in record["config"]:
-        raise ConfigError(
-            f"start: {run} is the run of a teacher, which has no encoder: name another"
-        )
     listed, words = run / lexicon.name, lexicon.name == checkpoint.VOCAB
     if not listed.exists() or not (words or listed.read_bytes() == lexicon.read_bytes()):
         raise ConfigError(f"start: {run} reads other pieces: take the same [transformer]")

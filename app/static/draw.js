@@ -253,8 +253,8 @@ function bars(pairs, least) {
   return box;
 }
 
-// What the model answers, if it answers anything. `several`: a text may have several labels, or none, each with a probability
-// of its own; they are those of 0.5 and more, as in the library.
+// What the model answers, if it answers anything. `several`: a text may have several labels, or none, and each label has its
+// probability; they are those of 0.5 and more, as in the library.
 export function judgement({ prediction, relatedness }, several = false) {
   if (prediction) {
     const ranked = Object.entries(prediction.scores).sort(([, a], [, b]) => b - a);

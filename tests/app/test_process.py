@@ -109,7 +109,7 @@ def test_an_ipv6_address_is_logged_and_may_open_so_many_connections(
         third = httpx.get(url + "/health", timeout=PATIENCE)
         assert (third.status_code, third.json()["error"]["code"]) == (
             429,
-            "too_many_connections",  # of its own: an alert tells a full queue by `overloaded`
+            "too_many_connections",  # another code: an alert tells a full queue by `overloaded`
         )
         assert third.headers["Retry-After"] == "1"
         first.close()
