@@ -138,7 +138,7 @@ def test_integrated_gradients_are_shown_when_asked_for(page: Page) -> None:
         tick.check()
     (found,) = answer_again(page, answered.value)["evidence"]["sentences"]
     shading = page.locator("#answer-classification .picture select")
-    expect(shading.locator("option").first).to_have_text("integrated gradients", timeout=20_000)
+    expect(shading.locator("option").first).to_have_text("integrated gradients")
     shown = tokens.locator("small").all_inner_texts()
     numbers = [float(number.replace("\u2212", "-")) for number in shown]
     assert numbers == pytest.approx([100 * one for one in found["gradients"]["weights"]], abs=0.051)
@@ -239,7 +239,7 @@ def test_drawings_of_any_text_are_saved(page: Page, tmp_path: Path) -> None:
     page.locator("#text").press("Enter")
     expect(answer.locator(".tokens li")).to_have_count(26)
     for button, name in (("Save SVG", "tree.svg"), ("Save PNG", "tree.png")):
-        with page.expect_download(timeout=5_000) as download:
+        with page.expect_download() as download:
             answer.get_by_role("button", name=button).click()
         download.value.save_as(tmp_path / name)
     ElementTree.parse(tmp_path / "tree.svg")
@@ -255,7 +255,7 @@ def test_a_long_text_stays_readable(page: Page) -> None:
     page.locator("#text").press("Enter")
     expect(
         page.locator("#answer-classification:not([aria-busy]) .tokens li").nth(50)
-    ).to_be_visible(timeout=60_000)
+    ).to_be_visible()
     page.locator("#answer-classification details.why > summary").click()
     label = page.locator("#answer-classification figure .word").first
     box = label.bounding_box()
@@ -469,7 +469,7 @@ def test_classification_with_the_keyboard_alone(page: Page) -> None:
     with page.expect_response("**/explain"):  # before it, the answer of the first paint is there
         page.keyboard.press("Enter")
     answer = page.locator("#answer-classification:not([aria-busy])")
-    expect(answer.locator(".picture").first).to_be_visible(timeout=20_000)
+    expect(answer.locator(".picture").first).to_be_visible()
     page.locator("#answer-classification details.why > summary").press("Enter")
     token = page.locator("#answer-classification .tokens button").nth(1)
     token.focus()

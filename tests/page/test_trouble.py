@@ -193,7 +193,7 @@ def test_a_page_opened_before_the_models_are_loaded(browser: Browser, locked: Pr
         expect(page.locator("#text")).to_be_focused()
         page.get_by_role("button", name="Classify").click()
         expect(page.locator("#error")).to_contain_text("starting")
-    expect(page.locator("#answer-classification .picture")).to_be_visible(timeout=60_000)
+    expect(page.locator("#answer-classification .picture")).to_be_visible()
     page.get_by_role("tab", name="Entailment").click()
     expect(page.get_by_role("button", name="Judge")).to_be_disabled()
     page.locator("#premise").press("Enter")

@@ -7,6 +7,9 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, Page, Response, Route, expect
 
+PATIENCE = 60_000
+"""Milliseconds that the page is waited for: on a busy machine an explanation takes long, as its threads give way."""
+expect.set_options(timeout=PATIENCE)
 HOST = "heedful.test"
 """A name of this machine in the tests' browser. A page from there is no secure context."""
 
@@ -15,6 +18,7 @@ HOST = "heedful.test"
 def visit(browser: Browser, service: str, **options: Any) -> Iterator[Page]:
     """The page, opened; at its end nothing was said on the console and no other host was asked."""
     context = browser.new_context(viewport={"width": 1200, "height": 900}, **options)
+    context.set_default_timeout(PATIENCE)
     opened = context.new_page()
     said: list[str] = []
     asked: list[str] = []
@@ -22,7 +26,7 @@ def visit(browser: Browser, service: str, **options: Any) -> Iterator[Page]:
     opened.on("pageerror", lambda error: said.append(str(error)))
     opened.on("request", lambda request: asked.append(request.url))
     opened.goto(service)
-    expect(opened.locator(".answer .picture").first).to_be_visible(timeout=60_000)
+    expect(opened.locator(".answer .picture").first).to_be_visible()
     yield opened
     asked = [url for url in asked if not url.startswith("blob:")]  # made by the page itself
     assert {urlsplit(url).netloc for url in asked} == {urlsplit(service).netloc}
@@ -35,7 +39,7 @@ def submit(page: Page, tab: str, button: str) -> None:
     page.get_by_role("tab", name=tab).click()
     page.get_by_role("button", name=button, exact=True).click()
     answer = page.locator(f"#answer-{tab.lower()}:not([aria-busy])")
-    expect(answer.locator(".picture").first).to_be_visible(timeout=20_000)
+    expect(answer.locator(".picture").first).to_be_visible()
     for why in answer.locator("details.why > summary").all():
         why.click()
 
