@@ -131,6 +131,7 @@ def _options(settings: Settings, group: WorkerGroup | None) -> Options:
         parser=settings.parser,
         device=settings.device,
         threads=settings.threads or share,
+        cores=share,
         max_queue=settings.max_queue,
         max_batch_inputs=settings.max_batch_inputs,
         cache_items=settings.cache_items,

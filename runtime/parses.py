@@ -2,7 +2,8 @@
 
 A parse costs less than handing a text to a thread and back. A slice takes the waiting texts of all requests,
 one from each in turn, up to a limit of work, and then lets the event loop go on: texts that arrive meanwhile are
-parsed together in the next slice. A short text is parsed at once where no other waits and it needs no tree (that
+parsed together in the next slice. Texts of large calls wait while sentences are encoded on the same core
+(runtime.phases). A short text is parsed at once where no other waits and it needs no tree (that
 takes 10 µs, and the way over a slice as much again) or its request is the only one.
 """
 
@@ -11,13 +12,15 @@ import logging
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from heedful.runtime.cache import Cache
 from heedful.runtime.calls import Call, FairQueue
 from heedful.runtime.errors import InferenceFailed, StartupError, Unavailable
 from heedful.runtime.observer import Observer
-from heedful.runtime.turns import turns
+from heedful.runtime.phases import Phases
+from heedful.runtime.turns import Once, in_turn, soon, turns
 from heedful.text.errors import ParserError
 from heedful.text.parse import Parse, ParseJob, Parser
 from heedful.text.tokenize import effort
@@ -43,12 +46,16 @@ FAILED = "the parser failed on one of the texts"
 class Parses:
     """Parses each text once while its parse is cached or in progress. For the event loop's thread only."""
 
-    def __init__(self, cache_items: int, observer: Observer) -> None:
-        self._observer = observer
+    def __init__(self, cache_items: int, observer: Observer, phases: Phases) -> None:
+        self._observer, self._phases = observer, phases
         self._cache: Cache[Key, Parse] = Cache("parse", cache_items, _weigh, observer)
         self._queue: FairQueue[ParseJob, Parse] = FairQueue()
         self._parser: Parser
-        self._waking = self._stopped = False
+        self._stopped = False
+        self._slice_soon = Once(self._slice, soon)
+        self._slice_in_turn = Once(
+            self._slice, lambda step: phases.after_encoding(partial(in_turn, step))
+        )
         self._small_at = -SMALL_SECONDS  # when the last small call came
 
     async def start(self, pipeline: str | Path) -> Parser:
@@ -111,7 +118,7 @@ class Parses:
             return await call.done
         finally:
             self._queue.discard(call)
-            self._observer.queue("parse", len(self._queue))
+            self._count()
 
     def _is_quick(self, job: ParseJob, bulk: bool, alone: bool) -> bool:
         """Whether the job is short and gains nothing by waiting: trees of several texts are read faster together."""
@@ -121,16 +128,17 @@ class Parses:
 
     def _wake(self) -> None:
         """Parse after the callers of this round have queued their texts; large calls alone wait for a turn."""
+        self._count()
+        if self._queue.has_small:
+            self._slice_soon()
+        elif self._queue:
+            self._slice_in_turn()
+
+    def _count(self) -> None:
         self._observer.queue("parse", len(self._queue))
-        if len(self._queue) and not self._waking:
-            self._waking = True
-            if self._queue.has_small:
-                asyncio.get_running_loop().call_soon(self._slice)
-            else:
-                turns().call(self._slice)
+        self._phases.parsing = bool(self._queue)
 
     def _slice(self) -> None:
-        self._waking = False
         small = self._queue.small_turn()
         beside = not small and time.monotonic() - self._small_at < SMALL_SECONDS
         tickets = self._queue.take(

@@ -43,10 +43,11 @@ from heedful.runtime.encoder_session import EncoderSession
 from heedful.runtime.errors import InferenceFailed, Unavailable
 from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.observer import Observer
+from heedful.runtime.phases import Phases
 from heedful.runtime.session import SessionThreads
 from heedful.runtime.steps import Encoded
+from heedful.runtime.turns import Once, in_turn, soon
 from heedful.text.batch import Batch, Sentence, collate
-from heedful.text.graph import CPU
 from heedful.text.vocab import UNKNOWN
 
 log = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ FAILURES = 5
 RETRY_SECONDS = 1.0
 """Between two tries of a session that fails."""
 FLUSH_INTERVAL = 0.005
-"""Seconds after which finished batches are delivered before the rest of their window."""
+"""Seconds after which finished batches of small calls are delivered before the rest of their window."""
 
 
 class Scheduler:
@@ -75,9 +76,10 @@ class Scheduler:
         threads: SessionThreads,
         small: SessionThreads,
         observer: Observer,
+        phases: Phases,
         cache_items: int = 0,
     ) -> None:
-        self._threads, self._small = threads, small
+        self._threads, self._small, self._phases = threads, small, phases
         self._free, self._small_free = threads.size, True
         self._large = 0  # dispatches that hold sentences of large calls
         self._observer = observer
@@ -85,7 +87,9 @@ class Scheduler:
         self._queue: FairQueue[EncodeItem, Vectors] = FairQueue()
         self._pace = Pace()
         self._open: set[Call[EncodeItem, Vectors]] = set()
-        self._started = self._waking = False
+        self._started = False
+        self._dispatch_soon = Once(self._dispatch, soon)
+        self._dispatch_in_turn = Once(self._dispatch_gathered, in_turn)
         self._serving: set[asyncio.Task[None]] = set()
         self.failures: MutableMapping[EncoderSession, int] = WeakKeyDictionary()
         """How often in a row a session failed even on one token. Those that a reload replaces go with their models."""
@@ -120,7 +124,7 @@ class Scheduler:
         if not self._started:
             raise Unavailable("the service is shutting down")
         started = time.perf_counter()
-        if self._cache.off and len(sentences) == 1:
+        if self._cache.off:
             vectors, inference = await self._run(encoder, sentences, bulk, alone)
             waited = time.perf_counter() - started - inference
             return Encoded(np.array(vectors), max(waited, 0.0), inference)
@@ -168,14 +172,23 @@ class Scheduler:
             self._observer.queue("inference", len(self._queue))
 
     def _wake(self) -> None:
-        """Dispatch after the callers of this tick have queued their sentences."""
-        if self._free and not self._waking:
-            self._waking = True
-            asyncio.get_running_loop().call_soon(self._dispatch)
+        """Dispatch after the callers of this tick have queued their sentences; large calls alone wait for a turn."""
+        if not self._free:
+            return
+        if self._queue.has_small:
+            self._dispatch_soon()
+        else:
+            self._dispatch_in_turn()
+
+    def _dispatch_gathered(self) -> None:
+        """Dispatch, unless more sentences are about to come."""
+        if self._free and self._phases.gathers(len(self._queue)):
+            self._dispatch_in_turn()
+        else:
+            self._dispatch()
 
     def _dispatch(self) -> None:
         """Give each free thread its share of the waiting sentences."""
-        self._waking = False
         while self._started and self._free:
             fair = math.ceil(len(self._queue) / self._free)
             # A sentence that comes now waits for one batch of bulk at most.
@@ -191,6 +204,8 @@ class Scheduler:
             large = any(not ticket.call.small for ticket in tickets)
             self._free -= 1
             self._large += large
+            if large:
+                self._phases.begin_encoding()
             serving = self._spawn(self._serve_all(tickets, self._threads))
             serving.add_done_callback(partial(self._served, large))
         self._dispatch_small()
@@ -198,7 +213,7 @@ class Scheduler:
     def _is_quick(self, tickets: Sequence[Ticket[EncodeItem, Vectors]]) -> bool:
         """Whether they take little time and nothing else is under way: handing them to a thread would cost more.
 
-        Sentences of several calls stay here only where a thread has no core to itself (`_one_core`).
+        Sentences of several calls stay here only where a thread has no core to itself.
         """
         if self._serving or self._queue:
             return False
@@ -206,15 +221,11 @@ class Scheduler:
         costs: dict[EncoderSession, int] = {}
         for ticket in tickets:
             encoder = ticket.item.encoder
-            if ticket.call is not call and not self._one_core(encoder):
+            if ticket.call is not call and not self._phases.one_core:
                 return False
             costs[encoder] = costs.get(encoder, 0) + ticket.item.cost
         seconds = sum(self._pace.seconds(encoder, cost) for encoder, cost in costs.items())
         return seconds < QUICK_SECONDS
-
-    def _one_core(self, encoder: EncoderSession) -> bool:
-        """Whether the event loop and the one session thread share a core: on CPUs each serving process has one."""
-        return self._threads.size == 1 and encoder.session.provider == CPU
 
     def _encode_on_loop(self, tickets: list[Ticket[EncodeItem, Vectors]]) -> None:
         """On the event loop."""
@@ -242,6 +253,8 @@ class Scheduler:
         self._free += 1
         self._large -= large
         self._dispatch()
+        if large:
+            self._phases.end_encoding()
 
     def _small_served(self, _: asyncio.Task[None]) -> None:
         self._small_free = True
@@ -268,7 +281,7 @@ class Scheduler:
         threads: SessionThreads,
         loop: asyncio.AbstractEventLoop,
     ) -> list["_Ran"]:
-        """In a thread: run the batches. Deliver results every FLUSH_INTERVAL; return the remaining ones."""
+        """In a thread: run the batches. Deliver small calls' every FLUSH_INTERVAL; return the remaining ones."""
         done: list[_Ran] = []
         due = time.monotonic() + FLUSH_INTERVAL
         for one in planned:
@@ -277,7 +290,7 @@ class Scheduler:
             groups = [group for group in wanted if group]
             if not groups:
                 continue
-            if time.monotonic() > due:
+            if one.small and time.monotonic() > due:
                 loop.call_soon_threadsafe(self._deliver, done)
                 done, due = [], time.monotonic() + FLUSH_INTERVAL
             batch = collate([group[0].item.sentence for group in groups])

@@ -19,9 +19,16 @@ from heedful.runtime.memory import trim_heap
 from heedful.runtime.model_registry import ModelRegistry, Task, check_parser
 from heedful.runtime.observer import Observer
 from heedful.runtime.parses import Parses
+from heedful.runtime.phases import Phases
 from heedful.runtime.scheduler import FAILURES, Scheduler
 from heedful.runtime.self_test import SelfTest, self_test
-from heedful.runtime.session import STUCK_SECONDS, Device, SessionThreads, split_threads
+from heedful.runtime.session import (
+    STUCK_SECONDS,
+    Device,
+    SessionThreads,
+    split_threads,
+    takes_cuda,
+)
 from heedful.runtime.shipped import parser_of
 from heedful.runtime.untypical import UntypicalInputs
 from heedful.text.parse import Parser
@@ -48,6 +55,7 @@ class Options:
     parser: str | None = None  # a spaCy pipeline; None is the folder `parser` under `models`
     device: Device = "auto"
     threads: int = field(default_factory=usable_cores)
+    cores: int = field(default_factory=usable_cores)  # for this process
     max_queue: int = 8192
     max_batch_inputs: int = 2048
     cache_items: int = 0
@@ -67,9 +75,10 @@ class Service:
         parallel_batches, threads = split_threads(options.device, options.threads)
         self._encoder_threads = SessionThreads(parallel_batches, ENCODE_NICENESS)
         small_threads = SessionThreads()  # a head or a small request must not wait for a batch
-        self._parses = Parses(options.cache_items, observer)
+        phases = Phases(one_core=options.cores == 1 and not takes_cuda(options.device))
+        self._parses = Parses(options.cache_items, observer, phases)
         self._scheduler = Scheduler(
-            self._encoder_threads, small_threads, observer, options.cache_items
+            self._encoder_threads, small_threads, observer, phases, options.cache_items
         )
         self._engine = Engine(
             parses=self._parses,

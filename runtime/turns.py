@@ -41,6 +41,35 @@ def _resolve(turn: "asyncio.Future[None]") -> None:
         turn.set_result(None)
 
 
+class Once:
+    """Asks for a step that is taken once, however often it was asked for until then."""
+
+    def __init__(
+        self, step: Callable[[], object], schedule: Callable[[Callable[[], object]], object]
+    ) -> None:
+        self._step, self._schedule = step, schedule
+        self._asked = False
+
+    def __call__(self) -> None:
+        if not self._asked:
+            self._asked = True
+            self._schedule(self._take)
+
+    def _take(self) -> None:
+        self._asked = False
+        self._step()
+
+
+def soon(step: Callable[[], object]) -> None:
+    """Call the step in the next round of the event loop."""
+    asyncio.get_running_loop().call_soon(step)
+
+
+def in_turn(step: Callable[[], object]) -> None:
+    """Call the step in its turn."""
+    turns().call(step)
+
+
 _TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary()
 
 

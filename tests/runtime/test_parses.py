@@ -9,6 +9,7 @@ import pytest
 from heedful.runtime.errors import InferenceFailed, StartupError, Unavailable
 from heedful.runtime.observer import Observer
 from heedful.runtime.parses import EFFORT, SHORT, TEXTS, TEXTS_BESIDE_SMALL, Parses
+from heedful.runtime.phases import Phases
 from heedful.text.parse import Parse, ParseJob, Parser
 from heedful.text.tokenize import MAX_RUN, effort
 from tests.builders import BuiltParser
@@ -32,7 +33,7 @@ async def watcher() -> Watcher:
 
 @pytest.fixture
 async def parses(built_parser: BuiltParser, watcher: Watcher) -> AsyncIterator[Parses]:
-    made = Parses(0, watcher)
+    made = Parses(0, watcher, Phases(one_core=True))
     await made.start(built_parser.folder)
     yield made
     made.stop()
@@ -63,7 +64,7 @@ async def test_they_are_those_of_the_parser(
         expected = parser.parse(of)
         assert all(same(one, other) for one, other in zip(found, expected, strict=True))
     assert watcher.waiting[-1] == 0
-    loaded = await Parses(0, Observer()).start(built_parser.folder)
+    loaded = await Parses(0, Observer(), Phases(one_core=True)).start(built_parser.folder)
     assert (loaded.name, loaded.fingerprint) == (parser.name, parser.fingerprint)
 
 
@@ -79,7 +80,7 @@ async def test_a_pipeline_that_does_not_load_is_an_error_at_the_start(
         spacy.blank("en").to_disk(what)
         reason = "has no dependency parser"
     with pytest.raises(StartupError, match=reason):
-        await Parses(0, Observer()).start(what)
+        await Parses(0, Observer(), Phases(one_core=True)).start(what)
 
 
 async def turns(parses: Parses, jobs: Sequence[ParseJob], *, alone: bool = False) -> int:
@@ -125,6 +126,23 @@ async def test_slices_are_short_while_small_calls_come_too(parses: Parses) -> No
     await parses.get([job()])
     beside = await turns(parses, [job(f"kid {i}") for i in range(many)])
     assert beside == alone + (many // TEXTS_BESIDE_SMALL - many // TEXTS)
+
+
+@pytest.mark.parametrize("one_core", [True, False])
+async def test_large_calls_wait_while_others_are_encoded_on_the_same_core(
+    built_parser: BuiltParser, one_core: bool
+) -> None:
+    phases = Phases(one_core)
+    parses = Parses(0, Observer(), phases)
+    await parses.start(built_parser.folder)
+    phases.begin_encoding()
+    large = asyncio.create_task(parses.get([job(f"kid {i}") for i in range(TEXTS)]))
+    await parses.get([job()])  # a small one does not
+    await asyncio.sleep(0.05)
+    assert large.done() is not one_core
+    phases.end_encoding()
+    await large
+    assert not phases.parsing
 
 
 async def test_a_short_call_does_not_wait_for_a_long_one(parses: Parses) -> None:

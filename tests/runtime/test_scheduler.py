@@ -19,6 +19,7 @@ from heedful.runtime.card import Card
 from heedful.runtime.encoder_session import BUDGET, CUDA_BUDGET, EncoderSession
 from heedful.runtime.errors import InferenceFailed, Unavailable
 from heedful.runtime.observer import Observer
+from heedful.runtime.phases import SENTENCES, Phases
 from heedful.runtime.scheduler import FLUSH_INTERVAL, QUICK_SECONDS, Scheduler
 from heedful.runtime.session import SessionThreads
 from heedful.runtime.steps import Encoded
@@ -102,10 +103,10 @@ def encoder(session: HeldSession, cost: str = "linear", name: str = "tiny") -> E
 
 @asynccontextmanager
 async def started(
-    observer: Observer | None = None, *, threads: int = 1
+    observer: Observer | None = None, *, threads: int = 1, phases: Phases | None = None
 ) -> AsyncIterator[Scheduler]:
     thread, small = SessionThreads(threads), SessionThreads()
-    scheduler = Scheduler(thread, small, observer or Observer())
+    scheduler = Scheduler(thread, small, observer or Observer(), phases or Phases(one_core=True))
     scheduler.start()
     try:
         async with asyncio.timeout(PATIENCE):
@@ -246,13 +247,12 @@ async def test_it_is_not_alone_where_a_thread_is_at_work() -> None:
         assert (await other).vectors.tolist() == [[30, 1]]
 
 
-@pytest.mark.parametrize(("threads", "provider"), [(2, CPU), (1, CUDA)])
+@pytest.mark.parametrize("threads", [1, 2])
 async def test_calls_that_come_together_are_encoded_in_a_thread_that_has_a_core(
-    threads: int, provider: str
+    threads: int,
 ) -> None:
     session = Where()
-    session.provider = provider
-    async with started(threads=threads) as scheduler:
+    async with started(threads=threads, phases=Phases(one_core=False)) as scheduler:
         used = encoder(session)
         await session.until_here(scheduler, used)
         await asyncio.gather(*(scheduler.encode(used, [sentence(20 + i)]) for i in range(2)))
@@ -270,6 +270,49 @@ async def test_on_one_core_calls_that_come_together_are_encoded_on_the_event_loo
             found = await asyncio.gather(*(scheduler.encode(e, [sentence(i)]) for e, i in calls))
             assert [each.vectors.tolist() for each in found] == [[[20, 1]], [[30, 1]], [[21, 1]]]
         assert len(first.batches[-1]) == 2
+
+
+def large(first: int) -> list[Sentence]:
+    """Sentences of a call that is not small."""
+    return [sentence(first + i) for i in range(SMALL_ROWS + 1)]
+
+
+async def test_large_calls_wait_for_those_whose_texts_are_being_parsed() -> None:
+    session, phases = HeldSession(), Phases(one_core=True)
+    async with started(phases=phases) as scheduler:
+        used = encoder(session)
+        phases.parsing = True
+        one = asyncio.create_task(scheduler.encode(used, large(20)))
+        await asyncio.sleep(0.01)
+        assert not session.batches
+        other = asyncio.create_task(scheduler.encode(used, large(60)))
+        await asyncio.sleep(0.01)
+        phases.parsing = False
+        await asyncio.gather(one, other)
+        assert [len(batch) for batch in session.batches] == [2 * (SMALL_ROWS + 1)]
+        phases.parsing = True
+        await scheduler.encode(used, [sentence(20 + i) for i in range(SENTENCES)])
+        await scheduler.encode(used, [sentence(20)])  # a small one waits for no text
+
+
+async def test_nothing_is_parsed_while_large_calls_are_encoded() -> None:
+    session, phases = HeldSession(), Phases(one_core=True)
+    parsed: list[str] = []
+    async with started(phases=phases) as scheduler:
+        used = encoder(session)
+        held = await session.hold(scheduler, used)
+        phases.after_encoding(lambda: parsed.append("beside a small call"))
+        session.go.set()
+        await held
+        session.go.clear()
+        call = asyncio.create_task(scheduler.encode(used, large(20)))
+        assert await asyncio.to_thread(session.entered.acquire, timeout=PATIENCE)
+        phases.after_encoding(lambda: parsed.append("after a large one"))
+        assert parsed == ["beside a small call"]
+        session.go.set()
+        await call
+        await asyncio.sleep(0)
+        assert parsed == ["beside a small call", "after a large one"]
 
 
 async def test_a_failure_on_the_event_loop_is_answered_as_one_in_a_thread() -> None:

@@ -10,6 +10,7 @@ from heedful.runtime.errors import BadInput
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.observer import Observer
 from heedful.runtime.parses import Parses
+from heedful.runtime.phases import Phases
 from heedful.runtime.windows import MAX_WINDOWS, split
 from heedful.text.parse import Parse, ParseJob, Parser
 from heedful.text.tokenize import MAX_RUN
@@ -66,7 +67,9 @@ def test_the_windows_of_a_bulk_request_wait_for_others(running: Running) -> None
     model, inputs = service._registry.models["tiny-flat"], Inputs.from_texts(["kids " * 40])
     for bulk in (False, True):
         bulks.clear()
-        running.ask(split(inputs, [0], model, Watched(0, Observer()), bulk=bulk))
+        running.ask(
+            split(inputs, [0], model, Watched(0, Observer(), Phases(one_core=True)), bulk=bulk)
+        )
         assert set(bulks) == {bulk}
 
 
