@@ -1,7 +1,7 @@
 """The service's results, and the arithmetic that turns logits and vectors into them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -12,7 +12,6 @@ from heedful.text.arrays import AnyFloats, Doubles, Floats, Ints
 from heedful.text.parse import Parse
 
 T = TypeVar("T")
-U = TypeVar("U")
 
 TINY = np.finfo(np.float64).tiny
 """The smallest normal number."""
@@ -50,10 +49,6 @@ class Result(Generic[T]):
     averaged: int = 0  # inputs that were too long and have the mean of their windows
     unfamiliar: int = 0  # inputs of another script, or mostly of unlisted words
     trust: Sequence[Trust] = ()  # one per input, if asked for
-
-    def with_value(self: "Result[Any]", value: U) -> "Result[U]":
-        """Another value with the same counts and times."""
-        return replace(self, value=value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,11 +99,13 @@ class Inference:
                 param="dimensions",
                 code="invalid_value",
             )
+
+        def finish(vectors: Floats) -> Floats:
+            cut = vectors[:, :dimensions]
+            return normalise(cut) if normalize else np.ascontiguousarray(cut)
+
         with self._admit(inputs):
-            result = await self._vectors(inputs, truncate=truncate, mean=mean)
-        vectors = result.value[:, :dimensions]
-        value = normalise(vectors) if normalize else np.ascontiguousarray(vectors)
-        return result.with_value(value)
+            return await self._vectors(inputs, finish, truncate=truncate, mean=mean)
 
     async def similarity(
         self, source: Inputs, others: Inputs, *, truncate: bool = False, mean: bool = False
@@ -112,10 +114,12 @@ class Inference:
         others.check_count(self.engine.max_batch_inputs)
         both = Inputs([*source.items, *others.items], [*source.paths, *others.paths])
         both.check_texts()
+
+        def finish(vectors: Floats) -> Doubles:
+            return cosines(vectors[0], vectors[1:])
+
         with self.engine.admission.admit(len(others), bulk=self.bulk):
-            result = await self._vectors(both, truncate=truncate, mean=mean)
-        cosine = cosines(result.value[0], result.value[1:])
-        return result.with_value(cosine)
+            return await self._vectors(both, finish, truncate=truncate, mean=mean)
 
     async def classify(
         self, inputs: Inputs, *, truncate: bool = False, raw: bool = False, trust: bool = False
@@ -160,28 +164,30 @@ class Inference:
             return result
         return replace(result, trust=parsed.trust(vectors, found.probabilities(self.card)))
 
-    async def _vectors(self, inputs: Inputs, *, truncate: bool, mean: bool) -> Result[Floats]:
-        """Vectors (N, D) as the encoder gives them."""
+    async def _vectors(
+        self, inputs: Inputs, finish: Callable[[Floats], T], *, truncate: bool, mean: bool
+    ) -> Result[T]:
+        """What `finish` makes of the vectors (N, D) that the encoder gives."""
         parsed = await self._parse(inputs, truncate=truncate or mean)
         long = parsed.cut() if mean else []
         if long:
             unfamiliar = parsed.unfamiliar(parsed.known())
-            return replace(await self._mean(inputs, long), unfamiliar=unfamiliar)
+            return replace(await self._mean(inputs, long, finish), unfamiliar=unfamiliar)
         encoded = await self._encode(parsed)
         self._count_untypical(parsed, encoded.vectors)
-        return parsed.result(encoded.vectors, encoded.queue, encoded.inference)
+        return parsed.result(finish(encoded.vectors), encoded.queue, encoded.inference)
 
-    async def _mean(self, inputs: Inputs, long: Sequence[int]) -> Result[Floats]:
-        """Vectors (N, D); those of the `long` inputs are means over windows."""
+    async def _mean(
+        self, inputs: Inputs, long: Sequence[int], finish: Callable[[Floats], T]
+    ) -> Result[T]:
+        """What `finish` makes of vectors (N, D); those of the `long` inputs are means over windows."""
         windows = await split(inputs, long, self.model, self.engine.parses, bulk=self.bulk)
         # A cut run may give more tokens.
         parsed = await self._parse(windows.inputs(), truncate=True)
         encoded = await self._encode(parsed)
-        result = parsed.result(encoded.vectors, encoded.queue, encoded.inference)
-        value = windows.means(encoded.vectors, [len(one) for one in parsed.sentences])
-        return replace(
-            result, value=value, inputs=len(inputs), truncated=windows.truncated, averaged=len(long)
-        )
+        means = windows.means(encoded.vectors, [len(one) for one in parsed.sentences])
+        result = parsed.result(finish(means), encoded.queue, encoded.inference)
+        return replace(result, inputs=len(inputs), truncated=windows.truncated, averaged=len(long))
 
     async def _score(
         self, inputs: Inputs, truncate: bool, finish: Callable[[Floats], T], trust: bool

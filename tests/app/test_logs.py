@@ -63,6 +63,11 @@ def stderr(request: pytest.FixtureRequest) -> Iterator[Stderr]:
     root.setLevel(level)
 
 
+def alone(handler: Stderr) -> None:
+    """Make it the only handler: pytest adds its own between a fixture and its test."""
+    logging.root.handlers[:] = [handler]
+
+
 def written(handler: Stderr) -> list[str]:
     assert isinstance(handler.stream, io.StringIO)
     return handler.stream.getvalue().splitlines()
@@ -73,6 +78,7 @@ def without_time(line: str) -> str:
 
 
 def test_a_line_without_a_record_is_the_same(stderr: Stderr) -> None:
+    alone(stderr)
     logger = logging.getLogger("heedful.access")
     extra = {"route": "/embed", "status": 200, "refusal": None, "duration_ms": 1.25}
     info(logger, "request", extra)
@@ -98,6 +104,7 @@ def test_whoever_else_listens_gets_a_record(
 def test_a_line_that_cannot_be_written_raises_nothing(
     stderr: Stderr, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    alone(stderr)
     stderr.stream.close()
     info(logging.getLogger("heedful.access"), "request", {})
     assert "I/O operation on closed file" in capsys.readouterr().err
