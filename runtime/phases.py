@@ -23,7 +23,7 @@ class Phases:
 
     def gathers(self, sentences: int) -> bool:
         """Whether more sentences than the waiting ones will soon be there to be encoded with them."""
-        return self.one_core and self.parsing and sentences < SENTENCES
+        return self.one_core and self.parsing and not self._encoding and sentences < SENTENCES
 
     def begin_encoding(self) -> None:
         self._encoding += 1

@@ -295,6 +295,17 @@ async def test_large_calls_wait_for_those_whose_texts_are_being_parsed() -> None
         await scheduler.encode(used, [sentence(20)])  # a small one waits for no text
 
 
+def test_nobody_waits_for_texts_that_wait_themselves() -> None:
+    phases = Phases(one_core=True)
+    phases.parsing = True
+    assert phases.gathers(SENTENCES - 1)
+    assert not phases.gathers(SENTENCES)
+    phases.begin_encoding()  # until it ends nothing is parsed
+    assert not phases.gathers(1)
+    phases.end_encoding()
+    assert phases.gathers(1)
+
+
 async def test_nothing_is_parsed_while_large_calls_are_encoded() -> None:
     session, phases = HeldSession(), Phases(one_core=True)
     parsed: list[str] = []
