@@ -212,6 +212,22 @@ async def test_aliases(serve: Serve) -> None:
         assert "bert" not in page
 
 
+async def test_an_alias_with_a_slash_is_found(serve: Serve) -> None:
+    """Names of the Hugging Face hub have one, which OpenAI's client sends as %2F."""
+    async with serve(aliases={"BAAI/bge-small-en-v1.5": "tiny-flat"}) as client:
+        for path in (
+            "BAAI%2Fbge-small-en-v1.5",
+            "BAAI/bge-small-en-v1.5",
+            "BAAI/bge-small-en-v1.5/",
+        ):
+            answer = await client.get(f"/v1/models/{path}")
+            assert answer.status_code == 200, answer.text
+            assert answer.json()["id"] == "BAAI/bge-small-en-v1.5"
+        assert (await client.get("/v1/models/tiny-flat/")).json()["id"] == "tiny-flat"
+        check(await client.get("/v1/models/BAAI/bge-m3"), 404, "model_not_found", "model")
+        assert 'route="/v1/models/{model}"' in (await client.get("/metrics")).text
+
+
 async def test_a_models_own_name_is_no_alias(serve: Serve, models: Path, tmp_path: Path) -> None:
     with pytest.raises(StartupError, match="HEEDFUL_ALIASES: tiny-nli=tiny-flat: tiny-nli is a"):
         async with serve(aliases={"tiny-nli": "tiny-flat"}):
