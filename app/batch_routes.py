@@ -101,6 +101,10 @@ class Batch(BaseModel):
     errors: dict[str, Any] | None
     created_at: int
     in_progress_at: int | None
+    completed_at: int | None
+    failed_at: int | None
+    cancelling_at: int | None
+    cancelled_at: int | None
     request_counts: dict[str, int]
     metadata: dict[str, str] | None
 
@@ -231,6 +235,10 @@ async def create(body: CreateBatch, request: Request) -> Response:
         "error_file_id": None,
         "created_at": int(time.time()),
         "in_progress_at": None,
+        "completed_at": None,
+        "failed_at": None,
+        "cancelling_at": None,
+        "cancelled_at": None,
         "request_counts": {"total": 0, "completed": 0, "failed": 0},
     }
     with refused_where_full():
