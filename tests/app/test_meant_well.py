@@ -4,6 +4,7 @@ import gzip
 import json
 import re
 import shutil
+import zlib
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
@@ -141,6 +142,7 @@ async def test_a_slash_at_the_end(client: httpx.AsyncClient) -> None:
         ("x-gzip", lambda body: gzip.compress(body[:9]) + gzip.compress(body[9:])),
         ("zstd", zstandard.compress),
         ("zstd", lambda body: zstandard.compress(body[:9]) + zstandard.compress(body[9:])),
+        ("deflate", zlib.compress),  # one of tritonclient's two
         ("identity", bytes),
     ],
 )
@@ -159,8 +161,14 @@ async def test_codings_that_are_refused(serve: Serve) -> None:
             ("gzip", b"{}", 400, "wrong_content_encoding"),
             ("gzip", gzip.compress(b"{}")[:-4], 400, "wrong_content_encoding"),
             ("zstd", b"{}", 400, "wrong_content_encoding"),
+            ("deflate", b"{}", 400, "wrong_content_encoding"),
+            ("deflate", zlib.compress(b"{}")[:-4], 400, "wrong_content_encoding"),
+            ("deflate", zlib.compress(b"{}") + b"{}", 400, "wrong_content_encoding"),
             ("gzip", gzip.compress(b" " * 1001), 413, "body_too_large"),
             ("zstd", zstandard.compress(b" " * 1001), 413, "body_too_large"),
+            ("deflate", zlib.compress(b" " * 1001), 413, "body_too_large"),
+            ("deflate", zlib.compress(b" " * 1_000_000), 413, "body_too_large"),
+            ("deflate", zlib.compress(b" " * 999 + b"1"), 422, "invalid_type"),
             ("zstd", zstandard.compress(b" " * 999 + b"1"), 422, "invalid_type"),
         ):
             headers = {**JSON, "Content-Encoding": coding}
