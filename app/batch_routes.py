@@ -146,7 +146,9 @@ async def upload(request: Request) -> Response:
                 if name.startswith("expires_after"):
                     raise BadInput(f"{name}: {KEPT}", param=name, code="unsupported")
             if not isinstance(file, UploadFile):
-                raise BadInput("file: send it as multipart/form-data", param="file")
+                raise BadInput(
+                    "file: must be a part with a file name, as of curl -F file=@NAME", param="file"
+                )
             if not isinstance(purpose, str):
                 raise BadInput("purpose: is required; send batch", param="purpose")
             name = answers.repeatable(file.filename or "file", "file")

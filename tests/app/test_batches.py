@@ -539,6 +539,12 @@ async def refused_uploads(idle: httpx.AsyncClient) -> None:
     check(await idle.post("/v1/files", files=content), 422, "invalid_input", "purpose")
     large = {"file": ("a.jsonl", b" " * 1000)}
     data = {"purpose": "batch"}
+    without_a_name = {"purpose": (None, "batch"), "file": (None, "a.jsonl")}  # curl -F file=a.jsonl
+    message = check(
+        await idle.post("/v1/files", files=without_a_name), 422, "invalid_input", "file"
+    )["message"]
+    assert "multipart" not in message  # it was
+    assert "file=@" in message
     check(await idle.post("/v1/files", files=large, data=data), 413, "body_too_large")
     for name, code in (
         ("%2e%2e", "not_found"),
