@@ -126,6 +126,8 @@ async def test_the_root_tells_the_hubs_tasks_apart(client: httpx.AsyncClient) ->
     for more in parameters:
         answer = await post(client, "/", inputs=inputs, **more)
         assert answer.json() == (await post(client, "/similarity", inputs=inputs)).json()
+    without = await post(client, "/", inputs=TEXTS, parameters=None)
+    np.testing.assert_array_equal(without.json(), await embed(client, TEXTS))
 
 
 async def test_a_slash_at_the_end(client: httpx.AsyncClient) -> None:
