@@ -19,16 +19,15 @@ DTYPES: Mapping[str, str] = {"float32": "<f4", "float16": "<f2"}
 def wanted(scope: Scope) -> str | None:
     """The dtype in which the client wants an array; None if it would rather have JSON.
 
-    Raises BadInput for another dtype than DTYPES.
+    Of bytes and JSON with the same weight, the client wants the one that it names first. Raises BadInput for
+    another dtype than DTYPES.
     """
     offered = record.accepts(scope, b"accept")
-    asked = {what: weight for what, weight in offered.items() if what.partition(";")[0] == BYTES}
-    if not asked:
+    formats = [what for what in offered if what.partition(";")[0] in (BYTES, "application/json")]
+    best = max(formats, key=lambda what: offered[what], default="")  # the first of several
+    media, _, parameter = best.partition(";")
+    if media != BYTES or not offered[best]:
         return None
-    best = max(asked, key=lambda what: asked[what])
-    if not asked[best] or asked[best] < offered.get("application/json", 0.0):
-        return None
-    _, _, parameter = best.partition(";")
     dtype = parameter.removeprefix("dtype=") if parameter else next(iter(DTYPES))
     if dtype not in DTYPES:
         known = " or ".join(f"{BYTES};dtype={name}" for name in DTYPES)

@@ -101,6 +101,10 @@ class Batch(BaseModel):
     errors: dict[str, Any] | None
     created_at: int
     in_progress_at: int | None
+    completed_at: int | None
+    failed_at: int | None
+    cancelling_at: int | None
+    cancelled_at: int | None
     request_counts: dict[str, int]
     metadata: dict[str, str] | None
 
@@ -142,7 +146,9 @@ async def upload(request: Request) -> Response:
                 if name.startswith("expires_after"):
                     raise BadInput(f"{name}: {KEPT}", param=name, code="unsupported")
             if not isinstance(file, UploadFile):
-                raise BadInput("file: send it as multipart/form-data", param="file")
+                raise BadInput(
+                    "file: must be a part with a file name, as of curl -F file=@NAME", param="file"
+                )
             if not isinstance(purpose, str):
                 raise BadInput("purpose: is required; send batch", param="purpose")
             name = answers.repeatable(file.filename or "file", "file")
@@ -231,6 +237,10 @@ async def create(body: CreateBatch, request: Request) -> Response:
         "error_file_id": None,
         "created_at": int(time.time()),
         "in_progress_at": None,
+        "completed_at": None,
+        "failed_at": None,
+        "cancelling_at": None,
+        "cancelled_at": None,
         "request_counts": {"total": 0, "completed": 0, "failed": 0},
     }
     with refused_where_full():

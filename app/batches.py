@@ -117,7 +117,11 @@ class Batches:
                     self._store.save_batch(about)
         await asyncio.to_thread(self._write_output, about)
         about["request_counts"] = _counts(total, done, failed)
-        self._finish(about, "completed" if done == total else "cancelled")
+        if done == total:
+            self._finish(about, "completed")
+        else:
+            about["cancelling_at"] = self._store.cancelling_at(name)
+            self._finish(about, "cancelled")
 
     async def _answer(self, line: bytes, about: dict[str, Any]) -> tuple[bytes, bool]:
         """OpenAI's line for one request, and whether it succeeded. Raises Unavailable."""

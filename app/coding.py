@@ -30,9 +30,9 @@ async def decoded(body: bytes, coding: str, limit: int) -> bytes:
     """The body without its coding. Raises MalformedBody, BodyTooLarge beyond `limit` bytes."""
     if coding in ("", "identity"):
         return body
-    if coding not in ("gzip", "x-gzip", "zstd"):
+    if coding not in ("gzip", "x-gzip", "deflate", "zstd"):
         raise MalformedBody(
-            f"Content-Encoding: {coding[:20]} is not read here; send gzip, zstd or identity",
+            f"Content-Encoding: {coding[:20]} is not read here; send gzip, deflate, zstd or identity",
             code="wrong_content_encoding",
         )
     try:
@@ -52,6 +52,12 @@ def _inflate(body: bytes, coding: str, limit: int) -> bytes:
         decoder = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW)
         with decoder.stream_reader(body, read_across_frames=True) as reader:
             return b"".join(_read(reader, limit))
+    if coding == "deflate":  # zlib's format (RFC 9110, 8.4.1.2)
+        inflator = zlib.decompressobj()
+        inflated = inflator.decompress(body, limit)
+        if len(inflated) < limit and (not inflator.eof or inflator.unused_data):
+            raise EOFError("it has no end, or goes on behind it")
+        return inflated
     with gzip.GzipFile(fileobj=io.BytesIO(body)) as file:
         return file.read(limit)
 

@@ -110,15 +110,26 @@ class FileStore:
 
     def batches(self) -> list[dict[str, Any]]:
         """Every batch, the newest first."""
-        return _newest_first(self.folder / "batches")
+        return [self._as_it_is(about) for about in _newest_first(self.folder / "batches")]
 
     def batch(self, name: str) -> dict[str, Any]:
         """Raises NotFound."""
-        about = self._about("batches", name)
+        return self._as_it_is(self._about("batches", name))
+
+    def _as_it_is(self, about: dict[str, Any]) -> dict[str, Any]:
+        """The batch's description, with whether its end was asked for."""
+        asked = self.cancelling_at(about["id"])
         # Another process may have finished it just before `cancel` was written.
-        if self.mark(name).exists() and (self.batch_folder(name) / "cancel").exists():
-            about["status"] = "cancelling"
-        return about
+        if asked is None or not self.mark(about["id"]).exists():
+            return about
+        return about | {"status": "cancelling", "cancelling_at": asked}
+
+    def cancelling_at(self, name: str) -> int | None:
+        """When the batch's end was asked for, in seconds; None if it was not."""
+        try:
+            return int((self.batch_folder(name) / "cancel").stat().st_mtime)
+        except FileNotFoundError:
+            return None
 
     def create_batch(self, about: dict[str, Any]) -> None:
         """Add a batch that is to be answered. Leaves nothing of it where that fails, as on a full disk."""
@@ -137,7 +148,8 @@ class FileStore:
         """Ask for its end; returns its description. Raises NotFound."""
         self.batch(name)
         if self.mark(name).exists():
-            (self.batch_folder(name) / "cancel").touch()
+            with contextlib.suppress(FileExistsError):
+                (self.batch_folder(name) / "cancel").touch(exist_ok=False)
         return self.batch(name)
 
     def unfinished(self) -> list[Path]:

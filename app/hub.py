@@ -20,7 +20,7 @@ def _task(value: object) -> str | None:
     inputs = value.get("inputs")
     if isinstance(inputs, dict) and "source_sentence" in inputs:
         return "<similarity>"
-    return "<classify>" if "parameters" in value else "<embed>"
+    return "<embed>" if value.get("parameters") is None else "<classify>"
 
 
 class _AnyOf:

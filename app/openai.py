@@ -50,8 +50,9 @@ class EmbeddingsRequest(StrictModel):
         Field(description="One text, a list of them, or token ids of cl100k_base."),
     ]
     model: str = Field(description="A name from /v1/models.")
-    encoding_format: Literal["float", "base64"] = Field(
-        "float", description="base64: the same numbers as little-endian float32."
+    encoding_format: Literal["float", "base64"] | None = Field(
+        "float",
+        description="base64: the same numbers as little-endian float32. null is float, as at OpenAI.",
     )
     dimensions: Dimensions = None
     truncate: Truncate = None

@@ -33,7 +33,7 @@ async def models(request: Request) -> Response:
 
 
 @router.get(
-    "/v1/models/{model}",
+    "/v1/models/{model:path}",  # an alias may have a slash, as BAAI/bge-small-en-v1.5
     responses=answers.documented(OpenAIModel, 401, 404, 503),
     openapi_extra=answers.path_parameters("model"),
 )

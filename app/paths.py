@@ -6,12 +6,15 @@ from starlette.routing import compile_path
 
 
 class Paths:
-    """The service's routes; some have parameters, as in /v1/models/{model}."""
+    """The service's routes; some have parameters, as in /v1/models/{model:path}.
+
+    That one's parameter may hold slashes; its route is called /v1/models/{model}.
+    """
 
     def __init__(self, routes: Iterable[str]) -> None:
         routes = set(routes)
         self._fixed = frozenset(route for route in routes if "{" not in route)
-        self._patterns = [(compile_path(route)[0], route) for route in sorted(routes - self._fixed)]
+        self._patterns = [compile_path(route)[:2] for route in sorted(routes - self._fixed)]
 
     def find(self, path: str) -> tuple[str, dict[str, str]] | None:
         """The route and its parameters' values, or None."""
@@ -24,7 +27,7 @@ class Paths:
 
     def resolve(self, path: str) -> tuple[str, str, dict[str, str]]:
         """The path without a superfluous slash at its end, its route or "other", and its parameters."""
-        for one in (path, path.rstrip("/")):
-            if found := self.find(one):
-                return one, *found
+        shorter = path.rstrip("/") or "/"
+        if found := self.find(shorter):
+            return shorter, *found
         return path, "other", {}

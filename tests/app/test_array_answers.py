@@ -53,6 +53,9 @@ async def test_the_bytes_are_the_numbers_of_the_json(
         "application/*",
         "application/json",
         f"application/json, {BYTES};q=0.9",
+        f"application/json, {BYTES}",  # as clients do that take whatever comes
+        f"application/json;charset=utf-8, {BYTES}",
+        f"{BYTES};q=0.9, application/json, {BYTES};dtype=float16",
         f"{BYTES};q=0",
         f"{BYTES};q=0;dtype=int8",
         "application/octet-streams",

@@ -164,8 +164,31 @@ def test_a_batch_may_be_cancelled(client: openai.OpenAI, process: Process) -> No
     assert client.batches.cancel(batch).status in ("cancelling", "cancelled")
     done = ended(client, batch)
     assert done.status == "cancelled"
+    assert done.cancelling_at is not None
+    assert done.cancelled_at is not None
+    assert done.created_at <= done.cancelling_at <= done.cancelled_at
     assert done.request_counts is not None
     assert 0 < len(rows(client, done.output_file_id)) == done.request_counts.completed < 50_000
+
+
+@pytest.mark.anyio
+async def test_a_batch_that_is_being_cancelled_is_so_in_the_list_too(
+    serve: Serve, tmp_path: Path
+) -> None:
+    async with serve(start=False, files=tmp_path) as client:  # nobody answers the batch
+        files = {"file": ("a.jsonl", json.dumps(line(1)).encode())}
+        sent = await client.post("/v1/files", files=files, data={"purpose": "batch"})
+        body = {"input_file_id": sent.json()["id"], "endpoint": "/v1/embeddings"}
+        made = (await client.post("/v1/batches", json=body)).json()
+        ends = ("cancelling_at", "cancelled_at", "completed_at", "failed_at")
+        assert [made[name] for name in ends] == [None] * 4
+        cancelled = (await client.post(f"/v1/batches/{made['id']}/cancel")).json()
+        assert cancelled["status"] == "cancelling"
+        assert cancelled["cancelling_at"] >= made["created_at"]
+        os.utime(FileStore(tmp_path).batch_folder(made["id"]) / "cancel", (1, 1))
+        again = (await client.post(f"/v1/batches/{made['id']}/cancel")).json()
+        assert again == cancelled | {"cancelling_at": 1}  # when it was asked for first
+        assert (await client.get("/v1/batches")).json()["data"] == [again]
 
 
 @pytest.mark.anyio
@@ -498,7 +521,8 @@ async def test_what_a_batch_keeps_of_its_request(serve: Serve, tmp_path: Path) -
         made = await idle.post("/v1/batches", json=body | beside)
         assert made.headers["X-Ignored-Fields"] == "completed_at, usage"
         assert made.json()["metadata"] == {"a": "b"}
-        assert not {"completed_at", "usage", "output_expires_after"} & made.json().keys()
+        assert made.json()["completed_at"] is None
+        assert not {"usage", "output_expires_after"} & made.json().keys()
         assert (await idle.get(f"/v1/batches/{made.json()['id']}")).json() == made.json()
         expires = {"anchor": "created_at", "seconds": 3600}
         answer = await idle.post("/v1/batches", json=body | {"output_expires_after": expires})
@@ -515,6 +539,12 @@ async def refused_uploads(idle: httpx.AsyncClient) -> None:
     check(await idle.post("/v1/files", files=content), 422, "invalid_input", "purpose")
     large = {"file": ("a.jsonl", b" " * 1000)}
     data = {"purpose": "batch"}
+    without_a_name = {"purpose": (None, "batch"), "file": (None, "a.jsonl")}  # curl -F file=a.jsonl
+    message = check(
+        await idle.post("/v1/files", files=without_a_name), 422, "invalid_input", "file"
+    )["message"]
+    assert "multipart" not in message  # it was
+    assert "file=@" in message
     check(await idle.post("/v1/files", files=large, data=data), 413, "body_too_large")
     for name, code in (
         ("%2e%2e", "not_found"),

@@ -4,6 +4,7 @@ import gzip
 import json
 import re
 import shutil
+import zlib
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
@@ -125,6 +126,8 @@ async def test_the_root_tells_the_hubs_tasks_apart(client: httpx.AsyncClient) ->
     for more in parameters:
         answer = await post(client, "/", inputs=inputs, **more)
         assert answer.json() == (await post(client, "/similarity", inputs=inputs)).json()
+    without = await post(client, "/", inputs=TEXTS, parameters=None)
+    np.testing.assert_array_equal(without.json(), await embed(client, TEXTS))
 
 
 async def test_a_slash_at_the_end(client: httpx.AsyncClient) -> None:
@@ -141,6 +144,7 @@ async def test_a_slash_at_the_end(client: httpx.AsyncClient) -> None:
         ("x-gzip", lambda body: gzip.compress(body[:9]) + gzip.compress(body[9:])),
         ("zstd", zstandard.compress),
         ("zstd", lambda body: zstandard.compress(body[:9]) + zstandard.compress(body[9:])),
+        ("deflate", zlib.compress),  # one of tritonclient's two
         ("identity", bytes),
     ],
 )
@@ -159,8 +163,14 @@ async def test_codings_that_are_refused(serve: Serve) -> None:
             ("gzip", b"{}", 400, "wrong_content_encoding"),
             ("gzip", gzip.compress(b"{}")[:-4], 400, "wrong_content_encoding"),
             ("zstd", b"{}", 400, "wrong_content_encoding"),
+            ("deflate", b"{}", 400, "wrong_content_encoding"),
+            ("deflate", zlib.compress(b"{}")[:-4], 400, "wrong_content_encoding"),
+            ("deflate", zlib.compress(b"{}") + b"{}", 400, "wrong_content_encoding"),
             ("gzip", gzip.compress(b" " * 1001), 413, "body_too_large"),
             ("zstd", zstandard.compress(b" " * 1001), 413, "body_too_large"),
+            ("deflate", zlib.compress(b" " * 1001), 413, "body_too_large"),
+            ("deflate", zlib.compress(b" " * 1_000_000), 413, "body_too_large"),
+            ("deflate", zlib.compress(b" " * 999 + b"1"), 422, "invalid_type"),
             ("zstd", zstandard.compress(b" " * 999 + b"1"), 422, "invalid_type"),
         ):
             headers = {**JSON, "Content-Encoding": coding}
@@ -210,6 +220,22 @@ async def test_aliases(serve: Serve) -> None:
         page = (await client.get("/metrics")).text
         assert 'route="/v1/models/{model}"' in page
         assert "bert" not in page
+
+
+async def test_an_alias_with_a_slash_is_found(serve: Serve) -> None:
+    """Names of the Hugging Face hub have one, which OpenAI's client sends as %2F."""
+    async with serve(aliases={"BAAI/bge-small-en-v1.5": "tiny-flat"}) as client:
+        for path in (
+            "BAAI%2Fbge-small-en-v1.5",
+            "BAAI/bge-small-en-v1.5",
+            "BAAI/bge-small-en-v1.5/",
+        ):
+            answer = await client.get(f"/v1/models/{path}")
+            assert answer.status_code == 200, answer.text
+            assert answer.json()["id"] == "BAAI/bge-small-en-v1.5"
+        assert (await client.get("/v1/models/tiny-flat/")).json()["id"] == "tiny-flat"
+        check(await client.get("/v1/models/BAAI/bge-m3"), 404, "model_not_found", "model")
+        assert 'route="/v1/models/{model}"' in (await client.get("/metrics")).text
 
 
 async def test_a_models_own_name_is_no_alias(serve: Serve, models: Path, tmp_path: Path) -> None:

@@ -40,6 +40,11 @@ async def test_base64_holds_the_bits_of_the_floats(client: httpx.AsyncClient) ->
         assert base64.b64decode(other["embedding"], validate=True) == row.tobytes()
 
 
+async def test_the_format_null_is_float(client: httpx.AsyncClient) -> None:
+    """LiteLLM sends it from 1.80.11 on, as OpenAI takes it."""
+    assert await ask(client, input=TEXTS, encoding_format=None) == await ask(client, input=TEXTS)
+
+
 async def test_usage_counts_the_tokens(client: httpx.AsyncClient) -> None:
     tokens = (await client.post("/tokenize", json={"inputs": TEXTS, "model": "tiny-flat"})).json()
     count = sum(map(len, tokens))

@@ -33,7 +33,7 @@ def test_a_request_is_answered_as_shown(example: Example, shipped: str) -> None:
 
 def test_every_route_is_in_its_table() -> None:
     served = {
-        f"{method} {route.path}"
+        f"{method} {route.path_format}"
         for router in ROUTERS
         for route in router.routes
         if isinstance(route, APIRoute)

@@ -1,4 +1,4 @@
-"""Triton's HTTP client: metadata and vectors, with binary tensors and without."""
+"""Triton's HTTP client: metadata and vectors, with binary tensors and without, and with compressed requests."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def check(url: str) -> dict[str, Any]:
         ready = [client.is_server_live(), client.is_server_ready(), client.is_model_ready(MODEL)]
         [output] = client.get_model_metadata(MODEL)["outputs"]
         found = []
-        for binary in (True, False):
+        for binary in (False, True):
             text = http.InferInput("text", [len(SENTENCES)], "BYTES")
             text.set_data_from_numpy(np.array(SENTENCES, dtype=object), binary_data=binary)
             wanted = http.InferRequestedOutput("embedding", binary_data=binary)
@@ -36,12 +36,18 @@ def check(url: str) -> dict[str, Any]:
             assert vectors is not None
             found.append(vectors)
         np.testing.assert_array_equal(*found)
+        for coding in ("gzip", "deflate"):  # of the binary tensor
+            answer = client.infer(MODEL, [text], request_compression_algorithm=coding)
+            vectors = answer.as_numpy("embedding")
+            assert vectors is not None
+            np.testing.assert_array_equal(vectors, found[0])
         said = refusal(client)
         assert "is blank: send a text" in said, said
         return {
             "live, ready": ready,
             "metadata": output["name"],
             "infer, binary and JSON": [list(vectors.shape) for vectors in found],
+            "infer, compressed": ["gzip", "deflate"],
             "an error, printed": said,
         }
 
