@@ -28,6 +28,7 @@ from heedful.app import (
     routes,
     status,
     v2,
+    v2_binary,
 )
 from heedful.app.batches import Batches
 from heedful.app.coding import Compressed
@@ -174,6 +175,7 @@ def _add_middleware(app: FastAPI, settings: Settings, keys: Keys, rates: Rates) 
                 "Retry-After",
                 "Server-Timing",
                 *array_answers.HEADERS,
+                v2_binary.JSON_SIZE,
                 "X-Ignored-Fields",
                 "X-Request-Id",
                 "X-Truncated",
