@@ -18,7 +18,9 @@ MARKS = str.maketrans(
 )
 """\x91 to \x94 are quotation marks of Windows-1252 that were read as Latin-1."""
 DASHES = str.maketrans({"–": "-", "‒": "-", "−": "-", "—": "--", "―": "--"})
-INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u200e\u200f\u2060\ufeff"))
+_INVISIBLE = r"\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
+INVISIBLE = re.compile(f"[{_INVISIBLE}]+")
+"""Soft hyphens, zero-width spaces, joiners, marks of direction, variation selectors: nothing of them is seen."""
 APOSTROPHE = re.compile(rf"(?<={LETTER})[`´](?={LETTER})")
 STRETCHED = re.compile(rf"({LETTER})\1\1+")
 _NAMES = (
@@ -55,13 +57,12 @@ REMEMBERED_WORDS = 16_384
 def plain(text: str) -> str:
     """The text as the tokenizer takes it, of the same length.
 
-    With plain quotation marks, apostrophes and hyphens, blanks for HTML's tags and comments, and "Dont" for "DONT".
+    With plain quotation marks, apostrophes and hyphens, blanks for HTML's tags and comments and for invisible
+    characters outside a word, and "Dont" for "DONT".
     """
     if len(text) > READ:
         return plain(text[:READ]) + text[READ:]
-    text = _plain_marks(text)
-    if "<" in text:
-        text = TAG.sub(_without_tag, text)
+    text = _blanked(_plain_marks(text))
     return SHOUTED.sub(lambda word: word[0].capitalize(), text) if "NT" in text else text
 
 
@@ -73,7 +74,8 @@ def plain_word(token: str) -> str:
     """
     word = _plain_marks(ENTITY.sub(_character, token) if "&" in token else token)
     if not word.isascii():
-        found = unicodedata.normalize("NFKC", word).translate(DASHES).translate(INVISIBLE)
+        found = unicodedata.normalize("NFKC", word).translate(DASHES)
+        found = INVISIBLE.sub("", found)
         word = found if found.split() == [found] else word
     return f"{word[0]}'{word[1]}" if word.lower() == "nt" else word
 
@@ -89,7 +91,10 @@ def shortened(word: str) -> tuple[str, ...]:
 
 
 def unescape(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """The text with one character for each HTML entity; and of each its index there and the entity's length."""
+    """The text with one character for each HTML entity; and of each its index there and the entity's length.
+
+    What the entities spell is read as in `plain`: "&lt;b&gt;" is a tag.
+    """
     parts, places = [], []
     begin = length = 0
     for entity in ENTITY.finditer(text, 0, READ):
@@ -99,7 +104,26 @@ def unescape(text: str) -> tuple[str, list[tuple[int, int]]]:
             length += entity.start() - begin
             places.append((length, len(entity[0])))
             begin, length = entity.end(), length + 1
-    return "".join([*parts, text[begin:]]), places
+    return _blanked("".join([*parts, text[begin:READ]])) + text[READ:], places
+
+
+def _blanked(text: str) -> str:
+    """With blanks for HTML's tags and comments, and for invisible characters outside a word."""
+    if "<" in text:
+        text = TAG.sub(_without_tag, text)
+    return text if text.isascii() else INVISIBLE.sub(_outside_words, text)
+
+
+def _outside_words(found: re.Match[str]) -> str:
+    """Blanks, so that punctuation and contractions are parted; inside a word `plain_word` leaves them out."""
+    text, (start, stop) = found.string, found.span()
+    inside = start > 0 and stop < len(text) and _spells(text[start - 1]) and _spells(text[stop])
+    return found[0] if inside else " " * len(found[0])
+
+
+def _spells(character: str) -> bool:
+    """Whether it is a letter, a mark on one, or a digit."""
+    return unicodedata.category(character)[0] in "LMN"
 
 
 def _without_tag(found: re.Match[str]) -> str:

@@ -79,6 +79,15 @@ def test_plain_text_stays_as_it_is(text: str) -> None:
             ("<custom>so</custom> <h7>", "<custom>so</custom> <h7>"),
         ),
         *(("List<String>", "List<String>"), ("a <= b", "a <= b"), ("<p", "<p")),
+        *(
+            ("It isn't\u200b so.\ufeff", "It isn't so."),
+            ("\u200e(so)\u2060, \u2068isn't\u2069\u00ad!", "(so) , isn't !"),
+            ("\U0001f468\u200d\U0001f469\ufe0f", "\U0001f468 \U0001f469"),
+            (
+                "co\u00adoperate \u0915\u094d\u200d\u0937",
+                "co\u00adoperate \u0915\u094d\u200d\u0937",
+            ),
+        ),
     ],
 )
 def test_texts_as_the_tokenizer_takes_them(text: str, words: str) -> None:
@@ -109,6 +118,7 @@ def test_a_word_stays_one_word(word: str) -> None:
             ("&nosuch;", "&nosuch;"),
             ("R&D;", "R&D;"),
         ),
+        *(("\u2068I\u2069", "I"), ("no\u200ct", "not"), ("good\ufe0f", "good")),
         *(("\u200b", "\u200b"), ("´", "´"), ("`", "`"), ("naïve", "naïve"), ("世界", "世界")),
     ],
 )
@@ -174,6 +184,24 @@ def test_entities_are_read_as_their_characters_and_stay_in_the_tokens(parser: Pa
         typed[start:stop] for start, stop in zip(found.starts, found.stops, strict=True)
     )
     assert list(map(plain_word, found.tokens)) == list(map(plain_word, expected.tokens))
+    assert found.heads.tolist() == expected.heads.tolist()
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "It isn't\u200b good.",
+        "\u200eIt isn't good.\u200e",
+        "It \u2068isn't\u2069 good\u00ad.",
+        "It isn't good.\ufeff",
+        "It isn't &lt;b&gt;good&lt;/b&gt;.&#8203;",
+    ],
+)
+def test_invisible_characters_and_escaped_tags_leave_the_tokens_as_they_are(
+    parser: Parser, typed: str
+) -> None:
+    found, expected = (_parse(parser, each) for each in (typed, "It isn't good."))
+    assert found.tokens == expected.tokens
     assert found.heads.tolist() == expected.heads.tolist()
 
 
