@@ -53,6 +53,7 @@ def test_a_sentence_is_written_as_the_service_explains_it(options: Options, tmp_
 
 def test_the_file_of_a_model_of_several_labels_says_so(tmp_path: Path) -> None:
     models, file = tmp_path / "models", tmp_path / "several.html"
+    models.mkdir()
     build_bundle(models, build_models(models), name="tiny-several", multi_label=True, explain=True)
     write(Question(KIDS, model="tiny-several"), file, Options(models, threads=1))
     assert "judgement(answer, true)" in file.read_text(encoding="utf-8")
