@@ -13,6 +13,8 @@ from heedful.text.structure import Heads, check_heads, without
 
 ROOT = "ROOT"
 """spaCy's relation of a root; CoNLL-U writes `root`."""
+BOM = "\ufeff"
+"""A file's byte order mark."""
 
 
 def to_displacy(parse: Parse) -> dict[str, Any]:
@@ -78,7 +80,7 @@ def from_conllu(content: str) -> Parse:
     spaces: list[bool] = []
     rows: list[tuple[int, int]] = []  # line and HEAD of the words of one sentence
     start = 0
-    for number, line in enumerate([*content.splitlines(), ""], 1):
+    for number, line in enumerate([*content.removeprefix(BOM).splitlines(), ""], 1):
         if not line.strip():
             _check_within(rows)
             start, rows = len(tokens), []

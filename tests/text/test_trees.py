@@ -80,6 +80,11 @@ def test_conllu_as_the_treebanks_write_it() -> None:
     assert lines[1] == "1\tDo\t_\t_\t_\t_\t0\troot\t_\tSpaceAfter=No"
 
 
+def test_conllu_may_begin_with_a_byte_order_mark() -> None:
+    for content in (LINE, f"# text = dog\n{LINE}"):
+        assert from_conllu(f"\ufeff{content}").tokens == ("dog",)
+
+
 def test_no_column_of_conllu_is_empty() -> None:
     parse = build(["so", "it"], np.array([1, 1]), ["", ROOT], [True, True])
     assert to_conllu(parse).splitlines()[1].split("\t")[6:8] == ["2", "_"]
