@@ -52,8 +52,11 @@ class TrustedLabels(BaseModel):
 class Token(BaseModel):
     id: int = Field(description="The word's id, or its first piece's if the model reads pieces.")
     text: str
-    start: int = Field(description="Character offset in the input.")
-    stop: int
+    start: int = Field(
+        description="Offset in the input, in Unicode characters (code points). JavaScript and Java count a "
+        "character beyond U+FFFF, as most emoji are, as two."
+    )
+    stop: int = Field(description="Likewise, of the first character after it.")
     head: int = Field(description="Index of its head; its own index for a root.")
     dep: str = Field(description="Universal Dependencies relation.")
     known: bool = Field(description="Whether the model's vocabulary holds the word.")

@@ -58,8 +58,8 @@ def write(question: Question, to: Path, options: Options) -> None:
     """
     explain_page.check_suffix(to)
     explain_options = read_priors(question.priors)
-    found = asyncio.run(_ask(question, explain_options, options))
-    drawn = explain_page.FORMATS[to.suffix](found)
+    found, several = asyncio.run(_ask(question, explain_options, options))
+    drawn = explain_page.FORMATS[to.suffix](found, several=several)
     try:
         to.parent.mkdir(parents=True, exist_ok=True)
         write_file(to, lambda part: part.write_text(drawn, encoding="utf-8"))
@@ -88,14 +88,17 @@ def read_priors(typed: str) -> ExplainOptions:
 
 async def _ask(
     question: Question, explain_options: ExplainOptions, options: Options
-) -> explain_page.Answer:
+) -> tuple[explain_page.Answer, bool]:
+    """The answer, and whether a text may have several labels."""
     async with running(options) as service:
-        if question.second is None:
-            return await explained(service, [question.text], explain_options, model=question.model)
-        named = service.cards.get(question.model or "")
-        task: Task = "relatedness" if named and named.kind == "relatedness" else "nli"
-        texts = [question.text, question.second]
-        return await explained(service, texts, explain_options, task=task, model=question.model)
+        texts, model = [question.text], question.model
+        task: Task = "explain"
+        if question.second is not None:
+            texts.append(question.second)
+            named = service.cards.get(model or "")
+            task = "relatedness" if named and named.kind == "relatedness" else "nli"
+        found = await explained(service, texts, explain_options, task=task, model=model)
+        return found, service.cards[found["model"]].multi_label
 
 
 async def explained(

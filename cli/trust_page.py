@@ -68,7 +68,7 @@ def verdict(trust: TrustCard) -> str:
     elif trust.wins + margin < 0.5:
         beats = "attention is worse than random orders"
     else:
-        beats = "attention is not told from random orders"
+        beats = "attention cannot be told from random orders"
     uniform = next(
         (one.value for one in trust.controls if one.name == "uniform attention"), trust.value
     )

@@ -40,15 +40,15 @@ PAGE = """<!doctype html>
 <script type="module">
 {draw}
 const answer = JSON.parse(document.getElementById("data").textContent);
-document.getElementById("answer").append(...judgement(answer), ...pictures(answer));
+document.getElementById("answer").append(...judgement(answer, {several}), ...pictures(answer));
 </script>
 </body>
 </html>
 """
 
 
-def html(answer: Answer) -> str:
-    """The page; its policy lets it load nothing."""
+def html(answer: Answer, *, several: bool = False) -> str:
+    """The page; its policy lets it load nothing. `several`: a text may have several labels."""
     data = json.dumps(answer, default=_plain)
     return PAGE.format(
         title=escape(explain_svg.clean(_title(answer))),
@@ -57,17 +57,17 @@ def html(answer: Answer) -> str:
         style=_static("page.css"),
         d3=_static("vendor/d3.min.js"),
         draw=_static("draw.js"),
+        several=json.dumps(several),
     )
 
 
-def standalone_svg(answer: Answer) -> str:
-    """One drawing on white."""
+def standalone_svg(answer: Answer, *, several: bool = False) -> str:
+    """One drawing on white. `several`: a text may have several labels."""
     parts = [explain_svg.heading(_title(answer), 20), explain_svg.heading(_priors(answer), 12)]
     if "prediction" in answer:
         found = answer["prediction"]
-        label = found["label"] or "none, the model abstains"
         labels, scores = zip(*found["scores"].items(), strict=True)
-        parts.append(explain_svg.shaded(f"Prediction: {label}", labels, scores))
+        parts.append(explain_svg.shaded(f"Prediction: {_said(found, several)}", labels, scores))
     if "relatedness" in answer:
         parts.append(explain_svg.heading(f"Relatedness: {answer['relatedness']:.2f}, of 1 to 5"))
     for heading, wide, maps in _sections(answer):
@@ -110,6 +110,14 @@ def _priors(answer: Answer) -> str:
         for name, value in answer["priors"].items()
     }
     return "Priors: " + (", ".join(f"{name} {value}" for name, value in named.items()) or "none")
+
+
+def _said(prediction: Answer, several: bool) -> str:
+    """The label, or with `several` those of 0.5 and more, as in `draw.js`."""
+    if not several:
+        return prediction["label"] or "none, the model abstains"
+    likely = {label: score for label, score in prediction["scores"].items() if score >= 0.5}
+    return ", ".join(sorted(likely, key=lambda label: -likely[label])) or "none is probable enough"
 
 
 def _sections(answer: Answer) -> Iterator[tuple[str, list[Drawing], list[Drawing]]]:

@@ -22,6 +22,7 @@ class Explanation:
     """`answer` has the fields of /explain (docs/explain.md), with numpy arrays for lists."""
 
     answer: Mapping[str, Any]
+    multi_label: bool = False  # whether a text may have several labels
 
     @classmethod
     def make(
@@ -31,7 +32,7 @@ class Explanation:
         for name in ("faithfulness", "evidence", "curves"):
             if name in made:
                 made[name]["sentences"] = [one and asdict(one) for one in made[name]["sentences"]]
-        return cls(made)
+        return cls(made, card.multi_label)
 
     @property
     def tokens(self) -> list[list[str]]:
@@ -43,7 +44,7 @@ class Explanation:
         """A page that loads nothing from elsewhere."""
         from heedful.library.explain_page import html
 
-        return html(self.answer)
+        return html(self.answer, several=self.multi_label)
 
     def save(self, file: str | Path) -> None:
         """Write the page, or for .svg a picture. The file appears whole or not at all.
@@ -54,7 +55,7 @@ class Explanation:
 
         file = Path(file)
         check_suffix(file)
-        drawn = FORMATS[file.suffix](self.answer)
+        drawn = FORMATS[file.suffix](self.answer, several=self.multi_label)
         write_file(file, lambda part: part.write_text(drawn, encoding="utf-8"))
 
     def __repr__(self) -> str:

@@ -52,7 +52,7 @@ class Typical:
     def share(self, vectors: Floats) -> Doubles:
         """(N,) share of training sentences that lie as far from their nearest centroid, or farther."""
         nearer = np.searchsorted(self.distances, distances(vectors, self.centroids), side="left")
-        share: Doubles = 1.0 - np.minimum(nearer / (QUANTILES - 1), 1.0)
+        share: Doubles = np.maximum(QUANTILES - 1 - nearer, 0) / (QUANTILES - 1)
         return share
 
 

@@ -15,11 +15,19 @@ MARKS = str.maketrans(
     dict.fromkeys("‘’‛ʹʼ′＇\x91\x92", "'")
     | dict.fromkeys("“”„‟″＂\x93\x94", '"')
     | dict.fromkeys("‐‑", "-")
+    | {chr(code + 0xFEE0): chr(code) for code in range(ord("!"), ord("~") + 1)}
+    | dict(zip("、。", ",.", strict=True))
 )
-"""\x91 to \x94 are quotation marks of Windows-1252 that were read as Latin-1."""
+"""\x91 to \x94 are quotation marks of Windows-1252 that were read as Latin-1. Full-width characters are those of East
+Asian keyboards."""
 DASHES = str.maketrans({"–": "-", "‒": "-", "−": "-", "—": "--", "―": "--"})
-INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u200e\u200f\u2060\ufeff"))
-APOSTROPHE = re.compile(rf"(?<={LETTER})[`´](?={LETTER})")
+_INVISIBLE = r"\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
+INVISIBLE = re.compile(f"[{_INVISIBLE}]+")
+"""Soft hyphens, zero-width spaces, joiners, marks of direction, variation selectors: nothing of them is seen."""
+APOSTROPHE = re.compile(
+    rf"(?<={LETTER})[`´](?={LETTER})|\A[`´](?=(?:[smd]|ll|re|ve)\Z)", re.IGNORECASE
+)
+"""In a word, or before a token that the tokenizer has parted from one: "it´s" is "it" and "´s"."""
 STRETCHED = re.compile(rf"({LETTER})\1\1+")
 _NAMES = (
     "a abbr acronym address applet area article aside audio b base basefont bdi bdo bgsound big blink blockquote body "
@@ -41,10 +49,11 @@ TAG = re.compile(
     re.IGNORECASE,
 )
 """A comment, or what may be a tag, with its name. Of attributes without a value only HTML's count: "a <b and c> d"."""
-SHOUTED = re.compile(
-    r"\b(?:AI|ARE|CA|COULD|DID|DOES|DO|HAD|HAS|HAVE|IS|MIGHT|MUST|NEED|SHOULD|WAS|WERE|WO|WOULD)NT\b"
-)
+_NEGATED = "AI|ARE|CA|COULD|DID|DOES|DO|HAD|HAS|HAVE|IS|MIGHT|MUST|NEED|SHOULD|WAS|WERE|WO|WOULD"
+SHOUTED = re.compile(rf"\b(?:{_NEGATED})NT\b")
 """spaCy's tokenizer splits "Dont" and "dont", but not "DONT"."""
+MISPLACED = re.compile(rf"\b({_NEGATED})'(n)(?=t\b)", re.IGNORECASE)
+"""The apostrophe of "did'nt"."""
 ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});")
 READ = 32_768
 """Characters of a text that are made plain: of a longer one no more is read, unless it is mostly blanks."""
@@ -55,13 +64,14 @@ REMEMBERED_WORDS = 16_384
 def plain(text: str) -> str:
     """The text as the tokenizer takes it, of the same length.
 
-    With plain quotation marks, apostrophes and hyphens, blanks for HTML's tags and comments, and "Dont" for "DONT".
+    With plain quotation marks, apostrophes and hyphens, blanks for HTML's tags and comments and for invisible
+    characters outside a word, "Dont" for "DONT" and "didn't" for "did'nt".
     """
     if len(text) > READ:
         return plain(text[:READ]) + text[READ:]
-    text = _plain_marks(text)
-    if "<" in text:
-        text = TAG.sub(_without_tag, text)
+    text = _blanked(_plain_marks(text))
+    if "'n" in text or "'N" in text:
+        text = MISPLACED.sub(r"\1\2'", text)
     return SHOUTED.sub(lambda word: word[0].capitalize(), text) if "NT" in text else text
 
 
@@ -69,13 +79,14 @@ def plain(text: str) -> str:
 def plain_word(token: str) -> str:
     """A token as vocabularies list it: in plain marks, compatible characters (NFKC) and no invisible ones.
 
-    The tokenizer splits "isnt" into "is" and "nt", which stands for "n't".
+    The tokenizer splits "isnt" into "is" and "nt", which stands for "n't", and "is'nt" into "is" and "'nt".
     """
     word = _plain_marks(ENTITY.sub(_character, token) if "&" in token else token)
     if not word.isascii():
-        found = unicodedata.normalize("NFKC", word).translate(DASHES).translate(INVISIBLE)
+        found = unicodedata.normalize("NFKC", word).translate(DASHES)
+        found = INVISIBLE.sub("", found)
         word = found if found.split() == [found] else word
-    return f"{word[0]}'{word[1]}" if word.lower() == "nt" else word
+    return f"{word[-2]}'{word[-1]}" if word.lower() in ("nt", "'nt") else word
 
 
 def shortened(word: str) -> tuple[str, ...]:
@@ -89,7 +100,10 @@ def shortened(word: str) -> tuple[str, ...]:
 
 
 def unescape(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """The text with one character for each HTML entity; and of each its index there and the entity's length."""
+    """The text with one character for each HTML entity; and of each its index there and the entity's length.
+
+    What the entities spell is read as in `plain`: "&lt;b&gt;" is a tag.
+    """
     parts, places = [], []
     begin = length = 0
     for entity in ENTITY.finditer(text, 0, READ):
@@ -99,7 +113,26 @@ def unescape(text: str) -> tuple[str, list[tuple[int, int]]]:
             length += entity.start() - begin
             places.append((length, len(entity[0])))
             begin, length = entity.end(), length + 1
-    return "".join([*parts, text[begin:]]), places
+    return _blanked("".join([*parts, text[begin:READ]])) + text[READ:], places
+
+
+def _blanked(text: str) -> str:
+    """With blanks for HTML's tags and comments, and for invisible characters outside a word."""
+    if "<" in text:
+        text = TAG.sub(_without_tag, text)
+    return text if text.isascii() else INVISIBLE.sub(_outside_words, text)
+
+
+def _outside_words(found: re.Match[str]) -> str:
+    """Blanks, so that punctuation and contractions are parted; inside a word `plain_word` leaves them out."""
+    text, (start, stop) = found.string, found.span()
+    inside = start > 0 and stop < len(text) and _spells(text[start - 1]) and _spells(text[stop])
+    return found[0] if inside else " " * len(found[0])
+
+
+def _spells(character: str) -> bool:
+    """Whether it is a letter, a mark on one, or a digit."""
+    return unicodedata.category(character)[0] in "LMN"
 
 
 def _without_tag(found: re.Match[str]) -> str:

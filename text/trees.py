@@ -13,6 +13,8 @@ from heedful.text.structure import Heads, check_heads, without
 
 ROOT = "ROOT"
 """spaCy's relation of a root; CoNLL-U writes `root`."""
+BOM = "\ufeff"
+"""A file's byte order mark."""
 
 
 def to_displacy(parse: Parse) -> dict[str, Any]:
@@ -58,7 +60,7 @@ def to_conllu(parse: Parse) -> str:
         for token in range(start, stop):
             root = parse.heads[token] == token
             head = 0 if root else parse.heads[token] - start + 1
-            relation = "root" if root else parse.deps[token]
+            relation = "root" if root else parse.deps[token] or "_"
             follows = token + 1 < len(parse) and parse.stops[token] == parse.starts[token + 1]
             misc = "SpaceAfter=No" if follows else "_"
             form = parse.tokens[token]
@@ -76,10 +78,12 @@ def from_conllu(content: str) -> Parse:
     heads: list[int] = []
     deps: list[str] = []
     spaces: list[bool] = []
+    rows: list[tuple[int, int]] = []  # line and HEAD of the words of one sentence
     start = 0
-    for number, line in enumerate(content.splitlines(), 1):
+    for number, line in enumerate([*content.removeprefix(BOM).splitlines(), ""], 1):
         if not line.strip():
-            start = len(tokens)
+            _check_within(rows)
+            start, rows = len(tokens), []
             continue
         columns = line.split("\t")
         if line.startswith("#") or re.fullmatch(r"\d+[-.]\d+", columns[0]):
@@ -90,7 +94,10 @@ def from_conllu(content: str) -> Parse:
             raise ValueError(f"line {number}: ID must be {len(tokens) - start + 1}")
         if not re.fullmatch(r"[0-9]{1,6}", columns[6]):
             raise ValueError(f"line {number}: HEAD must be a number")
+        if re.search(r"\s", columns[7]):
+            raise ValueError(f"line {number}: DEPREL holds white space")
         head = int(columns[6])
+        rows.append((number, head))
         heads.append(len(tokens) if head == 0 else start + head - 1)
         tokens.append(columns[1])
         deps.append(ROOT if head == 0 else columns[7])
@@ -98,6 +105,17 @@ def from_conllu(content: str) -> Parse:
     if not tokens:
         raise ValueError("it holds no token")
     return build(tokens, np.array(heads), deps, spaces)
+
+
+def _check_within(rows: Sequence[tuple[int, int]]) -> None:
+    """Raise ValueError for a HEAD outside its sentence, or that is its own ID. `rows` are lines with their HEAD."""
+    for i, (number, head) in enumerate(rows, 1):
+        if head == i:
+            raise ValueError(f"line {number}: HEAD is the word's own ID: that of a root is 0")
+        if head > len(rows):
+            raise ValueError(
+                f"line {number}: HEAD is {head}, but the sentence has words 1 to {len(rows)}"
+            )
 
 
 def build(

@@ -24,7 +24,7 @@ from heedful.training.data import Framing, Rows, Spelling
 
 CHUNK = 512
 """Texts per task of a process that parses."""
-READING = 3
+READING = 4
 """Version of what `text.parse` makes of a text: parses that were cached under another one are not used."""
 
 

@@ -43,7 +43,7 @@ TEXTS = {
     "a URL": "http://127.0.0.1:1/etc/passwd",
     "a file's URL": "file:///etc/passwd",
 }
-REFUSED = {name for name in TEXTS if "surrogate" in name} | {"NUL", "blank"}
+REFUSED = {name for name in TEXTS if "surrogate" in name} | {"NUL", "blank", "joiners alone"}
 LONG = {"a megabyte of one letter", "a megabyte of one emoji", "a megabyte of commas"}
 LONG |= {"10,000 sentences"}
 

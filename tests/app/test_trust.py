@@ -63,6 +63,7 @@ async def test_it_comes_with_every_answer_when_asked_for(client: httpx.AsyncClie
     # Equally common distances: as far out or farther lies the share 1 - distance, the cosine.
     expected = np.clip(vectors @ vectors[2], 0, 1)
     assert [one["typical"] for one in trust] == pytest.approx(expected, abs=2e-3)
+    assert all(one["typical"] == round(one["typical"], 3) for one in trust)
     one = (await client.post("/classify", json={"inputs": texts[0], "trust": True})).json()
     assert one == found[0]
     explained = (await client.post("/explain", json={"inputs": texts[0], "trust": True})).json()

@@ -51,6 +51,14 @@ def test_a_sentence_is_written_as_the_service_explains_it(options: Options, tmp_
     assert list(file.parent.iterdir()) == [file]
 
 
+def test_the_file_of_a_model_of_several_labels_says_so(tmp_path: Path) -> None:
+    models, file = tmp_path / "models", tmp_path / "several.html"
+    models.mkdir()
+    build_bundle(models, build_models(models), name="tiny-several", multi_label=True, explain=True)
+    write(Question(KIDS, model="tiny-several"), file, Options(models, threads=1))
+    assert "judgement(answer, true)" in file.read_text(encoding="utf-8")
+
+
 def test_a_pair_is_written_as_svg_over_an_older_file(options: Options, tmp_path: Path) -> None:
     file = tmp_path / "pair.svg"
     file.write_text("older")

@@ -140,3 +140,20 @@ def test_any_word_is_text_and_never_markup(word: str) -> None:
     page = html(drawn)
     assert data(page) == drawn
     assert page.count("<script") == 3
+
+
+@pytest.mark.parametrize(
+    ("scores", "said"),
+    [((0.5, 0.9), "b, a"), ((0.2, 0.9), "b"), ((0.2, 0.4), "none is probable enough")],
+)
+def test_where_a_text_may_have_several_labels_the_probable_ones_are_named(
+    scores: tuple[float, float], said: str
+) -> None:
+    found = {
+        **KIDS,
+        "prediction": {"label": "b", "scores": dict(zip("ab", scores, strict=True))},
+    }
+    assert f"Prediction: {said}<" in standalone_svg(found, several=True)
+    assert "judgement(answer, true)" in html(found, several=True)
+    assert "Prediction: b<" in standalone_svg(found)
+    assert "judgement(answer, false)" in html(found)

@@ -99,7 +99,7 @@ def test_a_bundle_is_measured_and_its_card_says_so(
     ("wins", "said"),
     [
         (0.8, "attention beats random orders"),
-        (0.52, "attention is not told from random orders"),
+        (0.52, "attention cannot be told from random orders"),
         (0.2, "attention is worse than random orders"),
     ],
 )

@@ -456,7 +456,9 @@ def test_predictions_of_models_that_abstain_or_give_several_labels(models: Path)
         assert set(found) - {None} <= set(unsure.labels)
     with heedful.load("tiny-several", models=models) as several:
         np.testing.assert_array_equal(several.predict(TEXTS), several.predict_proba(TEXTS) >= 0.5)
-        explained = several.explain(TEXTS[0]).answer["prediction"]["scores"]
+        explanation = several.explain(TEXTS[0])
+        assert "judgement(answer, true)" in explanation.html
+        explained = explanation.answer["prediction"]["scores"]
         probable = dict(zip(several.labels, several.predict_proba(TEXTS[:1])[0], strict=True))
         assert explained == pytest.approx(probable, abs=1e-6)
         assert sum(explained.values()) != pytest.approx(1)

@@ -1,5 +1,8 @@
 """Typographic characters are read as the plain ones that the models were trained on."""
 
+import unicodedata
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -11,6 +14,7 @@ from heedful.text.plain import READ, plain, plain_word, unescape
 from heedful.text.vocab import UNKNOWN, Vocab
 
 APOSTROPHES = "’‘‛ʼ′＇`´\x92"
+NFKC = partial(unicodedata.normalize, "NFKC")
 MARKS = st.text(st.one_of(st.characters(), st.sampled_from(APOSTROPHES + "“”„–—\u00ad ﬁ")))
 
 
@@ -20,7 +24,10 @@ MARKS = st.text(st.one_of(st.characters(), st.sampled_from(APOSTROPHES + "“”
 def test_plain_text_has_each_character_in_its_place(text: str) -> None:
     found = plain(text)
     assert len(found) == len(text)
-    assert all(a == b or b in "'\"- " or a.lower() == b for a, b in zip(text, found, strict=True))
+    assert all(
+        a == b or b in "'\"- ,." or NFKC(a).lower() == b.lower()
+        for a, b in zip(text, found, strict=True)
+    )
 
 
 @given(st.text(st.characters(max_codepoint=127, exclude_characters="`<N")))
@@ -35,6 +42,9 @@ def test_plain_text_stays_as_it_is(text: str) -> None:
             ("I DIDNT, I WONT", "I Didnt, I Wont"),
             ("DON'T WANT ANTS", "DON'T WANT ANTS"),
             ("dont", "dont"),
+            ("It Did'nt, he WO'NT", "It Didn't, he WON'T"),
+            ("rock'n'roll", "rock'n'roll"),
+            ("good，not bad！ＯＫ", "good,not bad!OK"),
         ),
         *(
             ("<p>A film</p>", "A film"),
@@ -79,6 +89,15 @@ def test_plain_text_stays_as_it_is(text: str) -> None:
             ("<custom>so</custom> <h7>", "<custom>so</custom> <h7>"),
         ),
         *(("List<String>", "List<String>"), ("a <= b", "a <= b"), ("<p", "<p")),
+        *(
+            ("It isn't\u200b so.\ufeff", "It isn't so."),
+            ("\u200e(so)\u2060, \u2068isn't\u2069\u00ad!", "(so) , isn't !"),
+            ("\U0001f468\u200d\U0001f469\ufe0f", "\U0001f468 \U0001f469"),
+            (
+                "co\u00adoperate \u0915\u094d\u200d\u0937",
+                "co\u00adoperate \u0915\u094d\u200d\u0937",
+            ),
+        ),
     ],
 )
 def test_texts_as_the_tokenizer_takes_them(text: str, words: str) -> None:
@@ -99,6 +118,14 @@ def test_a_word_stays_one_word(word: str) -> None:
     [
         *((f"n{mark}t", "n't") for mark in APOSTROPHES),
         *(("nt", "n't"), ("NT", "N'T"), ("ant", "ant"), ("N’T", "N'T"), ("’s", "'s")),
+        *(
+            ("'nt", "n't"),
+            ("’NT", "N'T"),
+            ("´s", "'s"),
+            ("`LL", "'LL"),
+            ("`so", "`so"),
+            ("，", ","),
+        ),
         *(("“", '"'), ("”", '"'), ("…", "..."), ("—", "--"), ("3–5", "3-5"), ("co‑op", "co-op")),
         *(("ﬁne", "fine"), ("Ｆｕｌｌ", "Full"), ("co\u00adoperate", "cooperate")),
         *(("\ufeffHello", "Hello"), ("zero\u200bwidth", "zerowidth"), ("cafe\u0301", "café")),
@@ -109,6 +136,7 @@ def test_a_word_stays_one_word(word: str) -> None:
             ("&nosuch;", "&nosuch;"),
             ("R&D;", "R&D;"),
         ),
+        *(("\u2068I\u2069", "I"), ("no\u200ct", "not"), ("good\ufe0f", "good")),
         *(("\u200b", "\u200b"), ("´", "´"), ("`", "`"), ("naïve", "naïve"), ("世界", "世界")),
     ],
 )
@@ -174,6 +202,41 @@ def test_entities_are_read_as_their_characters_and_stay_in_the_tokens(parser: Pa
         typed[start:stop] for start, stop in zip(found.starts, found.stops, strict=True)
     )
     assert list(map(plain_word, found.tokens)) == list(map(plain_word, expected.tokens))
+    assert found.heads.tolist() == expected.heads.tolist()
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("We did'nt like it", "We didn't like it"),
+        ("It´s so, they`ll see", "It's so, they'll see"),
+        ("Good？No！It isn＇t。", "Good?No!It isn't."),
+    ],
+)
+def test_misplaced_and_foreign_marks_are_read_as_those_that_are_meant(
+    parser: Parser, typed: str, meant: str
+) -> None:
+    found, expected = (_parse(parser, each) for each in (typed, meant))
+    assert list(map(plain_word, found.tokens)) == list(map(plain_word, expected.tokens))
+    assert found.starts.tolist() == expected.starts.tolist()
+    assert found.heads.tolist() == expected.heads.tolist()
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "It isn't\u200b good.",
+        "\u200eIt isn't good.\u200e",
+        "It \u2068isn't\u2069 good\u00ad.",
+        "It isn't good.\ufeff",
+        "It isn't &lt;b&gt;good&lt;/b&gt;.&#8203;",
+    ],
+)
+def test_invisible_characters_and_escaped_tags_leave_the_tokens_as_they_are(
+    parser: Parser, typed: str
+) -> None:
+    found, expected = (_parse(parser, each) for each in (typed, "It isn't good."))
+    assert found.tokens == expected.tokens
     assert found.heads.tolist() == expected.heads.tolist()
 
 

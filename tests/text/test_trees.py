@@ -80,6 +80,16 @@ def test_conllu_as_the_treebanks_write_it() -> None:
     assert lines[1] == "1\tDo\t_\t_\t_\t_\t0\troot\t_\tSpaceAfter=No"
 
 
+def test_conllu_may_begin_with_a_byte_order_mark() -> None:
+    for content in (LINE, f"# text = dog\n{LINE}"):
+        assert from_conllu(f"\ufeff{content}").tokens == ("dog",)
+
+
+def test_no_column_of_conllu_is_empty() -> None:
+    parse = build(["so", "it"], np.array([1, 1]), ["", ROOT], [True, True])
+    assert to_conllu(parse).splitlines()[1].split("\t")[6:8] == ["2", "_"]
+
+
 LINE = "1\tdog\t_\t_\t_\t_\t0\troot\t_\t_"
 
 
@@ -92,7 +102,13 @@ LINE = "1\tdog\t_\t_\t_\t_\t0\troot\t_\t_"
         (LINE.replace("1", "2", 1), "line 1: ID must be 1"),
         (LINE.replace("\t0\t", "\t-1\t"), "line 1: HEAD must be a number"),
         (LINE.replace("\t0\t", "\t٣\t"), "line 1: HEAD must be a number"),
-        (LINE.replace("\t0\t", "\t2\t"), "a head lies outside 0..0"),
+        (LINE.replace("\t0\t", "\t2\t"), "line 1: HEAD is 2, but the sentence has words 1 to 1"),
+        (
+            f"{LINE.replace('0', '2')}\n\n{LINE}",
+            "line 1: HEAD is 2, but the sentence has words 1 to 1",
+        ),
+        (f"{LINE}\n\n{LINE.replace('0', '1')}", "line 3: HEAD is the word's own ID"),
+        (LINE.replace("root", "a b"), "line 1: DEPREL holds white space"),
         (LINE.replace("dog", " "), "token 0 is ' '"),
         (
             "1\ta\t_\t_\t_\t_\t2\tx\t_\t_\n2\tb\t_\t_\t_\t_\t1\tx\t_\t_",
