@@ -40,8 +40,8 @@ def serve(settings: Settings) -> None:
     check_files(settings)
     listener = listen(settings.host, settings.port)
     logs.configure(settings.log_format)
-    for deprecation in settings.deprecations():
-        log.warning(deprecation)
+    for warning in settings.warnings():
+        log.warning(warning)
     scheme = "https" if settings.tls_cert else "http"
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     log.info("listening on %s://%s:%d", scheme, host, listener.getsockname()[1])
