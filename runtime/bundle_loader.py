@@ -112,4 +112,8 @@ class BundleLoader:
         return found
 
     def _open(self, folder: Path) -> LoadedModel:
-        return LoadedModel(bundle.read(folder, graphs=False), self._device, self._threads)
+        read = bundle.read(folder, graphs=False)
+        bundle.check_name(
+            read.card, folder.name
+        )  # or a link would serve a bundle under a second name
+        return LoadedModel(read, self._device, self._threads)

@@ -211,6 +211,26 @@ def test_a_new_bundle_that_is_bad_is_not_offered(
     assert served.ask(served.service.reload()).refused == served.service.refused == ()
 
 
+def test_a_link_may_lead_to_a_folder_of_another_name(
+    served: Running, folder: Path, parser: BuiltParser, tmp_path: Path
+) -> None:
+    build_bundle(tmp_path, parser, name=NAME, alpha=0.25)
+    release = (tmp_path / NAME).rename(tmp_path / "release-2")
+    shutil.rmtree(folder / NAME)
+    (folder / NAME).symlink_to(release)
+    done = served.ask(served.service.reload())
+    assert done == Reloaded(loaded=(NAME,), unchanged=("tiny-flat", "tiny-nli"))
+
+
+def test_a_link_with_another_name_is_no_second_model(served: Running, folder: Path) -> None:
+    models = tuple(served.service.cards)
+    (folder / "current").symlink_to(NAME)
+    done = served.ask(served.service.reload())
+    reason = f"bundle current: card.json: names the model '{NAME}': the folder must have that name"
+    assert done == Reloaded(unchanged=models, refused=(reason,))
+    assert tuple(served.service.cards) == models
+
+
 def test_the_last_models_stay_when_the_folder_is_empty(served: Running, folder: Path) -> None:
     for name in served.service.cards:
         shutil.rmtree(folder / name)
