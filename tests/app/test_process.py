@@ -146,7 +146,11 @@ def test_prometheus_scrapes_and_the_health_check_passes(
     process = start(log_format="json")
     url = process.ready()
     port = url.rpartition(":")[2]
-    env = {**os.environ, "HEEDFUL_PORT": port}
+    env = {
+        **os.environ,
+        "HEEDFUL_PORT": port,
+        "http_proxy": "http://127.0.0.1:9",
+    }  # where nothing listens
     assert subprocess.run(healthcheck, env=env, timeout=PATIENCE, check=False).returncode == 0
     for sent in ("the-first", "the-second"):
         body = {"inputs": "a secret text"}
