@@ -99,7 +99,6 @@ class Settings(BaseSettings):
     )
     api_key: SecretStr | None = Field(
         None,
-        min_length=1,
         description="Key that requests must send as 'Authorization: Bearer KEY'; default none.",
     )
     api_keys: Annotated[Path | None, BeforeValidator(_not_empty)] = Field(
@@ -196,6 +195,8 @@ class Settings(BaseSettings):
     @field_validator("api_key")
     @classmethod
     def _fits_a_header(cls, key: SecretStr | None) -> SecretStr | None:
+        if key is not None and not key.get_secret_value():
+            raise ValueError("is empty: give a key, or leave the setting out")
         if key and not all("!" <= character <= "~" for character in key.get_secret_value()):
             raise ValueError("use printable ASCII characters without spaces")
         return key

@@ -80,7 +80,7 @@ def test_environment_is_read_and_a_flag_wins(monkeypatch: pytest.MonkeyPatch) ->
         ("cors_origins", "https://*.example", "scheme://host:port"),
         ("cors_origins", "https://a.example:443", "usual port"),
         ("api_key", "two words", "without spaces"),
-        ("api_key", "", "at least 1"),
+        ("api_key", "", "is empty: give a key, or leave the setting out"),
         ("api_keys", "", "name a path, or leave the setting out"),
         ("models", "", "name a path, or leave the setting out"),
     ],
