@@ -28,8 +28,9 @@ ENV PATH=/opt/heedful/bin:$PATH \
 WORKDIR /srv/heedful
 USER heedful
 EXPOSE 8000
+# Past the proxy that Docker's client sets in every container where its configuration names one.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
-    CMD ["python", "-c", "import os, ssl, urllib.request as u; s = 'https' if os.environ.get('HEEDFUL_TLS_CERT') else 'http'; u.urlopen(f'{s}://127.0.0.1:{os.environ[\"HEEDFUL_PORT\"]}/ready', timeout=4, context=ssl._create_unverified_context())"]
+    CMD ["python", "-c", "import os, ssl, urllib.request as u; s = 'https' if os.environ.get('HEEDFUL_TLS_CERT') else 'http'; o = u.build_opener(u.ProxyHandler({}), u.HTTPSHandler(context=ssl._create_unverified_context())); o.open(f'{s}://127.0.0.1:{os.environ[\"HEEDFUL_PORT\"]}/ready', timeout=4)"]
 CMD ["heedful", "serve"]
 
 FROM serve AS gpu

@@ -17,7 +17,7 @@ from heedful.app.fields import PASS_OVER, refused
 from heedful.app.file_store import FileStore, new_id
 from heedful.app.state import state_of
 from heedful.app.strict_models import StrictModel, few_fields
-from heedful.app.uploads import multipart, refused_where_full
+from heedful.app.uploads import multipart, refused_where_not_stored
 from heedful.runtime.errors import BadInput
 
 router = APIRouter(tags=["OpenAI"])
@@ -138,7 +138,7 @@ async def upload(request: Request) -> Response:
     """Keep a file of requests, a JSON object a line."""
     store = _store(request)
     folder = store.folder  # refuses before the upload is read
-    with refused_where_full():
+    with refused_where_not_stored():
         folder.mkdir(parents=True, exist_ok=True)
         async with multipart(request, folder) as form:
             file, purpose = form.get("file"), form.get("purpose")
@@ -199,13 +199,14 @@ async def content(request: Request) -> Response:
 
 @router.delete(
     "/v1/files/{file}",
-    responses=answers.documented(Deleted, 401, 403, 404),
+    responses=answers.documented(Deleted, 401, 403, 404, 507),
     openapi_extra=answers.path_parameters("file"),
 )
 async def delete(request: Request) -> Response:
     """Delete a file."""
     name = request.path_params["file"]
-    await asyncio.to_thread(_store(request).delete, name)
+    with refused_where_not_stored():
+        await asyncio.to_thread(_store(request).delete, name)
     return answers.json({"id": name, "object": "file", "deleted": True})
 
 
@@ -243,7 +244,7 @@ async def create(body: CreateBatch, request: Request) -> Response:
         "cancelled_at": None,
         "request_counts": {"total": 0, "completed": 0, "failed": 0},
     }
-    with refused_where_full():
+    with refused_where_not_stored():
         await asyncio.to_thread(store.create_batch, about)
     return answers.json(about)
 
@@ -273,7 +274,7 @@ async def batch(request: Request) -> Response:
 )
 async def cancel(request: Request) -> Response:
     """End a batch after the lines in flight; what was answered is kept."""
-    with refused_where_full():
+    with refused_where_not_stored():
         return answers.json(_store(request).cancel_batch(request.path_params["batch"]))
 
 

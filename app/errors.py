@@ -83,6 +83,12 @@ class StorageFull(RequestError):
     code = "storage_full"
 
 
+class StorageNotWritable(RequestError):
+    """The folder for files cannot be written to."""
+
+    code = "storage_not_writable"
+
+
 class UnknownRoute(RequestError):
     code = "route_not_found"
 
@@ -148,6 +154,7 @@ STATUS: Mapping[type[RequestError], int] = {
     Unavailable: 503,
     TimedOut: 504,
     StorageFull: 507,
+    StorageNotWritable: 507,
 }
 
 TYPE: Mapping[int, str] = {

@@ -36,6 +36,11 @@ class FileStore:
             raise Forbidden(NOT_SET, code="files_not_set")
         return self._folder
 
+    def parts(self) -> list[Path]:
+        """The folders in it that there are: after a move, or a start as another user, each may be of another owner."""
+        parts = (self.folder / kind for kind in ("files", "batches", "unfinished"))
+        return [part for part in parts if part.exists()]
+
     def add(
         self, content: BinaryIO | Path, filename: str, purpose: str, name: str | None = None
     ) -> dict[str, Any]:

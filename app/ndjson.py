@@ -15,8 +15,9 @@ from heedful.app import errors, record
 from heedful.app.answers import repeatable
 from heedful.app.errors import MalformedBody
 from heedful.app.lines import InferenceEndpoint, answer
+from heedful.app.state import state_of
 from heedful.app.strict_json import parse
-from heedful.runtime.errors import RequestError, TimedOut
+from heedful.runtime.errors import RequestError, TimedOut, Unavailable
 
 MEDIA_TYPE = "application/x-ndjson"
 MAX_LINES = 64
@@ -39,7 +40,8 @@ async def stream(
 ) -> None:
     """Answer every line. `limit` seconds bound how long a line is sent, answered, and not read.
 
-    A line of more than `max_bytes` ends the stream with its error; at most that many bytes are in flight.
+    A line of more than `max_bytes` ends the stream with its error, and so does the first one that comes after SIGTERM.
+    At most `max_bytes` are in flight.
     Raises MalformedBody for a compressed body.
     """
     if record.header(scope, b"content-encoding").strip().lower() not in ("", "identity"):
@@ -77,6 +79,10 @@ async def stream(
             number = 0
             try:
                 async for line in _lines(receive, limit, max_bytes):
+                    if state_of(scope["app"]).service.stopping:
+                        raise Unavailable(
+                            "the service is stopping: send this line and the rest again"
+                        )
                     if line.strip():
                         await budget.take(len(line))
                         await queue.put(group.create_task(one(number, line)))

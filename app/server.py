@@ -93,14 +93,25 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Refuse new requests with 503, answer those in flight, then close the sockets."""
-        limit = state_of(self.app).settings.shutdown_timeout + KILL_TIMEOUT
-        hanging = threading.Timer(limit, _exit)  # a thread that never ends would hold us
+        timeout = state_of(self.app).settings.shutdown_timeout
+        end = asyncio.get_running_loop().time() + timeout
+        hanging = threading.Timer(
+            timeout + KILL_TIMEOUT, _exit
+        )  # a thread that never ends would hold us
         hanging.daemon = True
         hanging.start()
         await self._end_connections()
         await state_of(self.app).stop()
         self.leave()
+        if not self.failure():
+            await self._wait_for_requests(end)
         await super().shutdown(sockets)
+
+    async def _wait_for_requests(self, end: float) -> None:
+        """Until none is left, or `end` on the loop's clock: a body may still be coming, or an answer being read."""
+        clock = asyncio.get_running_loop().time
+        while (running := self.server_state.tasks) and (left := end - clock()) > 0:
+            await asyncio.wait(running, timeout=left)
 
     async def _end_connections(self) -> None:
         """Close those without a request, and each other one after its next answer: clients then ask elsewhere."""

@@ -40,8 +40,8 @@ def serve(settings: Settings) -> None:
     check_files(settings)
     listener = listen(settings.host, settings.port)
     logs.configure(settings.log_format)
-    for deprecation in settings.deprecations():
-        log.warning(deprecation)
+    for warning in settings.warnings():
+        log.warning(warning)
     scheme = "https" if settings.tls_cert else "http"
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     log.info("listening on %s://%s:%d", scheme, host, listener.getsockname()[1])
@@ -112,15 +112,17 @@ def check_files(settings: Settings) -> None:
     """
     if settings.files is None:
         return
+    folder = settings.files
+    store = FileStore(folder)
     try:
-        settings.files.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=settings.files):
-            pass
-        store = FileStore(settings.files)
+        folder.mkdir(parents=True, exist_ok=True)
+        for folder in (*store.parts(), settings.files):
+            with tempfile.TemporaryFile(dir=folder):
+                pass
         store.remove_unfinished()
         store.move_marks()
     except OSError as error:
-        reason = f"{environment_name('files')}: {settings.files}: {error.strerror}"
+        reason = f"{environment_name('files')}: {folder}: {error.strerror}"
         raise StartupError(f"{reason}: name a folder that can be written to") from error
 
 

@@ -23,6 +23,8 @@ RENAMED = {"grace": "shutdown_timeout"}
 """Old field names -> new ones. The old variables and flags work for one more release."""
 REMOVED = {"parse_workers": "trees are read in the serving process"}
 """Fields that mean nothing any more -> why. Their variables and flags are ignored for one more release."""
+OTHERS = frozenset({"HEEDFUL_DATA"})
+"""Variables that begin with PREFIX and are read elsewhere: the folder of the datasets (training.data_folder)."""
 
 ORIGIN = re.compile(
     r"\*|null|(?!http://.*:80$|https://.*:443$)[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:.]+\])(:\d+)?"
@@ -97,7 +99,6 @@ class Settings(BaseSettings):
     )
     api_key: SecretStr | None = Field(
         None,
-        min_length=1,
         description="Key that requests must send as 'Authorization: Bearer KEY'; default none.",
     )
     api_keys: Annotated[Path | None, BeforeValidator(_not_empty)] = Field(
@@ -189,11 +190,13 @@ class Settings(BaseSettings):
         {},
         description="Other names of models, as in text-embedding-3-small=ms-san-embed, separated by commas.",
     )
-    _deprecations: tuple[str, ...] = PrivateAttr(())
+    _warnings: tuple[str, ...] = PrivateAttr(())
 
     @field_validator("api_key")
     @classmethod
     def _fits_a_header(cls, key: SecretStr | None) -> SecretStr | None:
+        if key is not None and not key.get_secret_value():
+            raise ValueError("is empty: give a key, or leave the setting out")
         if key and not all("!" <= character <= "~" for character in key.get_secret_value()):
             raise ValueError("use printable ASCII characters without spaces")
         return key
@@ -219,9 +222,9 @@ class Settings(BaseSettings):
             self.__dict__["max_batch_inputs"] = self.max_queue  # the model is frozen
         return self
 
-    def deprecations(self) -> list[str]:
-        """A warning for each old name that was used."""
-        return list(self._deprecations)
+    def warnings(self) -> list[str]:
+        """A warning for each old name that was used, and one for variables that are no settings."""
+        return list(self._warnings)
 
 
 def load(**flags: str) -> Settings:
@@ -241,14 +244,24 @@ def load(**flags: str) -> Settings:
             warnings.append(f"{flag_name(old)} is ignored: {why}")
         elif environment_name(old) in os.environ:
             warnings.append(f"{environment_name(old)} is ignored: {why}")
+    if unknown := _unknown_variables():
+        warnings.append(f"ignored, no setting has this name: {', '.join(unknown)}")
     try:
         settings = Settings(**flags)  # type: ignore[arg-type]  # strings, as in the environment
     except ValidationError as error:
         raise SettingsError(_line(error.errors()[0])) from None
     if "models" not in settings.model_fields_set:
         settings = settings.model_copy(update={"models": shipped.models_folder()})
-    settings._deprecations = tuple(warnings)
+    settings._warnings = tuple(warnings)
     return settings
+
+
+def _unknown_variables() -> list[str]:
+    """A misspelled flag is refused, but a variable may be of a later version, or of something else."""
+    fields = (*Settings.model_fields, *RENAMED, *REMOVED)
+    known = OTHERS.union(map(environment_name, fields))
+    named = (name for name in os.environ if name.upper().startswith(PREFIX))
+    return sorted(name for name in named if name.upper() not in known)  # in any case, as pydantic
 
 
 def environment_name(field: str) -> str:

@@ -36,7 +36,7 @@ class Tracing:
             return None
         try:
             from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-            from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+            from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
             from opentelemetry.sdk.trace import TracerProvider
             from opentelemetry.sdk.trace.export import BatchSpanProcessor
         except ImportError as error:
@@ -44,8 +44,8 @@ class Tracing:
                 f"{asked[0]} is set, but OpenTelemetry is not installed: "
                 "pip install 'heedful[otel]', or unset it"
             ) from error
-        named = {SERVICE_NAME: os.environ.get("OTEL_SERVICE_NAME", "heedful")}
-        provider = TracerProvider(resource=Resource.create(named))
+        named = Resource.create({SERVICE_NAME: "heedful"}).merge(OTELResourceDetector().detect())
+        provider = TracerProvider(resource=named)
         provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         return cls(provider)
 

@@ -1,6 +1,7 @@
-"""Uploads: what comes of a multipart form is kept in the operator's folder for files, and a full one is told."""
+"""Uploads: what comes of a multipart form is kept in the operator's folder for files, if it can be."""
 
 import errno
+import logging
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -11,8 +12,14 @@ from starlette.datastructures import FormData
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from heedful.app import record
-from heedful.app.errors import InvalidBody, StorageFull
+from heedful.app.errors import InvalidBody, StorageFull, StorageNotWritable
 from heedful.runtime.errors import BadInput
+
+log = logging.getLogger("heedful.server")
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
+"""Numbers of an OSError: a system makes a disk read-only when it fails."""
 
 
 class _Parser(MultiPartParser):
@@ -50,13 +57,18 @@ async def multipart(request: Request, folder: Path) -> AsyncIterator[FormData]:
 
 
 @contextmanager
-def refused_where_full() -> Iterator[None]:
-    """Raises StorageFull where what is written in the block has no room on the disk, or in its quota."""
+def refused_where_not_stored() -> Iterator[None]:
+    """For a block that writes. Raises StorageFull where the disk or a quota has no room, StorageNotWritable."""
     try:
         yield
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        raise StorageFull(
-            "the folder for files is full: delete files that are not needed any more, or ask the operator for room"
-        ) from error
+        if error.errno in FULL:
+            raise StorageFull(
+                "the folder for files is full: delete files that are not needed any more, or ask the operator for room"
+            ) from error
+        if error.errno in NOT_WRITABLE:
+            log.error("the folder for files cannot be written to: %s", error)
+            raise StorageNotWritable(
+                "the folder for files cannot be written to: tell the operator, whose log names the cause"
+            ) from error
+        raise

@@ -116,10 +116,16 @@ def _measured(
 
 
 def read_files(folder: Path) -> tuple[Card, dict[str, bytes]]:
-    """The card and its files, whose hashes are checked. Runs no graph. Raises BundleError."""
-    folder = folder.resolve()
-    card = read_card(folder)
-    files = {name: _bytes(folder, name) for name in card.files}
+    """The card and its files, whose hashes are checked. Runs no graph. Raises BundleError.
+
+    `folder` may be a link: one of the two names, its own or that of the folder it leads to, is the model's.
+    """
+    target = (
+        folder.resolve()
+    )  # all files are of one bundle, also where a link is replaced meanwhile
+    card = read_card(target, named=False)
+    check_name(card, folder.absolute().name, target.name)
+    files = {name: _bytes(target, name) for name in card.files}
     for name, content in files.items():
         if _sha256(content) != card.files[name]:
             raise BundleError(
@@ -197,10 +203,16 @@ def read_card(folder: Path, *, named: bool = True) -> Card:
         )
         raise BundleError(folder.name, CARD, reason)
     card = _validate(Card, folder.name, fields)
-    if named and card.name != folder.name:
-        reason = f"names the model {card.name!r}: the folder must have that name"
-        raise BundleError(folder.name, CARD, reason)
+    if named:
+        check_name(card, folder.name)
     return card
+
+
+def check_name(card: Card, *names: str) -> None:
+    """Raise BundleError unless one of its folder's names is the model's."""
+    if card.name not in names:
+        reason = f"names the model {card.name!r}: the folder must have that name"
+        raise BundleError(names[0], CARD, reason)
 
 
 def _validate(model: type[C], name: str, fields: object) -> C:

@@ -1,6 +1,8 @@
 """Bundles on disk -> warm models, at the start and at every reload."""
 
 import asyncio
+import logging
+import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,6 +15,8 @@ from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.model_registry import ModelRegistry, check_parser
 from heedful.runtime.session import Device, SessionThreads
 from heedful.text.parse import Parser
+
+log = logging.getLogger(__name__)
 
 SWAP_SECONDS = 0.2
 """Wait before looking again for a missing bundle: it may be between the two renames of a swap."""
@@ -96,6 +100,10 @@ class BundleLoader:
         return model
 
     def _bundles(self) -> list[Path]:
+        """Those that there are. A folder that may not be entered is named in the log: it may be one too."""
+        for folder in self._folder.glob("*"):
+            if folder.is_dir() and not os.access(folder, os.X_OK):
+                log.warning("%s is passed over: this user may not enter it", folder)
         return sorted(card.parent for card in self._folder.glob(f"*/{CARD}"))
 
     def _look(self, served: Iterable[str]) -> set[str]:
@@ -112,4 +120,8 @@ class BundleLoader:
         return found
 
     def _open(self, folder: Path) -> LoadedModel:
-        return LoadedModel(bundle.read(folder, graphs=False), self._device, self._threads)
+        read = bundle.read(folder, graphs=False)
+        bundle.check_name(
+            read.card, folder.name
+        )  # or a link would serve a bundle under a second name
+        return LoadedModel(read, self._device, self._threads)

@@ -225,6 +225,11 @@ class Service:
             return f"the session of {', '.join(failing)} fails"
         return self.fault()
 
+    @property
+    def stopping(self) -> bool:
+        """Whether it has been told to end: no request is taken any more."""
+        return self._state == "stopping"
+
     def fault(self) -> str | None:
         """Why only a new process can help, or None."""
         if self._encoder_threads.stuck or self._engine.head_threads.stuck:

@@ -467,6 +467,33 @@ def test_a_folder_that_cannot_be_written_stops_the_start(tmp_path: Path) -> None
     for folder in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/none")):
         with pytest.raises(StartupError, match=f"HEEDFUL_FILES: {folder}: .*: name a folder"):
             check_files(Settings(files=folder))
+    (tmp_path / "made" / "files" / "batches").touch()  # as root, no mode stops this test
+    with pytest.raises(StartupError, match=r"made/files/batches: .*: name a folder"):
+        check_files(Settings(files=tmp_path / "made" / "files"))
+
+
+@pytest.mark.anyio
+async def test_a_folder_that_is_no_longer_writable_is_told(
+    serve: Serve, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serve(start=False, files=tmp_path) as idle:
+        files = {"file": ("a.jsonl", b"{}")}
+        sent = await idle.post("/v1/files", files=files, data={"purpose": "batch"})
+        file = sent.json()["id"]
+        (tmp_path / "lock").unlink()
+        (tmp_path / "lock").symlink_to("/sys/none")  # where nobody may make a file
+        body = {"input_file_id": file, "endpoint": "/embed"}
+        for answer in (
+            await idle.post("/v1/files", files=files, data={"purpose": "batch"}),
+            await idle.post("/v1/batches", json=body),
+            await idle.delete(f"/v1/files/{file}"),
+        ):
+            message = check(answer, 507, "storage_not_writable")["message"]
+            assert str(tmp_path) not in message
+        causes = [line for line in caplog.messages if "cannot be written to: [Errno" in line]
+        assert len(causes) == 3
+        assert all(line.endswith(f": '{tmp_path}/lock'") for line in causes)
+        assert (await idle.get("/v1/files")).json()["data"] == [sent.json()]
 
 
 @pytest.mark.anyio

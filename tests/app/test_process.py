@@ -58,6 +58,42 @@ def test_sigterm_answers_requests_in_flight_and_refuses_new_ones(start: Start) -
     assert "Traceback" not in process.log
 
 
+def test_sigterm_waits_for_an_upload_and_ends_ndjson_between_two_lines(
+    start: Start, tmp_path: Path
+) -> None:
+    process = start(files=str(tmp_path / "files"))
+    address = process.ready().removeprefix("http://")
+    form = (
+        b'--X\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
+        b'--X\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n{}\r\n--X--\r\n'
+    )
+    upload, lines = (http.client.HTTPConnection(address, timeout=PATIENCE) for _ in range(2))
+    with contextlib.closing(upload), contextlib.closing(lines):
+        upload.putrequest("POST", "/v1/files")
+        upload.putheader("Content-Type", "multipart/form-data; boundary=X")
+        upload.putheader("Content-Length", str(len(form)))
+        upload.endheaders(form[:-20])
+        lines.putrequest("POST", "/embed")
+        lines.putheader("Content-Type", "application/x-ndjson")
+        lines.putheader("Transfer-Encoding", "chunked")
+        lines.endheaders(b'12\r\n{"inputs": "kids"}\r\n1\r\n\n\r\n')
+        answered = lines.getresponse()
+        assert "answer" in json.loads(answered.readline())
+        process.popen.send_signal(signal.SIGTERM)
+        url = f"http://{address}/ready"
+        wait_for(lambda: httpx.get(url).status_code == 503 or None, "the end to begin")
+        lines.send(b'12\r\n{"inputs": "kids"}\r\n1\r\n\n\r\n')
+        refused = json.loads(answered.readline())
+        assert (refused["line"], refused["error"]["code"]) == (1, "unavailable")
+        assert answered.readline() == b""  # ended as it should, though its client would go on
+        for _ in range(5):
+            assert httpx.get(url).status_code == 503
+        upload.send(form[-20:])
+        assert upload.getresponse().status == 200
+    assert process.exit_status() == 0
+    assert "Traceback" not in process.log
+
+
 def test_the_shutdown_timeout_bounds_the_wait(start: Start) -> None:
     process = start(shutdown_timeout="0.2", max_queue="2", max_batch_inputs="2")
     url = process.ready()
@@ -146,7 +182,11 @@ def test_prometheus_scrapes_and_the_health_check_passes(
     process = start(log_format="json")
     url = process.ready()
     port = url.rpartition(":")[2]
-    env = {**os.environ, "HEEDFUL_PORT": port}
+    env = {
+        **os.environ,
+        "HEEDFUL_PORT": port,
+        "http_proxy": "http://127.0.0.1:9",
+    }  # where nothing listens
     assert subprocess.run(healthcheck, env=env, timeout=PATIENCE, check=False).returncode == 0
     for sent in ("the-first", "the-second"):
         body = {"inputs": "a secret text"}

@@ -80,7 +80,7 @@ def test_environment_is_read_and_a_flag_wins(monkeypatch: pytest.MonkeyPatch) ->
         ("cors_origins", "https://*.example", "scheme://host:port"),
         ("cors_origins", "https://a.example:443", "usual port"),
         ("api_key", "two words", "without spaces"),
-        ("api_key", "", "at least 1"),
+        ("api_key", "", "is empty: give a key, or leave the setting out"),
         ("api_keys", "", "name a path, or leave the setting out"),
         ("models", "", "name a path, or leave the setting out"),
     ],
@@ -114,27 +114,39 @@ def test_a_setting_that_is_gone_is_ignored_with_a_warning(
     monkeypatch: pytest.MonkeyPatch, old: str
 ) -> None:
     why = settings.REMOVED[old]
-    assert load(**{old: "2"}).deprecations() == [f"{settings.flag_name(old)} is ignored: {why}"]
+    assert load(**{old: "2"}).warnings() == [f"{settings.flag_name(old)} is ignored: {why}"]
     monkeypatch.setenv(settings.environment_name(old), "2")
-    assert load().deprecations() == [f"{settings.environment_name(old)} is ignored: {why}"]
+    assert load().warnings() == [f"{settings.environment_name(old)} is ignored: {why}"]
+
+
+def test_variables_that_are_no_settings_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEEDFUL_API_KEY", "sesame")
+    monkeypatch.setenv("HEEDFUL_DATA", "/srv/data")
+    monkeypatch.setenv("heedful_max_queue", "100")
+    assert load().warnings() == []
+    monkeypatch.setenv("HEEDFUL_APIKEY", "open")  # without a word, the service would have no key
+    monkeypatch.setenv("HEEDFUL_TLS_CERTIFICATE", "/srv/chain.pem")
+    [warning] = load().warnings()
+    assert warning.endswith(": HEEDFUL_APIKEY, HEEDFUL_TLS_CERTIFICATE")
+    assert "open" not in warning
 
 
 @pytest.mark.parametrize(("old", "new"), settings.RENAMED.items())
 def test_an_old_name_still_works_with_a_warning(
     monkeypatch: pytest.MonkeyPatch, old: str, new: str
 ) -> None:
-    assert load().deprecations() == []
+    assert load().warnings() == []
     monkeypatch.setenv(settings.environment_name(old), "7")
     found = load()
     assert getattr(found, new) == 7
-    [warning] = found.deprecations()
+    [warning] = found.warnings()
     assert settings.environment_name(old) in warning
     assert settings.environment_name(new) in warning
     monkeypatch.setenv(settings.environment_name(new), "8")
     assert getattr(load(), new) == 8
     found = load(**{old: "9"})
     assert getattr(found, new) == 9
-    assert found.deprecations() == [
+    assert found.warnings() == [
         f"{settings.flag_name(old)} is deprecated, use {settings.flag_name(new)}"
     ]
     assert getattr(load(**{old: "9", new: "10"}), new) == 10

@@ -121,11 +121,12 @@ async def test_an_endpoint_gets_the_spans(
 ) -> None:
     url, posted = collector
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.name=encoders-eu")
     async with serve() as client:
         await client.post("/classify", json={"inputs": "dog"})
     [(path, body)] = posted
     assert path == "/v1/traces"
-    for word in (b"POST /classify", b"inference", b"heedful", b"tiny-sst2"):
+    for word in (b"POST /classify", b"inference", b"encoders-eu", b"tiny-sst2"):
         assert word in body
 
 

@@ -2,7 +2,10 @@
 
 import asyncio
 import gc
+import os
 import shutil
+import subprocess
+import sys
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +21,7 @@ from heedful.text import graph
 from heedful.text.parse import fingerprint
 from tests.asking import embed
 from tests.builders import BuiltParser, build_bundle
+from tests.process import PATIENCE
 from tests.runtime.conftest import Running
 from tests.runtime.test_bundle import replace_file
 
@@ -209,6 +213,47 @@ def test_a_new_bundle_that_is_bad_is_not_offered(
     assert "tiny-new" not in served.service.cards
     shutil.rmtree(folder / "tiny-new")
     assert served.ask(served.service.reload()).refused == served.service.refused == ()
+
+
+def test_a_link_may_lead_to_a_folder_of_another_name(
+    served: Running, folder: Path, parser: BuiltParser, tmp_path: Path
+) -> None:
+    build_bundle(tmp_path, parser, name=NAME, alpha=0.25)
+    release = (tmp_path / NAME).rename(tmp_path / "release-2")
+    shutil.rmtree(folder / NAME)
+    (folder / NAME).symlink_to(release)
+    done = served.ask(served.service.reload())
+    assert done == Reloaded(loaded=(NAME,), unchanged=("tiny-flat", "tiny-nli"))
+
+
+def test_a_link_with_another_name_is_no_second_model(served: Running, folder: Path) -> None:
+    models = tuple(served.service.cards)
+    (folder / "current").symlink_to(NAME)
+    done = served.ask(served.service.reload())
+    reason = f"bundle current: card.json: names the model '{NAME}': the folder must have that name"
+    assert done == Reloaded(unchanged=models, refused=(reason,))
+    assert tuple(served.service.cards) == models
+
+
+def test_a_folder_that_may_not_be_entered_is_named(tmp_path: Path) -> None:
+    """It may hold a bundle that another user has put there, or be a disk's lost+found."""
+    (tmp_path / "bundle").mkdir(mode=0)
+    load = (
+        "import pathlib, sys\n"
+        "from heedful.runtime.bundle_loader import BundleLoader\n"
+        "print(BundleLoader(pathlib.Path(sys.argv[1]), 'cpu', 1, None)._bundles())"
+    )
+    # Without what lets root into every folder.
+    right = () if os.geteuid() else ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
+    done = subprocess.run(
+        [*right, sys.executable, "-c", load, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    assert done.stdout == "[]\n"
+    assert f"{tmp_path}/bundle is passed over: this user may not enter it" in done.stderr
 
 
 def test_the_last_models_stay_when_the_folder_is_empty(served: Running, folder: Path) -> None:
