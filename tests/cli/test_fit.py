@@ -359,6 +359,16 @@ def test_what_cannot_be_made_is_refused_before_the_training(tmp_path: Path, want
     assert not (tmp_path / "Stars").exists()
 
 
+def test_a_bundle_that_reads_words_is_no_base(tmp_path: Path, wanted: Wanted) -> None:
+    """Its graph cannot hold words twice, which showed after the training alone."""
+    file, first = write(tmp_path / "stars.csv", rows(40)), tmp_path / "first"
+    fit(file, replace(wanted, out=first, effort="quick"))
+    said = r"--base: first was made by `heedful fit` .*: name .* \(the frozen encoder of tiny-embed"
+    with pytest.raises(ConfigError, match=said):
+        fit(file, replace(wanted, base=first, out=tmp_path / "second", effort="quick"))
+    assert not (tmp_path / "second").exists()
+
+
 def test_the_card_says_how_many_parts_were_held_out(tmp_path: Path, wanted: Wanted) -> None:
     few = [("one", "bad"), ("one", "poor"), ("five", "good"), ("five", "fine")]
     file = write(tmp_path / "few.csv", few)
