@@ -21,6 +21,7 @@ FRAMES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """Read by the function of pandas of that name with these keywords: a number stays as it is written beside an empty
 cell, and a word like "None" or "n/a" is a text."""
+INSTEAD_OF_LIST = "; several labels are one string: set --multi-label to what separates them"
 GZIPPED = ".gz"
 MAX_NAMED = 5
 """Line numbers listed in one message."""
@@ -157,7 +158,7 @@ def _lines(path: Path, wanted: Sequence[str], reading: Reading) -> Iterable[Line
         wanted,
         DataError,
         integers=True,
-        instead_of_list="; several labels are one string: set --multi-label to what separates them",
+        instead_of_list=INSTEAD_OF_LIST,
         option="the columns to some of these, or --no-header and name them 1, 2, .."
         if reading.header
         else "the columns to some of these numbers",
@@ -197,6 +198,14 @@ def _frame(path: Path, wanted: Sequence[str]) -> Iterable[Line]:
         if names.count(name) != 1:
             raise DataError(f"{path.name}: no column {name!r}: it has {', '.join(names)}")
     frame.columns = names
+    for name in wanted:
+        for line, value in enumerate(frame[name], 2):
+            # Lists and bytes would become Python's spelling of them, such as "['sports']" or "b'good'".
+            if isinstance(value, bytes) or not pandas.api.types.is_scalar(value):
+                remedy = "" if isinstance(value, bytes) else INSTEAD_OF_LIST
+                raise DataError(
+                    f"{path.name}:{line}: {name!r} must be a string or a number{remedy}"
+                )
     cells = frame[list(wanted)]
     filled = cells.astype(str).where(cells.notna(), "")
     return ((line, list(row)) for line, row in enumerate(filled.itertuples(index=False), 2))

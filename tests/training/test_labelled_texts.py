@@ -245,6 +245,25 @@ def test_tables_of_pandas(tmp_path: Path, suffix: str) -> None:
         read(file, ("text",), "class")
 
 
+def test_lists_and_bytes_of_parquet_are_no_labels_and_texts(tmp_path: Path) -> None:
+    """They became their spelling in Python: "['x' 'y']" was a label, "b'good'" a text."""
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    good = {"text": ["a", "b", "c", "d"], "label": ["x", "x", "y", "y"]}
+    file = tmp_path / "t.parquet"
+    lists = [["x", "y"], ["x"], ["x"], ["y"]]
+    for column, values, said in (
+        ("label", lists, r"t\.parquet:2: 'label' must be a string or a number; several .*--multi-label"),
+        ("text", [b"a", b"b", b"c", b"d"], r"t\.parquet:2: 'text' must be a string or a number$"),
+    ):
+        pandas.DataFrame({**good, column: values}).to_parquet(file)
+        with pytest.raises(DataError, match=said):
+            read(file, ("text",), "label")
+    frame = pandas.DataFrame({**good, "label": [True, True, False, False]}).astype("category")
+    frame.to_parquet(file)
+    assert [row.label for row in read(file, ("text",), "label")] == ["True"] * 2 + ["False"] * 2
+
+
 @pytest.mark.parametrize("suffix", [".parquet", ".xlsx"])
 def test_tables_of_pandas_keep_what_looks_missing_and_name_what_is_broken(
     tmp_path: Path, suffix: str
