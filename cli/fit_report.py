@@ -37,15 +37,20 @@ class Report:
     def __init__(self, file: Path, problem: Problem, parts: Sequence[assess.Split]) -> None:
         self._problem, self._balanced = problem, False
         few = len(parts) > 1
+        counts = problem.targets.sum(axis=0)
+        # The score of answering the most frequent label to each row: accuracy, or micro-F1.
+        score = counts.max() / len(problem.rows)
+        if problem.multi_label:
+            score = 2 * counts.max() / (len(problem.rows) + counts.sum())
         self.content: dict[str, Any] = {
             "file": file.name,
             "rows": len(problem.rows),
             "labels": {
                 label: int(count)
-                for label, count in zip(problem.labels, problem.targets.sum(axis=0), strict=True)
+                for label, count in zip(problem.labels, counts, strict=True)
             },
             "held_out": f"every row once, in {len(parts)} parts" if few else "a tenth of the rows",
-            "most_frequent_label": float(problem.targets.mean(axis=0).max()),
+            "most_frequent_label": float(score),
             "candidates": [],
             "skipped": [],
         }

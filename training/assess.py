@@ -149,7 +149,8 @@ class HeldOut:
 
     @property
     def macro(self) -> float:
-        return float(f1_score(self.targets, self.answers, average="macro", zero_division=0))
+        """The mean F1 of the classes that a row has or is answered; of others it is undefined."""
+        return float(f1_score(self.targets, self.answers, average="macro", zero_division=np.nan))
 
     @property
     def loss(self) -> float:

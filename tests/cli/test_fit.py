@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import typer
 from rich.console import Console
+from sklearn.metrics import f1_score
 from typer.testing import CliRunner
 
 from heedful.app.main import create_app
@@ -404,6 +405,19 @@ def test_bundles_are_found_by_name_and_their_parser_beside_them(
     assert read(out).card.labels == ("five", "one")
     with pytest.raises(ConfigError, match=r"--base: there is no bundle 'mine' in .*ms-san-embed"):
         CliRunner().invoke(command, [*arguments, "--base", "mine"], catch_exceptions=False)
+
+
+def test_the_most_frequent_label_is_scored_by_the_metric() -> None:
+    """Of several labels a row, its share of the rows (0.75) stood beside micro-F1."""
+    labels = ["x;y", "x;y", "x", "z"]
+    rows = [Row(i, (f"{i}",), label) for i, label in enumerate(labels)]
+    problem = Problem.of(Path("several.csv"), rows, ";")
+    always = np.array([[label == "x" for label in problem.labels]] * 4)
+    expected = f1_score(problem.targets, always, average="micro")
+    report = Report(Path("several.csv"), problem, [])
+    assert report.content["most_frequent_label"] == pytest.approx(expected)
+    one = Problem.of(Path("one.csv"), [replace(row, label=row.label[0]) for row in rows], "")
+    assert Report(Path("one.csv"), one, []).content["most_frequent_label"] == 0.75
 
 
 def test_a_precision_that_is_not_reached_is_an_error(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from sklearn.metrics import f1_score
 
 from heedful.training.assess import (
     HeldOut,
@@ -97,6 +98,16 @@ def test_scores() -> None:
     assert held.error == pytest.approx(np.sqrt(0.75 * 0.25 / 4))
     half = held.only(np.array([99, 12, 13]))
     assert (half.rows.tolist(), half.score, half.folds.tolist()) == ([12, 13], 0.5, [0, 1])
+
+
+def test_a_class_that_no_row_has_and_none_is_answered_has_no_f1() -> None:
+    """A test file may hold some of the labels only: the others counted as F1 of 0."""
+    targets = flags([0, 0, 1, 1], 4)
+    right = HeldOut(np.arange(4), np.where(targets, 3.0, 0.0), targets, np.zeros(4, int))
+    assert right.macro == 1.0
+    classes = targets.argmax(axis=1)
+    wrong = HeldOut(np.arange(4), np.eye(4)[[0, 0, 1, 2]], targets, np.zeros(4, int))
+    assert wrong.macro == pytest.approx(f1_score(classes, [0, 0, 1, 2], average="macro"))
 
 
 @pytest.mark.parametrize("multi_label", [False, True])
