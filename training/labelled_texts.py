@@ -22,6 +22,7 @@ FRAMES: dict[str, tuple[str, dict[str, Any]]] = {
 """Read by the function of pandas of that name with these keywords: a number stays as it is written beside an empty
 cell, and a word like "None" or "n/a" is a text."""
 INSTEAD_OF_LIST = "; several labels are one string: set --multi-label to what separates them"
+OTHER_ENCODING = ", or set --encoding cp1252, Excel's on Windows"
 GZIPPED = ".gz"
 MAX_NAMED = 5
 """Line numbers listed in one message."""
@@ -75,7 +76,7 @@ def read(
 def read_rows(path: Path, columns: Sequence[str], label_column: str, reading: Reading) -> list[Row]:
     """`read` without the checks that need every label of a training file. Raises DataError."""
     try:
-        lines = _folder(path) if path.is_dir() else _lines(path, (*columns, label_column), reading)
+        lines = _folder(path, reading.encoding) if path.is_dir() else _lines(path, (*columns, label_column), reading)
         rows = [
             Row(line, tuple(texts), _labels(label, reading.separator))
             for line, (*texts, label) in lines
@@ -108,18 +109,37 @@ def _labels(cell: str, separator: str) -> str:
     return separator.join(sorted({part.strip() for part in cell.split(separator)} - {""}))
 
 
-def _folder(path: Path) -> Iterable[Line]:
-    """`path`/<label>/<any name>, in order of their names."""
-    files = sorted(file for file in path.glob("*/*") if file.is_file())
+def _folder(path: Path, encoding: str) -> Iterable[Line]:
+    """`path`/<label>/<any name>, in order of their names.
+
+    Hidden ones are no labels and no texts: macOS writes .DS_Store, Jupyter .ipynb_checkpoints.
+    """
+    files = sorted(
+        file
+        for file in path.glob("*/*")
+        if file.is_file() and not any(name.startswith(".") for name in file.parts[-2:])
+    )
     if not files:
         raise DataError(
             f"{path} holds no text: put one file a text into a folder of its label's name"
         )
     for number, file in enumerate(files, 1):
         try:
-            yield number, [file.read_text("utf-8-sig"), file.parent.name]
+            yield number, [file.read_text(encoding or "utf-8-sig"), file.parent.name]
+        except LookupError as error:
+            raise _misfit(file, encoding, error) from error
         except UnicodeDecodeError as error:
-            raise DataError(f"{file}: byte {error.start} is not UTF-8: save it as UTF-8") from error
+            if encoding:
+                raise _misfit(file, encoding, error) from error
+            said = f"{file}: byte {error.start} is not UTF-8: save it as UTF-8{OTHER_ENCODING}"
+            raise DataError(said) from error
+
+
+def _misfit(file: Path | str, encoding: str, error: Exception) -> DataError:
+    """For a file that does not have the encoding of the option, or an unknown one."""
+    return DataError(
+        f"{file}: --encoding {encoding} does not fit: {error}; cp1252 is Excel's, utf-16 that of its Unicode text"
+    )
 
 
 def _lines(path: Path, wanted: Sequence[str], reading: Reading) -> Iterable[Line]:
@@ -145,10 +165,7 @@ def _lines(path: Path, wanted: Sequence[str], reading: Reading) -> Iterable[Line
         try:
             content = content.decode(reading.encoding).encode()
         except (LookupError, UnicodeDecodeError) as error:
-            raise DataError(
-                f"{path.name}: --encoding {reading.encoding} does not fit: {error}; cp1252 is Excel's, "
-                "utf-16 that of its Unicode text"
-            ) from error
+            raise _misfit(path.name, reading.encoding, error) from error
     elif content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise DataError(f"{path.name} is UTF-16: set --encoding utf-16")
     return Rows(
@@ -162,7 +179,7 @@ def _lines(path: Path, wanted: Sequence[str], reading: Reading) -> Iterable[Line
         option="the columns to some of these, or --no-header and name them 1, 2, .."
         if reading.header
         else "the columns to some of these numbers",
-        other_encoding=", or set --encoding cp1252, Excel's on Windows",
+        other_encoding=OTHER_ENCODING,
         separator=reading.delimiter or _delimiter(content, format, wanted),
         header=reading.header,
     )

@@ -215,6 +215,17 @@ def test_a_folder_of_texts(tmp_path: Path) -> None:
         Row(3, ("good",), "pos"),
         Row(4, ("fine",), "pos"),
     ]
+    for hidden in (".ipynb_checkpoints/0-checkpoint.txt", "pos/.DS_Store"):
+        (tmp_path / "mail" / hidden).parent.mkdir(exist_ok=True)
+        (tmp_path / "mail" / hidden).write_bytes(b"\0\0\0\1Bud1")
+    assert read(tmp_path / "mail", ("text",), "label") == rows
+    (tmp_path / "mail" / "pos" / "2.txt").write_bytes("caf\xe9".encode("cp1252"))
+    with pytest.raises(DataError, match=r"2\.txt: byte 3 is not UTF-8: .* or set --encoding cp1252"):
+        read(tmp_path / "mail", ("text",), "label")
+    found = read(tmp_path / "mail", ("text",), "label", Reading(encoding="cp1252"))
+    assert found == [*rows, Row(5, ("caf\xe9",), "pos")]
+    with pytest.raises(DataError, match=r"\.txt: --encoding klingon does not fit"):
+        read(tmp_path / "mail", ("text",), "label", Reading(encoding="klingon"))
     (tmp_path / "none").mkdir()
     with pytest.raises(DataError, match="none holds no text: put one file a text into a folder"):
         read(tmp_path / "none", ("text",), "label")
