@@ -144,7 +144,7 @@ def _misfit(file: Path | str, encoding: str, error: Exception) -> DataError:
 
 def _lines(path: Path, wanted: Sequence[str], reading: Reading) -> Iterable[Line]:
     if path.suffix.lower() in FRAMES:
-        return _frame(path, wanted)
+        return _frame(path, wanted, reading.header)
     name = path.name.lower()
     format = FORMATS.get(Path(name.removesuffix(GZIPPED)).suffix)
     if format is None:
@@ -193,13 +193,16 @@ def _delimiter(content: bytes, format: Format, wanted: Sequence[str]) -> str:
     return separator_of(header, wanted)
 
 
-def _frame(path: Path, wanted: Sequence[str]) -> Iterable[Line]:
-    """The rows of a .parquet or .xlsx file."""
+def _frame(path: Path, wanted: Sequence[str], header: bool) -> Iterable[Line]:
+    """The rows of a .parquet or .xlsx file; only the latter may lack a header."""
     suffix = path.suffix.lower()
+    numbered = suffix == ".xlsx" and not header
     try:
         import pandas
 
         name, keywords = FRAMES[suffix]
+        if numbered:
+            keywords = {**keywords, "header": None}
         frame = getattr(pandas, name)(BytesIO(path.read_bytes()), **keywords)
     except ImportError as error:
         raise DataError(
@@ -210,13 +213,14 @@ def _frame(path: Path, wanted: Sequence[str]) -> Iterable[Line]:
         raise DataError(
             f"{path.name} cannot be read as {suffix}: save it again, or as .csv"
         ) from error
-    names = [str(name) for name in frame.columns]
+    first = 1 if numbered else 2
+    names = [str(name) for name in (range(1, frame.shape[1] + 1) if numbered else frame.columns)]
     for name in wanted:
         if names.count(name) != 1:
             raise DataError(f"{path.name}: no column {name!r}: it has {', '.join(names)}")
     frame.columns = names
     for name in wanted:
-        for line, value in enumerate(frame[name], 2):
+        for line, value in enumerate(frame[name], first):
             # Lists and bytes would become Python's spelling of them, such as "['sports']" or "b'good'".
             if isinstance(value, bytes) or not pandas.api.types.is_scalar(value):
                 remedy = "" if isinstance(value, bytes) else INSTEAD_OF_LIST
@@ -225,7 +229,7 @@ def _frame(path: Path, wanted: Sequence[str]) -> Iterable[Line]:
                 )
     cells = frame[list(wanted)]
     filled = cells.astype(str).where(cells.notna(), "")
-    return ((line, list(row)) for line, row in enumerate(filled.itertuples(index=False), 2))
+    return ((line, list(row)) for line, row in enumerate(filled.itertuples(index=False), first))
 
 
 def _without_blanks(

@@ -256,6 +256,21 @@ def test_tables_of_pandas(tmp_path: Path, suffix: str) -> None:
         read(file, ("text",), "class")
 
 
+def test_a_sheet_without_a_header(tmp_path: Path) -> None:
+    """The option was passed over: the first row named the columns, and "1" was none of them."""
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("openpyxl")
+    file = tmp_path / "t.xlsx"
+    cells = [["a", 1], ["b", 1], ["c", 2], ["d", 2]]
+    pandas.DataFrame(cells).to_excel(file, header=False, index=False)
+    rows = read(file, ("1",), "2", Reading(header=False))
+    assert [(row.line, *row.texts, row.label) for row in rows] == [
+        (line, text, str(label)) for line, (text, label) in enumerate(cells, 1)
+    ]
+    with pytest.raises(DataError, match="no column 'text': it has 1, 2"):
+        read(file, ("text",), "2", Reading(header=False))
+
+
 def test_lists_and_bytes_of_parquet_are_no_labels_and_texts(tmp_path: Path) -> None:
     """They became their spelling in Python: "['x' 'y']" was a label, "b'good'" a text."""
     pandas = pytest.importorskip("pandas")
