@@ -45,6 +45,7 @@ class Report:
         self.content: dict[str, Any] = {
             "file": file.name,
             "rows": len(problem.rows),
+            "repeated": len(problem.rows) - len({same(row.texts) for row in problem.rows}),
             "labels": {
                 label: int(count)
                 for label, count in zip(problem.labels, counts, strict=True)

@@ -145,6 +145,7 @@ def test_few_rows_end_in_a_bundle_and_a_report(tmp_path: Path, wanted: Wanted) -
     assert "labels that training has not, which count as wrong: two" in shown
     assert "trained on too" not in shown
     assert f"{chosen['name']} *" in shown
+    assert "32 of the 65 rows repeat the text of another row" in shown.replace("\n", " ")
 
     page = (wanted.out / "report.html").read_text()
     said = ("Words that decide", "an awful awful film", "Wilson", "which count as wrong: two")
