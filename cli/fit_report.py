@@ -47,8 +47,7 @@ class Report:
             "rows": len(problem.rows),
             "repeated": len(problem.rows) - len({same(row.texts) for row in problem.rows}),
             "labels": {
-                label: int(count)
-                for label, count in zip(problem.labels, counts, strict=True)
+                label: int(count) for label, count in zip(problem.labels, counts, strict=True)
             },
             "held_out": f"every row once, in {len(parts)} parts" if few else "a tenth of the rows",
             "most_frequent_label": float(score),

@@ -256,8 +256,15 @@ def risk_coverage(held: HeldOut) -> list[tuple[float, float]]:
 
 
 def _by_confidence(held: HeldOut) -> tuple[Doubles, Flags]:
-    """The best probability of each row, the highest first, and whether the answer is right."""
-    sure = held.probabilities.max(axis=1)
+    """The probability of each row's answer, the highest first, and whether the answer is right.
+
+    An answer of several labels says of each label that the row has it or has it not.
+    """
+    sure = held.probabilities
+    if held.multi_label:
+        sure = np.maximum(sure, 1 - sure).prod(axis=1)
+    else:
+        sure = sure.max(axis=1)
     order = np.argsort(-sure, kind="stable")
     return sure[order], held.right[order]
 

@@ -76,7 +76,11 @@ def read(
 def read_rows(path: Path, columns: Sequence[str], label_column: str, reading: Reading) -> list[Row]:
     """`read` without the checks that need every label of a training file. Raises DataError."""
     try:
-        lines = _folder(path, reading.encoding) if path.is_dir() else _lines(path, (*columns, label_column), reading)
+        lines = (
+            _folder(path, reading.encoding)
+            if path.is_dir()
+            else _lines(path, (*columns, label_column), reading)
+        )
         rows = [
             Row(line, tuple(texts), _labels(label, reading.separator))
             for line, (*texts, label) in lines
@@ -239,9 +243,11 @@ def _without_blanks(
     for place, column in enumerate((*columns, label_column)):
         empty = [row.line for row in rows if not (*row.texts, row.label)[place].strip()]
         if empty and not reading.drop_blank:
+            several = reading.separator and place == len(columns)
+            none = " (with 'none' where a text has no label)" if several else ""
             raise DataError(
                 f"{path.name}:{empty[0]}: {column!r} is empty ({_lines_of(empty)}): "
-                "fill these rows in or remove them, or set --drop-blank"
+                f"fill these rows in{none} or remove them, or set --drop-blank"
             )
     kept = [row for row in rows if all(cell.strip() for cell in (*row.texts, row.label))]
     if len(kept) < len(rows):

@@ -203,6 +203,15 @@ def test_cp1252(tmp_path: Path) -> None:
         read(file, ("text",), "label", Reading(encoding="klingon"))
 
 
+def test_texts_that_have_none_of_several_labels(tmp_path: Path) -> None:
+    """To leave such rows out, as the message alone advised, makes every label look more frequent."""
+    file = write(tmp_path, "t.csv", GOOD + "ok,\n")
+    with pytest.raises(
+        DataError, match=r"'label' is empty .*\(with 'none' where a text has no label"
+    ):
+        read(file, ("text",), "label", Reading(separator=";"))
+
+
 def test_a_folder_of_texts(tmp_path: Path) -> None:
     for label, texts in {"pos": ("good", "fine"), "neg": ("bad", "poor")}.items():
         (tmp_path / "mail" / label).mkdir(parents=True)
@@ -220,7 +229,9 @@ def test_a_folder_of_texts(tmp_path: Path) -> None:
         (tmp_path / "mail" / hidden).write_bytes(b"\0\0\0\1Bud1")
     assert read(tmp_path / "mail", ("text",), "label") == rows
     (tmp_path / "mail" / "pos" / "2.txt").write_bytes("caf\xe9".encode("cp1252"))
-    with pytest.raises(DataError, match=r"2\.txt: byte 3 is not UTF-8: .* or set --encoding cp1252"):
+    with pytest.raises(
+        DataError, match=r"2\.txt: byte 3 is not UTF-8: .* or set --encoding cp1252"
+    ):
         read(tmp_path / "mail", ("text",), "label")
     found = read(tmp_path / "mail", ("text",), "label", Reading(encoding="cp1252"))
     assert found == [*rows, Row(5, ("caf\xe9",), "pos")]
@@ -279,7 +290,11 @@ def test_lists_and_bytes_of_parquet_are_no_labels_and_texts(tmp_path: Path) -> N
     file = tmp_path / "t.parquet"
     lists = [["x", "y"], ["x"], ["x"], ["y"]]
     for column, values, said in (
-        ("label", lists, r"t\.parquet:2: 'label' must be a string or a number; several .*--multi-label"),
+        (
+            "label",
+            lists,
+            r"t\.parquet:2: 'label' must be a string or a number; several .*--multi-label",
+        ),
         ("text", [b"a", b"b", b"c", b"d"], r"t\.parquet:2: 'text' must be a string or a number$"),
     ):
         pandas.DataFrame({**good, column: values}).to_parquet(file)
