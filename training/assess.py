@@ -260,11 +260,8 @@ def _by_confidence(held: HeldOut) -> tuple[Doubles, Flags]:
 
     An answer of several labels says of each label that the row has it or has it not.
     """
-    sure = held.probabilities
-    if held.multi_label:
-        sure = np.maximum(sure, 1 - sure).prod(axis=1)
-    else:
-        sure = sure.max(axis=1)
+    found = held.probabilities
+    sure = np.maximum(found, 1 - found).prod(axis=1) if held.multi_label else found.max(axis=1)
     order = np.argsort(-sure, kind="stable")
     return sure[order], held.right[order]
 

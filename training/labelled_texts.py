@@ -93,7 +93,7 @@ def read_rows(path: Path, columns: Sequence[str], label_column: str, reading: Re
     for row in rows:
         for text in (*row.texts, row.label):
             if "\0" in text:
-                raise DataError(f"{path.name}:{row.line}: holds a NUL: remove it")
+                raise DataError(f"{_place(path, row.line)}: holds a NUL: remove it")
     return _without_conflicts(path, rows, reading)
 
 
@@ -114,15 +114,8 @@ def _labels(cell: str, separator: str) -> str:
 
 
 def _folder(path: Path, encoding: str) -> Iterable[Line]:
-    """`path`/<label>/<any name>, in order of their names.
-
-    Hidden ones are no labels and no texts: macOS writes .DS_Store, Jupyter .ipynb_checkpoints.
-    """
-    files = sorted(
-        file
-        for file in path.glob("*/*")
-        if file.is_file() and not any(name.startswith(".") for name in file.parts[-2:])
-    )
+    """The number, the text and the label of each of `_files`."""
+    files = _files(path)
     if not files:
         raise DataError(
             f"{path} holds no text: put one file a text into a folder of its label's name"
@@ -137,6 +130,18 @@ def _folder(path: Path, encoding: str) -> Iterable[Line]:
                 raise _misfit(file, encoding, error) from error
             said = f"{file}: byte {error.start} is not UTF-8: save it as UTF-8{OTHER_ENCODING}"
             raise DataError(said) from error
+
+
+def _files(path: Path) -> list[Path]:
+    """`path`/<label>/<any name>, in order of their names.
+
+    Hidden ones are no labels and no texts: macOS writes .DS_Store, Jupyter .ipynb_checkpoints.
+    """
+    return sorted(
+        file
+        for file in path.glob("*/*")
+        if file.is_file() and not any(name.startswith(".") for name in file.parts[-2:])
+    )
 
 
 def _misfit(file: Path | str, encoding: str, error: Exception) -> DataError:
@@ -246,7 +251,7 @@ def _without_blanks(
             several = reading.separator and place == len(columns)
             none = " (with 'none' where a text has no label)" if several else ""
             raise DataError(
-                f"{path.name}:{empty[0]}: {column!r} is empty ({_lines_of(empty)}): "
+                f"{_place(path, empty[0])}: {column!r} is empty ({_lines_of(path, empty)}): "
                 f"fill these rows in{none} or remove them, or set --drop-blank"
             )
     kept = [row for row in rows if all(cell.strip() for cell in (*row.texts, row.label))]
@@ -263,11 +268,11 @@ def _without_conflicts(path: Path, rows: list[Row], reading: Reading) -> list[Ro
     bad = [row for row in rows if len(labels[same(row.texts)]) > 1]
     if not bad:
         return rows
-    lines = _lines_of([row.line for row in bad])
+    lines = _lines_of(path, [row.line for row in bad])
     if not reading.drop_conflicts:
         said = " and ".join(repr(label) for label in sorted(labels[same(bad[0].texts)]))
         raise DataError(
-            f"{path.name}:{bad[0].line}: the same text is labelled {said} ({lines}): give equal texts "
+            f"{_place(path, bad[0].line)}: the same text is labelled {said} ({lines}): give equal texts "
             "one label, or set --drop-conflicts to leave them out"
         )
     reading.say(f"{path.name}: {len(bad)} rows whose text has two labels are left out ({lines})")
@@ -291,7 +296,7 @@ def _check_labels(path: Path, rows: Sequence[Row], column: str, separator: str) 
     counts = Counter(label for labels in labels_of.values() for label in labels)
     if len(counts) == 1:
         raise DataError(
-            f"{path.name}:{rows[0].line}: every row has the label {rows[0].label!r}: give at least two labels "
+            f"{_place(path, rows[0].line)}: every row has the label {rows[0].label!r}: give at least two labels "
             f"in {column!r}"
         )
     once = [(row, label) for row in rows for label in row.labels(separator) if counts[label] == 1]
@@ -299,11 +304,20 @@ def _check_labels(path: Path, rows: Sequence[Row], column: str, separator: str) 
         several = len({label for _, label in once})
         more = f" ({several} labels have)" if several > 1 else ""
         raise DataError(
-            f"{path.name}:{once[0][0].line}: label {once[0][1]!r} has one text only{more}: add other texts of "
+            f"{_place(path, once[0][0].line)}: label {once[0][1]!r} has one text only{more}: add other texts of "
             f"that label, or remove the row; is {column!r} the column of labels?"
         )
 
 
-def _lines_of(lines: Sequence[int]) -> str:
+def _place(path: Path, line: int) -> str:
+    """Where a row is, for messages: its line, in a folder its file."""
+    return str(_files(path)[line - 1]) if path.is_dir() else f"{path.name}:{line}"
+
+
+def _lines_of(path: Path, lines: Sequence[int]) -> str:
+    files = _files(path) if path.is_dir() else []
+    named = [
+        "/".join(files[line - 1].parts[-2:]) if files else str(line) for line in lines[:MAX_NAMED]
+    ]
     more = f" and {len(lines) - MAX_NAMED} more" if len(lines) > MAX_NAMED else ""
-    return f"lines {', '.join(map(str, lines[:MAX_NAMED]))}{more}"
+    return f"{'files' if files else 'lines'} {', '.join(named)}{more}"

@@ -237,6 +237,14 @@ def test_a_folder_of_texts(tmp_path: Path) -> None:
     assert found == [*rows, Row(5, ("caf\xe9",), "pos")]
     with pytest.raises(DataError, match=r"\.txt: --encoding klingon does not fit"):
         read(tmp_path / "mail", ("text",), "label", Reading(encoding="klingon"))
+    (tmp_path / "mail" / "pos" / "3.txt").write_text("poor\n")
+    (tmp_path / "mail" / "pos" / "4.txt").write_text(" ")
+    with pytest.raises(DataError, match=r"mail/pos/4\.txt: 'text' is empty \(files pos/4\.txt\)"):
+        read(tmp_path / "mail", ("text",), "label", Reading(encoding="cp1252"))
+    (tmp_path / "mail" / "pos" / "4.txt").unlink()
+    said = r"mail/neg/1\.txt: the same text is .*\(files neg/1\.txt, pos/3\.txt\)"
+    with pytest.raises(DataError, match=said):
+        read(tmp_path / "mail", ("text",), "label", Reading(encoding="cp1252"))
     (tmp_path / "none").mkdir()
     with pytest.raises(DataError, match="none holds no text: put one file a text into a folder"):
         read(tmp_path / "none", ("text",), "label")
