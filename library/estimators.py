@@ -17,7 +17,7 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from heedful.library.inputs import as_list, is_missing
+from heedful.library.inputs import NO_ROWS, as_list, is_missing
 from heedful.library.load import load
 from heedful.library.model import Model
 from heedful.runtime.bundle import read_card
@@ -252,6 +252,8 @@ def _texts(texts: Iterable[str]) -> list[str]:
     """
     if isinstance(texts, str):
         raise ValueError("X is one string: give a list of strings")
+    if isinstance(texts, NO_ROWS):
+        raise ValueError(f"X is {type(texts).__name__}: give a list of strings")
     shape = getattr(texts, "shape", None)
     if shape is not None and len(shape) != 1:
         raise ValueError(

@@ -13,6 +13,9 @@ from heedful.runtime.inputs import Inputs, Item
 CHUNK = 1024
 """Rows that are read and answered together: sorted by length they make full batches."""
 
+NO_ROWS = (Mapping, set, frozenset)
+"""What might be iterated over, though its keys are no rows, or have no order that answers could be in."""
+
 T = TypeVar("T")
 Pair = tuple[str, str] | Sequence[str] | Mapping[str, str]
 Pairs = Iterable[Pair]
@@ -62,7 +65,7 @@ def _rows(rows: Iterable[T], path: str, wanted: str) -> list[T]:
     """Raises BadInput for what is no list of rows, though one might iterate over it."""
     if isinstance(rows, str):
         raise BadInput(f"{path} is one string: give a list of {wanted}", param=path)
-    if isinstance(rows, Mapping) or not isinstance(rows, Iterable):
+    if isinstance(rows, NO_ROWS) or not isinstance(rows, Iterable):
         raise BadInput(f"{path} is {type(rows).__name__}: give a list of {wanted}", param=path)
     return as_list(rows)
 

@@ -386,6 +386,7 @@ class Table:
         (["kids", np.array(["dog", "bad"])], r"sentences\[1\] is ndarray"),
         (None, "sentences is NoneType: give a list of strings"),
         ({"kids": "dog"}, "sentences is dict: give a list of strings"),
+        ({"kids", "dog"}, "sentences is set: give a list of strings"),  # in what order?
         (Table(), r"sentences has the shape \(1, 2\): give one text a row, for example a column"),
         (np.array([["kids"]]), r"sentences has the shape \(1, 1\)"),
     ],
