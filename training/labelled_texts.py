@@ -30,7 +30,7 @@ MAX_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One labelled text, or a pair of texts, and the line where it begins."""
+    """One labelled text, or a pair of texts, and the line where it begins; of parquet, the row, from 1."""
 
     line: int
     texts: tuple[str, ...]
@@ -222,7 +222,7 @@ def _frame(path: Path, wanted: Sequence[str], header: bool) -> Iterable[Line]:
         raise DataError(
             f"{path.name} cannot be read as {suffix}: save it again, or as .csv"
         ) from error
-    first = 1 if numbered else 2
+    first = 2 if suffix == ".xlsx" and header else 1  # a sheet's header is its row 1
     names = [str(name) for name in (range(1, frame.shape[1] + 1) if numbered else frame.columns)]
     for name in wanted:
         if names.count(name) != 1:

@@ -265,11 +265,14 @@ def test_tables_of_pandas(tmp_path: Path, suffix: str) -> None:
     getattr(frame, writer)(file, index=False)
     file = file.rename(tmp_path / f"T{suffix.upper()}")
     rows = read(file, ("text",), "label", Reading(drop_blank=True))
-    assert [(row.line, *row.texts, row.label) for row in rows] == [
-        (2, "a", "1"),
-        (3, "b", "1"),
-        (5, "c", "2"),
-        (6, "d", "2"),
+    first = {".parquet": 1, ".xlsx": 2}[
+        suffix
+    ]  # rows of parquet are counted as `heedful embed` does
+    assert [(row.line - first, *row.texts, row.label) for row in rows] == [
+        (0, "a", "1"),
+        (1, "b", "1"),
+        (3, "c", "2"),
+        (4, "d", "2"),
     ]
     with pytest.raises(DataError, match=r"no column 'class': it has text, label"):
         read(file, ("text",), "class")
@@ -301,9 +304,9 @@ def test_lists_and_bytes_of_parquet_are_no_labels_and_texts(tmp_path: Path) -> N
         (
             "label",
             lists,
-            r"t\.parquet:2: 'label' must be a string or a number; several .*--multi-label",
+            r"t\.parquet:1: 'label' must be a string or a number; several .*--multi-label",
         ),
-        ("text", [b"a", b"b", b"c", b"d"], r"t\.parquet:2: 'text' must be a string or a number$"),
+        ("text", [b"a", b"b", b"c", b"d"], r"t\.parquet:1: 'text' must be a string or a number$"),
     ):
         pandas.DataFrame({**good, column: values}).to_parquet(file)
         with pytest.raises(DataError, match=said):
