@@ -78,8 +78,8 @@ class LinearFit:
     ) -> "LinearFit":
         """Tokenize and embed the rows, and the texts without labels, these also with MiniLM.
 
-        `fine_tune` as in `Unlabelled`. Raises ConfigError for a base that `fit` made and that reads words, StartupError,
-        BundleError, ParserError, DataMissing.
+        `fine_tune` as in `Unlabelled`. Raises ConfigError for a base that `fit` made and that reads words,
+        StartupError, BundleError, ParserError, DataMissing.
         """
         texts = [*(row.texts[0] for row in problem.rows), *unlabelled]
         read = bundle.read(base)

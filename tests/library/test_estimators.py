@@ -150,14 +150,15 @@ def test_a_classifier_knows_that_its_bundle_was_replaced(models: Path, tmp_path:
 def test_a_bundle_that_is_replaced_in_a_running_notebook(models: Path, tmp_path: Path) -> None:
     """The old one stays loaded: a head over its vectors was saved over the graphs of the new one."""
     flat, other = read(models / "tiny-flat"), read(models / "tiny-sst2")
-    place = {"models": tmp_path, "parser": models / "parser"}
+    parser = models / "parser"
     write(tmp_path / "tiny-flat", flat.card.fields(), flat.files)
-    made = HeedfulClassifier("tiny-flat", **place).fit(X, Y)
-    pipeline = make_pipeline(SentenceEncoder("tiny-flat", **place), LogisticRegression(C=100))
+    made = HeedfulClassifier("tiny-flat", models=tmp_path, parser=parser).fit(X, Y)
+    encoder = SentenceEncoder("tiny-flat", models=tmp_path, parser=parser)
+    pipeline = make_pipeline(encoder, LogisticRegression(C=100))
     pipeline.fit(X, Y)
     old = joblib.hash(pipeline[0].transform(X))
     write(tmp_path / "tiny-flat", other.card.fields(), other.files)
-    with pytest.raises(BundleError, match="tiny-flat: .* HeedfulClassifier was fitted on"):
+    with pytest.raises(BundleError, match=r"tiny-flat: .* HeedfulClassifier was fitted on"):
         made.save(tmp_path / "tiny-mood")
     assert (
         made.fit(X, Y).model_.card.version
@@ -165,7 +166,9 @@ def test_a_bundle_that_is_replaced_in_a_running_notebook(models: Path, tmp_path:
         == read(tmp_path / "tiny-flat").card.version
     )
     made.save(tmp_path / "tiny-mood")
-    with pytest.raises(BundleError, match="tiny-flat: .* SentenceEncoder was fitted on .*: fit it"):
+    with pytest.raises(
+        BundleError, match=r"tiny-flat: .* SentenceEncoder was fitted on .*: fit it"
+    ):
         pipeline.predict(X)
     assert joblib.hash(pipeline.fit(X, Y)[0].transform(X)) != old
     assert pipeline.predict(X).tolist() == Y
