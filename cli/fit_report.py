@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from sklearn.metrics import precision_recall_fscore_support
@@ -158,7 +159,9 @@ class Report:
     def show(self, console: Console) -> None:
         """Print the candidates and what was skipped."""
         content = self.content
-        grid = Table(*COLUMNS, title=f"Held out: {content['held_out']}")
+        title = f"Held out: {content['held_out']}"
+        # Without lines between the columns 80 characters, a notebook's width, cut no heading.
+        grid = Table(*COLUMNS, title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
         for cells in candidate_cells(content):
             grid.add_row(*cells)
         console.print(grid)

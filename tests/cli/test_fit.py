@@ -24,6 +24,7 @@ from heedful.app.state import state_of
 from heedful.cli.fit import Wanted, fit_file
 from heedful.cli.fit import command as fit_command
 from heedful.cli.fit_candidate import Problem
+from heedful.cli.fit_page import COLUMNS
 from heedful.cli.fit_report import Report
 from heedful.runtime.bundle import read
 from heedful.runtime.card import Card
@@ -419,6 +420,20 @@ def test_the_most_frequent_label_is_scored_by_the_metric() -> None:
     assert report.content["most_frequent_label"] == pytest.approx(expected)
     one = Problem.of(Path("one.csv"), [replace(row, label=row.label[0]) for row in rows], "")
     assert Report(Path("one.csv"), one, []).content["most_frequent_label"] == 0.75
+
+
+def test_no_heading_is_cut_in_80_characters() -> None:
+    """They were "candida…" and "deviati…" in a notebook."""
+    rows = [Row(i, (f"{i}",), "ab"[i % 2]) for i in range(4)]
+    report = Report(Path("few.csv"), Problem.of(Path("few.csv"), rows, ""), [])
+    scores = {"score": 1.0, "low": 0.9, "high": 1.0, "deviation": 10.5, "macro_f1": 1.0}
+    scores |= {"log_loss": 10.25, "rows": 10_000, "seconds": 1000.5}
+    one = {"name": "TF-IDF + frozen vectors + LR, C 10", "chosen": True, **scores}
+    report.content |= {"candidates": [one], "references": [], "risk_coverage": []}
+    shown = io.StringIO()
+    report.show(Console(file=shown, width=80))
+    assert set(" ".join(COLUMNS).split()) <= set(shown.getvalue().split())
+    assert "…" not in shown.getvalue()
 
 
 def test_a_precision_that_is_not_reached_is_an_error(tmp_path: Path) -> None:
