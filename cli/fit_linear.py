@@ -27,7 +27,7 @@ from heedful.text.vocab import SPECIAL, Vocab
 from heedful.training import minilm
 from heedful.training.assess import HeldOut, Split, held_out, of_an_encoder, splits
 from heedful.training.bag import terms, word_keys
-from heedful.training.errors import DataError
+from heedful.training.errors import ConfigError, DataError
 from heedful.training.labelled_texts import same
 from heedful.training.linear import STRENGTHS, ClassWeight, Linear, Recipe, Texts, recipes
 from heedful.training.pseudo_labels import FineTunedTeacher, FrozenTeacher, Lesson
@@ -78,10 +78,16 @@ class LinearFit:
     ) -> "LinearFit":
         """Tokenize and embed the rows, and the texts without labels, these also with MiniLM.
 
-        `fine_tune` as in `Unlabelled`. Raises StartupError, BundleError, ParserError, DataMissing.
+        `fine_tune` as in `Unlabelled`. Raises ConfigError for a base that `fit` made and that reads words,
+        StartupError, BundleError, ParserError, DataMissing.
         """
         texts = [*(row.texts[0] for row in problem.rows), *unlabelled]
         read = bundle.read(base)
+        if bag.reads_words(read):
+            raise ConfigError(
+                f"--base: {read.card.name} was made by `heedful fit` and reads words already: name the bundle that it "
+                f"was made from ({read.card.training.vectors})"
+            )
         jobs = [ParseJob(text, read.card.max_tokens, False) for text in texts]
         parses = [fitting(parse, read.vocab) for parse in Parser.load(parser).parse(jobs)]
         tokens = [parse.tokens for parse in parses]

@@ -41,7 +41,12 @@ def candidate_cells(content: dict[str, Any]) -> list[tuple[str, ...]]:
 
 def lines(content: dict[str, Any]) -> list[str]:
     """What is said below the table of candidates."""
-    said = (_compared_line(content), _unlabelled_line(content), _truncated_line(content))
+    said = (
+        _compared_line(content),
+        _unlabelled_line(content),
+        _truncated_line(content),
+        _repeated_line(content),
+    )
     return [line for line in said if line]
 
 
@@ -75,6 +80,17 @@ def _truncated_line(content: dict[str, Any]) -> str:
     return (
         f"{said['rows']} rows ({share:.0%}) are longer than {said['max_tokens']} tokens: "
         "what comes later is read by no candidate"
+    )
+
+
+def _repeated_line(content: dict[str, Any]) -> str:
+    """How many rows repeat a text; "" if none does."""
+    count = content["repeated"]
+    if not count:
+        return ""
+    return (
+        f"{count} of the {content['rows']} rows repeat the text of another row: each is counted, so the intervals "
+        "are narrower than they should be"
     )
 
 

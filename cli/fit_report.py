@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from sklearn.metrics import precision_recall_fscore_support
@@ -37,15 +38,20 @@ class Report:
     def __init__(self, file: Path, problem: Problem, parts: Sequence[assess.Split]) -> None:
         self._problem, self._balanced = problem, False
         few = len(parts) > 1
+        counts = problem.targets.sum(axis=0)
+        # The score of answering the most frequent label to each row: accuracy, or micro-F1.
+        score = counts.max() / len(problem.rows)
+        if problem.multi_label:
+            score = 2 * counts.max() / (len(problem.rows) + counts.sum())
         self.content: dict[str, Any] = {
             "file": file.name,
             "rows": len(problem.rows),
+            "repeated": len(problem.rows) - len({same(row.texts) for row in problem.rows}),
             "labels": {
-                label: int(count)
-                for label, count in zip(problem.labels, problem.targets.sum(axis=0), strict=True)
+                label: int(count) for label, count in zip(problem.labels, counts, strict=True)
             },
             "held_out": f"every row once, in {len(parts)} parts" if few else "a tenth of the rows",
-            "most_frequent_label": float(problem.targets.mean(axis=0).max()),
+            "most_frequent_label": float(score),
             "candidates": [],
             "skipped": [],
         }
@@ -153,7 +159,9 @@ class Report:
     def show(self, console: Console) -> None:
         """Print the candidates and what was skipped."""
         content = self.content
-        grid = Table(*COLUMNS, title=f"Held out: {content['held_out']}")
+        title = f"Held out: {content['held_out']}"
+        # Without lines between the columns 80 characters, a notebook's width, cut no heading.
+        grid = Table(*COLUMNS, title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
         for cells in candidate_cells(content):
             grid.add_row(*cells)
         console.print(grid)

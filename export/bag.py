@@ -41,6 +41,12 @@ NAMES = "bag_"
 """Begins the name of every value that is added to a graph."""
 
 
+def reads_words(base: Bundle) -> bool:
+    """Whether its graph holds logits of words already; no graph holds them twice."""
+    graph = onnx.load_from_string(base.files[ENCODER]).graph
+    return any(value.name.startswith(NAMES) for value in graph.initializer)
+
+
 def with_words(base: Bundle, lexicon: Lexicon, linear: Linear) -> Bundle:
     """The base with the words' logits after its vector, which is scaled to length 1; not on disk yet.
 

@@ -17,9 +17,10 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from heedful.library.inputs import as_list, is_missing
+from heedful.library.inputs import NO_ROWS, as_list, is_missing
 from heedful.library.load import load
 from heedful.library.model import Model
+from heedful.runtime.bundle import read_card
 from heedful.runtime.card import CARD, Card, DataCard
 from heedful.runtime.errors import BundleError
 from heedful.runtime.inputs import Inputs
@@ -49,6 +50,18 @@ class _OverBundle(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no t
     def _encode(self, texts: Iterable[str]) -> Floats:
         return self.model_.encode(_texts(texts))
 
+    def _begin_fit(self) -> None:
+        """Load the bundle, again if it has been replaced since, and note its version."""
+        if read_card(self.model_.folder).version != self.model_.card.version:
+            _loaded.cache_clear()
+        self.version_ = self.model_.card.version
+
+    def _check_version(self, card: Card) -> None:
+        """Raise BundleError where the bundle is another than it was fitted on: estimators hold its name alone."""
+        if card.version != self.version_:
+            fitted = f"{type(self).__name__} was fitted on {self.version_}"
+            raise BundleError(card.name, CARD, f"is version {card.version}, {fitted}: fit it again")
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
@@ -57,7 +70,10 @@ class _OverBundle(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no t
 
 
 class SentenceEncoder(PrefixMixin, TransformerMixin, _OverBundle):  # type: ignore[misc]
-    """Texts (N,) -> vectors (N, D) of length 1, by the bundle `model`. There is nothing to fit."""
+    """Texts (N,) -> vectors (N, D) of length 1, by the bundle `model`. There is nothing to fit.
+
+    A fitted one, as in a pipeline, raises BundleError where another bundle has been put under the name `model` since.
+    """
 
     def __init__(
         self,
@@ -73,15 +89,18 @@ class SentenceEncoder(PrefixMixin, TransformerMixin, _OverBundle):  # type: igno
     def fit(self, X: Iterable[str], y: object = None) -> Self:  # noqa: ARG002  # scikit-learn gives y
         """Check the texts and load the bundle."""
         _texts(X)
-        _ = self.model_
+        self._begin_fit()
         return self
 
     def fit_transform(self, X: Iterable[str], y: object = None) -> Floats:  # noqa: ARG002
-        """`transform`. `fit` would use an iterator up before it."""
+        """`fit` and `transform`, which are given one iterator."""
+        self._begin_fit()
         return self.transform(X)
 
     def transform(self, X: Iterable[str]) -> Floats:
         """Vectors (N, D). Raises BadInput for a blank text."""
+        if hasattr(self, "version_"):
+            self._check_version(self.model_.card)
         return self._encode(X)
 
     @property
@@ -149,6 +168,7 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
             raise ValueError("threshold is for two classes: leave it at 0.5")
         if not 0 < self.threshold < 1:
             raise ValueError(f"threshold is {self.threshold}: it must lie between 0 and 1")
+        self._begin_fit()
         self.head_ = LogisticRegression(
             C=self.C,
             class_weight=self.class_weight,
@@ -156,7 +176,6 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
             random_state=self.random_state,
         ).fit(self._encode(texts), labels, sample_weight)
         self.n_rows_ = len(texts)
-        self.version_ = self.model_.card.version
         return self
 
     def predict_proba(self, X: Iterable[str]) -> Doubles:
@@ -207,14 +226,13 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
             command=shlex.join(sys.argv),
             seed=int(state) if isinstance(state, Integral) else 0,  # a RandomState tells none
         )
-        return write_bundle(read(self.model_.folder), self._linear_head(), made, out)
+        base = read(self.model_.folder)
+        self._check_version(base.card)  # it may have been replaced since it was loaded
+        return write_bundle(base, self._linear_head(), made, out)
 
     def _check_fitted(self) -> None:
         check_is_fitted(self)
-        card = self.model_.card
-        if card.version != self.version_:  # a pickle names the bundle, which may have been replaced
-            reason = f"is version {card.version}, the classifier was fitted on {self.version_}"
-            raise BundleError(card.name, CARD, f"{reason}: fit it again")
+        self._check_version(self.model_.card)
 
     def _linear_head(self) -> Any:
         from heedful.export.linear_head import LinearHead
@@ -234,6 +252,8 @@ def _texts(texts: Iterable[str]) -> list[str]:
     """
     if isinstance(texts, str):
         raise ValueError("X is one string: give a list of strings")
+    if isinstance(texts, NO_ROWS):
+        raise ValueError(f"X is {type(texts).__name__}: give a list of strings")
     shape = getattr(texts, "shape", None)
     if shape is not None and len(shape) != 1:
         raise ValueError(

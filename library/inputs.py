@@ -13,6 +13,9 @@ from heedful.runtime.inputs import Inputs, Item
 CHUNK = 1024
 """Rows that are read and answered together: sorted by length they make full batches."""
 
+NO_ROWS = (Mapping, set, frozenset)
+"""What might be iterated over, though its keys are no rows, or have no order that answers could be in."""
+
 T = TypeVar("T")
 Pair = tuple[str, str] | Sequence[str] | Mapping[str, str]
 Pairs = Iterable[Pair]
@@ -35,7 +38,9 @@ def pair_inputs(pairs: Pairs, sides: tuple[str, str]) -> Inputs:
     rows = _rows(pairs, "pairs", "pairs of strings")
     if rows and isinstance(rows[0], str):
         if len(getattr(pairs, "shape", ())) > 1:  # iterating over a table gives its columns' names
-            said = "pairs is a table: give its rows, for example df.to_dict('records')"
+            said = (
+                f"pairs is a table: give its rows, for example df[{list(sides)}].to_dict('records')"
+            )
         else:
             said = f"pairs[0] is a string: give a list of pairs, [({', '.join(sides)})]"
         raise BadInput(said, param="pairs")
@@ -52,7 +57,7 @@ def _pair(pair: Pair, path: str, sides: tuple[str, str]) -> tuple[str, str]:
     if isinstance(pair, tuple | list) and len(pair) == 2:
         return pair[0], pair[1]
     keys = " and ".join(sides)
-    said = f"{path} is no pair: give two strings in a tuple, or a dictionary of {keys}"
+    said = f"{path} is no pair: give two strings in a tuple, or a dictionary of {keys} alone"
     raise BadInput(said, param=path)
 
 
@@ -60,7 +65,7 @@ def _rows(rows: Iterable[T], path: str, wanted: str) -> list[T]:
     """Raises BadInput for what is no list of rows, though one might iterate over it."""
     if isinstance(rows, str):
         raise BadInput(f"{path} is one string: give a list of {wanted}", param=path)
-    if isinstance(rows, Mapping) or not isinstance(rows, Iterable):
+    if isinstance(rows, NO_ROWS) or not isinstance(rows, Iterable):
         raise BadInput(f"{path} is {type(rows).__name__}: give a list of {wanted}", param=path)
     return as_list(rows)
 

@@ -149,7 +149,8 @@ class HeldOut:
 
     @property
     def macro(self) -> float:
-        return float(f1_score(self.targets, self.answers, average="macro", zero_division=0))
+        """The mean F1 of the classes that a row has or is answered; of others it is undefined."""
+        return float(f1_score(self.targets, self.answers, average="macro", zero_division=np.nan))
 
     @property
     def loss(self) -> float:
@@ -255,8 +256,12 @@ def risk_coverage(held: HeldOut) -> list[tuple[float, float]]:
 
 
 def _by_confidence(held: HeldOut) -> tuple[Doubles, Flags]:
-    """The best probability of each row, the highest first, and whether the answer is right."""
-    sure = held.probabilities.max(axis=1)
+    """The probability of each row's answer, the highest first, and whether the answer is right.
+
+    An answer of several labels says of each label that the row has it or has it not.
+    """
+    found = held.probabilities
+    sure = np.maximum(found, 1 - found).prod(axis=1) if held.multi_label else found.max(axis=1)
     order = np.argsort(-sure, kind="stable")
     return sure[order], held.right[order]
 

@@ -21,6 +21,8 @@ FRAMES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """Read by the function of pandas of that name with these keywords: a number stays as it is written beside an empty
 cell, and a word like "None" or "n/a" is a text."""
+INSTEAD_OF_LIST = "; several labels are one string: set --multi-label to what separates them"
+OTHER_ENCODING = ", or set --encoding cp1252, Excel's on Windows"
 GZIPPED = ".gz"
 MAX_NAMED = 5
 """Line numbers listed in one message."""
@@ -28,7 +30,7 @@ MAX_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One labelled text, or a pair of texts, and the line where it begins."""
+    """One labelled text, or a pair of texts, and the line where it begins; of parquet, the row, from 1."""
 
     line: int
     texts: tuple[str, ...]
@@ -74,7 +76,11 @@ def read(
 def read_rows(path: Path, columns: Sequence[str], label_column: str, reading: Reading) -> list[Row]:
     """`read` without the checks that need every label of a training file. Raises DataError."""
     try:
-        lines = _folder(path) if path.is_dir() else _lines(path, (*columns, label_column), reading)
+        lines = (
+            _folder(path, reading.encoding)
+            if path.is_dir()
+            else _lines(path, (*columns, label_column), reading)
+        )
         rows = [
             Row(line, tuple(texts), _labels(label, reading.separator))
             for line, (*texts, label) in lines
@@ -87,7 +93,7 @@ def read_rows(path: Path, columns: Sequence[str], label_column: str, reading: Re
     for row in rows:
         for text in (*row.texts, row.label):
             if "\0" in text:
-                raise DataError(f"{path.name}:{row.line}: holds a NUL: remove it")
+                raise DataError(f"{_place(path, row.line)}: holds a NUL: remove it")
     return _without_conflicts(path, rows, reading)
 
 
@@ -107,23 +113,47 @@ def _labels(cell: str, separator: str) -> str:
     return separator.join(sorted({part.strip() for part in cell.split(separator)} - {""}))
 
 
-def _folder(path: Path) -> Iterable[Line]:
-    """`path`/<label>/<any name>, in order of their names."""
-    files = sorted(file for file in path.glob("*/*") if file.is_file())
+def _folder(path: Path, encoding: str) -> Iterable[Line]:
+    """The number, the text and the label of each of `_files`."""
+    files = _files(path)
     if not files:
         raise DataError(
             f"{path} holds no text: put one file a text into a folder of its label's name"
         )
     for number, file in enumerate(files, 1):
         try:
-            yield number, [file.read_text("utf-8-sig"), file.parent.name]
+            yield number, [file.read_text(encoding or "utf-8-sig"), file.parent.name]
+        except LookupError as error:
+            raise _misfit(file, encoding, error) from error
         except UnicodeDecodeError as error:
-            raise DataError(f"{file}: byte {error.start} is not UTF-8: save it as UTF-8") from error
+            if encoding:
+                raise _misfit(file, encoding, error) from error
+            said = f"{file}: byte {error.start} is not UTF-8: save it as UTF-8{OTHER_ENCODING}"
+            raise DataError(said) from error
+
+
+def _files(path: Path) -> list[Path]:
+    """`path`/<label>/<any name>, in order of their names.
+
+    Hidden ones are no labels and no texts: macOS writes .DS_Store, Jupyter .ipynb_checkpoints.
+    """
+    return sorted(
+        file
+        for file in path.glob("*/*")
+        if file.is_file() and not any(name.startswith(".") for name in file.parts[-2:])
+    )
+
+
+def _misfit(file: Path | str, encoding: str, error: Exception) -> DataError:
+    """For a file that does not have the encoding of the option, or an unknown one."""
+    return DataError(
+        f"{file}: --encoding {encoding} does not fit: {error}; cp1252 is Excel's, utf-16 that of its Unicode text"
+    )
 
 
 def _lines(path: Path, wanted: Sequence[str], reading: Reading) -> Iterable[Line]:
     if path.suffix.lower() in FRAMES:
-        return _frame(path, wanted)
+        return _frame(path, wanted, reading.header)
     name = path.name.lower()
     format = FORMATS.get(Path(name.removesuffix(GZIPPED)).suffix)
     if format is None:
@@ -144,10 +174,7 @@ def _lines(path: Path, wanted: Sequence[str], reading: Reading) -> Iterable[Line
         try:
             content = content.decode(reading.encoding).encode()
         except (LookupError, UnicodeDecodeError) as error:
-            raise DataError(
-                f"{path.name}: --encoding {reading.encoding} does not fit: {error}; cp1252 is Excel's, "
-                "utf-16 that of its Unicode text"
-            ) from error
+            raise _misfit(path.name, reading.encoding, error) from error
     elif content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise DataError(f"{path.name} is UTF-16: set --encoding utf-16")
     return Rows(
@@ -157,11 +184,11 @@ def _lines(path: Path, wanted: Sequence[str], reading: Reading) -> Iterable[Line
         wanted,
         DataError,
         integers=True,
-        instead_of_list="; several labels are one string: set --multi-label to what separates them",
+        instead_of_list=INSTEAD_OF_LIST,
         option="the columns to some of these, or --no-header and name them 1, 2, .."
         if reading.header
         else "the columns to some of these numbers",
-        other_encoding=", or set --encoding cp1252, Excel's on Windows",
+        other_encoding=OTHER_ENCODING,
         separator=reading.delimiter or _delimiter(content, format, wanted),
         header=reading.header,
     )
@@ -175,13 +202,16 @@ def _delimiter(content: bytes, format: Format, wanted: Sequence[str]) -> str:
     return separator_of(header, wanted)
 
 
-def _frame(path: Path, wanted: Sequence[str]) -> Iterable[Line]:
-    """The rows of a .parquet or .xlsx file."""
+def _frame(path: Path, wanted: Sequence[str], header: bool) -> Iterable[Line]:
+    """The rows of a .parquet or .xlsx file; only the latter may lack a header."""
     suffix = path.suffix.lower()
+    numbered = suffix == ".xlsx" and not header
     try:
         import pandas
 
         name, keywords = FRAMES[suffix]
+        if numbered:
+            keywords = {**keywords, "header": None}
         frame = getattr(pandas, name)(BytesIO(path.read_bytes()), **keywords)
     except ImportError as error:
         raise DataError(
@@ -192,14 +222,23 @@ def _frame(path: Path, wanted: Sequence[str]) -> Iterable[Line]:
         raise DataError(
             f"{path.name} cannot be read as {suffix}: save it again, or as .csv"
         ) from error
-    names = [str(name) for name in frame.columns]
+    first = 2 if suffix == ".xlsx" and header else 1  # a sheet's header is its row 1
+    names = [str(name) for name in (range(1, frame.shape[1] + 1) if numbered else frame.columns)]
     for name in wanted:
         if names.count(name) != 1:
             raise DataError(f"{path.name}: no column {name!r}: it has {', '.join(names)}")
     frame.columns = names
+    for name in wanted:
+        for line, value in enumerate(frame[name], first):
+            # Lists and bytes would become Python's spelling of them, such as "['sports']" or "b'good'".
+            if isinstance(value, bytes) or not pandas.api.types.is_scalar(value):
+                remedy = "" if isinstance(value, bytes) else INSTEAD_OF_LIST
+                raise DataError(
+                    f"{path.name}:{line}: {name!r} must be a string or a number{remedy}"
+                )
     cells = frame[list(wanted)]
     filled = cells.astype(str).where(cells.notna(), "")
-    return ((line, list(row)) for line, row in enumerate(filled.itertuples(index=False), 2))
+    return ((line, list(row)) for line, row in enumerate(filled.itertuples(index=False), first))
 
 
 def _without_blanks(
@@ -209,9 +248,11 @@ def _without_blanks(
     for place, column in enumerate((*columns, label_column)):
         empty = [row.line for row in rows if not (*row.texts, row.label)[place].strip()]
         if empty and not reading.drop_blank:
+            several = reading.separator and place == len(columns)
+            none = " (with 'none' where a text has no label)" if several else ""
             raise DataError(
-                f"{path.name}:{empty[0]}: {column!r} is empty ({_lines_of(empty)}): "
-                "fill these rows in or remove them, or set --drop-blank"
+                f"{_place(path, empty[0])}: {column!r} is empty ({_lines_of(path, empty)}): "
+                f"fill these rows in{none} or remove them, or set --drop-blank"
             )
     kept = [row for row in rows if all(cell.strip() for cell in (*row.texts, row.label))]
     if len(kept) < len(rows):
@@ -227,11 +268,11 @@ def _without_conflicts(path: Path, rows: list[Row], reading: Reading) -> list[Ro
     bad = [row for row in rows if len(labels[same(row.texts)]) > 1]
     if not bad:
         return rows
-    lines = _lines_of([row.line for row in bad])
+    lines = _lines_of(path, [row.line for row in bad])
     if not reading.drop_conflicts:
         said = " and ".join(repr(label) for label in sorted(labels[same(bad[0].texts)]))
         raise DataError(
-            f"{path.name}:{bad[0].line}: the same text is labelled {said} ({lines}): give equal texts "
+            f"{_place(path, bad[0].line)}: the same text is labelled {said} ({lines}): give equal texts "
             "one label, or set --drop-conflicts to leave them out"
         )
     reading.say(f"{path.name}: {len(bad)} rows whose text has two labels are left out ({lines})")
@@ -255,7 +296,7 @@ def _check_labels(path: Path, rows: Sequence[Row], column: str, separator: str) 
     counts = Counter(label for labels in labels_of.values() for label in labels)
     if len(counts) == 1:
         raise DataError(
-            f"{path.name}:{rows[0].line}: every row has the label {rows[0].label!r}: give at least two labels "
+            f"{_place(path, rows[0].line)}: every row has the label {rows[0].label!r}: give at least two labels "
             f"in {column!r}"
         )
     once = [(row, label) for row in rows for label in row.labels(separator) if counts[label] == 1]
@@ -263,11 +304,20 @@ def _check_labels(path: Path, rows: Sequence[Row], column: str, separator: str) 
         several = len({label for _, label in once})
         more = f" ({several} labels have)" if several > 1 else ""
         raise DataError(
-            f"{path.name}:{once[0][0].line}: label {once[0][1]!r} has one text only{more}: add other texts of "
+            f"{_place(path, once[0][0].line)}: label {once[0][1]!r} has one text only{more}: add other texts of "
             f"that label, or remove the row; is {column!r} the column of labels?"
         )
 
 
-def _lines_of(lines: Sequence[int]) -> str:
+def _place(path: Path, line: int) -> str:
+    """Where a row is, for messages: its line, in a folder its file."""
+    return str(_files(path)[line - 1]) if path.is_dir() else f"{path.name}:{line}"
+
+
+def _lines_of(path: Path, lines: Sequence[int]) -> str:
+    files = _files(path) if path.is_dir() else []
+    named = [
+        "/".join(files[line - 1].parts[-2:]) if files else str(line) for line in lines[:MAX_NAMED]
+    ]
     more = f" and {len(lines) - MAX_NAMED} more" if len(lines) > MAX_NAMED else ""
-    return f"lines {', '.join(map(str, lines[:MAX_NAMED]))}{more}"
+    return f"{'files' if files else 'lines'} {', '.join(named)}{more}"

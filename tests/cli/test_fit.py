@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import typer
 from rich.console import Console
+from sklearn.metrics import f1_score
 from typer.testing import CliRunner
 
 from heedful.app.main import create_app
@@ -23,6 +24,7 @@ from heedful.app.state import state_of
 from heedful.cli.fit import Wanted, fit_file
 from heedful.cli.fit import command as fit_command
 from heedful.cli.fit_candidate import Problem
+from heedful.cli.fit_page import COLUMNS
 from heedful.cli.fit_report import Report
 from heedful.runtime.bundle import read
 from heedful.runtime.card import Card
@@ -144,6 +146,7 @@ def test_few_rows_end_in_a_bundle_and_a_report(tmp_path: Path, wanted: Wanted) -
     assert "labels that training has not, which count as wrong: two" in shown
     assert "trained on too" not in shown
     assert f"{chosen['name']} *" in shown
+    assert "32 of the 65 rows repeat the text of another row" in shown.replace("\n", " ")
 
     page = (wanted.out / "report.html").read_text()
     said = ("Words that decide", "an awful awful film", "Wilson", "which count as wrong: two")
@@ -359,6 +362,16 @@ def test_what_cannot_be_made_is_refused_before_the_training(tmp_path: Path, want
     assert not (tmp_path / "Stars").exists()
 
 
+def test_a_bundle_that_reads_words_is_no_base(tmp_path: Path, wanted: Wanted) -> None:
+    """Its graph cannot hold words twice, which showed after the training alone."""
+    file, first = write(tmp_path / "stars.csv", rows(40)), tmp_path / "first"
+    fit(file, replace(wanted, out=first, effort="quick"))
+    said = r"--base: first was made by `heedful fit` .*: name .* \(the frozen encoder of tiny-embed"
+    with pytest.raises(ConfigError, match=said):
+        fit(file, replace(wanted, base=first, out=tmp_path / "second", effort="quick"))
+    assert not (tmp_path / "second").exists()
+
+
 def test_the_card_says_how_many_parts_were_held_out(tmp_path: Path, wanted: Wanted) -> None:
     few = [("one", "bad"), ("one", "poor"), ("five", "good"), ("five", "fine")]
     file = write(tmp_path / "few.csv", few)
@@ -394,6 +407,33 @@ def test_bundles_are_found_by_name_and_their_parser_beside_them(
     assert read(out).card.labels == ("five", "one")
     with pytest.raises(ConfigError, match=r"--base: there is no bundle 'mine' in .*ms-san-embed"):
         CliRunner().invoke(command, [*arguments, "--base", "mine"], catch_exceptions=False)
+
+
+def test_the_most_frequent_label_is_scored_by_the_metric() -> None:
+    """Of several labels a row, its share of the rows (0.75) stood beside micro-F1."""
+    labels = ["x;y", "x;y", "x", "z"]
+    rows = [Row(i, (f"{i}",), label) for i, label in enumerate(labels)]
+    problem = Problem.of(Path("several.csv"), rows, ";")
+    always = np.array([[label == "x" for label in problem.labels]] * 4)
+    expected = f1_score(problem.targets, always, average="micro")
+    report = Report(Path("several.csv"), problem, [])
+    assert report.content["most_frequent_label"] == pytest.approx(expected)
+    one = Problem.of(Path("one.csv"), [replace(row, label=row.label[0]) for row in rows], "")
+    assert Report(Path("one.csv"), one, []).content["most_frequent_label"] == 0.75
+
+
+def test_no_heading_is_cut_in_80_characters() -> None:
+    """They were "candida…" and "deviati…" in a notebook."""
+    rows = [Row(i, (f"{i}",), "ab"[i % 2]) for i in range(4)]
+    report = Report(Path("few.csv"), Problem.of(Path("few.csv"), rows, ""), [])
+    scores = {"score": 1.0, "low": 0.9, "high": 1.0, "deviation": 10.5, "macro_f1": 1.0}
+    scores |= {"log_loss": 10.25, "rows": 10_000, "seconds": 1000.5}
+    one = {"name": "TF-IDF + frozen vectors + LR, C 10", "chosen": True, **scores}
+    report.content |= {"candidates": [one], "references": [], "risk_coverage": []}
+    shown = io.StringIO()
+    report.show(Console(file=shown, width=80))
+    assert set(" ".join(COLUMNS).split()) <= set(shown.getvalue().split())
+    assert "…" not in shown.getvalue()
 
 
 def test_a_precision_that_is_not_reached_is_an_error(tmp_path: Path) -> None:

@@ -138,13 +138,40 @@ def test_a_classifier_knows_that_its_bundle_was_replaced(models: Path, tmp_path:
     other = read(models / "tiny-sst2")
     write(tmp_path / "tiny-flat", other.card.fields(), other.files)
     made.set_params(models=tmp_path, parser=models / "parser")
-    said = "tiny-flat: .* the classifier was fitted on .*: fit it again"
+    said = "tiny-flat: .* HeedfulClassifier was fitted on .*: fit it again"
     for use in (made.predict, made.predict_proba, made.decision_function):
         with pytest.raises(BundleError, match=said):
             use(X)
     with pytest.raises(BundleError, match=said):
         made.save(tmp_path / "tiny-mood")
     assert made.fit(X, Y).predict(X).tolist() == Y
+
+
+def test_a_bundle_that_is_replaced_in_a_running_notebook(models: Path, tmp_path: Path) -> None:
+    """The old one stays loaded: a head over its vectors was saved over the graphs of the new one."""
+    flat, other = read(models / "tiny-flat"), read(models / "tiny-sst2")
+    parser = models / "parser"
+    write(tmp_path / "tiny-flat", flat.card.fields(), flat.files)
+    made = HeedfulClassifier("tiny-flat", models=tmp_path, parser=parser).fit(X, Y)
+    encoder = SentenceEncoder("tiny-flat", models=tmp_path, parser=parser)
+    pipeline = make_pipeline(encoder, LogisticRegression(C=100))
+    pipeline.fit(X, Y)
+    old = joblib.hash(pipeline[0].transform(X))
+    write(tmp_path / "tiny-flat", other.card.fields(), other.files)
+    with pytest.raises(BundleError, match=r"tiny-flat: .* HeedfulClassifier was fitted on"):
+        made.save(tmp_path / "tiny-mood")
+    assert (
+        made.fit(X, Y).model_.card.version
+        == made.version_
+        == read(tmp_path / "tiny-flat").card.version
+    )
+    made.save(tmp_path / "tiny-mood")
+    with pytest.raises(
+        BundleError, match=r"tiny-flat: .* SentenceEncoder was fitted on .*: fit it"
+    ):
+        pipeline.predict(X)
+    assert joblib.hash(pipeline.fit(X, Y)[0].transform(X)) != old
+    assert pipeline.predict(X).tolist() == Y
 
 
 def test_a_random_state_without_a_seed_is_saved_as_0(tmp_path: Path) -> None:
@@ -166,6 +193,8 @@ def test_a_random_state_without_a_seed_is_saved_as_0(tmp_path: Path) -> None:
         (X, pd.Series([*Y[:-1], pd.NA], dtype="string"), r"y\[11\] is missing"),
         (X, [*range(11), np.nan], r"y\[11\] is missing"),
         ("good", Y, "X is one string"),
+        (set(X), Y, "X is set: give a list"),  # in an order of its own, each got another's label
+        (dict(zip(X, Y, strict=True)), Y, "X is dict: give a list"),
         ([*X[:-1], None], Y, r"X\[11\] is a missing value: give strings"),
         (np.array([X]), Y, "one text for each row"),
         ([], [], "X is empty"),

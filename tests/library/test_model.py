@@ -330,8 +330,16 @@ def test_pairs_in_every_shape(models: Path, capsys: pytest.CaptureFixture[str]) 
         found = nli.nli(PAIRS, batch_size=1, show_progress_bar=True)
         assert found[1] == pytest.approx(expected[1], abs=1e-6)
         assert "tiny-nli" in capsys.readouterr().err
-        remedy = "give two strings in a tuple, or a dictionary of premise and hypothesis"
-        for pair in ({"a": "kids", "b": "dog"}, {"kids", "dog"}, None, "ab", ["kids"], np.array(1)):
+        remedy = "give two strings in a tuple, or a dictionary of premise and hypothesis alone"
+        for pair in (
+            {**named[0], "label": "neutral"},
+            {"a": "kids", "b": "dog"},
+            {"kids", "dog"},
+            None,
+            "ab",
+            ["kids"],
+            np.array(1),
+        ):
             with pytest.raises(BadInput, match=rf"pairs\[1\] is no pair: {remedy}"):
                 nli.nli([PAIRS[0], pair])  # type: ignore[list-item]
         for pairs, said in (
@@ -342,7 +350,10 @@ def test_pairs_in_every_shape(models: Path, capsys: pytest.CaptureFixture[str]) 
                 PAIRS[0],
                 r"pairs\[0\] is a string: give a list of pairs, \[\(premise, hypothesis\)\]",
             ),
-            (Table(), r"pairs is a table: give its rows, for example df.to_dict\('records'\)"),
+            (
+                Table(),  # rows of other columns too would be refused
+                r"pairs is a table: .* df\[\['premise', 'hypothesis'\]\].to_dict\('records'\)",
+            ),
         ):
             with pytest.raises(BadInput, match=said):
                 nli.nli(pairs)  # type: ignore[arg-type]
@@ -375,6 +386,7 @@ class Table:
         (["kids", np.array(["dog", "bad"])], r"sentences\[1\] is ndarray"),
         (None, "sentences is NoneType: give a list of strings"),
         ({"kids": "dog"}, "sentences is dict: give a list of strings"),
+        ({"kids", "dog"}, "sentences is set: give a list of strings"),  # in what order?
         (Table(), r"sentences has the shape \(1, 2\): give one text a row, for example a column"),
         (np.array([["kids"]]), r"sentences has the shape \(1, 1\)"),
     ],

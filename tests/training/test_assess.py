@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from sklearn.metrics import f1_score
 
 from heedful.training.assess import (
     HeldOut,
@@ -99,6 +100,16 @@ def test_scores() -> None:
     assert (half.rows.tolist(), half.score, half.folds.tolist()) == ([12, 13], 0.5, [0, 1])
 
 
+def test_a_class_that_no_row_has_and_none_is_answered_has_no_f1() -> None:
+    """A test file may hold some of the labels only: the others counted as F1 of 0."""
+    targets = flags([0, 0, 1, 1], 4)
+    right = HeldOut(np.arange(4), np.where(targets, 3.0, 0.0), targets, np.zeros(4, int))
+    assert right.macro == 1.0
+    classes = targets.argmax(axis=1)
+    wrong = HeldOut(np.arange(4), np.eye(4)[[0, 0, 1, 2]], targets, np.zeros(4, int))
+    assert wrong.macro == pytest.approx(f1_score(classes, [0, 0, 1, 2], average="macro"))
+
+
 @pytest.mark.parametrize("multi_label", [False, True])
 def test_balanced_classes_count_the_same(multi_label: bool) -> None:
     rng = np.random.default_rng(0)
@@ -180,6 +191,14 @@ def test_several_labels() -> None:
     assert held.score == pytest.approx(0.8)  # two of three answers right, no label missed
     assert held.right.tolist() == [True, False]
     assert suspects(held) == [(1, 0)]
+
+
+def test_of_several_labels_the_surest_answer_is_sure_of_each() -> None:
+    """It was the one with the highest probability of any label: an answer of no label came last."""
+    logits = np.array([[-4.0, -4.0], [9.0, 0.1]])
+    targets = np.array([[False, False], [True, False]])
+    held = HeldOut(np.arange(2), logits, targets, np.zeros(2, np.int64), multi_label=True)
+    assert risk_coverage(held) == [(1.0, 0.5), (0.9, 0.5), (0.8, 0.5), (0.5, 1.0)]
 
 
 def test_wilsons_interval() -> None:

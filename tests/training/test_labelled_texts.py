@@ -203,6 +203,15 @@ def test_cp1252(tmp_path: Path) -> None:
         read(file, ("text",), "label", Reading(encoding="klingon"))
 
 
+def test_texts_that_have_none_of_several_labels(tmp_path: Path) -> None:
+    """To leave such rows out, as the message alone advised, makes every label look more frequent."""
+    file = write(tmp_path, "t.csv", GOOD + "ok,\n")
+    with pytest.raises(
+        DataError, match=r"'label' is empty .*\(with 'none' where a text has no label"
+    ):
+        read(file, ("text",), "label", Reading(separator=";"))
+
+
 def test_a_folder_of_texts(tmp_path: Path) -> None:
     for label, texts in {"pos": ("good", "fine"), "neg": ("bad", "poor")}.items():
         (tmp_path / "mail" / label).mkdir(parents=True)
@@ -215,6 +224,27 @@ def test_a_folder_of_texts(tmp_path: Path) -> None:
         Row(3, ("good",), "pos"),
         Row(4, ("fine",), "pos"),
     ]
+    for hidden in (".ipynb_checkpoints/0-checkpoint.txt", "pos/.DS_Store"):
+        (tmp_path / "mail" / hidden).parent.mkdir(exist_ok=True)
+        (tmp_path / "mail" / hidden).write_bytes(b"\0\0\0\1Bud1")
+    assert read(tmp_path / "mail", ("text",), "label") == rows
+    (tmp_path / "mail" / "pos" / "2.txt").write_bytes("caf\xe9".encode("cp1252"))
+    with pytest.raises(
+        DataError, match=r"2\.txt: byte 3 is not UTF-8: .* or set --encoding cp1252"
+    ):
+        read(tmp_path / "mail", ("text",), "label")
+    found = read(tmp_path / "mail", ("text",), "label", Reading(encoding="cp1252"))
+    assert found == [*rows, Row(5, ("caf\xe9",), "pos")]
+    with pytest.raises(DataError, match=r"\.txt: --encoding klingon does not fit"):
+        read(tmp_path / "mail", ("text",), "label", Reading(encoding="klingon"))
+    (tmp_path / "mail" / "pos" / "3.txt").write_text("poor\n")
+    (tmp_path / "mail" / "pos" / "4.txt").write_text(" ")
+    with pytest.raises(DataError, match=r"mail/pos/4\.txt: 'text' is empty \(files pos/4\.txt\)"):
+        read(tmp_path / "mail", ("text",), "label", Reading(encoding="cp1252"))
+    (tmp_path / "mail" / "pos" / "4.txt").unlink()
+    said = r"mail/neg/1\.txt: the same text is .*\(files neg/1\.txt, pos/3\.txt\)"
+    with pytest.raises(DataError, match=said):
+        read(tmp_path / "mail", ("text",), "label", Reading(encoding="cp1252"))
     (tmp_path / "none").mkdir()
     with pytest.raises(DataError, match="none holds no text: put one file a text into a folder"):
         read(tmp_path / "none", ("text",), "label")
@@ -235,14 +265,55 @@ def test_tables_of_pandas(tmp_path: Path, suffix: str) -> None:
     getattr(frame, writer)(file, index=False)
     file = file.rename(tmp_path / f"T{suffix.upper()}")
     rows = read(file, ("text",), "label", Reading(drop_blank=True))
-    assert [(row.line, *row.texts, row.label) for row in rows] == [
-        (2, "a", "1"),
-        (3, "b", "1"),
-        (5, "c", "2"),
-        (6, "d", "2"),
+    first = {".parquet": 1, ".xlsx": 2}[
+        suffix
+    ]  # rows of parquet are counted as `heedful embed` does
+    assert [(row.line - first, *row.texts, row.label) for row in rows] == [
+        (0, "a", "1"),
+        (1, "b", "1"),
+        (3, "c", "2"),
+        (4, "d", "2"),
     ]
     with pytest.raises(DataError, match=r"no column 'class': it has text, label"):
         read(file, ("text",), "class")
+
+
+def test_a_sheet_without_a_header(tmp_path: Path) -> None:
+    """The option was passed over: the first row named the columns, and "1" was none of them."""
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("openpyxl")
+    file = tmp_path / "t.xlsx"
+    cells = [["a", 1], ["b", 1], ["c", 2], ["d", 2]]
+    pandas.DataFrame(cells).to_excel(file, header=False, index=False)
+    rows = read(file, ("1",), "2", Reading(header=False))
+    assert [(row.line, *row.texts, row.label) for row in rows] == [
+        (line, text, str(label)) for line, (text, label) in enumerate(cells, 1)
+    ]
+    with pytest.raises(DataError, match="no column 'text': it has 1, 2"):
+        read(file, ("text",), "2", Reading(header=False))
+
+
+def test_lists_and_bytes_of_parquet_are_no_labels_and_texts(tmp_path: Path) -> None:
+    """They became their spelling in Python: "['x' 'y']" was a label, "b'good'" a text."""
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    good = {"text": ["a", "b", "c", "d"], "label": ["x", "x", "y", "y"]}
+    file = tmp_path / "t.parquet"
+    lists = [["x", "y"], ["x"], ["x"], ["y"]]
+    for column, values, said in (
+        (
+            "label",
+            lists,
+            r"t\.parquet:1: 'label' must be a string or a number; several .*--multi-label",
+        ),
+        ("text", [b"a", b"b", b"c", b"d"], r"t\.parquet:1: 'text' must be a string or a number$"),
+    ):
+        pandas.DataFrame({**good, column: values}).to_parquet(file)
+        with pytest.raises(DataError, match=said):
+            read(file, ("text",), "label")
+    frame = pandas.DataFrame({**good, "label": [True, True, False, False]}).astype("category")
+    frame.to_parquet(file)
+    assert [row.label for row in read(file, ("text",), "label")] == ["True"] * 2 + ["False"] * 2
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".xlsx"])
