@@ -95,9 +95,8 @@ class Server(uvicorn.Server):
         """Refuse new requests with 503, answer those in flight, then close the sockets."""
         timeout = state_of(self.app).settings.shutdown_timeout
         end = asyncio.get_running_loop().time() + timeout
-        hanging = threading.Timer(
-            timeout + KILL_TIMEOUT, _exit
-        )  # a thread that never ends would hold us
+        # A thread that never ends would hold us.
+        hanging = threading.Timer(timeout + KILL_TIMEOUT, _exit)
         hanging.daemon = True
         hanging.start()
         await self._end_connections()
