@@ -18,27 +18,24 @@ class Phases:
         self.one_core = one_core
         self.parsing = False
         """Whether texts wait for the parser."""
-        self._encoding = 0
+        self.encoding = 0
+        """Windows of large calls that session threads are at."""
         self._waiting: list[Callable[[], object]] = []
 
     def gathers(self, sentences: int) -> bool:
         """Whether more sentences than the waiting ones will soon be there to be encoded with them."""
-        return self.one_core and self.parsing and not self._encoding and sentences < SENTENCES
+        return self.one_core and self.parsing and not self.encoding and sentences < SENTENCES
 
-    def begin_encoding(self) -> None:
-        self._encoding += 1
-
-    def end_encoding(self) -> None:
-        """Take the waiting steps unless something else is being encoded."""
-        self._encoding -= 1
-        if not self._encoding:
+    def resume(self) -> None:
+        """Take the waiting steps unless something is being encoded."""
+        if not self.encoding:
             waiting, self._waiting = self._waiting, []
             for step in waiting:
                 step()
 
     def after_encoding(self, step: Callable[[], object]) -> None:
         """Take the step once nothing is being encoded: now, or later."""
-        if self._encoding and self.one_core:
+        if self.encoding and self.one_core:
             self._waiting.append(step)
         else:
             step()

@@ -81,7 +81,6 @@ class Scheduler:
     ) -> None:
         self._threads, self._small, self._phases = threads, small, phases
         self._free, self._small_free = threads.size, True
-        self._large = 0  # dispatches that hold sentences of large calls
         self._observer = observer
         self._cache: Cache[Key, Vectors] = Cache("vector", cache_items, _weigh, observer)
         self._queue: FairQueue[EncodeItem, Vectors] = FairQueue()
@@ -203,9 +202,7 @@ class Scheduler:
                 continue
             large = any(not ticket.call.small for ticket in tickets)
             self._free -= 1
-            self._large += large
-            if large:
-                self._phases.begin_encoding()
+            self._phases.encoding += large
             serving = self._spawn(self._serve_all(tickets, self._threads))
             serving.add_done_callback(partial(self._served, large))
         self._dispatch_small()
@@ -235,7 +232,7 @@ class Scheduler:
 
     def _dispatch_small(self) -> None:
         """Give the thread for small calls what waits of them, while all others are at large ones."""
-        if not (self._started and self._small_free and self._large == self._threads.size):
+        if not (self._started and self._small_free and self._phases.encoding == self._threads.size):
             return
         if tickets := self._queue.take(1.0, lambda item: item.share, small=True):
             self._observer.queue("inference", len(self._queue))
@@ -251,10 +248,9 @@ class Scheduler:
 
     def _served(self, large: bool, _: asyncio.Task[None]) -> None:
         self._free += 1
-        self._large -= large
+        self._phases.encoding -= large
         self._dispatch()
-        if large:
-            self._phases.end_encoding()
+        self._phases.resume()
 
     def _small_served(self, _: asyncio.Task[None]) -> None:
         self._small_free = True

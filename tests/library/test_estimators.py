@@ -193,7 +193,7 @@ def test_a_random_state_without_a_seed_is_saved_as_0(tmp_path: Path) -> None:
         (X, pd.Series([*Y[:-1], pd.NA], dtype="string"), r"y\[11\] is missing"),
         (X, [*range(11), np.nan], r"y\[11\] is missing"),
         ("good", Y, "X is one string"),
-        (set(X), Y, "X is set: give a list"),  # in an order of its own, each got another's label
+        (set(X), Y, "X is set: give a list"),  # in random order, each got another's label
         (dict(zip(X, Y, strict=True)), Y, "X is dict: give a list"),
         ([*X[:-1], None], Y, r"X\[11\] is a missing value: give strings"),
         (np.array([X]), Y, "one text for each row"),

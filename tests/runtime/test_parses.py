@@ -135,12 +135,13 @@ async def test_large_calls_wait_while_others_are_encoded_on_the_same_core(
     phases = Phases(one_core)
     parses = Parses(0, Observer(), phases)
     await parses.start(built_parser.folder)
-    phases.begin_encoding()
+    phases.encoding += 1
     large = asyncio.create_task(parses.get([job(f"kid {i}") for i in range(TEXTS)]))
     await parses.get([job()])  # a small one does not
     await asyncio.sleep(0.05)
     assert large.done() is not one_core
-    phases.end_encoding()
+    phases.encoding -= 1
+    phases.resume()
     await large
     assert not phases.parsing
 

@@ -300,9 +300,10 @@ def test_nobody_waits_for_texts_that_wait_themselves() -> None:
     phases.parsing = True
     assert phases.gathers(SENTENCES - 1)
     assert not phases.gathers(SENTENCES)
-    phases.begin_encoding()  # until it ends nothing is parsed
+    phases.encoding += 1  # until it ends nothing is parsed
     assert not phases.gathers(1)
-    phases.end_encoding()
+    phases.encoding -= 1
+    phases.resume()
     assert phases.gathers(1)
 
 

@@ -265,9 +265,8 @@ def test_tables_of_pandas(tmp_path: Path, suffix: str) -> None:
     getattr(frame, writer)(file, index=False)
     file = file.rename(tmp_path / f"T{suffix.upper()}")
     rows = read(file, ("text",), "label", Reading(drop_blank=True))
-    first = {".parquet": 1, ".xlsx": 2}[
-        suffix
-    ]  # rows of parquet are counted as `heedful embed` does
+    # Rows of parquet are counted as `heedful embed` does.
+    first = {".parquet": 1, ".xlsx": 2}[suffix]
     assert [(row.line - first, *row.texts, row.label) for row in rows] == [
         (0, "a", "1"),
         (1, "b", "1"),
