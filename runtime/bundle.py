@@ -120,9 +120,8 @@ def read_files(folder: Path) -> tuple[Card, dict[str, bytes]]:
 
     `folder` may be a link: one of the two names, its own or that of the folder it leads to, is the model's.
     """
-    target = (
-        folder.resolve()
-    )  # all files are of one bundle, also where a link is replaced meanwhile
+    # All files are of one bundle, also where a link is replaced meanwhile.
+    target = folder.resolve()
     card = read_card(target, named=False)
     check_name(card, folder.absolute().name, target.name)
     files = {name: _bytes(target, name) for name in card.files}

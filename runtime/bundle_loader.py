@@ -121,7 +121,6 @@ class BundleLoader:
 
     def _open(self, folder: Path) -> LoadedModel:
         read = bundle.read(folder, graphs=False)
-        bundle.check_name(
-            read.card, folder.name
-        )  # or a link would serve a bundle under a second name
+        # Or a link would serve a bundle under a second name.
+        bundle.check_name(read.card, folder.name)
         return LoadedModel(read, self._device, self._threads)
