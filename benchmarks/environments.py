@@ -14,10 +14,11 @@ class NotInstalled(Exception):
 
 
 def python(name: str) -> Path:
-    """The interpreter of the environment for peers/<name>.txt. Raises NotInstalled."""
+    """The interpreter of the environment for peers/<name>.txt, of this process's Python. Raises NotInstalled."""
     folder, wanted = HOME / name, REQUIREMENTS / f"{name}.txt"
     interpreter, installed = folder / "bin" / "python", folder / INSTALLED
-    if installed.exists() and installed.read_text() == wanted.read_text():
+    content = f"# Python {sys.version}\n{wanted.read_text()}"
+    if installed.exists() and installed.read_text() == content:
         return interpreter
     folder.parent.mkdir(parents=True, exist_ok=True)
     _run(sys.executable, "-m", "venv", "--clear", folder)
@@ -27,7 +28,7 @@ def python(name: str) -> Path:
         if line.startswith("torch=="):
             _run(*pip, line)
     _run(*pip, "--requirement", wanted)
-    installed.write_text(wanted.read_text())
+    installed.write_text(content)
     return interpreter
 
 

@@ -3,8 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from gensim.models import Word2Vec
-
 from heedful.training.errors import ConfigError
 from heedful.training.parses import Parsed
 from heedful.training.vectors import Table
@@ -16,8 +14,15 @@ EPOCHS = 10
 
 def train(texts: Sequence[Parsed], *, dim: int, seed: int) -> Table:
     """Skip-gram vectors (V, dim) of the lower-cased tokens. One worker, whatever the threads of the run, makes
-    them the same for the same texts and seed. Raises ConfigError where every word is too rare.
+    them the same for the same texts and seed. Raises ConfigError where every word is too rare, or without gensim.
     """
+    try:
+        from gensim.models import Word2Vec
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            "words.vectors: word2vec needs gensim, which has no wheel for Python 3.14: use Python 3.13, or build "
+            "it with `pip install gensim`"
+        ) from error
     sentences = [sentence for parsed in texts for sentence in parsed.sentences()]
     counts = Counter(word for sentence in sentences for word in sentence)
     if max(counts.values(), default=0) < MIN_COUNT:
