@@ -1,6 +1,6 @@
 # Serving only: the plain install, without torch. Build it where bundles/ is complete. `--target gpu` adds CUDA
 # (docs/gpu.md); the last stage is for CPUs.
-FROM python:3.11-slim AS build
+FROM python:3.14-slim AS build
 WORKDIR /src
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY heedful heedful
@@ -17,7 +17,7 @@ RUN python -m venv /opt/heedful && /opt/heedful/bin/pip install --no-cache-dir -
 FROM build AS build-gpu
 RUN /opt/heedful/bin/pip install --no-cache-dir --constraint constraints.txt '.[gpu]'
 
-FROM python:3.11-slim AS serve
+FROM python:3.14-slim AS serve
 RUN useradd --system --create-home heedful
 COPY bundles /srv/heedful/bundles
 ENV PATH=/opt/heedful/bin:$PATH \

@@ -1,5 +1,7 @@
 """One virtual environment per peer, created once: ~/.cache/heedful/peers/<name>."""
 
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +9,7 @@ from pathlib import Path
 HOME = Path("~/.cache/heedful/peers").expanduser()
 REQUIREMENTS = Path(__file__).with_name("peers")
 INSTALLED = "installed.txt"
+_NEWEST = re.compile(r"# Python 3\.(\d+) at most")
 
 
 class NotInstalled(Exception):
@@ -14,14 +17,18 @@ class NotInstalled(Exception):
 
 
 def python(name: str) -> Path:
-    """The interpreter of the environment for peers/<name>.txt, of this process's Python. Raises NotInstalled."""
+    """The interpreter of the environment for peers/<name>.txt. Raises NotInstalled.
+
+    It is of this process's Python, or of an older one where the file asks for that.
+    """
     folder, wanted = HOME / name, REQUIREMENTS / f"{name}.txt"
     interpreter, installed = folder / "bin" / "python", folder / INSTALLED
-    content = f"# Python {sys.version}\n{wanted.read_text()}"
+    base = _base(wanted.read_text())
+    content = f"# {_run(base, '-VV').strip()}\n{wanted.read_text()}"
     if installed.exists() and installed.read_text() == content:
         return interpreter
     folder.parent.mkdir(parents=True, exist_ok=True)
-    _run(sys.executable, "-m", "venv", "--clear", folder)
+    _run(base, "-m", "venv", "--clear", folder)
     pip = (interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
     # torch first: pip then takes the index's CPU build and downloads no other.
     for line in wanted.read_text().splitlines():
@@ -30,6 +37,17 @@ def python(name: str) -> Path:
     _run(*pip, "--requirement", wanted)
     installed.write_text(content)
     return interpreter
+
+
+def _base(requirements: str) -> str:
+    """The Python that makes the environment."""
+    newest = _NEWEST.match(requirements)
+    if newest is None or sys.version_info[:2] <= (3, int(newest[1])):
+        return sys.executable
+    for minor in range(11, int(newest[1]) + 1):
+        if found := shutil.which(f"python3.{minor}"):
+            return found
+    raise NotInstalled(f"it needs a Python of 3.11 to 3.{newest[1]}")
 
 
 def version(name: str, package: str) -> str:

@@ -1,5 +1,6 @@
 """Vectors that a run trains on its own texts."""
 
+import importlib.util
 import subprocess
 import sys
 
@@ -17,6 +18,9 @@ from heedful.training.parses import Parsed
 from heedful.training.prepare import start_context
 from tests.training.test_loop import quiet
 
+with_gensim = pytest.mark.skipif(
+    importlib.util.find_spec("gensim") is None, reason="gensim has no wheel for this Python"
+)
 FRUIT, TOOLS = ("apple", "pear", "plum"), ("Hammer", "saw", "file")
 
 
@@ -31,6 +35,7 @@ def corpus(seed: int = 0) -> Parsed:
     return Parsed({}, tokens, np.zeros(len(tokens), np.int16), bounds)
 
 
+@with_gensim
 def test_texts_of_rare_words_are_refused() -> None:
     rare = Parsed({}, ["apple", "pear"], np.zeros(2, np.int16), np.array([0, 2]))
     with pytest.raises(
@@ -39,6 +44,7 @@ def test_texts_of_rare_words_are_refused() -> None:
         word2vec.train([rare], dim=8, seed=1)
 
 
+@with_gensim
 def test_words_in_similar_contexts_have_similar_vectors() -> None:
     table = word2vec.train([corpus()], dim=8, seed=1)
     words = [word.lower() for word in (*FRUIT, *TOOLS)]
@@ -58,6 +64,7 @@ print(word2vec.train([corpus()], dim=3, seed=1).look_up(["apple", "saw"]).tobyte
 """
 
 
+@with_gensim
 def test_the_vectors_do_not_depend_on_the_process() -> None:
     """Python's hashes of strings differ from one to the next."""
     here = word2vec.train([corpus()], dim=3, seed=1).look_up(["apple", "saw"])
@@ -67,6 +74,12 @@ def test_the_vectors_do_not_depend_on_the_process() -> None:
     assert there.stdout.strip() == here.tobytes().hex()
     other = word2vec.train([corpus()], dim=3, seed=2).look_up(["apple", "saw"])
     assert not np.array_equal(here, other)
+
+
+def test_without_gensim_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gensim.models", None)  # an import of it raises
+    with pytest.raises(ConfigError, match=r"words\.vectors: word2vec needs gensim, .* Python 3\.13"):
+        word2vec.train([corpus()], dim=3, seed=1)
 
 
 def test_the_context_begins_with_the_mean_over_the_corpus_tokens() -> None:
@@ -81,6 +94,7 @@ def test_the_context_begins_with_the_mean_over_the_corpus_tokens() -> None:
     start_context(build("lama-ctx", {"dim": 3}), table, ids)  # has its document's own
 
 
+@with_gensim
 @pytest.mark.parametrize("encoder", ["lama", "lama-ctx"])
 def test_lama_trains_on_its_own_vectors(config: RunConfig, paths: Paths, encoder: str) -> None:
     fields = config.model_dump()
