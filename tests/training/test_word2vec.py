@@ -78,7 +78,9 @@ def test_the_vectors_do_not_depend_on_the_process() -> None:
 
 def test_without_gensim_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gensim.models", None)  # an import of it raises
-    with pytest.raises(ConfigError, match=r"words\.vectors: word2vec needs gensim, .* Python 3\.13"):
+    with pytest.raises(
+        ConfigError, match=r"words\.vectors: word2vec needs gensim, .* Python 3\.13"
+    ):
         word2vec.train([corpus()], dim=3, seed=1)
 
 
