@@ -77,6 +77,12 @@ class NotFound(RequestError):
     code = "not_found"
 
 
+class RangeNotSatisfiable(RequestError):
+    """The range begins behind the file's end."""
+
+    code = "range_not_satisfiable"
+
+
 class StorageFull(RequestError):
     """The folder for files is full."""
 
@@ -146,6 +152,7 @@ STATUS: Mapping[type[RequestError], int] = {
     BodyTooLarge: 413,
     TooManyInputs: 413,
     UrlTooLong: 414,
+    RangeNotSatisfiable: 416,
     BadInput: 422,
     Overloaded: 429,
     HeadTooLarge: 431,
