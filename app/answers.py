@@ -32,7 +32,7 @@ ERRORS: Documented = {
         404: "Unknown model.",
         413: "The body or the number of inputs exceeds its limit.",
         422: "A field is wrong.",
-        429: "The queue is full: try again after Retry-After seconds.",
+        429: "The queue is full, or the key's rate is used up: try again after Retry-After seconds.",
         500: "The service failed.",
         503: "Not ready, or shutting down.",
         504: "The request's time limit passed.",
@@ -58,9 +58,13 @@ def path_parameters(*names: str) -> dict[str, Any]:
 
 
 def documented(model: Any, *errors: int) -> Documented:
-    """A route's 200 and errors for the OpenAPI document. Answers are not validated."""
+    """A route's 200 and errors for the OpenAPI document. Answers are not validated.
+
+    Where a key is needed (401), it may have a rate: 429 is added.
+    """
     known = {**ERRORS, **FURTHER_ERRORS}
-    return {200: {"model": model}, **{status: known[status] for status in errors}}
+    statuses = sorted({*errors, 429} if 401 in errors else errors)
+    return {200: {"model": model}, **{status: known[status] for status in statuses}}
 
 
 def in_bytes(responses: Documented, headers: Mapping[str, str]) -> Documented:

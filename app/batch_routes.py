@@ -48,6 +48,9 @@ UPLOAD = {
 }
 
 
+IGNORED = {"X-Ignored-Fields": {"$ref": "#/components/headers/X-Ignored-Fields"}}
+
+
 class File(BaseModel):
     id: str
     object: Literal["file"]
@@ -244,7 +247,9 @@ async def delete(request: Request) -> Response:
 
 
 @create_router.post(
-    "/v1/batches", responses=answers.documented(Batch, 400, 401, 403, 404, 413, 422, 507)
+    "/v1/batches",
+    responses=answers.documented(Batch, 400, 401, 403, 404, 413, 422, 504, 507)
+    | {200: {"model": Batch, "headers": IGNORED}},
 )
 async def create(body: CreateBatch, request: Request) -> Response:
     """Answer a file's requests in the background."""

@@ -22,9 +22,11 @@ HEADERS = {
         "Names of the fields that the route does not know, percent-encoded.",
     ),
     "Retry-After": ("integer", "Seconds after which to try again."),
+    "WWW-Authenticate": ("string", "Bearer: send the API key in Authorization."),
 }
 NOTES = ("X-Truncated", "X-Windows", "X-Warning", "X-Ignored-Fields")
 """Of an inference route's answer."""
+OF_STATUS = {"401": ("WWW-Authenticate",), "429": ("Retry-After",)}
 
 
 def openapi(app: FastAPI, inference: Collection[str], streams: Collection[str]) -> dict[str, Any]:
@@ -42,9 +44,8 @@ def openapi(app: FastAPI, inference: Collection[str], streams: Collection[str]) 
             if path not in PUBLIC:
                 operation["security"] = [{"key": []}, {}]
             for status, response in operation["responses"].items():
-                names = ["X-Request-Id", "Server-Timing"]
+                names = ["X-Request-Id", "Server-Timing", *OF_STATUS.get(status, ())]
                 names += NOTES if path in inference and status == "200" else ()
-                names += ["Retry-After"] if status == "429" else []
                 response["headers"] = response.get("headers", {}) | {
                     name: {"$ref": f"#/components/headers/{name}"} for name in names
                 }

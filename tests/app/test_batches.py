@@ -485,6 +485,7 @@ async def test_without_a_folder_they_are_refused(serve: Serve, tmp_path: Path) -
         multipart = {"Content-Type": "multipart/form-data; boundary=X"}
         answer = await idle.post("/v1/files", content=stuck(), headers=multipart)
         check(answer, 504, "timeout")
+        check(await idle.post("/v1/batches", content=stuck(), headers=JSON), 504, "timeout")
 
 
 async def stuck() -> AsyncIterator[bytes]:
