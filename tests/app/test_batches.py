@@ -598,6 +598,9 @@ async def refused_uploads(idle: httpx.AsyncClient) -> None:
     content = {"file": ("a.jsonl", b"{}\n")}
     check(await idle.post("/v1/files", json={}), 422, "invalid_input", "file")
     check(await idle.post("/v1/files", files=content), 422, "invalid_input", "purpose")
+    gzipped = {"Content-Encoding": "gzip"}
+    answer = await idle.post("/v1/files", files=content, data={"purpose": "batch"}, headers=gzipped)
+    check(answer, 400, "wrong_content_encoding")
     large = {"file": ("a.jsonl", b" " * 1000)}
     data = {"purpose": "batch"}
     without_a_name = {"purpose": (None, "batch"), "file": (None, "a.jsonl")}  # curl -F file=a.jsonl
@@ -624,6 +627,9 @@ async def refused_uploads(idle: httpx.AsyncClient) -> None:
     ):
         sent = json.dumps({**batch, **more}).encode()
         check(await idle.post("/v1/batches", content=sent, headers=JSON), 422, code, param)
+    ndjson = {"Content-Type": "application/x-ndjson"}
+    sent = json.dumps(batch).encode()
+    check(await idle.post("/v1/batches", content=sent, headers=ndjson), 400, "wrong_content_type")
     assert (await idle.get("/v1/batches")).json()["data"] == []
     parts = ('name="purpose"', 'name="file"; filename="\\ud800"')
     body = "".join(
