@@ -99,6 +99,18 @@ def test_answers_have_their_headers(document: dict[str, Any]) -> None:
     assert set(document["components"]["headers"]) == {*always, *notes, *further}
 
 
+def test_every_json_body_has_an_example(document: dict[str, Any]) -> None:
+    for operations in document["paths"].values():
+        body = operations.get("post", {}).get("requestBody", {"content": {}})["content"]
+        if "application/json" in body:
+            schema = {**body["application/json"]["schema"], "components": document["components"]}
+            assert jsonschema_rs.validator_for(schema).is_valid(body["application/json"]["example"])
+        if "application/x-ndjson" in body:
+            line = body["application/x-ndjson"]["example"]
+            assert json.loads(line) == body["application/json"]["example"] | {"id": 1}
+            assert line.endswith("\n")
+
+
 @pytest.mark.parametrize("path", WORK)
 def test_ndjson_is_where_it_is_taken(document: dict[str, Any], path: str) -> None:
     operation = document["paths"][path]["post"]
