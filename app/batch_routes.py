@@ -232,8 +232,11 @@ async def file(request: Request) -> Response:
     response_class=Response,
     responses={
         **answers.documented(File, 401, 403, 404, 416),
-        200: {"content": {answers.BYTES: {}}},
-        206: {"content": {answers.BYTES: {}}, "description": "The range that `Range` asks for."},
+        200: {"content": answers.BYTES_CONTENT},
+        206: {
+            "content": answers.BYTES_CONTENT,
+            "description": "The range that `Range` asks for.",
+        },
     },
     openapi_extra=answers.path_parameters("file"),
 )
