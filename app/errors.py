@@ -292,7 +292,7 @@ def bad_input(errors: Sequence[Any]) -> BadInput:
     if kind == "missing":
         message, code = "is required", "missing_field"
     elif kind == "extra_forbidden":
-        message, code = "is not a field of this route; GET /docs lists them", "unknown_field"
+        message, code = "does not belong here; GET /docs lists the fields", "unknown_field"
     else:
         message = first["msg"].replace("Input should be", "must be").removeprefix("Value error, ")
         if kind in MESSAGES:
