@@ -17,6 +17,8 @@ ROWS_AT_ONCE = 64
 """Rows of an answer that are written without a pause: about 1 ms."""
 
 BYTES = "application/octet-stream"
+BYTES_CONTENT = {BYTES: {"schema": {"type": "string", "format": "binary"}}}
+"""Bytes in the OpenAPI document."""
 LONGEST = 2.0**63
 """orjson reads integers that do not fit into 64 bits as floats of this size and more."""
 
@@ -32,7 +34,7 @@ ERRORS: Documented = {
         404: "Unknown model.",
         413: "The body or the number of inputs exceeds its limit.",
         422: "A field is wrong.",
-        429: "The queue is full: try again after Retry-After seconds.",
+        429: "The queue is full, or the key's rate is used up: try again after Retry-After seconds.",
         500: "The service failed.",
         503: "Not ready, or shutting down.",
         504: "The request's time limit passed.",
@@ -44,6 +46,7 @@ FURTHER_ERRORS: Documented = {
     for status, description in {
         403: "No API key is set, and this needs one.",
         409: "A bundle was refused: the model served before stays.",
+        416: "The range begins behind the end.",
         507: "The folder for files is full, or cannot be written to.",
     }.items()
 }
@@ -57,15 +60,24 @@ def path_parameters(*names: str) -> dict[str, Any]:
 
 
 def documented(model: Any, *errors: int) -> Documented:
-    """A route's 200 and errors for the OpenAPI document. Answers are not validated."""
+    """A route's 200 and errors for the OpenAPI document. Answers are not validated.
+
+    Where a key is needed (401), it may have a rate: 429 is added.
+    """
     known = {**ERRORS, **FURTHER_ERRORS}
-    return {200: {"model": model}, **{status: known[status] for status in errors}}
+    statuses = sorted({*errors, 429} if 401 in errors else errors)
+    return {200: {"model": model}, **{status: known[status] for status in statuses}}
+
+
+def text(*media: str) -> Documented:
+    """A route's 200 for the OpenAPI document: a text of one of these media types."""
+    return {200: {"content": {one: {"schema": {"type": "string"}} for one in media}}}
 
 
 def in_bytes(responses: Documented, headers: Mapping[str, str]) -> Documented:
     """The responses of a route whose 200 may be bytes too, with these headers then: name -> description."""
     about = {
-        "content": {BYTES: {"schema": {"type": "string", "format": "binary"}}},
+        "content": BYTES_CONTENT,
         "headers": {
             name: {"description": f"Of an answer in bytes: {said}", "schema": {"type": "string"}}
             for name, said in headers.items()

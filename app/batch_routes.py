@@ -1,6 +1,8 @@
 """OpenAI's /v1/files and /v1/batches."""
 
 import asyncio
+import os
+import re
 import time
 from typing import Annotated, Any, BinaryIO, Literal
 
@@ -10,8 +12,8 @@ from starlette.datastructures import UploadFile
 from starlette.responses import FileResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from heedful.app import answers
-from heedful.app.errors import NotFound
+from heedful.app import answers, errors, record
+from heedful.app.errors import NotFound, RangeNotSatisfiable
 from heedful.app.fast_path import InferenceRoute
 from heedful.app.fields import PASS_OVER, refused
 from heedful.app.file_store import FileStore, new_id
@@ -20,8 +22,17 @@ from heedful.app.strict_models import StrictModel, few_fields
 from heedful.app.uploads import multipart, refused_where_not_stored
 from heedful.runtime.errors import BadInput
 
+
+class CreateRoute(InferenceRoute):
+    """Reads its body as an inference route does, but no NDJSON: a reader of its own says so to FastPath."""
+
+    @staticmethod
+    def read(scope: Scope, body: bytes) -> Any:
+        return InferenceRoute.read(scope, body)
+
+
 router = APIRouter(tags=["OpenAI"])
-create_router = APIRouter(route_class=InferenceRoute, tags=["OpenAI"])
+create_router = APIRouter(route_class=CreateRoute, tags=["OpenAI"])
 
 After = Annotated[str | None, Query(description="Begin behind the one with this id.")]
 
@@ -44,6 +55,9 @@ UPLOAD = {
         },
     }
 }
+
+
+IGNORED = {"X-Ignored-Fields": {"$ref": "#/components/headers/X-Ignored-Fields"}}
 
 
 class File(BaseModel):
@@ -117,8 +131,16 @@ class BatchList(BaseModel):
     has_more: bool
 
 
+RANGE = re.compile(r"bytes=(?:([0-9]{1,18})-([0-9]{0,18})|-([0-9]{1,18}))", re.IGNORECASE)
+"""One range of bytes, such as `bytes=500-`."""
+
+
 class _Content(FileResponse):
-    """Of an open file, whose name may be deleted before the answer is sent."""
+    """Of an open file, whose name may be deleted before the answer is sent.
+
+    Starlette refuses a `Range` as text. Here only one range is read, and every other one passed over, as RFC 9110,
+    14.2, allows.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -126,7 +148,29 @@ class _Content(FileResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._file:
-            await super().__call__(scope, receive, send)
+            size = os.fstat(self._file.fileno()).st_size
+            begin = _begin(record.header(scope, b"range"), size)
+            if begin is None:
+                others = [(name, value) for name, value in scope["headers"] if name != b"range"]
+                await super().__call__({**scope, "headers": others}, receive, send)
+            elif begin < size:
+                await super().__call__(scope, receive, send)
+            else:
+                refusal = RangeNotSatisfiable(f"Range: the content has {size} bytes")
+                about = {"Content-Range": f"bytes */{size}"}
+                answer = errors.respond(record.of(scope), refusal, about)
+                await answer(scope, receive, send)
+
+
+def _begin(header: str, size: int) -> int | None:
+    """Where the range of a content of `size` bytes begins; None if the header is not one range."""
+    found = RANGE.fullmatch(header)
+    if found is None:
+        return None
+    first, last, suffix = found.groups()
+    if first is None:
+        return max(size - int(suffix), 0)
+    return None if last and int(last) < int(first) else int(first)
 
 
 @router.post(
@@ -187,13 +231,17 @@ async def file(request: Request) -> Response:
     "/v1/files/{file}/content",
     response_class=Response,
     responses={
-        **answers.documented(File, 401, 403, 404),
-        200: {"content": {answers.BYTES: {}}},
+        **answers.documented(File, 401, 403, 404, 416),
+        200: {"content": answers.BYTES_CONTENT},
+        206: {
+            "content": answers.BYTES_CONTENT,
+            "description": "The range that `Range` asks for.",
+        },
     },
     openapi_extra=answers.path_parameters("file"),
 )
 async def content(request: Request) -> Response:
-    """A file's content."""
+    """A file's content, or one range of it, as `Range: bytes=500-`."""
     return _Content(_store(request).open(request.path_params["file"]))
 
 
@@ -211,7 +259,9 @@ async def delete(request: Request) -> Response:
 
 
 @create_router.post(
-    "/v1/batches", responses=answers.documented(Batch, 400, 401, 403, 404, 413, 422, 507)
+    "/v1/batches",
+    responses=answers.documented(Batch, 400, 401, 403, 404, 413, 422, 504, 507)
+    | {200: {"model": Batch, "headers": IGNORED}},
 )
 async def create(body: CreateBatch, request: Request) -> Response:
     """Answer a file's requests in the background."""

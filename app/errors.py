@@ -77,6 +77,12 @@ class NotFound(RequestError):
     code = "not_found"
 
 
+class RangeNotSatisfiable(RequestError):
+    """The range begins behind the file's end."""
+
+    code = "range_not_satisfiable"
+
+
 class StorageFull(RequestError):
     """The folder for files is full."""
 
@@ -146,6 +152,7 @@ STATUS: Mapping[type[RequestError], int] = {
     BodyTooLarge: 413,
     TooManyInputs: 413,
     UrlTooLong: 414,
+    RangeNotSatisfiable: 416,
     BadInput: 422,
     Overloaded: 429,
     HeadTooLarge: 431,
@@ -285,7 +292,7 @@ def bad_input(errors: Sequence[Any]) -> BadInput:
     if kind == "missing":
         message, code = "is required", "missing_field"
     elif kind == "extra_forbidden":
-        message, code = "is not a field of this route; GET /docs lists them", "unknown_field"
+        message, code = "does not belong here; GET /docs lists the fields", "unknown_field"
     else:
         message = first["msg"].replace("Input should be", "must be").removeprefix("Value error, ")
         if kind in MESSAGES:

@@ -10,6 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from heedful.app import answers
+
 STATIC = Path(__file__).parent / "static"
 HEADERS = {
     # Scripts may set styles on elements, which CSP does not count as inline; all else is our own file.
@@ -39,9 +41,7 @@ def _serve_file(file: Path) -> Callable[[Request], Awaitable[Response]]:
 
 PAGE = STATIC / "index.html"
 router = APIRouter(tags=["page"])
-router.get("/", response_class=Response, responses={200: {"content": {"text/html": {}}}})(
-    _serve_file(PAGE)
-)
+router.get("/", response_class=Response, responses=answers.text("text/html"))(_serve_file(PAGE))
 FILES = [
     Route(f"/static/{file.relative_to(STATIC).as_posix()}", _serve_file(file), methods=["GET"])
     for file in sorted(STATIC.rglob("*"))

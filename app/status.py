@@ -83,7 +83,11 @@ async def ready(
     return answers.json({**found, "golden": test.deviations})
 
 
-@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses=answers.text("text/plain", "application/openmetrics-text"),
+)
 async def metrics(request: Request) -> Response:
     """Metrics in Prometheus' format."""
     accepted = record.accepts(request.scope, b"accept")

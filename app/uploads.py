@@ -12,7 +12,7 @@ from starlette.datastructures import FormData
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from heedful.app import record
-from heedful.app.errors import InvalidBody, StorageFull, StorageNotWritable
+from heedful.app.errors import InvalidBody, MalformedBody, StorageFull, StorageNotWritable
 from heedful.runtime.errors import BadInput
 
 log = logging.getLogger("heedful.server")
@@ -42,10 +42,12 @@ class _Parser(MultiPartParser):
 async def multipart(request: Request, folder: Path) -> AsyncIterator[FormData]:
     """The form of a request, one file at most, which `folder` holds without a name until the block ends.
 
-    Raises BadInput, InvalidBody, and OSError where the folder cannot take it.
+    Raises BadInput, MalformedBody if it is compressed, InvalidBody, and OSError where the folder cannot take it.
     """
     if record.of(request.scope).media != "multipart/form-data":
         raise BadInput("file: send it as multipart/form-data", param="file")
+    if record.header(request.scope, b"content-encoding").strip().lower() not in ("", "identity"):
+        raise MalformedBody("uploads are read uncompressed only", code="wrong_content_encoding")
     try:
         form = await _Parser(request, folder).parse()
     except MultiPartException as error:

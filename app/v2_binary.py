@@ -42,6 +42,8 @@ def read_body(scope: Scope, body: bytes) -> Any:
                 raise InvalidBody(f"{param}: the body does not hold as much", param=param)
             tensor["data"] = _strings(bytes(rest[:length]), f"inputs[{i}]")
             rest = rest[length:]
+    if rest:
+        raise InvalidBody(f"the last {len(rest)} bytes belong to no tensor: give each its {_SIZE}")
     return value
 
 

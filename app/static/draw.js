@@ -171,9 +171,28 @@ export function heatMap({ rows, columns, weights, name, domain = [0, 1], compare
   const scroll = element("div", { className: "scroll", tabIndex: 0 }, svg.node());
   scroll.setAttribute("role", "group");
   scroll.setAttribute("aria-label", name);
-  const figure = element("figure", {}, element("figcaption", { textContent: name }), scroll, legend(domain, format, opacity), read);
+  const figure = element("figure", {}, element("figcaption", { textContent: name }), scroll, legend(domain, format, opacity), read, table(rows, columns, weights, name, format));
   figure.dataset.map = name;
   return figure;
+}
+
+// The map's numbers for the keyboard, for screen readers and to be copied. The table is made when it is opened: it may have thousands of cells.
+function table(rows, columns, weights, name, format) {
+  const box = element("details", {}, element("summary", { textContent: "Table" }));
+  box.addEventListener("toggle", () => {
+    const label = `${name}: table`;
+    const head = element("tr", {}, element("td"), ...columns.map((textContent) => element("th", { scope: "col", textContent })));
+    const lines = weights.map((line, i) => element(
+      "tr", {}, element("th", { scope: "row", textContent: rows[i] }), ...line.map((value) => element("td", { textContent: format(value) })),
+    ));
+    const made = element("table", {}, element("thead", {}, head), element("tbody", {}, ...lines));
+    made.setAttribute("aria-label", label);
+    const scroll = element("div", { className: "scroll", tabIndex: 0 }, made);
+    scroll.setAttribute("role", "group");
+    scroll.setAttribute("aria-label", label);
+    box.append(scroll);
+  }, { once: true });
+  return box;
 }
 
 // What the shades of a heat map mean.

@@ -50,7 +50,8 @@ export function readLink(tabs) {
   return { tab, question, priors: priors.length ? Object.fromEntries(priors) : null, missing };
 }
 
-// A prior is a switch or a number.
+// A prior is a switch or a number. Anything else stays a text, which the service refuses: as NaN it would be null in JSON, no prior.
 function read(value) {
-  return value === "true" || (value !== "false" && Number(value));
+  if (value === "true" || value === "false") return value === "true";
+  return value.trim() && Number.isFinite(Number(value)) ? Number(value) : value;
 }

@@ -18,7 +18,8 @@ export class Refused extends Error {
 export function said(failure) {
   if (!(failure instanceof Refused)) return "The service does not answer.";
   if (failure.status === 401) return key ? "The service does not know this API key." : "The service needs an API key.";
-  return failure.message.replace(/, or set truncate to true$/, ""); // there is no such field here
+  return failure.message.replace(/, or set truncate to true$/, "") // there is no such field here
+    .replace(/^inputs\[(\d+)\]/, (_, i) => `Sentence ${Number(i) + 1}`); // as the list beside the similarities counts
 }
 
 // {answer, timing: [[stage, milliseconds]], warning}; raises Refused with the service's own words. `warning` is null or

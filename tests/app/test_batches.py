@@ -335,6 +335,39 @@ async def test_a_content_that_is_deleted_while_it_is_sent_is_sent_whole(
         check(await client.get(f"/v1/files/{name}/content"), 404, "not_found")
 
 
+@pytest.mark.anyio
+async def test_a_range_of_a_content(serve: Serve, tmp_path: Path) -> None:
+    check_files(Settings(files=tmp_path))
+    store = FileStore(tmp_path)
+    name = store.add(io.BytesIO(b"0123456789"), "a", "batch")["id"]
+    async with serve(start=False, files=tmp_path) as client:
+
+        async def ask(asked: str, method: str = "GET") -> httpx.Response:
+            headers = {"Range": asked}
+            return await client.request(method, f"/v1/files/{name}/content", headers=headers)
+
+        for asked, sent in (
+            ("bytes=4-", b"456789"),
+            ("Bytes=0-1", b"01"),
+            ("bytes=8-99", b"89"),
+            ("bytes=-3", b"789"),
+            ("bytes=-99", b"0123456789"),
+        ):
+            answer = await ask(asked)
+            assert (answer.status_code, answer.content) == (206, sent)
+            first = 10 - len(sent) if sent[-1:] == b"9" else 0
+            assert answer.headers["Content-Range"] == f"bytes {first}-{first + len(sent) - 1}/10"
+        for asked in ("bytes=10-", "bytes=99-100", "bytes=-0"):  # the answer was text
+            answer = await ask(asked)
+            check(answer, 416, "range_not_satisfiable")
+            assert answer.headers["Content-Range"] == "bytes */10"
+        assert (await ask("bytes=10-", "HEAD")).status_code == 416
+        # These were refused, with text too, but for several ranges.
+        for asked in ("bytes=5-2", "bytes=x", "bytes=", "lines=0-1", "4-", "bytes=0-1,4-5"):
+            answer = await ask(asked)
+            assert (answer.status_code, answer.content) == (200, b"0123456789")
+
+
 def test_a_file_whose_deletion_was_killed_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -452,6 +485,7 @@ async def test_without_a_folder_they_are_refused(serve: Serve, tmp_path: Path) -
         multipart = {"Content-Type": "multipart/form-data; boundary=X"}
         answer = await idle.post("/v1/files", content=stuck(), headers=multipart)
         check(answer, 504, "timeout")
+        check(await idle.post("/v1/batches", content=stuck(), headers=JSON), 504, "timeout")
 
 
 async def stuck() -> AsyncIterator[bytes]:
@@ -564,6 +598,9 @@ async def refused_uploads(idle: httpx.AsyncClient) -> None:
     content = {"file": ("a.jsonl", b"{}\n")}
     check(await idle.post("/v1/files", json={}), 422, "invalid_input", "file")
     check(await idle.post("/v1/files", files=content), 422, "invalid_input", "purpose")
+    gzipped = {"Content-Encoding": "gzip"}
+    answer = await idle.post("/v1/files", files=content, data={"purpose": "batch"}, headers=gzipped)
+    check(answer, 400, "wrong_content_encoding")
     large = {"file": ("a.jsonl", b" " * 1000)}
     data = {"purpose": "batch"}
     without_a_name = {"purpose": (None, "batch"), "file": (None, "a.jsonl")}  # curl -F file=a.jsonl
@@ -590,6 +627,9 @@ async def refused_uploads(idle: httpx.AsyncClient) -> None:
     ):
         sent = json.dumps({**batch, **more}).encode()
         check(await idle.post("/v1/batches", content=sent, headers=JSON), 422, code, param)
+    ndjson = {"Content-Type": "application/x-ndjson"}
+    sent = json.dumps(batch).encode()
+    check(await idle.post("/v1/batches", content=sent, headers=ndjson), 400, "wrong_content_type")
     assert (await idle.get("/v1/batches")).json()["data"] == []
     parts = ('name="purpose"', 'name="file"; filename="\\ud800"')
     body = "".join(

@@ -255,6 +255,11 @@ async def test_422_by_the_shape(
     ("path", "body", "message"),
     [
         ("/embed", [], "the body: must be an object with inputs"),
+        (  # it said that it is not a field of this route
+            "/nli",
+            {"premise": "a", "hypothesis": "b", "pairs": []},
+            "premise: does not belong here; GET /docs lists the fields",
+        ),
         ("/explain", "a", "the body: must be an object with inputs"),
         (
             "/nli",

@@ -88,10 +88,35 @@ def test_answers_have_their_headers(document: dict[str, Any]) -> None:
             own = {"X-Dtype", "X-Shape"} if path in ("/", "/embed") and method == "post" else set()
             if path.endswith("/infer"):
                 own = {"Inference-Header-Content-Length"}
+            own |= {"X-Ignored-Fields"} if (path, method) == ("/v1/batches", "post") else set()
             assert headers_of(responses["200"]) == always | own | (notes if asks else set())
-            if "429" in responses:
-                assert headers_of(responses["429"]) == {*always, "Retry-After"}
-    assert set(document["components"]["headers"]) == {*always, *notes, "Retry-After"}
+            if "401" in responses:
+                assert headers_of(responses["401"]) == {*always, "WWW-Authenticate"}
+                assert headers_of(responses["429"]) == {*always, "Retry-After"}  # the key's rate
+            else:
+                assert "429" not in responses
+    further = {"Retry-After", "WWW-Authenticate"}
+    assert set(document["components"]["headers"]) == {*always, *notes, *further}
+
+
+def test_every_answer_has_a_schema(document: dict[str, Any]) -> None:
+    """Where a content has none, openapi-python-client's functions return None."""
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            for response in operation["responses"].values():
+                assert all(one.get("schema") for one in response["content"].values())
+
+
+def test_every_json_body_has_an_example(document: dict[str, Any]) -> None:
+    for operations in document["paths"].values():
+        body = operations.get("post", {}).get("requestBody", {"content": {}})["content"]
+        if "application/json" in body:
+            schema = {**body["application/json"]["schema"], "components": document["components"]}
+            assert jsonschema_rs.validator_for(schema).is_valid(body["application/json"]["example"])
+        if "application/x-ndjson" in body:
+            line = body["application/x-ndjson"]["example"]
+            assert json.loads(line) == body["application/json"]["example"] | {"id": 1}
+            assert line.endswith("\n")
 
 
 @pytest.mark.parametrize("path", WORK)

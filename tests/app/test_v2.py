@@ -107,6 +107,7 @@ async def test_tensors_behind_the_json(client: httpx.AsyncClient) -> None:
         (head, "-1", None),
         (head, "9" * 5000, None),
         (head + packed(["a"])[:3], str(len(head)), f"inputs[0].{size}"),
+        (head + first + second + b"\n", str(len(head)), None),  # as Triton; it was passed over
     ):
         headers = {"Inference-Header-Content-Length": sent}
         check(await client.post(path, content=body, headers=headers), 400, "invalid_body", param)

@@ -5,9 +5,11 @@ import os
 import re
 import shutil
 
+import httpx
 import pytest
 from fastapi.routing import APIRoute
 
+from heedful.app.document import EXAMPLES
 from heedful.app.errors import STATUS
 from heedful.app.main import ROUTERS
 from tests.docs.examples import Example, alike, examples, requests, run, table
@@ -29,6 +31,16 @@ def test_every_command_is_a_request_with_its_answer() -> None:
 def test_a_request_is_answered_as_shown(example: Example, shipped: str) -> None:
     answer = json.loads(run(example.command, url=shipped))
     assert alike(answer, example.answer), answer
+
+
+@pytest.mark.parametrize("path", [path for path in EXAMPLES if path != "/v1/batches"])
+def test_an_example_of_the_openapi_document_is_answered(path: str, shipped: str) -> None:
+    """It is what Swagger UI fills in."""
+    version = httpx.get(f"{shipped}/v2/models/ms-san-sst2").json()["versions"][0]
+    url = shipped + path.format(model="ms-san-sst2", version=version)
+    answer = httpx.post(url, json=EXAMPLES[path])
+    assert answer.status_code == 200, answer.text
+    assert "X-Warning" not in answer.headers
 
 
 def test_every_route_is_in_its_table() -> None:

@@ -3,6 +3,7 @@
 import re
 from urllib.parse import urljoin
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.page.visiting import HOST, visit
@@ -84,6 +85,12 @@ def test_a_link_keeps_a_large_alpha(page: Page) -> None:
     page.goto(urljoin(page.url, "/#tab=classification&text=A+dull+film&prior.alpha=50"))
     slider = page.locator("#answer-classification input[data-prior=alpha]")
     expect(slider).to_have_value("50")
+
+
+@pytest.mark.parametrize("alpha", ["5O", "", "Infinity"])
+def test_a_link_with_a_damaged_prior_is_refused(page: Page, alpha: str) -> None:
+    page.goto(urljoin(page.url, f"/#tab=classification&text=A+dull+film&prior.alpha={alpha}"))
+    expect(page.get_by_role("alert")).to_contain_text("priors.alpha")  # it was answered without it
 
 
 def test_a_link_is_copied_from_a_page_without_https(browser: Browser, shipped: str) -> None:

@@ -44,6 +44,13 @@ def test_a_refusal_is_said_in_the_services_words(page: Page) -> None:
     expect(page.locator("#error")).to_have_text("")
 
 
+def test_a_sentence_that_is_too_long_is_counted_from_one(page: Page) -> None:
+    page.get_by_role("tab", name="Similarity").click()
+    page.locator("#sentences").fill("\n".join(["a dog", "", "dog " * 300]))
+    page.get_by_role("button", name="Compare", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("Sentence 2 is longer")  # it said inputs[1]
+
+
 def test_a_text_too_long_to_be_explained_is_answered(page: Page) -> None:
     answer = page.locator("#answer-classification:not([aria-busy])")
     page.locator("#text").fill(LONG)
