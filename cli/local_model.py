@@ -36,6 +36,10 @@ class LocalModel:
     def card(self) -> Card:
         return self.loaded.card
 
+    def labels(self, task: Task) -> tuple[str, ...]:
+        """Those of its card, none where the task has none."""
+        return self.card.labels if task.labels else ()
+
     def predict(self, examples: Sequence[Example], task: Task) -> npt.NDArray[Any]:
         """Classes, scores from 1 to 5, or cosines. A class that the task does not know is -1."""
         if task.kind == "embedding":

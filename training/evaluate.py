@@ -75,6 +75,15 @@ class Server:
             found = [best["label"] for (best,) in ranked]
         return class_numbers(found, task.labels)
 
+    def labels(self, task: Task) -> tuple[str, ...]:
+        """The labels of the served model, none where the task has none. Raises TrainingError."""
+        if task.kind == "nli":
+            pairs = [{"premise": "a", "hypothesis": "a"}]
+            return tuple(self._post("/nli", {"pairs": pairs})["results"][0]["scores"])
+        if task.kind == "classification":
+            return tuple(one["label"] for one in self._post("/classify", {"inputs": "a"}))
+        return ()
+
     def embed(self, texts: Sequence[str]) -> Floats:
         """(N, D) vectors of length 1. Raises TrainingError."""
         return np.array(self._post("/embed", {"inputs": list(texts)}), np.float32)
@@ -130,6 +139,20 @@ def measure(task: Task, split: str, data: Path, predictor: Predictor) -> list[Sc
         Score(names, split, name, metric(answers, gold), len(examples))
         for name, metric in METRICS[task.kind].items()
     ]
+
+
+def differences(task: Task, known: Sequence[str]) -> list[str]:
+    """What to say of a score on a task with other labels than those `known` to the model; nothing where they agree."""
+    lacking = [label for label in task.labels if label not in known]
+    strange = [label for label in known if label not in task.labels]
+    said = []
+    if lacking:
+        said.append(f"it has no label {', '.join(lacking)}: rows with one count as wrong")
+    if strange:
+        said.append(
+            f"{task.name} has no label {', '.join(strange)}: such an answer counts as wrong"
+        )
+    return said
 
 
 def record_score(score: Score, run: Path) -> None:
