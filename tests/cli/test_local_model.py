@@ -154,7 +154,7 @@ def test_a_run_keeps_no_score_of_other_labels(tmp_path: Path, models: Path, sst:
     (run / checkpoint.BEST).touch()
     record = {"config": {"encoder": {"name": "ms-san"}}, "labels": ["negative", "positive"]}
     (run / checkpoint.RECORD).write_text(json.dumps(record))
-    with pytest.raises(ConfigError, match="--run: .* negative, positive, sst5 very negative"):
+    with pytest.raises(ConfigError, match=r"--run: .* negative, positive, sst5 very negative"):
         evaluate.command(
             str(models / "tiny-sst2"), "sst5", run=run, parser=str(models / "parser"), data=sst
         )
