@@ -7,7 +7,7 @@ import typer
 
 from heedful.cli import suite as suite_of
 from heedful.cli.local_model import LocalModel, open_model
-from heedful.cli.options import DATA, PARSER, URL, Data, FolderParser, Results, Url
+from heedful.cli.options import DATA, URL, Data, FolderParser, Results, Url
 from heedful.training import tasks
 from heedful.training.errors import ConfigError
 from heedful.training.evaluate import differences, measure, record_score
@@ -40,7 +40,7 @@ def command(
     ] = None,
     results: Results = Path("results"),
     url: Url = URL,
-    parser: FolderParser = PARSER,
+    parser: FolderParser = None,
     data: Data = DATA,
 ) -> None:
     """Score a model on a task's split: one of a running service, or a bundle's folder.

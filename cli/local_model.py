@@ -82,7 +82,7 @@ class LocalModel:
 
 
 @contextmanager
-def open_model(model: str, *, url: str, parser: str) -> Iterator[Server | LocalModel]:
+def open_model(model: str, *, url: str, parser: str | None) -> Iterator[Server | LocalModel]:
     """Open a bundle's folder, or the bundle of that name which the service at `url` serves.
 
     Raises StartupError if the folder's bundle cannot be loaded, and ConfigError for a path that holds none.
@@ -102,8 +102,11 @@ def open_model(model: str, *, url: str, parser: str) -> Iterator[Server | LocalM
 
 
 @contextmanager
-def open_folder(folder: Path, parser: str) -> Iterator[LocalModel]:
-    """Load one bundle on the CPU. Raises StartupError, also where its golden vectors moved far."""
+def open_folder(folder: Path, parser: str | None) -> Iterator[LocalModel]:
+    """Load one bundle on the CPU, by default with the parser that `heedful.load` takes.
+
+    Raises StartupError, also where its golden vectors moved far.
+    """
     with load(folder, parser=parser, device="cpu") as model:
         model.check_golden()
         yield LocalModel(model)

@@ -1,6 +1,7 @@
 """A bundle's folder answers in this process as a service does over HTTP."""
 
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heedful.cli import evaluate
+from heedful.cli import calibrate, evaluate, selftest
 from heedful.cli.local_model import open_folder, open_model
 from heedful.runtime.errors import BundleError
 from heedful.text.kinds import Kind
@@ -124,6 +125,21 @@ def sst(tmp_path: Path) -> Path:
     lines = [f"({label} (2 the) ({label} {TEXTS[3]}))" for label in range(5)]
     (trees / "dev.txt").write_text("\n".join(lines))
     return trees.parent
+
+
+def test_outside_a_checkout_the_parser_is_the_one_beside_the_bundle(
+    models: Path, sst: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(sst)
+    bundle = shutil.copytree(models, sst / "models") / "tiny-sst2"
+    selftest.command([bundle], write_them=True)
+    selftest.command([bundle])
+    evaluate.command(str(bundle), "sst2", data=sst)
+    calibrate.command([bundle], data=sst)
+    said = capsys.readouterr().out
+    assert "tiny-sst2: at most" in said
+    assert "accuracy" in said
+    assert "temperature" in said
 
 
 @pytest.mark.parametrize("served", [False, True])
