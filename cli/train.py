@@ -13,6 +13,7 @@ from heedful.runtime import shipped
 from heedful.training import config, cross_encoder, cross_encoder_training
 from heedful.training.config import Paths
 from heedful.training.loop import train
+from heedful.training.optimise import enough_memory
 from heedful.training.parser import train_parser
 
 
@@ -54,9 +55,10 @@ def command(
     fields = config.load(file) | ({"device": device} if device else {})
     folder = run or Path("runs") / file.stem
     paths = Paths(folder, data, parser or PARSER, Path(".cache/parses"), file)
-    if fields.get("kind") == cross_encoder.KIND:
-        cross_encoder_training.fine_tune(
-            cross_encoder.validate(fields, file), paths, resume=resume, console=console
-        )
-        return
-    train(config.validate(fields, file), paths, resume=resume, console=console)
+    with enough_memory(file):
+        if fields.get("kind") == cross_encoder.KIND:
+            cross_encoder_training.fine_tune(
+                cross_encoder.validate(fields, file), paths, resume=resume, console=console
+            )
+        else:
+            train(config.validate(fields, file), paths, resume=resume, console=console)
