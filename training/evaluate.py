@@ -1,6 +1,5 @@
 """Score a model, one in this process or one served over HTTP: its answers against a split's labels."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -156,10 +155,12 @@ def differences(task: Task, known: Sequence[str]) -> list[str]:
 
 
 def record_score(score: Score, run: Path) -> None:
-    """Write the score to a run's folder, replacing an older one of the same split; export reads it."""
-    file = run / checkpoint.SCORES
-    scores = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
+    """Write the score to a run's folder, replacing an older one of the same split; export reads it.
+
+    Raises RunDamaged.
+    """
+    scores = checkpoint.scores(run)
     same = ("dataset", "split", "metric")
     new = score.as_dict()
     others = [old for old in scores if any(old[key] != new[key] for key in same)]
-    write_json(file, [*others, new])
+    write_json(run / checkpoint.SCORES, [*others, new])

@@ -386,6 +386,9 @@ def test_a_damaged_run_is_named_with_the_file(
         with pytest.raises(RunDamaged, match=name if b"one-more" not in bad else "best.pt is not"):
             export.read(paths.run)
         (paths.run / name).write_bytes(whole[name])
+    (paths.run / checkpoint.SCORES).write_bytes(b"[{")
+    with pytest.raises(RunDamaged, match=r"scores\.json is damaged: .*; remove it and evaluate"):
+        export.read(paths.run)
 
 
 def test_a_resumed_run_keeps_its_words_and_its_parser(
