@@ -7,7 +7,7 @@ import typer
 
 from heedful.cli import rescore
 from heedful.cli.local_model import open_folder
-from heedful.cli.options import DATA, PARSER, Bundles, Data, Parser
+from heedful.cli.options import DATA, BundleParser, Bundles, Data, parser_for
 from heedful.runtime.answers import softmax
 from heedful.runtime.bundle import read, rewrite
 from heedful.runtime.card import Card
@@ -16,10 +16,10 @@ from heedful.training.data import labels as gold_labels
 from heedful.training.errors import ConfigError
 
 
-def command(bundles: Bundles, data: Data = DATA, parser: Parser = PARSER) -> None:
+def command(bundles: Bundles, data: Data = DATA, parser: BundleParser = None) -> None:
     """Fit the temperature of bundles' probabilities on dev and store it in their cards."""
     for bundle in bundles:
-        typer.echo(calibrate(bundle, data=data, parser=parser))
+        typer.echo(calibrate(bundle, data=data, parser=parser_for(bundle, parser)))
 
 
 @dataclass(frozen=True, slots=True)

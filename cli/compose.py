@@ -9,7 +9,7 @@ from rich.console import Console
 from torch import nn
 
 from heedful.cli import rescore
-from heedful.cli.options import DATA, PARSER, Bundles, Data, Parser
+from heedful.cli.options import DATA, BundleParser, Bundles, Data, parser_for
 from heedful.export.compose import listed_vectors, opened
 from heedful.export.errors import ExportError
 from heedful.models.composed_words import ComposedWords
@@ -34,11 +34,13 @@ def command(
         typer.Option(min=0, max=1, help="Multiplies the composed vectors; 1 is as long as listed."),
     ] = 1,
     data: Data = DATA,
-    parser: Parser = PARSER,
+    parser: BundleParser = None,
 ) -> None:
     """Let bundles with a closed word list compose unlisted words, unless their scores fall too much."""
     for bundle in bundles:
-        card = compose(bundle, scale, data=data, parser=parser, console=Console())
+        card = compose(
+            bundle, scale, data=data, parser=parser_for(bundle, parser), console=Console()
+        )
         typer.echo(f"{bundle}: version {card.version}")
 
 

@@ -7,11 +7,12 @@ import typer
 
 from heedful.cli import suite as suite_of
 from heedful.cli.local_model import LocalModel, open_model
-from heedful.cli.options import DATA, PARSER, URL, Data, FolderParser, Results, Url
+from heedful.cli.options import DATA, URL, Data, FolderParser, Results, Url
 from heedful.training import tasks
 from heedful.training.errors import ConfigError
-from heedful.training.evaluate import measure, record_score
+from heedful.training.evaluate import differences, measure, record_score
 from heedful.training.restore import read_record, require
+from heedful.training.tasks.base import Task
 
 
 def command(
@@ -39,7 +40,7 @@ def command(
     ] = None,
     results: Results = Path("results"),
     url: Url = URL,
-    parser: FolderParser = PARSER,
+    parser: FolderParser = None,
     data: Data = DATA,
 ) -> None:
     """Score a model on a task's split: one of a running service, or a bundle's folder.
@@ -61,14 +62,30 @@ def command(
     if task is None:
         raise ConfigError("name the task to score the model on, or --suite for all of its sets")
     with open_model(model, url=url, parser=parser) as predictor:
-        if run and isinstance(predictor, LocalModel):
-            _require_same(run, predictor)
-        scores = measure(tasks.get(task), split, data, predictor)
+        chosen = tasks.get(task)
+        if run:
+            _require_task(run, chosen)
+            if isinstance(predictor, LocalModel):
+                _require_same(run, predictor)
+        scores = measure(chosen, split, data, predictor)
+        for one in differences(chosen, predictor.labels(chosen)):
+            typer.echo(f"{model} on {task}: {one}", err=True)
     for score in scores:
         if run:
             record_score(score, run)
         typer.echo(
             f"{model} on {score.dataset} {split}: {score.metric} {score.value:.4f} ({score.rows} rows)"
+        )
+
+
+def _require_task(run: Path, task: Task) -> None:
+    """Raises ConfigError for a task of other labels, whose score could replace one of the run's own: SST-2 and SST-5
+    are one dataset."""
+    labels = read_record(run)["labels"]
+    if sorted(labels) != sorted(task.labels):
+        raise ConfigError(
+            f"--run: {run} has the labels {', '.join(labels) or 'none'}, {task.name} "
+            f"{', '.join(task.labels) or 'none'}: leave --run out, or score the run on its own task"
         )
 
 

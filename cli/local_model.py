@@ -36,6 +36,10 @@ class LocalModel:
     def card(self) -> Card:
         return self.loaded.card
 
+    def labels(self, task: Task) -> tuple[str, ...]:
+        """Those of its card, none where the task has none."""
+        return self.card.labels if task.labels else ()
+
     def predict(self, examples: Sequence[Example], task: Task) -> npt.NDArray[Any]:
         """Classes, scores from 1 to 5, or cosines. A class that the task does not know is -1."""
         if task.kind == "embedding":
@@ -78,7 +82,7 @@ class LocalModel:
 
 
 @contextmanager
-def open_model(model: str, *, url: str, parser: str) -> Iterator[Server | LocalModel]:
+def open_model(model: str, *, url: str, parser: str | None) -> Iterator[Server | LocalModel]:
     """Open a bundle's folder, or the bundle of that name which the service at `url` serves.
 
     Raises StartupError if the folder's bundle cannot be loaded, and ConfigError for a path that holds none.
@@ -98,8 +102,11 @@ def open_model(model: str, *, url: str, parser: str) -> Iterator[Server | LocalM
 
 
 @contextmanager
-def open_folder(folder: Path, parser: str) -> Iterator[LocalModel]:
-    """Load one bundle on the CPU. Raises StartupError, also where its golden vectors moved far."""
+def open_folder(folder: Path, parser: str | None) -> Iterator[LocalModel]:
+    """Load one bundle on the CPU, by default with the parser that `heedful.load` takes.
+
+    Raises StartupError, also where its golden vectors moved far.
+    """
     with load(folder, parser=parser, device="cpu") as model:
         model.check_golden()
         yield LocalModel(model)

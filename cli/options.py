@@ -11,11 +11,19 @@ from heedful.training import config
 from heedful.training.data_folder import DEFAULT, PAGE, VARIABLE
 
 DATA = DEFAULT
-PARSER = "bundles/parser"
 MODELS = shipped.models_folder()
+PARSER = str(shipped.parser_of(MODELS))
+"""That of the bundles that are found where nobody names a folder."""
 
 Data = Annotated[Path, typer.Option(envvar=VARIABLE, help=f"Folder of the datasets ({PAGE}).")]
 Parser = Annotated[str, typer.Option(help="spaCy pipeline, a folder or a package.")]
+BundleParser = Annotated[
+    str | None,
+    typer.Option(
+        "--parser",
+        help="spaCy pipeline, a folder or a package; default: the one beside the bundle.",
+    ),
+]
 Models = Annotated[Path, typer.Option(envvar="HEEDFUL_MODELS", help="Bundle folder.")]
 ServedParser = Annotated[
     str | None,
@@ -48,7 +56,11 @@ TrainsOn = Annotated[
 Threads = Annotated[int, typer.Option(min=1, help="Threads of torch.")]
 Url = Annotated[str, typer.Option(help="The running service.")]
 FolderParser = Annotated[
-    str, typer.Option("--parser", help="For a folder: the spaCy pipeline to load it with.")
+    str | None,
+    typer.Option(
+        "--parser",
+        help="For a folder: the spaCy pipeline to load it with; default: the one beside it.",
+    ),
 ]
 URL = "http://127.0.0.1:8000"
 
@@ -73,3 +85,8 @@ RowsPerFile = Annotated[
     int, typer.Option(min=1, help="Rows that one model answers and writes at a time.")
 ]
 ROWS_PER_FILE = 10_000
+
+
+def parser_for(bundle: Path, named: str | None) -> str:
+    """The pipeline `named`, else what `heedful.load` takes for this folder: the one beside it, or a shipped one."""
+    return named or str(shipped.parser_of(bundle.resolve().parent))

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from heedful.cli import rescore
 from heedful.cli.local_model import open_folder
-from heedful.cli.options import DATA, PARSER, Bundles, Data, Parser
+from heedful.cli.options import DATA, BundleParser, Bundles, Data, parser_for
 from heedful.export.errors import ExportError
 from heedful.export.int8_bundle import Int8Files, float_files, int8_files
 from heedful.runtime.bundle import Bundle, read, rewrite, write
@@ -37,11 +37,12 @@ def command(
         bool, typer.Option(help="Make int8 graphs once more where there are some.")
     ] = False,
     data: Data = DATA,
-    parser: Parser = PARSER,
+    parser: BundleParser = None,
 ) -> None:
     """Add int8 graphs to bundles, for the CPU, unless score or vectors change too much."""
     for bundle in bundles:
-        card = quantize(bundle, task, again=again, data=data, parser=parser, console=Console())
+        pipeline = parser_for(bundle, parser)
+        card = quantize(bundle, task, again=again, data=data, parser=pipeline, console=Console())
         assert card.int8 is not None
         typer.echo(
             f"{bundle}: version {card.version}, {card.int8.metric} on {card.int8.dataset} dev "

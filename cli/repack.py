@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 
 from heedful.cli import rescore
-from heedful.cli.options import DATA, PARSER, Bundles, Data, Parser
+from heedful.cli.options import DATA, BundleParser, Bundles, Data, parser_for
 from heedful.export.repack import repacked
 from heedful.runtime.bundle import read
 from heedful.runtime.card import Card
@@ -15,10 +15,10 @@ MAX_LOSS = 0.003
 """The dev score may fall by 0.3 points."""
 
 
-def command(bundles: Bundles, data: Data = DATA, parser: Parser = PARSER) -> None:
+def command(bundles: Bundles, data: Data = DATA, parser: BundleParser = None) -> None:
     """Store bundles' word tables in 4 bits, which halves them, unless their scores fall too much."""
     for bundle in bundles:
-        card = repack(bundle, data=data, parser=parser, console=Console())
+        card = repack(bundle, data=data, parser=parser_for(bundle, parser), console=Console())
         typer.echo(f"{bundle}: version {card.version}")
 
 

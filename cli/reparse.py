@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from heedful.cli import rescore
-from heedful.cli.options import DATA, PARSER, Bundles, Data
+from heedful.cli.options import DATA, Bundles, Data, parser_for
 from heedful.cli.quantize import changes, compared_sentences, measured
 from heedful.export.int8_bundle import float_files
 from heedful.runtime.bundle import Bundle, read
@@ -22,12 +22,16 @@ MAX_LOSS = 0.002
 def command(
     bundles: Bundles,
     parser: Annotated[str, typer.Option(help="spaCy pipeline to read from now on.")],
-    instead_of: Annotated[str, typer.Option(help="The pipeline that they read now.")] = PARSER,
+    instead_of: Annotated[
+        str | None,
+        typer.Option(help="The pipeline that they read now; default: the one beside the bundle."),
+    ] = None,
     data: Data = DATA,
 ) -> None:
     """Let bundles read another parser's trees, unless their scores fall too much."""
     for bundle in bundles:
-        card = reparse(bundle, parser, instead_of=instead_of, data=data, console=Console())
+        now = parser_for(bundle, instead_of)
+        card = reparse(bundle, parser, instead_of=now, data=data, console=Console())
         typer.echo(f"{bundle}: version {card.version}, reads {card.parser.name}")
 
 

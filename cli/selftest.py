@@ -13,7 +13,7 @@ from urllib.request import urlopen
 import typer
 
 from heedful.cli.errors import CommandError
-from heedful.cli.options import PARSER, URL, Parser, Url
+from heedful.cli.options import URL, BundleParser, Url, parser_for
 from heedful.export.golden import golden
 from heedful.runtime.bundle import read, rewrite
 from heedful.runtime.card import GOLDEN, Card
@@ -33,7 +33,7 @@ def command(
         bool, typer.Option("--write", help="Write golden vectors into the bundles.")
     ] = False,
     url: Url = URL,
-    parser: Parser = PARSER,
+    parser: BundleParser = None,
 ) -> None:
     """Run the golden sentences of a running service or of bundles, and name what moved."""
     if write_them and not bundles:
@@ -42,16 +42,19 @@ def command(
         typer.echo(ask(url))
         return
     if write_them:
-        loaded = parse.Parser.load(parser)
         for folder in bundles:
-            card = write_golden(folder, loaded)
+            card = write_golden(folder, parse.Parser.load(parser_for(folder, parser)))
             typer.echo(f"{folder}: version {card.version}, golden vectors written")
         return
-    found = run(bundles, parser)
-    for name, deviation in found.deviations.items():
-        said = "no golden vectors" if deviation is None else f"at most {deviation:.1e} away"
-        typer.echo(f"{name}: {', '.join(found.moved.get(name, [said]))}")
-    if found.moved:
+    beside: dict[str, list[Path]] = {}
+    for folder in bundles:
+        beside.setdefault(parser_for(folder, parser), []).append(folder)
+    tests = [run(folders, pipeline) for pipeline, folders in beside.items()]
+    for found in tests:
+        for name, deviation in found.deviations.items():
+            said = "no golden vectors" if deviation is None else f"at most {deviation:.1e} away"
+            typer.echo(f"{name}: {', '.join(found.moved.get(name, [said]))}")
+    if any(found.moved for found in tests):
         raise typer.Exit(1)
 
 

@@ -30,7 +30,7 @@ from heedful.training.tasks.base import Example
 
 
 def record(
-    model: str, results: Path, *, split: Split, rows: int | None, data: Path, parser: str
+    model: str, results: Path, *, split: Split, rows: int | None, data: Path, parser: str | None
 ) -> Iterator[str]:
     """The figures as lines of text, as they are measured; `results/suite/<model>.json` holds them in the end.
 

@@ -12,7 +12,7 @@ import typer
 
 import heedful
 from heedful.cli.local_model import open_model
-from heedful.cli.options import DATA, PARSER, URL, Data, FolderParser, Results, Threads, Url
+from heedful.cli.options import DATA, URL, Data, FolderParser, Results, Threads, Url
 from heedful.runtime.card import CARD
 from heedful.text.arrays import Floats
 from heedful.text.atomic import write_json
@@ -28,7 +28,7 @@ def command(
         str, typer.Argument(help="Name of a served bundle, a bundle's folder, or minilm.")
     ],
     url: Url = URL,
-    parser: FolderParser = PARSER,
+    parser: FolderParser = None,
     results: Results = Path("results"),
     data: Data = DATA,
     threads: Threads = 1,
@@ -45,7 +45,7 @@ def command(
 
 
 def record(
-    model: str, results: Path, *, url: str, parser: str, data: Path, threads: int
+    model: str, results: Path, *, url: str, parser: str | None, data: Path, threads: int
 ) -> dict[str, Any]:
     """Measure `model`, a served bundle, a bundle's folder or `minilm`, and write `results/transfer/<model>.json`.
 

@@ -13,7 +13,7 @@ from heedful.cli import rescore
 from heedful.cli.control_scores import ControlScores
 from heedful.cli.gradient_scores import explain, measure_gradients, pooling, spread
 from heedful.cli.local_model import LocalModel, open_folder
-from heedful.cli.options import DATA, PARSER, Bundles, Data, Parser
+from heedful.cli.options import DATA, BundleParser, Bundles, Data, parser_for
 from heedful.cli.trust_page import write_page
 from heedful.export.typical import typical
 from heedful.runtime.bundle import read, rewrite
@@ -31,7 +31,7 @@ THRESHOLD = 0.01
 def command(
     bundles: Bundles,
     data: Data = DATA,
-    parser: Parser = PARSER,
+    parser: BundleParser = None,
     page: Annotated[
         Path | None,
         typer.Option(help="Only write the table of this page, from the cards as they are."),
@@ -52,25 +52,23 @@ def command(
     console = Console()
     if only_gradients:
         for folder in bundles:
-            card = measure_gradients(folder, parser, data=data)
+            card = measure_gradients(folder, parser_for(folder, parser), data=data)
             console.print(f"{folder}: version {card.version}")
         return
-    loaded = parse.Parser.load(parser)
     for folder in bundles:
-        card = measure(folder, loaded, parser, data=data, rows=rows, curves=curves)
+        card = measure(folder, parser_for(folder, parser), data=data, rows=rows, curves=curves)
         assert card.trust is not None
         console.print(f"{folder}: version {card.version}")
         for control in card.trust.controls:
             console.print(f"  {control.name:24} {control.value:.4f}")
 
 
-def measure(
-    folder: Path, loaded: parse.Parser, parser: str, *, data: Path, rows: int, curves: int
-) -> Card:
-    """Measure the bundle and write the figures into its card, in place. `loaded` is `parser`.
+def measure(folder: Path, parser: str, *, data: Path, rows: int, curves: int) -> Card:
+    """Measure the bundle and write the figures into its card, in place.
 
-    Raises BundleError, ConfigError, DataMissing, ExportError.
+    Raises ParserError, BundleError, ConfigError, DataMissing, ExportError.
     """
+    loaded = parse.Parser.load(parser)
     bundle = read(folder)
     task = rescore.task_of(bundle, None)
     examples = spread(task.dev.read(data), rows)

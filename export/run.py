@@ -1,6 +1,5 @@
 """Read a finished run (`training.checkpoint`) for export."""
 
-import json
 import shlex
 from pathlib import Path
 
@@ -20,7 +19,7 @@ def read(run: Path, words: int | None = None) -> TrainedModel:
     """The best weights of a finished run, and the scores that `heedful evaluate --run` recorded.
 
     With `words` only so many listed words are kept, the most frequent. Raises RunMissing if the run has not
-    finished, and ExportError if it has not learned to compose the others.
+    finished, RunDamaged, and ExportError if it has not learned to compose the others.
     """
     restored = restore(run)
     lexicon = restored.lexicon if words is None else _shorten(restored, words)
@@ -29,9 +28,8 @@ def read(run: Path, words: int | None = None) -> TrainedModel:
     recorded = ScoreCard(split="dev", **{"metric": "accuracy", **record["dev"]})
     scores = {(recorded.dataset, "dev", recorded.metric): recorded}
     # What was measured through a bundle replaces training's score.
-    if (measured := run / checkpoint.SCORES).exists():
-        for score in map(ScoreCard.model_validate, json.loads(measured.read_text("utf-8"))):
-            scores[score.dataset, score.split, score.metric] = score
+    for score in map(ScoreCard.model_validate, checkpoint.scores(run)):
+        scores[score.dataset, score.split, score.metric] = score
     return TrainedModel(
         encoder=config.encoder.name,
         config=config.encoder_keywords(),

@@ -63,7 +63,7 @@ class MultiMaskAttention(nn.Module):
         max_tokens: int,
     ) -> None:
         super().__init__()
-        if num_heads % (2 * KINDS) or dim % num_heads:
+        if num_heads < 1 or num_heads % (2 * KINDS) or dim % num_heads:
             raise ValueError(
                 f"{num_heads} heads over {dim} features: heads must be a multiple of {2 * KINDS}, "
                 "dim of heads"

@@ -167,16 +167,31 @@ def _parameters(module: nn.Module) -> int:
 
 
 def build(name: str, config: Mapping[str, object]) -> Encoder:
-    """The encoder `name` with the keywords of `config`. Raises ValueError naming the known ones.
+    """The encoder `name` with the keywords of `config`.
+
+    Raises ValueError naming the known encoders, or a keyword that it does not take or whose value it cannot have.
 
     `max_tokens`, which every run has, is passed only to an encoder that takes it.
     """
     if name not in ENCODERS:
         raise ValueError(f"no encoder {name!r}: known are {', '.join(sorted(ENCODERS))}")
     make = ENCODERS[name].make
-    if "max_tokens" not in signature(make).parameters:
+    takes = signature(make).parameters
+    if "max_tokens" not in takes:
         config = {key: value for key, value in config.items() if key != "max_tokens"}
+    for key, value in config.items():
+        if key in takes:
+            _require_type(key, value, takes[key].annotation)
     try:
         return make(**config)
     except TypeError as error:
         raise ValueError(f"encoder {name}: {error}") from error
+
+
+def _require_type(key: str, value: object, kind: object) -> None:
+    """Raises ValueError where an encoder's keyword is a whole number or a switch, and the value is none."""
+    whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    if kind is int and not whole:
+        raise ValueError(f"{key} is {value!r}: give a whole number from 1")
+    if kind is bool and not isinstance(value, bool):
+        raise ValueError(f"{key} is {value!r}: give true or false")

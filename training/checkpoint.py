@@ -72,6 +72,20 @@ def record(run: Path) -> dict[str, Any]:
     return found
 
 
+def scores(run: Path) -> list[dict[str, Any]]:
+    """What `scores.json` holds, nothing where there is none. Raises RunDamaged."""
+    file = run / SCORES
+    if not file.exists():
+        return []
+    try:
+        found: list[dict[str, Any]] = json.loads(file.read_bytes())
+    except ValueError as error:
+        raise RunDamaged(
+            f"{file} is damaged: not JSON: {error}; remove it and evaluate again"
+        ) from error
+    return found
+
+
 def mixed(run: Path, error: RuntimeError) -> RunDamaged:
     """What to raise where the best weights are not those of the model that the other files describe."""
     first = " ".join(str(error).split())[:200]

@@ -59,7 +59,7 @@ class WordsConfig(Section):
     """A word without a vector must occur this often in the training texts; rarer ones are unknown."""
     background_min_count: int | None = Field(default=None, ge=1)
     """Also take words with a vector that occur this often in the task's background texts."""
-    composed: int = Field(default=0, ge=0)
+    composed: int = Field(default=0, ge=0, lt=2**31)
     """Rows of the feature table that composes unlisted words (text.composition); 0: one vector for all of them."""
     composed_share: float = Field(default=0.1, ge=0, lt=1)
     """Share of the listed words that training composes, so that both readings of a word agree."""

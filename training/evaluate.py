@@ -1,6 +1,5 @@
 """Score a model, one in this process or one served over HTTP: its answers against a split's labels."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -75,6 +74,15 @@ class Server:
             found = [best["label"] for (best,) in ranked]
         return class_numbers(found, task.labels)
 
+    def labels(self, task: Task) -> tuple[str, ...]:
+        """The labels of the served model, none where the task has none. Raises TrainingError."""
+        if task.kind == "nli":
+            pairs = [{"premise": "a", "hypothesis": "a"}]
+            return tuple(self._post("/nli", {"pairs": pairs})["results"][0]["scores"])
+        if task.kind == "classification":
+            return tuple(one["label"] for one in self._post("/classify", {"inputs": "a"}))
+        return ()
+
     def embed(self, texts: Sequence[str]) -> Floats:
         """(N, D) vectors of length 1. Raises TrainingError."""
         return np.array(self._post("/embed", {"inputs": list(texts)}), np.float32)
@@ -132,11 +140,27 @@ def measure(task: Task, split: str, data: Path, predictor: Predictor) -> list[Sc
     ]
 
 
+def differences(task: Task, known: Sequence[str]) -> list[str]:
+    """What to say of a score on a task with other labels than those `known` to the model; nothing where they agree."""
+    lacking = [label for label in task.labels if label not in known]
+    strange = [label for label in known if label not in task.labels]
+    said = []
+    if lacking:
+        said.append(f"it has no label {', '.join(lacking)}: rows with one count as wrong")
+    if strange:
+        said.append(
+            f"{task.name} has no label {', '.join(strange)}: such an answer counts as wrong"
+        )
+    return said
+
+
 def record_score(score: Score, run: Path) -> None:
-    """Write the score to a run's folder, replacing an older one of the same split; export reads it."""
-    file = run / checkpoint.SCORES
-    scores = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
+    """Write the score to a run's folder, replacing an older one of the same split; export reads it.
+
+    Raises RunDamaged.
+    """
+    scores = checkpoint.scores(run)
     same = ("dataset", "split", "metric")
     new = score.as_dict()
     others = [old for old in scores if any(old[key] != new[key] for key in same)]
-    write_json(file, [*others, new])
+    write_json(run / checkpoint.SCORES, [*others, new])

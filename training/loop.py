@@ -67,6 +67,11 @@ def train(
     _keep_lexicon(paths.run / lexicon_file, inputs.lexicon, resumed=state is not None)
 
     model = make_model(config, task.kind, len(task.labels), inputs.words)
+    if model.mixed and min(config.optimiser.batch, len(inputs.train)) == 1:
+        raise ConfigError(
+            f"{paths.config}: the head of {config.encoder.name} has batch norm, which cannot train on one example at a "
+            "time: set optimiser.batch to 2 or more, and train on more than one row"
+        )
     start_context(model.sentence.encoder, inputs.words, inputs.train.rows.ids)
     if config.start:
         begin_with(config.start, model, task, paths.run / lexicon_file)

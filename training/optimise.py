@@ -1,6 +1,8 @@
 """How a model's weights move: optimisers, schedules of their learning rates, and the moving average."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -102,6 +104,23 @@ def require_finite(loss: float, epoch: int, config: Path, rates: str) -> None:
     """Raises ConfigError for NaN or infinity: no later step makes the weights finite again."""
     if not math.isfinite(loss):
         raise ConfigError(f"{config}: the loss is {loss} in epoch {epoch}: lower {rates}")
+
+
+@contextmanager
+def enough_memory(config: Path) -> Iterator[None]:
+    """Raises ConfigError where what it encloses asks for more memory than the machine or its GPU has."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        # torch has no class of its own for the CPU's memory, nor for a size beyond 64 bits.
+        said = ("can't allocate memory", "Storage size calculation overflowed")
+        large = isinstance(error, MemoryError | torch.OutOfMemoryError)
+        if not (large or any(one in str(error) for one in said)):
+            raise
+        raise ConfigError(
+            f"{config}: this needs more memory than there is: make the sizes in encoder.config, head.hidden, "
+            "words.composed, max_tokens or the batch smaller"
+        ) from error
 
 
 def require_device(device: Device) -> None:

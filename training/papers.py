@@ -1,14 +1,15 @@
 """Every table and figure of the four papers: what is here of it, and why the rest is not (`results/papers.toml`)."""
 
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from heedful.training import config, paper_tables
 from heedful.training.config import Section
+from heedful.training.errors import ConfigError
 from heedful.training.markdown import table as markdown_table
 
 
@@ -41,13 +42,21 @@ class Line:
     missing: str
 
 
+def read(file: Path) -> dict[str, Any]:
+    """A TOML file of the folder of tables and records. Raises ConfigError."""
+    if not file.is_file():
+        raise ConfigError(
+            f"there is no {file}: work in a checkout, or name its folder of tables and records with --results"
+        )
+    return config.load(file)
+
+
 def catalogue(results: Path) -> list[Line]:
     """An entry per table and figure, counted from the records. Raises ConfigError."""
     file = results / "papers.toml"
+    papers = read(file)["papers"]
     try:
-        found = TypeAdapter(tuple[Paper, ...]).validate_python(
-            tomllib.loads(file.read_text(encoding="utf-8"))["papers"]
-        )
+        found = TypeAdapter(tuple[Paper, ...]).validate_python(papers)
     except ValidationError as error:
         raise config.refused(error, file) from error
     return [

@@ -1,7 +1,6 @@
 """Writes docs/results.md from records: the shipped cards, the reproduced tables, the transfer runs."""
 
 import json
-import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,8 @@ SIMILARITIES = ("stsb dev spearman", "sick test pearson")
 
 
 def report(bundles: Path, results: Path) -> str:
-    """The page. Raises ConfigError for a table that cannot be read."""
-    known = tomllib.loads((results / "goals.toml").read_text(encoding="utf-8"))
+    """The page. Raises ConfigError for a file or a table that is not there or cannot be read."""
+    known = papers.read(results / "goals.toml")
     parts = [HEAD, *_goals(known["goals"], bundles, results), *_shipped(known["papers"], bundles)]
     parts.append(reproduced.HEAD)
     for file in sorted((results / "tables").glob("*.toml")):

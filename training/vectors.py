@@ -2,6 +2,8 @@
 
 import json
 import re
+import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -11,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 import torch
+from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 
 from heedful.text.arrays import Floats
 from heedful.text.vocab import SPECIAL, Vocab
 from heedful.training.checkpoint import VOCAB
-from heedful.training.data_folder import find, lines
+from heedful.training.data_folder import PAGE, find, lines
 from heedful.training.errors import ConfigError, DataError, DataMissing
 
 GRAPH = "encoder.onnx"
@@ -50,13 +53,31 @@ class Table:
 
     @classmethod
     def wordbridge(cls, data: Path) -> "Table":
-        """`vectors/wordbridge_300d_f16.npz` and its map of surface forms (running -> run)."""
-        archive = np.load(find(data, ("vectors/wordbridge_300d_f16.npz",), dataset="wordbridge"))
-        rows = {str(word): row for row, word in enumerate(archive["words"])}
+        """`vectors/wordbridge_300d_f16.npz` and its map of surface forms (running -> run).
+
+        Raises DataMissing, DataError.
+        """
+        file = find(data, ("vectors/wordbridge_300d_f16.npz",), dataset="wordbridge")
+        try:
+            # Opened here: numpy leaves a file open that is no archive.
+            with file.open("rb") as opened, np.load(opened) as archive:
+                words, vectors = archive["words"], archive["vecs"].astype(np.float32)
+        except (KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            raise DataError(
+                f"{file}: no archive of words and vecs: {error}; {PAGE} describes it"
+            ) from error
+        if len(words) != len(vectors):
+            raise DataError(f"{file}: {len(words)} words and {len(vectors)} vectors: get it again")
+        rows = {str(word): row for row, word in enumerate(words)}
         forms = find(data, ("vectors/surface_to_word.json",), dataset="wordbridge")
-        for form, word in json.loads("\n".join(lines(forms))).items():
-            rows.setdefault(form, rows[word])
-        return cls(archive["vecs"].astype(np.float32), rows)
+        try:
+            for form, word in json.loads("\n".join(lines(forms))).items():
+                rows.setdefault(form, rows[word])
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise DataError(
+                f"{forms}: no map of surface forms to words of {file.name}: {error}; {PAGE} describes it"
+            ) from error
+        return cls(vectors, rows)
 
     @classmethod
     def glove(cls, path: Path) -> "Table":
@@ -72,9 +93,15 @@ class Table:
     @classmethod
     def bundle(cls, folder: Path) -> "Table":
         """The word vectors of a bundle, in int8 or in 4 bits (`export.weight_storage`). Raises DataError."""
+        try:
+            graph = onnx.load(folder / GRAPH).graph
+        except DecodeError as error:
+            raise DataError(
+                f"{folder / GRAPH} is damaged: {error}: copy the bundle again"
+            ) from error
         parts = {
             one.name.removeprefix("embedding.").removeprefix("table."): numpy_helper.to_array(one)
-            for one in onnx.load(folder / GRAPH).graph.initializer
+            for one in graph.initializer
             if one.name.startswith("embedding.") and not one.name.startswith("embedding.features.")
         }
         match parts:
@@ -86,7 +113,14 @@ class Table:
                 vectors = (blocks * steps[..., None] + least[..., None]).reshape(len(rows), -1)
             case _:
                 raise DataError(f"{folder} holds no table of word vectors: name another bundle")
-        words = Vocab.load(folder / VOCAB).words
+        try:
+            words = Vocab.load(folder / VOCAB).words
+        except (FileNotFoundError, ValueError) as error:
+            raise DataError(f"{folder / VOCAB}: {error}: copy the bundle again") from error
+        if len(words) != len(vectors):
+            raise DataError(
+                f"{folder}: {VOCAB} lists {len(words)} words, {GRAPH} has {len(vectors)} vectors: copy it again"
+            )
         own = {word: row for row, word in enumerate(words) if word not in SPECIAL}
         return cls(vectors, own)
 

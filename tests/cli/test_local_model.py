@@ -1,6 +1,7 @@
 """A bundle's folder answers in this process as a service does over HTTP."""
 
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,12 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heedful.cli import evaluate
+from heedful.cli import calibrate, evaluate, selftest
 from heedful.cli.local_model import open_folder, open_model
 from heedful.runtime.errors import BundleError
 from heedful.text.kinds import Kind
 from heedful.training import checkpoint
 from heedful.training.errors import ConfigError
+from heedful.training.evaluate import differences
 from heedful.training.tasks.base import Example, Source, Task
 from tests.builders import LABELS, BuiltParser, build_bundle, build_models
 from tests.process import PATIENCE, Process
@@ -111,5 +113,65 @@ def test_scores_are_recorded_for_the_run_of_the_bundle_alone(tmp_path: Path, mod
     with pytest.raises(ConfigError, match="--run: tiny-sst2 is no bundle of"):
         evaluate.command(
             str(models / "tiny-sst2"), "sst2", run=run, parser=str(models / "parser"), data=tmp_path
+        )
+    assert not (run / checkpoint.SCORES).exists()
+
+
+@pytest.fixture
+def sst(tmp_path: Path) -> Path:
+    """A data folder with SST's dev split: one sentence of each of the five classes."""
+    trees = tmp_path / "data" / "trees"
+    trees.mkdir(parents=True)
+    lines = [f"({label} (2 the) ({label} {TEXTS[3]}))" for label in range(5)]
+    (trees / "dev.txt").write_text("\n".join(lines))
+    return trees.parent
+
+
+def test_outside_a_checkout_the_parser_is_the_one_beside_the_bundle(
+    models: Path, sst: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(sst)
+    bundle = shutil.copytree(models, sst / "models") / "tiny-sst2"
+    selftest.command([bundle], write_them=True)
+    selftest.command([bundle])
+    evaluate.command(str(bundle), "sst2", data=sst)
+    calibrate.command([bundle], data=sst)
+    said = capsys.readouterr().out
+    assert "tiny-sst2: at most" in said
+    assert "accuracy" in said
+    assert "temperature" in said
+
+
+@pytest.mark.parametrize("served", [False, True])
+def test_a_score_says_which_labels_model_and_task_do_not_share(
+    models: Path, url: str, sst: Path, capsys: pytest.CaptureFixture[str], served: bool
+) -> None:
+    def said(name: str, task: str) -> str:
+        model = name if served else str(models / name)
+        evaluate.command(model, task, url=url, parser=str(models / "parser"), data=sst)
+        return capsys.readouterr().err
+
+    assert "it has no label very negative, neutral, very positive: rows" in said(
+        "tiny-sst2", "sst5"
+    )
+    assert "no label" not in said("tiny-sst2", "sst2")
+
+
+def test_an_answer_that_the_task_lacks_is_named() -> None:
+    known = ("negative", "neutral", "positive")
+    task = Task("toy", "classification", ("negative", "positive"), (NONE,), NONE, NONE)
+    assert differences(task, known) == ["toy has no label neutral: such an answer counts as wrong"]
+
+
+def test_a_run_keeps_no_score_of_other_labels(tmp_path: Path, models: Path, sst: Path) -> None:
+    """SST-2 and SST-5 are one dataset: a score on one would replace the run's own on the other."""
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / checkpoint.BEST).touch()
+    record = {"config": {"encoder": {"name": "ms-san"}}, "labels": ["negative", "positive"]}
+    (run / checkpoint.RECORD).write_text(json.dumps(record))
+    with pytest.raises(ConfigError, match=r"--run: .* negative, positive, sst5 very negative"):
+        evaluate.command(
+            str(models / "tiny-sst2"), "sst5", run=run, parser=str(models / "parser"), data=sst
         )
     assert not (run / checkpoint.SCORES).exists()

@@ -17,7 +17,6 @@ from heedful.cli.trust_page import BEGIN, END, verdict, write_page
 from heedful.export.bundle import export_bundle
 from heedful.runtime.bundle import read
 from heedful.runtime.card import ParserCard, TrustCard
-from heedful.text.parse import Parser
 from heedful.text.structure import check_heads
 from heedful.training.evaluate import measure
 from heedful.training.tasks import get
@@ -51,8 +50,8 @@ def test_a_bundle_is_measured_and_its_card_says_so(
     parser = ParserCard(name=pipeline.name, fingerprint=pipeline.fingerprint)
     folder = tmp_path / "ms-san-toy"
     export_bundle(replace(trained("relatedness"), task="stsb", parser=parser), folder)
-    name, loaded = str(pipeline.folder), Parser.load(pipeline.folder)
-    card = trust.measure(folder, loaded, name, data=data, rows=30, curves=5)
+    name = str(pipeline.folder)
+    card = trust.measure(folder, name, data=data, rows=30, curves=5)
     found = card.trust
     assert found is not None
     assert tuple(one.name for one in found.controls) == CONTROLS

@@ -61,3 +61,19 @@ def test_trees_are_read_by_those_that_take_heads_and_asking_draws_no_random_numb
     readers = {name for name in ENCODERS if reads_trees(name, {"dim": 300, "max_tokens": 64})}
     assert torch.equal(torch.get_rng_state(), state)
     assert readers == {"ms-san", "ms-san-bert", "ms-san-sep"}
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "said"),
+    [
+        ("disan", {"direction": "no"}, "direction is 'no': give true or false"),
+        ("dsa", {"iterations": 0}, "iterations is 0: give a whole number from 1"),
+        ("ms-san", {"heads": 6.0}, r"heads is 6\.0: give a whole number from 1"),
+        ("ms-san-sep", {"heads": 0}, "0 heads over 300 features"),
+    ],
+)
+def test_a_value_that_a_setting_cannot_have_is_refused(
+    name: str, setting: dict[str, object], said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        build(name, setting)

@@ -35,6 +35,7 @@ def test_defaults(tmp_path: Path) -> None:
             GOOD + "[words]\ncomposed = 1025\n",
             r"run\.toml: words\.composed: give 0, or at least 1026",
         ),
+        (GOOD + "[words]\ncomposed = 3_000_000_000\n", r"run\.toml: words\.composed: "),
         (GOOD + "[teacher]\nrun = []\n", r"run\.toml: teacher\.run"),
         (GOOD + "[teacher]\nrun = 3\n", r"run\.toml: teacher\.run: "),
         (GOOD + "[distillation]\ndimensions = [0]\n", r"run\.toml: distillation\.dimensions\.0: "),

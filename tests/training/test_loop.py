@@ -10,10 +10,11 @@ import pytest
 import torch
 from rich.console import Console
 
+from heedful.cli.train import command
 from heedful.export import run as export
 from heedful.text.vocab import Vocab
 from heedful.training import checkpoint, loop, tasks
-from heedful.training.config import EncoderConfig, Paths, RunConfig
+from heedful.training.config import EncoderConfig, OptimiserConfig, Paths, RunConfig
 from heedful.training.data import Examples
 from heedful.training.errors import ConfigError, DataError, RunDamaged
 from heedful.training.model import make_model
@@ -385,6 +386,9 @@ def test_a_damaged_run_is_named_with_the_file(
         with pytest.raises(RunDamaged, match=name if b"one-more" not in bad else "best.pt is not"):
             export.read(paths.run)
         (paths.run / name).write_bytes(whole[name])
+    (paths.run / checkpoint.SCORES).write_bytes(b"[{")
+    with pytest.raises(RunDamaged, match=r"scores\.json is damaged: .*; remove it and evaluate"):
+        export.read(paths.run)
 
 
 def test_a_resumed_run_keeps_its_words_and_its_parser(
@@ -433,3 +437,26 @@ def test_a_split_without_an_example_is_named(
     (data / "trees/dev.txt").write_text("(2 (2 a) (2 movie))\n")  # neutral, which sst2 leaves out
     with pytest.raises(DataError, match="sst2: its dev split has no example"):
         loop.train(config, replace(paths, data=data), resume=False, console=quiet())
+
+
+@pytest.mark.parametrize("few", [{"optimiser": OptimiserConfig(batch=1)}, {"train_rows": 1}])
+def test_batch_norm_with_one_example_at_a_time_is_refused(
+    config: RunConfig, paths: Paths, few: dict[str, Any]
+) -> None:
+    dsa = {"encoder": EncoderConfig(name="dsa"), "epochs": 1}
+    with pytest.raises(ConfigError, match=r"optimiser\.batch to 2 or more"):
+        loop.train(config.model_copy(update=dsa | few), paths, resume=False, console=quiet())
+
+
+@pytest.mark.parametrize("hidden", [10**13, 10**18])
+def test_sizes_that_no_memory_holds_are_refused(
+    hidden: int, paths: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # for .cache
+    file = tmp_path / "large.toml"
+    file.write_text(
+        'task = "sst2"\nlicence = "CC0-1.0"\n[encoder]\nname = "average"\n[words]\ndim = 12\n'
+        f"[head]\nhidden = {hidden}\n"
+    )
+    with pytest.raises(ConfigError, match=r"large\.toml: this needs more memory than there is"):
+        command(str(file), run=paths.run, data=paths.data, parser=paths.parser)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from heedful.training import checkpoint
-from heedful.training.errors import ConfigError, DataError
+from heedful.training.errors import ConfigError, DataError, RunDamaged
 from heedful.training.evaluate import Score, measure, record_score
 from heedful.training.tasks.base import UNLABELLED, Example, Source, Task
 
@@ -57,3 +57,8 @@ def test_a_score_replaces_that_of_its_own_split(tmp_path: Path) -> None:
         record_score(score, tmp_path)
     found = json.loads((tmp_path / checkpoint.SCORES).read_text())
     assert found == [test.as_dict(), new.as_dict()]
+    (tmp_path / checkpoint.SCORES).write_text("[{")
+    with pytest.raises(
+        RunDamaged, match=r"scores\.json is damaged: .*; remove it and evaluate again"
+    ):
+        record_score(new, tmp_path)

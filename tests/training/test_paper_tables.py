@@ -268,6 +268,15 @@ goals = [
 """
 
 
+def test_a_folder_without_tables_and_records_is_named(tmp_path: Path) -> None:
+    for file, read in (
+        ("papers.toml", lambda: papers.catalogue(tmp_path)),
+        ("goals.toml", lambda: report(BUNDLES, tmp_path)),
+    ):
+        with pytest.raises(ConfigError, match=rf"there is no .*{file}: work in a checkout, or"):
+            read()
+
+
 def test_what_the_goals_say_was_reached(results: Path) -> None:
     (results / "goals.toml").write_text(GOALS)
     page = report(BUNDLES, results)

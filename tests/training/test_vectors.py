@@ -25,6 +25,25 @@ def test_wordbridge_by_word_and_by_surface_form(data: Path) -> None:
     assert not np.array_equal(found[2], direct[0])  # a word's own vector wins over the map
 
 
+def test_damaged_files_of_wordbridge_are_named(data: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "vectors"
+    folder.mkdir()
+    archive, forms = folder / "wordbridge_300d_f16.npz", folder / "surface_to_word.json"
+    whole = (data / "vectors" / archive.name).read_bytes()
+    for content in (whole[: len(whole) // 2], b"", b"no archive"):
+        archive.write_bytes(content)
+        with pytest.raises(DataError, match=r"wordbridge_300d_f16\.npz: no archive of words and"):
+            vectors.source("wordbridge", tmp_path)
+    np.savez(archive, vecs=np.zeros((2, 3)))
+    with pytest.raises(DataError, match=r"wordbridge_300d_f16\.npz: .*words"):
+        vectors.source("wordbridge", tmp_path)
+    archive.write_bytes(whole)
+    for text in ('{"movies": ', '{"movies": "unlisted"}', "[]"):
+        forms.write_text(text)
+        with pytest.raises(DataError, match=r"surface_to_word\.json: no map of surface forms"):
+            vectors.source("wordbridge", tmp_path)
+
+
 def test_glove_keeps_the_first_of_two_cases(tmp_path: Path) -> None:
     file = tmp_path / "glove.txt"
     file.write_text("the 1 2\nThe 3 4\ncat 5 6\n")
@@ -102,6 +121,16 @@ def test_a_bundles_vectors_are_those_that_it_computes_with(
     Vocab(["good", "bad", "ugly"]).save(tmp_path / VOCAB)
     found = vectors.source(str(tmp_path), Path()).look_up(["good", "bad", "ugly"])
     np.testing.assert_allclose(found, stored(torch.tensor([[2, 3, 4]]))[0].numpy(), atol=1e-6)
+
+    Vocab(["good", "bad"]).save(tmp_path / VOCAB)
+    with pytest.raises(DataError, match=r"vocab\.txt lists 4 words, encoder\.onnx has 5 vectors"):
+        vectors.source(str(tmp_path), Path())
+    (tmp_path / VOCAB).unlink()
+    with pytest.raises(DataError, match=r"vocab\.txt: .*: copy the bundle again"):
+        vectors.source(str(tmp_path), Path())
+    (tmp_path / vectors.GRAPH).write_bytes((tmp_path / vectors.GRAPH).read_bytes()[:-7])
+    with pytest.raises(DataError, match=r"encoder\.onnx is damaged"):
+        vectors.source(str(tmp_path), Path())
 
 
 def test_a_bundle_without_words_is_refused(tmp_path: Path) -> None:
