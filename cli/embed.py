@@ -218,7 +218,7 @@ def embed_file(
             with target as vectors, EmbedProgress(out.name, size, console) as progress:
                 rows = iter(texts)
                 if isinstance(vectors, VectorFile) and vectors.resumed:
-                    vectors.skip(row.text for row in islice(rows, vectors.resumed["rows"]))
+                    vectors.skip(islice(rows, vectors.resumed["rows"]))
                     progress.resumed(vectors.rows)
                 while chunk := _chunk(rows):
                     found = _embed(model, chunk, texts, choice)

@@ -90,14 +90,14 @@ class VectorFile:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def skip(self, texts: Iterable[str]) -> None:
-        """Skip the texts that an earlier run embedded. Raises CommandError if they differ."""
+    def skip(self, rows: Iterable[Row]) -> None:
+        """Skip the rows that an earlier run embedded. Raises CommandError if their texts or ids differ."""
         assert self.resumed, "there is nothing to skip"
-        for text in texts:
-            self._count(text)
+        for row in rows:
+            self._count(row)
         if (self.rows, self._texts.hexdigest()) != (self.resumed["rows"], self.resumed["texts"]):
             raise CommandError(
-                f"the first {self.resumed['rows']} texts are not those of {self._part}: "
+                f"the first {self.resumed['rows']} texts, or their ids, are not those of {self._part}: "
                 "give the file that it was made from, or remove it and its .json to start again"
             )
 
@@ -107,7 +107,7 @@ class VectorFile:
             self._file.write(self._header())
         start = self.rows
         for row in chunk:
-            self._count(row.text)
+            self._count(row)
         self._file.write(self._encode(start, chunk, vectors))
         self._save()
 
@@ -129,9 +129,11 @@ class VectorFile:
             self._part.replace(self._out)
         _clean(self._out)
 
-    def _count(self, text: str) -> None:
-        data = text.encode("utf-8", "surrogatepass")
-        self._texts.update(len(data).to_bytes(8, "little") + data)
+    def _count(self, row: Row) -> None:
+        for value in (row.text, row.id):
+            if value is not None:
+                data = value.encode("utf-8", "surrogatepass")
+                self._texts.update(len(data).to_bytes(8, "little") + data)
         self.rows += 1
 
     def _header(self) -> bytes:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def write(out: Path, start: int, stop: int, *, resume: bool = False, finish: boo
     """Chunks of three from `start` to `stop`."""
     with VectorFile(out, MADE_FROM, 5, resume=resume) as file:
         if file.resumed:
-            file.skip(TEXTS[: file.resumed["rows"]])
+            file.skip(ROWS[: file.resumed["rows"]])
             assert file.rows == start
         for i in range(start, stop, 3):
             file.append(ROWS[i : i + 3], VECTORS[i : i + 3])
@@ -141,8 +142,11 @@ def test_what_does_not_belong_together_is_refused(tmp_path: Path) -> None:
     assert "continue it with --resume, or remove it" in refused(out, resume=False)
     assert "was made with model tiny 0123, not tiny 4567" in refused(out, model="tiny 4567")
     assert "was made with normalize True, not False" in refused(out, normalize=False)
-    for texts in (TEXTS[:5], [*TEXTS[:5], "another"], ["text 0text 1", *TEXTS[2:6]]):
-        assert "the first 6 texts are not those" in refused(out, skip=texts)
+    another, both = Row("another", 5, "id 5"), Row("text 0text 1", 0, "id 0")
+    renamed = replace(ROWS[5], id="id 6")
+    for rows in (ROWS[:5], [*ROWS[:5], another], [both, *ROWS[2:6]], [*ROWS[:5], renamed]):
+        said = refused(out, skip=rows)
+        assert "the first 6 texts, or their ids, are not those" in said
     part = tmp_path / "v.npy.part"
     part.write_bytes(part.read_bytes()[:-1])
     assert "is shorter than" in refused(out)
