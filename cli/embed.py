@@ -224,7 +224,7 @@ def embed_file(
                     found = _embed(model, chunk, texts, choice)
                     vectors.append(chunk, found)
                     progress.advance(len(chunk), _skipped(found), texts.bytes)
-                vectors.finish(texts.integer_ids)
+                vectors.finish(ids=bool(source.columns.id), integer_ids=texts.integer_ids)
 
 
 def _embed(model: Model, chunk: Sequence[Row], texts: Texts, choice: Choice) -> Vectors:

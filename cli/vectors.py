@@ -111,8 +111,8 @@ class VectorFile:
         self._file.write(self._encode(start, chunk, vectors))
         self._save()
 
-    def finish(self, integer_ids: Any = None) -> None:
-        """Complete the header and rename the file. `integer_ids` as `to_parquet` takes them."""
+    def finish(self, *, ids: bool = False, integer_ids: Any = None) -> None:
+        """Complete the header and rename the file. `ids` and `integer_ids` as `to_parquet` takes them."""
         if not self.rows:
             self._file.write(self._header())
         end = self._file.tell()
@@ -121,8 +121,8 @@ class VectorFile:
         self._file.seek(end)
         self._sync()
         if self._out.suffix == ".parquet":
-            width = self._dimension
-            write_file(self._out, lambda out: to_parquet(self._part, out, width, integer_ids))
+            width, kinds = self._dimension, {"ids": ids, "integer_ids": integer_ids}
+            write_file(self._out, lambda out: to_parquet(self._part, out, width, **kinds))
         elif self._out.suffix == ".gz":
             write_file(self._out, lambda out: to_gzip(self._part, out))
         else:
@@ -201,7 +201,7 @@ class StandardOutput:
         sys.stdout.buffer.write(json_lines(self.rows, [row.id for row in chunk], vectors))
         self.rows += len(chunk)
 
-    def finish(self, integer_ids: Any = None) -> None:
+    def finish(self, *, ids: bool = False, integer_ids: Any = None) -> None:
         """Nothing is left to do."""
 
 

@@ -32,7 +32,7 @@ def write(out: Path, start: int, stop: int, *, resume: bool = False, finish: boo
         for i in range(start, stop, 3):
             file.append(ROWS[i : i + 3], VECTORS[i : i + 3])
         if finish:
-            file.finish()
+            file.finish(ids=True)
 
 
 def names(folder: Path) -> list[str]:
@@ -71,6 +71,8 @@ def test_no_text_gives_no_row(tmp_path: Path, suffix: str) -> None:
     assert len(rows(out)) == 0
     if suffix == ".npy":  # as wide as others, which it may be stacked with
         assert np.load(out).shape == (0, 5)
+    if suffix == ".parquet":  # joined with others by the same column
+        assert parquet.read_table(out).column_names == ["index", "id", "embedding"]
 
 
 def test_a_skipped_text_has_no_line_and_a_row_of_nan(tmp_path: Path) -> None:
