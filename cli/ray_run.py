@@ -111,11 +111,16 @@ def _check_columns(job: Job) -> None:
         raise CommandError("--ray needs --id-column: it names a column whose values are distinct")
     if job.id in ANSWER_COLUMNS:
         raise CommandError(f"--id-column: {job.id!r} is a column of the answers: rename it")
+    named = [job.id, *job.texts]
+    if twice := next((name for name in named if named.count(name) > 1), None):
+        raise CommandError(
+            f"column {twice!r} is named twice: name one for the id and another for each text"
+        )
     try:
         schema = dataset.dataset(job.file, format="parquet").schema
     except (OSError, pyarrow.ArrowInvalid) as error:
         raise CommandError(f"{job.file} is no Parquet file and no folder of them") from error
-    for name in (job.id, *job.texts):
+    for name in named:
         if name not in schema.names:
             raise CommandError(
                 f"{job.file}: no column {name!r}: it holds {', '.join(schema.names)}; name another"

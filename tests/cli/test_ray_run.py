@@ -187,7 +187,14 @@ def test_pairs_are_labelled_on_this_machines_cores(models: Path, tmp_path: Path)
     [
         ("corpus", ["body"], None, "--ray needs --id-column"),
         ("corpus", ["text"], "key", r"no column 'text': it holds key, body, other; name another"),
-        ("corpus", ["key"], "key", r"column 'key' holds int64: it must hold strings"),
+        ("corpus", ["key"], "other", r"column 'key' holds int64: it must hold strings"),
+        (
+            "corpus",
+            ["body"],
+            "body",
+            "column 'body' is named twice: name one for the id and another",
+        ),
+        ("corpus", ["body", "body"], "key", "column 'body' is named twice"),
         ("corpus", ["body"], "label", "--id-column: 'label' is a column of the answers: rename it"),
         ("README.md", ["body"], "key", "README.md is no Parquet file and no folder of them"),
         ("nowhere", ["body"], "key", "nowhere is no Parquet file"),
