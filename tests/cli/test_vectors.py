@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -156,3 +157,30 @@ def test_what_does_not_belong_together_is_refused(tmp_path: Path) -> None:
     assert "remove both" in refused(out)
     out.write_bytes(b"")
     assert "exists: remove it, or name another file" in refused(out)
+
+
+def test_a_full_disk_is_named_with_its_remedy_and_leaves_no_part_without_a_state(
+    tmp_path: Path,
+) -> None:
+    out, part = tmp_path / "v.npy", tmp_path / "v.npy.part"
+    part.symlink_to("/dev/full")
+    with pytest.raises(CommandError) as caught:
+        write(out, 0, 12)
+    reason = "No space left on device: make room"
+    assert str(caught.value) == f"cannot write {out}: {reason}, or name another file"
+    assert names(tmp_path) == []
+
+    write(out, 0, 6, finish=False)
+    state = tmp_path / "v.npy.part.json"
+    with (
+        pytest.raises(CommandError) as caught,
+        VectorFile(out, MADE_FROM, 5, resume=True) as file,
+    ):
+        file.skip(ROWS[:6])
+        with Path("/dev/full").open("r+b", buffering=0) as full:
+            os.dup2(full.fileno(), file._file.fileno())
+        file.append(ROWS[6:9], VECTORS[6:9])
+    assert str(caught.value) == f"cannot write {out}: {reason}, then continue with --resume"
+    assert names(tmp_path) == [part.name, state.name]
+    write(out, 6, 12, resume=True)
+    np.testing.assert_array_equal(np.load(out), VECTORS)
