@@ -172,14 +172,12 @@ def test_a_full_disk_is_named_with_its_remedy_and_leaves_no_part_without_a_state
 
     write(out, 0, 6, finish=False)
     state = tmp_path / "v.npy.part.json"
-    with (
-        pytest.raises(CommandError) as caught,
-        VectorFile(out, MADE_FROM, 5, resume=True) as file,
-    ):
+    with VectorFile(out, MADE_FROM, 5, resume=True) as file, Path("/dev/full").open("wb") as full:
         file.skip(ROWS[:6])
-        with Path("/dev/full").open("r+b", buffering=0) as full:
-            os.dup2(full.fileno(), file._file.fileno())
-        file.append(ROWS[6:9], VECTORS[6:9])
+        os.dup2(full.fileno(), file._file.fileno())
+        with pytest.raises(CommandError) as caught:
+            file.append(ROWS[6:9], VECTORS[6:9])
+        os.dup2(os.open(os.devnull, os.O_WRONLY), file._file.fileno())
     assert str(caught.value) == f"cannot write {out}: {reason}, then continue with --resume"
     assert names(tmp_path) == [part.name, state.name]
     write(out, 6, 12, resume=True)
