@@ -87,7 +87,7 @@ def run(job: Job, cluster: Cluster, *, resume: bool, console: Console) -> None:
     # Dictionaries of floats would add a third to the files.
     answers.write_parquet(job.out, partition_cols=[OUTCOME], use_dictionary=False)
     ray.shutdown()
-    said = folder.end()
+    said = folder.end(job, dataset.dataset(job.file, format="parquet").count_rows())
     console.print(f"{job.out}: {said}", markup=False, highlight=False)
 
 
@@ -160,14 +160,19 @@ class Folder:
             raise CommandError(f"{self._name} was made with another {changed}: name another folder")
         return SUCCESS in names
 
-    def end(self) -> str:
-        """Mark it as complete; how many rows it holds."""
+    def end(self, job: Job, rows_read: int) -> str:
+        """Mark it as complete; how many rows it holds. Raises CommandError where there are fewer than `rows_read`."""
         schema = pyarrow.schema([(OUTCOME, pyarrow.string())])
         parts = dataset.partitioning(schema, flavor="hive")
         rows = dataset.dataset(
             self._folder, schema, format="parquet", filesystem=self._files, partitioning=parts
         )
         count = rows.count_rows()
+        if count < rows_read:  # a resumed run takes a row whose id has an answer for answered
+            raise CommandError(
+                f"{self._name} holds {count} of the {rows_read} rows of {job.file}: the values of {job.id!r} repeat: "
+                "give each row its own, and start again in another folder"
+            )
         errors = rows.count_rows(filter=dataset.field(OUTCOME) == "error")
         self._write(SUCCESS, b"")
         self._files.delete_dir(fs.FileSystem.from_uri(self.checkpoint)[1])

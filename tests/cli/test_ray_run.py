@@ -221,6 +221,22 @@ def test_another_runs_folder_is_left_alone(tmp_path: Path) -> None:
         place.ended({"model": "other"}, resume=True)
 
 
+def test_rows_that_a_resumed_run_left_out_are_not_passed_over(tmp_path: Path) -> None:
+    """Ray takes a row for answered if another one with its id is."""
+    out = tmp_path / "out"
+    job = ray_run.Job("embed", "texts.parquet", str(out), ["body"], "key")
+    place = ray_run.Folder(job.out)
+    assert not place.ended({}, resume=False)
+    (out / "outcome=ok").mkdir()
+    parquet.write_table(pa.table({"key": [1, 2]}), out / "outcome=ok" / "one.parquet")
+    (tmp_path / "out.checkpoint").mkdir()
+    with pytest.raises(CommandError, match=r"holds 2 of the 3 rows of texts.parquet: .* 'key' re"):
+        place.end(job, 3)
+    assert not place.ended({}, resume=True)
+    assert place.end(job, 2) == "2 rows"
+    assert place.ended({}, resume=True)
+
+
 def test_without_ray_it_says_what_to_install(models: Path, corpus: Path, tmp_path: Path) -> None:
     missing = "raise ModuleNotFoundError(\"No module named 'ray'\", name='ray')\n"
     (tmp_path / "ray.py").write_text(missing)
