@@ -20,11 +20,11 @@ def write_file(path: Path, write: Callable[[Path], object]) -> None:
     """Call `write` on a file of this call alone, beside `path`, flush it to the disk and rename it to `path`.
 
     A kill before the rename, which is the last step, leaves that file: `remove_parts` removes it. An OSError
-    names `path` where it names no file, as that of a full disk does.
+    names `path` where it names that file or none, as that of a full disk does.
     """
     part = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     try:
-        with _named(path):
+        with _named(path, part):
             write(part)
             _sync(part)
             part.replace(path)
@@ -79,11 +79,11 @@ def replace_folder(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
+def _named(path: Path, part: Path | None = None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno is not None and error.filename is None:
+        if error.errno is not None and error.filename in (None, str(part)):
             error.filename = str(path)
         raise
 

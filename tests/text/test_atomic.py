@@ -68,6 +68,8 @@ def test_a_full_disk_names_the_file(tmp_path: Path) -> None:
         fill(new)
     with pytest.raises(FileNotFoundError, match=r"'absent'$"):
         write_file(tmp_path / "file", lambda _: Path("absent").read_text())
+    with pytest.raises(FileNotFoundError, match=r"'.*/no/file'$"):
+        write_file(tmp_path / "no" / "file", lambda part: part.write_text("new"))
     assert list(tmp_path.iterdir()) == []
 
 
