@@ -218,13 +218,13 @@ def embed_file(
             with target as vectors, EmbedProgress(out.name, size, console) as progress:
                 rows = iter(texts)
                 if isinstance(vectors, VectorFile) and vectors.resumed:
-                    vectors.skip(row.text for row in islice(rows, vectors.resumed["rows"]))
+                    vectors.skip(islice(rows, vectors.resumed["rows"]))
                     progress.resumed(vectors.rows)
                 while chunk := _chunk(rows):
                     found = _embed(model, chunk, texts, choice)
                     vectors.append(chunk, found)
                     progress.advance(len(chunk), _skipped(found), texts.bytes)
-                vectors.finish(texts.integer_ids)
+                vectors.finish(ids=bool(source.columns.id), integer_ids=texts.integer_ids)
 
 
 def _embed(model: Model, chunk: Sequence[Row], texts: Texts, choice: Choice) -> Vectors:

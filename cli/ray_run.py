@@ -87,7 +87,7 @@ def run(job: Job, cluster: Cluster, *, resume: bool, console: Console) -> None:
     # Dictionaries of floats would add a third to the files.
     answers.write_parquet(job.out, partition_cols=[OUTCOME], use_dictionary=False)
     ray.shutdown()
-    said = folder.end()
+    said = folder.end(job, dataset.dataset(job.file, format="parquet").count_rows())
     console.print(f"{job.out}: {said}", markup=False, highlight=False)
 
 
@@ -111,11 +111,16 @@ def _check_columns(job: Job) -> None:
         raise CommandError("--ray needs --id-column: it names a column whose values are distinct")
     if job.id in ANSWER_COLUMNS:
         raise CommandError(f"--id-column: {job.id!r} is a column of the answers: rename it")
+    named = [job.id, *job.texts]
+    if twice := next((name for name in named if named.count(name) > 1), None):
+        raise CommandError(
+            f"column {twice!r} is named twice: name one for the id and another for each text"
+        )
     try:
         schema = dataset.dataset(job.file, format="parquet").schema
     except (OSError, pyarrow.ArrowInvalid) as error:
         raise CommandError(f"{job.file} is no Parquet file and no folder of them") from error
-    for name in (job.id, *job.texts):
+    for name in named:
         if name not in schema.names:
             raise CommandError(
                 f"{job.file}: no column {name!r}: it holds {', '.join(schema.names)}; name another"
@@ -155,14 +160,19 @@ class Folder:
             raise CommandError(f"{self._name} was made with another {changed}: name another folder")
         return SUCCESS in names
 
-    def end(self) -> str:
-        """Mark it as complete; how many rows it holds."""
+    def end(self, job: Job, rows_read: int) -> str:
+        """Mark it as complete; how many rows it holds. Raises CommandError where there are fewer than `rows_read`."""
         schema = pyarrow.schema([(OUTCOME, pyarrow.string())])
         parts = dataset.partitioning(schema, flavor="hive")
         rows = dataset.dataset(
             self._folder, schema, format="parquet", filesystem=self._files, partitioning=parts
         )
         count = rows.count_rows()
+        if count < rows_read:  # a resumed run takes a row whose id has an answer for answered
+            raise CommandError(
+                f"{self._name} holds {count} of the {rows_read} rows of {job.file}: the values of {job.id!r} repeat: "
+                "give each row its own, and start again in another folder"
+            )
         errors = rows.count_rows(filter=dataset.field(OUTCOME) == "error")
         self._write(SUCCESS, b"")
         self._files.delete_dir(fs.FileSystem.from_uri(self.checkpoint)[1])

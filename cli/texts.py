@@ -171,6 +171,9 @@ class Texts:
                 row += 1
                 if not isinstance(values[0], str | None):
                     raise self.wrong(row, f"{self._names[0]!r} must be a string")
+                # They would become Python's spelling of them, such as "b'17'".
+                if isinstance(values[-1], bytes | list | dict):
+                    raise self.wrong(row, f"{self._names[-1]!r} must be a string or a number")
                 yield row, ["" if value is None else str(value) for value in values]
 
 

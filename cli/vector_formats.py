@@ -44,8 +44,10 @@ def to_gzip(lines: Path, out: Path) -> None:
         shutil.copyfileobj(source, target)
 
 
-def to_parquet(lines: Path, out: Path, dimension: int, integer_ids: Any = None) -> None:
-    """Columns index, id if there are ids, and embedding: a list of `dimension` floats.
+def to_parquet(
+    lines: Path, out: Path, dimension: int, *, ids: bool = False, integer_ids: Any = None
+) -> None:
+    """Columns index, id with `ids`, and embedding: a list of `dimension` floats.
 
     Ids are strings, or of pyarrow's type `integer_ids`; then an empty one is null.
     """
@@ -53,10 +55,8 @@ def to_parquet(lines: Path, out: Path, dimension: int, integer_ids: Any = None) 
     from pyarrow import parquet
 
     with lines.open("rb") as source:
-        first = source.readline()
-        source.seek(0)
         fields = [("index", pyarrow.int64())]
-        if first and "id" in orjson.loads(first):
+        if ids:
             fields.append(("id", integer_ids or pyarrow.string()))
         fields.append(("embedding", pyarrow.list_(pyarrow.float32(), dimension)))
         schema = pyarrow.schema(fields)

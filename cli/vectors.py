@@ -10,7 +10,8 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, Self
@@ -87,51 +88,73 @@ class VectorFile:
             self._file.seek(0, os.SEEK_END)
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._file.close()
+            return
+        with suppress(OSError):  # it tries again to write what the full disk did not take
+            self._file.close()
+        if not self._state.exists():
+            self._part.unlink(missing_ok=True)  # holds nothing that a resumed run could use
 
-    def skip(self, texts: Iterable[str]) -> None:
-        """Skip the texts that an earlier run embedded. Raises CommandError if they differ."""
+    def skip(self, rows: Iterable[Row]) -> None:
+        """Skip the rows that an earlier run embedded. Raises CommandError if their texts or ids differ."""
         assert self.resumed, "there is nothing to skip"
-        for text in texts:
-            self._count(text)
+        for row in rows:
+            self._count(row)
         if (self.rows, self._texts.hexdigest()) != (self.resumed["rows"], self.resumed["texts"]):
             raise CommandError(
-                f"the first {self.resumed['rows']} texts are not those of {self._part}: "
+                f"the first {self.resumed['rows']} texts, or their ids, are not those of {self._part}: "
                 "give the file that it was made from, or remove it and its .json to start again"
             )
 
     def append(self, chunk: Sequence[Row], vectors: Vectors) -> None:
         """Write the vectors (N, D) of a chunk, NaN for a text that was skipped. Then they are safe on the disk."""
-        if not self.rows:
-            self._file.write(self._header())
-        start = self.rows
-        for row in chunk:
-            self._count(row.text)
-        self._file.write(self._encode(start, chunk, vectors))
-        self._save()
+        with self._writing():
+            if not self.rows:
+                self._file.write(self._header())
+            start = self.rows
+            for row in chunk:
+                self._count(row)
+            self._file.write(self._encode(start, chunk, vectors))
+            self._save()
 
-    def finish(self, integer_ids: Any = None) -> None:
-        """Complete the header and rename the file. `integer_ids` as `to_parquet` takes them."""
-        if not self.rows:
-            self._file.write(self._header())
-        end = self._file.tell()
-        self._file.seek(0)
-        self._file.write(self._header())  # of the same length, now with the number of rows
-        self._file.seek(end)
-        self._sync()
-        if self._out.suffix == ".parquet":
-            width = self._dimension
-            write_file(self._out, lambda out: to_parquet(self._part, out, width, integer_ids))
-        elif self._out.suffix == ".gz":
-            write_file(self._out, lambda out: to_gzip(self._part, out))
-        else:
-            self._part.replace(self._out)
-        _clean(self._out)
+    def finish(self, *, ids: bool = False, integer_ids: Any = None) -> None:
+        """Complete the header and rename the file. `ids` and `integer_ids` as `to_parquet` takes them."""
+        with self._writing():
+            if not self.rows:
+                self._file.write(self._header())
+            end = self._file.tell()
+            self._file.seek(0)
+            self._file.write(self._header())  # of the same length, now with the number of rows
+            self._file.seek(end)
+            self._sync()
+            if self._out.suffix == ".parquet":
+                width, kinds = self._dimension, {"ids": ids, "integer_ids": integer_ids}
+                write_file(self._out, lambda out: to_parquet(self._part, out, width, **kinds))
+            elif self._out.suffix == ".gz":
+                write_file(self._out, lambda out: to_gzip(self._part, out))
+            else:
+                self._part.replace(self._out)
+            _clean(self._out)
 
-    def _count(self, text: str) -> None:
-        data = text.encode("utf-8", "surrogatepass")
-        self._texts.update(len(data).to_bytes(8, "little") + data)
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Raise CommandError in place of an OSError, such as that of a full disk."""
+        try:
+            yield
+        except OSError as error:
+            kept = self._state.exists()
+            remedy = ", then continue with --resume" if kept else ", or name another file"
+            raise CommandError(
+                f"cannot write {self._out}: {error.strerror}: make room{remedy}"
+            ) from error
+
+    def _count(self, row: Row) -> None:
+        for value in (row.text, row.id):
+            if value is not None:
+                data = value.encode("utf-8", "surrogatepass")
+                self._texts.update(len(data).to_bytes(8, "little") + data)
         self.rows += 1
 
     def _header(self) -> bytes:
@@ -199,7 +222,7 @@ class StandardOutput:
         sys.stdout.buffer.write(json_lines(self.rows, [row.id for row in chunk], vectors))
         self.rows += len(chunk)
 
-    def finish(self, integer_ids: Any = None) -> None:
+    def finish(self, *, ids: bool = False, integer_ids: Any = None) -> None:
         """Nothing is left to do."""
 
 

@@ -19,13 +19,15 @@ import numpy.typing as npt
 def write_file(path: Path, write: Callable[[Path], object]) -> None:
     """Call `write` on a file of this call alone, beside `path`, flush it to the disk and rename it to `path`.
 
-    A kill before the rename, which is the last step, leaves that file: `remove_parts` removes it.
+    A kill before the rename, which is the last step, leaves that file: `remove_parts` removes it. An OSError
+    names `path` where it names that file or none, as that of a full disk does.
     """
     part = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     try:
-        write(part)
-        _sync(part)
-        part.replace(path)
+        with _named(path, part):
+            write(part)
+            _sync(part)
+            part.replace(path)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
@@ -55,9 +57,15 @@ def write_arrays(path: Path, **arrays: npt.ArrayLike) -> None:
 
 @contextmanager
 def replace_folder(folder: Path) -> Iterator[Path]:
-    """Yield an empty folder to fill; when the block ends without an error it replaces `folder`."""
+    """Yield an empty folder to fill; when the block ends without an error it replaces `folder`.
+
+    An OSError names `folder` where it names no file.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
+    with (
+        _named(folder),
+        tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary,
+    ):
         new = Path(temporary) / folder.name
         new.mkdir()
         yield new
@@ -68,6 +76,16 @@ def replace_folder(folder: Path) -> Iterator[Path]:
             folder.rename(Path(temporary) / "replaced")
         new.rename(folder)
     _sync(folder.parent)
+
+
+@contextmanager
+def _named(path: Path, part: Path | None = None) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename in (None, str(part)):
+            error.filename = str(path)
+        raise
 
 
 def _sync(path: Path) -> None:

@@ -187,7 +187,14 @@ def test_pairs_are_labelled_on_this_machines_cores(models: Path, tmp_path: Path)
     [
         ("corpus", ["body"], None, "--ray needs --id-column"),
         ("corpus", ["text"], "key", r"no column 'text': it holds key, body, other; name another"),
-        ("corpus", ["key"], "key", r"column 'key' holds int64: it must hold strings"),
+        ("corpus", ["key"], "other", r"column 'key' holds int64: it must hold strings"),
+        (
+            "corpus",
+            ["body"],
+            "body",
+            "column 'body' is named twice: name one for the id and another",
+        ),
+        ("corpus", ["body", "body"], "key", "column 'body' is named twice"),
         ("corpus", ["body"], "label", "--id-column: 'label' is a column of the answers: rename it"),
         ("README.md", ["body"], "key", "README.md is no Parquet file and no folder of them"),
         ("nowhere", ["body"], "key", "nowhere is no Parquet file"),
@@ -212,6 +219,22 @@ def test_another_runs_folder_is_left_alone(tmp_path: Path) -> None:
     assert not place.ended({"model": "one"}, resume=False)
     with pytest.raises(CommandError, match="was made with another model: name another folder"):
         place.ended({"model": "other"}, resume=True)
+
+
+def test_rows_that_a_resumed_run_left_out_are_not_passed_over(tmp_path: Path) -> None:
+    """Ray takes a row for answered if another one with its id is."""
+    out = tmp_path / "out"
+    job = ray_run.Job("embed", "texts.parquet", str(out), ["body"], "key")
+    place = ray_run.Folder(job.out)
+    assert not place.ended({}, resume=False)
+    (out / "outcome=ok").mkdir()
+    parquet.write_table(pa.table({"key": [1, 2]}), out / "outcome=ok" / "one.parquet")
+    (tmp_path / "out.checkpoint").mkdir()
+    with pytest.raises(CommandError, match=r"holds 2 of the 3 rows of texts.parquet: .* 'key' re"):
+        place.end(job, 3)
+    assert not place.ended({}, resume=True)
+    assert place.end(job, 2) == "2 rows"
+    assert place.ended({}, resume=True)
 
 
 def test_without_ray_it_says_what_to_install(models: Path, corpus: Path, tmp_path: Path) -> None:

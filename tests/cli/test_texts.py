@@ -206,5 +206,10 @@ def test_gzip_and_parquet(tmp_path: Path) -> None:
             list(Texts(opened, "t", "parquet", Columns()))
         with pytest.raises(CommandError, match="no column 'body': it holds text, id; set --field"):
             list(Texts(opened, "t", "parquet", Columns("body")))
+    parquet.write_table(pyarrow.table({"text": ["dog"], "id": [b"5"], "ids": [["5"]]}), table)
+    for name in ("id", "ids"):
+        with table.open("rb") as opened, pytest.raises(CommandError) as caught:
+            list(Texts(opened, "t", "parquet", Columns("text", name)))
+        assert str(caught.value) == f"t:1: '{name}' must be a string or a number"
     with pytest.raises(CommandError, match="is no parquet file"):
         list(Texts(io.BytesIO(b"dog\n"), "t", "parquet", Columns()))

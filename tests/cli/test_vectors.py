@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +28,12 @@ def write(out: Path, start: int, stop: int, *, resume: bool = False, finish: boo
     """Chunks of three from `start` to `stop`."""
     with VectorFile(out, MADE_FROM, 5, resume=resume) as file:
         if file.resumed:
-            file.skip(TEXTS[: file.resumed["rows"]])
+            file.skip(ROWS[: file.resumed["rows"]])
             assert file.rows == start
         for i in range(start, stop, 3):
             file.append(ROWS[i : i + 3], VECTORS[i : i + 3])
         if finish:
-            file.finish()
+            file.finish(ids=True)
 
 
 def names(folder: Path) -> list[str]:
@@ -70,6 +72,8 @@ def test_no_text_gives_no_row(tmp_path: Path, suffix: str) -> None:
     assert len(rows(out)) == 0
     if suffix == ".npy":  # as wide as others, which it may be stacked with
         assert np.load(out).shape == (0, 5)
+    if suffix == ".parquet":  # joined with others by the same column
+        assert parquet.read_table(out).column_names == ["index", "id", "embedding"]
 
 
 def test_a_skipped_text_has_no_line_and_a_row_of_nan(tmp_path: Path) -> None:
@@ -141,8 +145,11 @@ def test_what_does_not_belong_together_is_refused(tmp_path: Path) -> None:
     assert "continue it with --resume, or remove it" in refused(out, resume=False)
     assert "was made with model tiny 0123, not tiny 4567" in refused(out, model="tiny 4567")
     assert "was made with normalize True, not False" in refused(out, normalize=False)
-    for texts in (TEXTS[:5], [*TEXTS[:5], "another"], ["text 0text 1", *TEXTS[2:6]]):
-        assert "the first 6 texts are not those" in refused(out, skip=texts)
+    another, both = Row("another", 5, "id 5"), Row("text 0text 1", 0, "id 0")
+    renamed = replace(ROWS[5], id="id 6")
+    for rows in (ROWS[:5], [*ROWS[:5], another], [both, *ROWS[2:6]], [*ROWS[:5], renamed]):
+        said = refused(out, skip=rows)
+        assert "the first 6 texts, or their ids, are not those" in said
     part = tmp_path / "v.npy.part"
     part.write_bytes(part.read_bytes()[:-1])
     assert "is shorter than" in refused(out)
@@ -150,3 +157,28 @@ def test_what_does_not_belong_together_is_refused(tmp_path: Path) -> None:
     assert "remove both" in refused(out)
     out.write_bytes(b"")
     assert "exists: remove it, or name another file" in refused(out)
+
+
+def test_a_full_disk_is_named_with_its_remedy_and_leaves_no_part_without_a_state(
+    tmp_path: Path,
+) -> None:
+    out, part = tmp_path / "v.npy", tmp_path / "v.npy.part"
+    part.symlink_to("/dev/full")
+    with pytest.raises(CommandError) as caught:
+        write(out, 0, 12)
+    reason = "No space left on device: make room"
+    assert str(caught.value) == f"cannot write {out}: {reason}, or name another file"
+    assert names(tmp_path) == []
+
+    write(out, 0, 6, finish=False)
+    state = tmp_path / "v.npy.part.json"
+    with VectorFile(out, MADE_FROM, 5, resume=True) as file, Path("/dev/full").open("wb") as full:
+        file.skip(ROWS[:6])
+        os.dup2(full.fileno(), file._file.fileno())
+        with pytest.raises(CommandError) as caught:
+            file.append(ROWS[6:9], VECTORS[6:9])
+        os.dup2(os.open(os.devnull, os.O_WRONLY), file._file.fileno())
+    assert str(caught.value) == f"cannot write {out}: {reason}, then continue with --resume"
+    assert names(tmp_path) == [part.name, state.name]
+    write(out, 6, 12, resume=True)
+    np.testing.assert_array_equal(np.load(out), VECTORS)

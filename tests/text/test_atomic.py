@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.text.atomic import remove_parts, write_file
+from heedful.text.atomic import remove_parts, replace_folder, write_file
 from tests.process import ROOT
 
 KILLED = """
@@ -53,6 +53,24 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
         write_file(path, fail)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_names_the_file(tmp_path: Path) -> None:
+    def fill(_: Path) -> None:
+        Path("/dev/full").write_text("new")
+
+    with pytest.raises(OSError, match=r"No space left on device: '.*/file'$"):
+        write_file(tmp_path / "file", fill)
+    with (
+        pytest.raises(OSError, match=r"No space left on device: '.*/folder'$"),
+        replace_folder(tmp_path / "folder") as new,
+    ):
+        fill(new)
+    with pytest.raises(FileNotFoundError, match=r"'absent'$"):
+        write_file(tmp_path / "file", lambda _: Path("absent").read_text())
+    with pytest.raises(FileNotFoundError, match=r"'.*/no/file'$"):
+        write_file(tmp_path / "no" / "file", lambda part: part.write_text("new"))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
