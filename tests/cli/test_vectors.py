@@ -141,7 +141,7 @@ def test_what_does_not_belong_together_is_refused(tmp_path: Path) -> None:
     assert "continue it with --resume, or remove it" in refused(out, resume=False)
     assert "was made with model tiny 0123, not tiny 4567" in refused(out, model="tiny 4567")
     assert "was made with normalize True, not False" in refused(out, normalize=False)
-    for texts in (TEXTS[:5], [*TEXTS[:5], "another"], ["text 0text 1", *TEXTS[2:6]]):
+    for texts in (TEXTS[:5], [*TEXTS[:5], "another"], ["text", " 0text 1", *TEXTS[2:6]]):
         assert "the first 6 texts are not those" in refused(out, skip=texts)
     part = tmp_path / "v.npy.part"
     part.write_bytes(part.read_bytes()[:-1])
