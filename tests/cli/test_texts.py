@@ -204,7 +204,9 @@ def test_gzip_and_parquet(tmp_path: Path) -> None:
         assert rows == [Row("dog", 1, "5"), Row("cat", 2, "6"), Row("", 3, "7")]
         with pytest.raises(CommandError, match="t:3: the text is blank"):
             list(Texts(opened, "t", "parquet", Columns()))
-        with pytest.raises(CommandError, match="no column 'body': it holds text, id; set --text-column"):
+        with pytest.raises(
+            CommandError, match="no column 'body': it holds text, id; set --text-column"
+        ):
             list(Texts(opened, "t", "parquet", Columns("body")))
     with pytest.raises(CommandError, match="is no parquet file"):
         list(Texts(io.BytesIO(b"dog\n"), "t", "parquet", Columns()))
