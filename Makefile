@@ -38,8 +38,8 @@ gpu-check: .venv/installed  ## with a GPU: every test that needs one, and the en
 	.venv/bin/pytest tests/gpu
 	.venv/bin/python -m benchmarks.gpu
 
-wheels:  ## dist/: `heedful`, and `heedful-bundles` with the models and their parser
-	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist . ./packaging/heedful-bundles
+wheels: .serve-venv/installed  ## dist/: `heedful`, and `heedful-bundles` with the models and their parser
+	.serve-venv/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist . ./packaging/heedful-bundles
 
 ms-san-minilm-nli: .venv/installed  ## bundles/ms-san-minilm-nli, MS-SAN over MiniLM: 22 MB out of the 5 MB in adapters/ and MiniLM's package
 	.venv/bin/heedful export adapters/$@ --out bundles/$@ --storage small

@@ -51,8 +51,12 @@ def _goals(goals: Sequence[dict[str, Any]], records: Sequence[dict[str, Any]]) -
     rows = []
     for goal in goals:
         figure = figures.get(goal["name"])
-        values = (_with_unit(each, goal["unit"]) for each in (goal["goal"], goal["floor"], figure))
-        rows.append((goal["what"], *values, verdict(goal, figure)))
+        bounds = goal["goal"], goal["floor"]
+        wanted = [_with_unit(bound, goal["unit"]) for bound in bounds]
+        shown = _with_unit(figure, goal["unit"])
+        if shown in wanted and figure not in bounds:  # 19.96 is not the goal of 20
+            shown = _with_unit(figure, goal["unit"], digits=4)
+        rows.append((goal["what"], *wanted, shown, verdict(goal, figure)))
     yield from markdown_table(("", "goal", "minimum", "figure", "result"), rows)
 
 
@@ -71,15 +75,15 @@ def _record(record: dict[str, Any]) -> Iterator[str]:
             yield from markdown_table(list(table["rows"][0]), rows)
 
 
-def _with_unit(value: float | None, unit: str) -> str:
-    return "" if value is None else f"{_value(value)} {unit}"
+def _with_unit(value: float | None, unit: str, digits: int = 3) -> str:
+    return "" if value is None else f"{_value(value, digits)} {unit}"
 
 
-def _value(value: object) -> str:
-    """Three digits of a float."""
+def _value(value: object, digits: int = 3) -> str:
+    """A float with `digits` significant digits; from 100 on, without a fraction."""
     if not isinstance(value, float):
         return str(value)
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.{digits}g}"
 
 
 def main(

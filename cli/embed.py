@@ -91,12 +91,12 @@ TextsFormat = Annotated[
     Format | None, typer.Option(help="Format of the texts; default by the suffix, txt for stdin.")
 ]
 Field = Annotated[
-    str, typer.Option("--field", "--text-column", help="JSON field or column with the text.")
+    str, typer.Option("--text-column", "--field", help="JSON field or column with the text.")
 ]
 IdField = Annotated[
     str | None,
     typer.Option(
-        "--id-field", "--id-column", help="Field or column that is written with each vector."
+        "--id-column", "--id-field", help="Field or column that is written with each vector."
     ),
 ]
 Dimensions = Annotated[
@@ -191,7 +191,7 @@ def embed_file(
     format = source.format or format_of(source.file)
     check_free(out)
     if source.columns.id and out.suffix == ".npy":
-        raise CommandError(f"--id-field: {out} holds vectors alone: write .jsonl or .parquet")
+        raise CommandError(f"--id-column: {out} holds vectors alone: write .jsonl or .parquet")
     with open_texts(source.file) as file:
         name = "stdin" if source.file == "-" else source.file
         skips = choice.on_error == "skip"

@@ -92,7 +92,7 @@ class Texts:
         self._file, self._format, self._blank = file, format, blank
         self._names = [columns.text, *([columns.id] if columns.id else [])]
         if format == "txt" and columns.id:
-            raise CommandError(f"--id-field: {name} is plain text, which has no fields")
+            raise CommandError(f"--id-column: {name} is plain text, which has no fields")
         if dialect.encoding and format == "parquet":
             raise CommandError(
                 f"--encoding: {name} is parquet, which has one encoding: leave it out"
@@ -112,7 +112,7 @@ class Texts:
             self._names,
             CommandError,
             integers=bool(columns.id),
-            option="--field or --id-field",
+            option="--text-column or --id-column",
             other_encoding="" if dialect.encoding else f", or set --encoding: {KNOWN}",
             separator=dialect.delimiter,
         )
@@ -161,7 +161,7 @@ class Texts:
         for name in self._names:
             if name not in held:
                 reason = f"no column {name!r}: it holds {', '.join(held)}"
-                raise CommandError(f"{self.name}: {reason}; set --field or --id-field")
+                raise CommandError(f"{self.name}: {reason}; set --text-column or --id-column")
         if len(self._names) > 1:
             ids = table.schema_arrow.field(self._names[1]).type
             self.integer_ids = ids if pyarrow.types.is_integer(ids) else None

@@ -30,7 +30,7 @@ def text_inputs(texts: Iterable[str], path: str, *, missing_is_blank: bool = Fal
     rows = _rows(texts, path, "strings")
     if missing_is_blank:
         rows = ["" if is_missing(text) else text for text in rows]
-    return _strings(Inputs.from_texts(rows, path))
+    return strings(Inputs.from_texts(rows, path))
 
 
 def pair_inputs(pairs: Pairs, sides: tuple[str, str]) -> Inputs:
@@ -45,7 +45,7 @@ def pair_inputs(pairs: Pairs, sides: tuple[str, str]) -> Inputs:
             said = f"pairs[0] is a string: give a list of pairs, [({', '.join(sides)})]"
         raise BadInput(said, param="pairs")
     found = [_pair(pair, f"pairs[{i}]", sides) for i, pair in enumerate(rows)]
-    return _strings(Inputs.from_pairs(found, sides))
+    return strings(Inputs.from_pairs(found, sides))
 
 
 def _pair(pair: Pair, path: str, sides: tuple[str, str]) -> tuple[str, str]:
@@ -91,8 +91,8 @@ def is_count(value: object) -> bool:
     return isinstance(value, Integral) and int(value) >= 1
 
 
-def _strings(inputs: Inputs) -> Inputs:
-    """Python's strings, for numpy's too."""
+def strings(inputs: Inputs) -> Inputs:
+    """The inputs with Python's strings, for numpy's too. Raises BadInput for what is no string."""
     for item, path in zip(inputs.items, inputs.paths, strict=True):
         if not isinstance(item, str):
             kind = "a missing value" if is_missing(item) else type(item).__name__

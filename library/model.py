@@ -150,8 +150,8 @@ class Model:
     def predict(self, texts: Iterable[str], **keywords: Any) -> npt.NDArray[Any]:
         """The most probable label of each text (N,), None where the model abstains.
 
-        Of a model of several labels a text, booleans (N, C): the labels more probable than not. The
-        keywords are those of `predict_proba`.
+        Of a model of several labels a text, booleans (N, C): the labels of probability 0.5 and more.
+        The keywords are those of `predict_proba`.
         """
         found = self.predict_proba(texts, **keywords)
         return found >= 0.5 if self.card.multi_label else np.array(self.chosen(found), object)
@@ -159,7 +159,7 @@ class Model:
     def chosen(self, probabilities: Doubles) -> list[Any]:
         """The most probable label of each row (N, C), None where the model abstains.
 
-        Of a model of several labels a text, a list of those more probable than not.
+        Of a model of several labels a text, a list of those of probability 0.5 and more.
         """
         if self.card.multi_label:
             return [[self.labels[i] for i in np.flatnonzero(row >= 0.5)] for row in probabilities]

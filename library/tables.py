@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from heedful.library.inputs import CHUNK
+from heedful.library.inputs import CHUNK, strings
 from heedful.library.load import load
 from heedful.library.model import Question
 from heedful.runtime.errors import RequestError
@@ -56,7 +56,9 @@ class TableModel:
         where the model abstains) and `probabilities` (a field for each label).
         """
         columns = [table[name].to_pylist() for name in self._texts]
-        rows = [[text or "" for text in row] for row in zip(*columns, strict=True)]
+        rows = [
+            ["" if text is None else text for text in row] for row in zip(*columns, strict=True)
+        ]
         found = np.zeros((len(rows), self._width))
         errors: list[str | None] = []
         for begin in range(0, len(rows), CHUNK):
@@ -87,7 +89,7 @@ class TableModel:
     def _ask(self, rows: list[list[str]]) -> npt.NDArray[Any]:
         items = [text for row in rows for text in row]
         inputs = Inputs(items, self._texts * len(rows), "rows", len(self._texts))
-        return self.model.answer(self._question, inputs)
+        return self.model.answer(self._question, strings(inputs))
 
     def _columns(self, found: npt.NDArray[Any], missing: npt.NDArray[np.bool_]) -> dict[str, Any]:
         """Null where an answer is missing."""

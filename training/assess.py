@@ -96,10 +96,10 @@ class HeldOut:
 
     @property
     def answers(self) -> Flags:
-        """(M, C) the classes answered: the best, or every one of probability 0.5."""
+        """(M, C) the classes answered: the best, or all of probability 0.5 and more, as the bundle answers."""
         if self.multi_label:
-            above: Flags = self.logits > 0
-            return above
+            likely: Flags = self.logits >= 0
+            return likely
         best: Flags = np.eye(self.logits.shape[1], dtype=bool)[self.logits.argmax(axis=1)]
         return best
 

@@ -67,7 +67,9 @@ def test_the_depth_is_limited(opening: bytes, closing: bytes) -> None:
     deepest = opening * MAX_DEPTH + b"1" + closing * MAX_DEPTH
     wide = b"[" + b"[]," * MAX_DEPTH + b'"[[["]'
     assert parse(deepest) == json.loads(deepest)
+    beside = b"[" + b"[]," * MAX_DEPTH + deepest[len(opening) : -len(closing)] + b"]"
     assert parse(wide) == json.loads(wide)
+    assert parse(beside) == json.loads(beside)
     for value in (deepest, b'"\\ud800",' + deepest, b'"\\\\","\\"",' + deepest):
         with pytest.raises(MalformedBody, match=f"more than {MAX_DEPTH} deep"):
             parse(b"[" + value + b"]")

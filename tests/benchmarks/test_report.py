@@ -53,6 +53,12 @@ def test_a_record_becomes_a_section_and_a_goals_figure(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*"))
 
 
+def test_a_figure_just_below_its_goal_does_not_look_like_it(tmp_path: Path) -> None:
+    shutil.copy(RESULTS / "goals.toml", tmp_path)
+    records.write("trial", "A trial", goals={"ready": 2.0012}, folder=tmp_path)
+    assert "| 2 s | 3 s | 2.001 s | minimum reached |" in page(tmp_path)
+
+
 def test_every_goal_has_a_program_that_measures_it() -> None:
     """By its name, which a program writes."""
     import tomllib

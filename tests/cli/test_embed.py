@@ -214,7 +214,7 @@ def test_parquet_without_pyarrow_is_refused_before_the_models_are_loaded(
 
 def test_ids_do_not_go_into_npy(tmp_path: Path) -> None:
     source, out = Source("-", columns=Columns("text", "id")), tmp_path / "v.npy"
-    with pytest.raises(CommandError, match=r"--id-field: .*holds vectors alone"):
+    with pytest.raises(CommandError, match=r"--id-column: .*holds vectors alone"):
         embed_file(source, out, Place(tmp_path), Choice(), console=Console())
 
 

@@ -1,5 +1,6 @@
 """`heedful selftest`, for real: golden vectors are written, compared, and a changed bundle is caught."""
 
+import asyncio
 import json
 import shutil
 from dataclasses import replace
@@ -18,6 +19,7 @@ from heedful.runtime.bundle import read, rewrite
 from heedful.runtime.card import ENCODER, ENCODER_INT8, GOLDEN, HEAD
 from heedful.runtime.errors import BundleError
 from heedful.runtime.golden import Golden
+from heedful.runtime.service import Options, running
 from heedful.text.parse import Parser
 from tests.builders import BuiltParser, build_bundle
 from tests.runtime.test_bundle import replace_file
@@ -132,6 +134,28 @@ def test_a_byte_of_a_weight_is_caught_by_the_vectors_alone(
         open_folder(bundle, str(pipeline.folder)),
     ):
         pass
+
+
+def test_a_reload_refuses_what_moved_and_the_next_self_test_is_of_what_it_loaded(
+    bundle: Path, pipeline: BuiltParser
+) -> None:
+    async def reload() -> None:
+        options = Options(bundle.parent, str(pipeline.folder), "cpu", threads=1)
+        async with running(options) as service:
+            first, version = await service.self_test(), service.cards[NAME].version
+            assert await service.self_test() is first  # it is kept for a while: anybody may ask
+            content = (bundle / ENCODER).read_bytes()
+            replace_file(bundle, ENCODER, changed_byte(content, place_of(content, "table")))
+            repaired(bundle)
+            [refused] = (await service.reload()).refused
+            assert "golden.npz: on this machine the vector of" in refused
+            assert service.cards[NAME].version == version
+            shutil.rmtree(bundle)
+            build_bundle(bundle.parent, pipeline, name=NAME)  # without golden vectors
+            assert (await service.reload()).loaded == (NAME,)
+            assert (await service.self_test()).deviations == {NAME: None}
+
+    asyncio.run(reload())
 
 
 @pytest.fixture

@@ -83,14 +83,14 @@ def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
         (
             "jsonl",
             b'{"body": "a", "n": 1}\n',
-            "corpus:1: no 'text': .* body, n; set --field or --id-field",
+            "corpus:1: no 'text': .* body, n; set --text-column or --id-column",
         ),
         ("jsonl", b'{"text": 7}\n', "corpus:1: 'text' must be a string"),
         ("jsonl", b'{"text": "a"}\n{"text": ""}\n', "corpus:2: the text is blank"),
         (
             "csv",
             b"id,body\n1,a\n",
-            "corpus:1: no column 'text': .* id, body; set --field",
+            "corpus:1: no column 'text': .* id, body; set --text-column",
         ),
         ("csv", b"text,text\n1,a\n", "corpus:1: two columns 'text'"),
         ("csv", b'id,text\n1,"a\nb"\n2\n', "corpus:4: 1 cells where the header has 2: put"),
@@ -185,7 +185,7 @@ def test_ids_come_along_and_blank_texts_where_they_are_wanted() -> None:
     lines = b'{"key": 7, "text": "dog"}\n{"key": "b", "text": " "}\n'
     texts = Texts(io.BytesIO(lines), "corpus", "jsonl", Columns("text", "key"), blank=True)
     assert list(texts) == [Row("dog", 1, "7"), Row(" ", 2, "b")]
-    with pytest.raises(CommandError, match="--id-field: corpus is plain text"):
+    with pytest.raises(CommandError, match="--id-column: corpus is plain text"):
         Texts(io.BytesIO(b""), "corpus", "txt", Columns("text", "key"))
 
 
@@ -204,7 +204,9 @@ def test_gzip_and_parquet(tmp_path: Path) -> None:
         assert rows == [Row("dog", 1, "5"), Row("cat", 2, "6"), Row("", 3, "7")]
         with pytest.raises(CommandError, match="t:3: the text is blank"):
             list(Texts(opened, "t", "parquet", Columns()))
-        with pytest.raises(CommandError, match="no column 'body': it holds text, id; set --field"):
+        with pytest.raises(
+            CommandError, match="no column 'body': it holds text, id; set --text-column"
+        ):
             list(Texts(opened, "t", "parquet", Columns("body")))
     parquet.write_table(pyarrow.table({"text": ["dog"], "id": [b"5"], "ids": [["5"]]}), table)
     for name in ("id", "ids"):

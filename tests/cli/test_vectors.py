@@ -145,9 +145,9 @@ def test_what_does_not_belong_together_is_refused(tmp_path: Path) -> None:
     assert "continue it with --resume, or remove it" in refused(out, resume=False)
     assert "was made with model tiny 0123, not tiny 4567" in refused(out, model="tiny 4567")
     assert "was made with normalize True, not False" in refused(out, normalize=False)
-    another, both = Row("another", 5, "id 5"), Row("text 0text 1", 0, "id 0")
-    renamed = replace(ROWS[5], id="id 6")
-    for rows in (ROWS[:5], [*ROWS[:5], another], [both, *ROWS[2:6]], [*ROWS[:5], renamed]):
+    another, renamed = Row("another", 5, "id 5"), replace(ROWS[5], id="id 6")
+    elsewhere = [replace(ROWS[0], text="text"), replace(ROWS[1], text=" 0text 1")]
+    for rows in (ROWS[:5], [*ROWS[:5], another], [*elsewhere, *ROWS[2:6]], [*ROWS[:5], renamed]):
         said = refused(out, skip=rows)
         assert "the first 6 texts, or their ids, are not those" in said
     part = tmp_path / "v.npy.part"

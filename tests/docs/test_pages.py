@@ -11,6 +11,14 @@ from heedful.cli.main import app
 from tests.process import ROOT
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+FOLDERS = "app|benchmarks|cli|configs|deploy|export|library|models|results|runtime|scripts|tests|text|training"
+MADE = (
+    "models/swem.py",
+    "configs/swem-sst2.toml",
+    "results/performance/gpu.json",
+    "results/suite/NAME.json",
+)
+"""Files that a page tells how to make."""
 TEXTS = {page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8") for page in PAGES}
 
 
@@ -23,6 +31,12 @@ def test_links_lead_to_a_file_or_a_heading(page: str) -> None:
             headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
             anchors = [re.sub(r"[^\w -]", "", one).lower().replace(" ", "-") for one in headings]
             assert anchor in anchors
+
+
+@pytest.mark.parametrize("page", [page for page in TEXTS if page != "CHANGELOG.md"])
+def test_files_that_are_named_exist(page: str) -> None:
+    named = re.findall(rf"`((?:{FOLDERS})/[\w./-]+\.\w+)`", TEXTS[page])
+    assert [name for name in named if name not in MADE and not (ROOT / name).exists()] == []
 
 
 def test_every_page_is_linked_from_the_readme_or_a_page_that_is() -> None:

@@ -38,6 +38,23 @@ def test_embed(models: Path, model: Model) -> None:
     assert found["embedding"].is_null().to_pylist() == [one == "error" for one in outcomes]
 
 
+@pytest.mark.parametrize(
+    ("column", "reason"),
+    [
+        (pa.array([0, 7]), "body is int: give a string"),
+        (pa.array([1.5, float("nan")]), "body is float: give a string"),
+        (pa.array([b"dog", None]), "body is bytes: give a string"),
+    ],
+)
+def test_a_column_of_other_values_is_named(models: Path, column: pa.Array, reason: str) -> None:
+    """Spark and Daft give columns of any type; `heedful embed --ray` refuses these before it starts."""
+    answers = TableModel("embed", "tiny-sst2", texts=["body"], id="key", models=models)
+    with answers.model:
+        found = answers(pa.table({"key": [1, 2], "body": column}))
+    assert found["outcome"].to_pylist() == ["error", "error"]
+    assert found["error"][0].as_py() == reason
+
+
 def test_classify(models: Path, model: Model) -> None:
     answers = TableModel("classify", "tiny-sst2", texts=["text"], id="id", models=models)
     with answers.model:

@@ -100,6 +100,23 @@ def test_scores() -> None:
     assert (half.rows.tolist(), half.score, half.folds.tolist()) == ([12, 13], 0.5, [0, 1])
 
 
+@pytest.mark.parametrize("multi_label", [False, True])
+def test_the_surest_of_the_wrong_answers_are_suspected_first(multi_label: bool) -> None:
+    sure = np.random.default_rng(0).permutation(np.linspace(0.1, 3.0, 30))
+    rows = np.arange(100, 130)  # each of class 0, and the last one answered rightly
+    logits = np.stack([-sure, sure], axis=1)
+    logits[-1] *= -1
+    held = HeldOut(rows, logits, flags([0] * 30), np.zeros(30, int), multi_label)
+    order = [int(i) for i in np.argsort(-sure) if i != 29]
+    assert suspects(held) == [(100 + i, 1) for i in order[:20]]
+
+
+def test_a_label_of_probability_one_half_is_answered_as_the_bundle_answers() -> None:
+    logits = np.array([[0.0, -1e-9], [1.0, 0.0]])
+    held = HeldOut(np.arange(2), logits, flags([0, 1]), np.zeros(2, int), multi_label=True)
+    assert held.answers.tolist() == [[True, False], [True, True]]
+
+
 def test_a_class_that_no_row_has_and_none_is_answered_has_no_f1() -> None:
     """A test file may hold some of the labels only: the others counted as F1 of 0."""
     targets = flags([0, 0, 1, 1], 4)
