@@ -21,7 +21,7 @@ MAX_RUN = 500
 KEPT_WORDS = 10_000
 """Words that the vocabulary keeps for good, about 4 MB. spaCy takes ten times as long for an unknown word."""
 KEPT_RUNS = 10_000
-"""Runs whose tokens are kept, in 5 MB, at worst 25; when there are more, all are forgotten. spaCy takes three times as
+"""Runs whose tokens are kept, in 4 MB, at worst 20; when there are more, all are forgotten. spaCy takes three times as
 long for a run that it knows."""
 LONGEST_KEPT = 24
 """Characters of a run that is kept."""
