@@ -19,7 +19,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
-from spacy.attrs import DEP, HEAD, NORM, ORTH
+from spacy.attrs import DEP, HEAD
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import minibatch
@@ -29,8 +29,9 @@ from heedful.text.arborescence import best_heads, cyclic
 from heedful.text.arrays import Bytes, Doubles, Floats, Ints
 from heedful.text.batch import plan
 from heedful.text.errors import GraphError
-from heedful.text.hashed_words import ZERO, Hashes, WordVectors
+from heedful.text.hashed_words import ZERO, WordVectors
 from heedful.text.products import product
+from heedful.text.tokens import Tokens, hashes
 
 GRAPH, WORDS, CONFIG = FILES = ("graph.onnx", "words.npz", "config.json")
 CELLS = 2048
@@ -48,8 +49,6 @@ Feeds = dict[str, npt.NDArray[Any]]
 Heads = tuple[Ints, list[list[str]]]
 Each = Callable[[Callable[[Feeds], Heads], Iterable[Feeds]], Iterable[Heads]]
 """Gives a function's results, in order: `map`, or one that calls it in several threads."""
-_KEY = [ORTH, NORM]
-_MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class SeenWords:
@@ -63,22 +62,21 @@ class SeenWords:
     def __len__(self) -> int:
         return len(self._places)
 
-    def __call__(self, docs: Sequence[Doc]) -> tuple[Bytes, Ints]:
-        """A table, whose first row belongs to no word, and the row (N,) of each word of all `docs`."""
-        found = np.concatenate([doc.to_array(_KEY) for doc in docs])  # (N, 2) uint64
-        keys = (found[:, 0] ^ found[:, 1] * _MIX).tolist()
+    def __call__(self, texts: Sequence[Tokens]) -> tuple[Bytes, Ints]:
+        """A table, whose first row belongs to no word, and the row (N,) of each word of all `texts`."""
+        keys = [key for one in texts for key in one.keys]
         places: list[int | None] = list(map(self._places.get, keys))
         if None in places:
             new = _first_places(keys, (i for i, place in enumerate(places) if place is None))
             if len(self._places) + len(new) > self._limit:
                 self._places.clear()
                 new = _first_places(keys, range(len(keys)))
+            attributes = hashes(texts)
             if len(new) > self._limit:  # one text of very many words
-                own = self._vectors(_attributes(docs, range(len(keys))))
+                own = self._vectors(attributes)
                 return np.concatenate([self._rows[:1], own]), np.arange(1, len(own) + 1)
             first = len(self._places) + 1
-            vectors = self._vectors(_attributes(docs, new.values()))
-            self._rows[first : first + len(new)] = vectors
+            self._rows[first : first + len(new)] = self._vectors(attributes[list(new.values())])
             self._places.update(zip(new, range(first, first + len(new)), strict=True))
             places = list(map(self._places.get, keys))
         return self._rows, np.array(places)
@@ -132,23 +130,24 @@ class ArcParser:
             raise ValueError("the arc parser's graph cannot be opened") from error
         return self
 
-    def trees(self, docs: Sequence[Doc], each: Each = map) -> list[Tree]:
-        """One tree per document, which is left as it is. `each` runs the graph for groups of documents."""
-        found: list[Tree] = [(np.empty(0, np.int64), ())] * len(docs)
-        present = [i for i, doc in enumerate(docs) if len(doc)]
-        grouped = group_by_length([len(docs[i]) for i in present])
+    def trees(self, texts: Sequence[Tokens], each: Each = map) -> list[Tree]:
+        """One tree per text. `each` runs the graph for groups of texts."""
+        found: list[Tree] = [(np.empty(0, np.int64), ())] * len(texts)
+        present = [i for i, one in enumerate(texts) if len(one)]
+        grouped = group_by_length([len(texts[i]) for i in present])
         groups = [[present[i] for i in group] for group in grouped]
-        feeds = (self._feeds([docs[i] for i in group]) for group in groups)
+        feeds = (self._feeds([texts[i] for i in group]) for group in groups)
         for group, (heads, relations) in zip(groups, each(self._parse, feeds), strict=True):
             for number, row, names in zip(group, heads, relations, strict=True):
-                size = len(docs[number])
+                size = len(texts[number])
                 # ONNX Runtime's integers are C's long long, which orjson does not know.
                 found[number] = row[:size].astype(np.int64), tuple(names[:size])
         return found
 
     def _annotate(self, docs: Sequence[Doc]) -> None:
         """Set heads and relations."""
-        for doc, (heads, relations) in zip(docs, self.trees(docs), strict=True):
+        found = self.trees([Tokens.of(doc) for doc in docs])
+        for doc, (heads, relations) in zip(docs, found, strict=True):
             if len(doc):
                 steps = (heads - np.arange(len(doc))).astype(np.uint64)  # to the governor
                 hashes = np.array([self._vocab.strings[name] for name in relations], np.uint64)
@@ -170,11 +169,11 @@ class ArcParser:
         names = self._names[np.where(governed, relations, self._root)].tolist()
         return np.where(governed, best - 1, np.arange(best.shape[1])), names
 
-    def _feeds(self, docs: Sequence[Doc]) -> Feeds:
-        lengths = np.array([len(doc) for doc in docs])
+    def _feeds(self, texts: Sequence[Tokens]) -> Feeds:
+        lengths = np.array([len(one) for one in texts])
         longest = int(lengths.max())
         inside = np.arange(longest) < lengths[:, None]  # (B, L)
-        table, found = self._words(docs)
+        table, found = self._words(texts)
         places = np.zeros(inside.shape, np.int64)
         places[inside] = found
         if longest > len(self._rotary_table[0]):
@@ -203,20 +202,6 @@ def _first_places(keys: Sequence[int], among: Iterable[int]) -> dict[int, int]:
     for i in among:
         found.setdefault(keys[i], i)
     return found
-
-
-def _attributes(docs: Sequence[Doc], words: Iterable[int]) -> Hashes:
-    """The hashed ATTRIBUTES of some of the words of all `docs`, which `words` counts from 0, rising: (n, 4)."""
-    found = []
-    start, rest = 0, iter(docs)
-    doc = next(rest)
-    for word in words:
-        while word - start >= len(doc):
-            start += len(doc)
-            doc = next(rest)
-        token = doc[word - start]
-        found.append((token.norm, token.prefix, token.suffix, token.shape))
-    return np.array(found, np.uint64)
 
 
 def group_by_length(lengths: Sequence[int]) -> list[list[int]]:

@@ -9,5 +9,6 @@ Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
+Hashes = npt.NDArray[np.uint64]
 AnyFloats = npt.NDArray[np.floating[Any]]
 """Of either precision."""

@@ -8,15 +8,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from spacy.attrs import NORM, PREFIX, SHAPE, SUFFIX
 from thinc.api import NumpyOps
 
-from heedful.text.arrays import Bytes, Doubles, Ints
+from heedful.text.arrays import Bytes, Doubles, Hashes, Ints
 from heedful.text.products import product
+from heedful.text.tokens import ATTRIBUTES
 
-Hashes = npt.NDArray[np.uint64]
-
-ATTRIBUTES = (NORM, PREFIX, SUFFIX, SHAPE)
 ROWS = 4
 """Rows that a value of an attribute is hashed to."""
 FIRST_SEED = 8

@@ -1,16 +1,16 @@
 """Text -> tokens with character offsets and, on request, the dependency tree (spaCy)."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import heedful.text.spacy_import  # noqa: F401  # before spaCy  # isort: skip
 
 import numpy as np
 import spacy
-from spacy.attrs import DEP, HEAD
+from spacy.attrs import DEP, HEAD, NORM
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
@@ -18,7 +18,8 @@ from spacy.vocab import Vocab
 from heedful.text.arc_parser import ArcParser, Each, Tree  # a pipeline may name this component
 from heedful.text.arrays import Ints
 from heedful.text.errors import ParserError
-from heedful.text.tokenize import TextTokenizer, offsets
+from heedful.text.tokenize import TextTokenizer
+from heedful.text.tokens import Tokens, hashes
 
 _OWN: Ints = np.arange(1024)
 _OWN.flags.writeable = False
@@ -87,28 +88,38 @@ class Parser:
 
         `each` may run the arc parser in several threads.
         """
-        with self._tokenizer.zone():
-            texts = [self._tokenizer.tokenize(job.text, job.max_tokens) for job in jobs]
-            wanted = [one.doc for job, one in zip(jobs, texts, strict=True) if job.tree]
-            trees = iter(self._trees(wanted, each)) if wanted else iter(())
-            starts, stops = offsets(texts)
-            spans = list(zip(starts.tolist(), stops.tolist(), strict=True))
-            parses = []
-            end = 0
-            for job, one in zip(jobs, texts, strict=True):
-                begin, end = end, end + len(one.doc)
-                tokens = tuple([job.text[start:stop] for start, stop in spans[begin:end]])
-                heads, deps = next(trees) if job.tree else (_no_heads(len(tokens)), ())
-                # Copies: otherwise one cached parse would keep the arrays of all in memory.
-                own = starts[begin:end].copy(), stops[begin:end].copy()
-                parses.append(Parse(job.text, tokens, *own, heads, deps, one.cut))
-            return parses
+        texts = [self._tokenizer.tokenize(job.text, job.max_tokens) for job in jobs]
+        wanted = [one for job, one in zip(jobs, texts, strict=True) if job.tree]
+        trees = iter(self._trees(wanted, each)) if wanted else iter(())
+        parses = []
+        for job, one in zip(jobs, texts, strict=True):
+            spans = zip(one.starts, one.stops, strict=True)
+            tokens = tuple([job.text[start:stop] for start, stop in spans])
+            places = np.array(one.starts, np.int64), np.array(one.stops, np.int64)
+            heads, deps = next(trees) if job.tree else (_no_heads(len(tokens)), ())
+            parses.append(Parse(job.text, tokens, *places, heads, deps, one.cut))
+        return parses
 
-    def _piped(self, docs: Sequence[Doc], _: Each) -> Iterator[Tree]:
+    def _piped(self, texts: Sequence[Tokens], _: Each) -> list[Tree]:
         """The trees of spaCy's own parser, which runs in one thread."""
-        for doc in self._nlp.pipe(docs):
-            steps, names = doc.to_array([HEAD, DEP]).T  # steps to the governor
-            yield steps.astype(np.int64) + np.arange(len(doc)), _names(doc.vocab, names.tolist())
+        found = []
+        with self._tokenizer.zone():
+            for doc in self._nlp.pipe([self._doc(one) for one in texts]):
+                steps, names = doc.to_array([HEAD, DEP]).T  # steps to the governor
+                heads = steps.astype(np.int64) + np.arange(len(doc))
+                found.append((heads, _names(doc.vocab, names.tolist())))
+        return found
+
+    def _doc(self, tokens: Tokens) -> Doc:
+        """The tokens as spaCy's tokenizer gives them, with their norms."""
+        forms, spaces = [], []
+        for run in tokens.runs:
+            forms += [run.text[start:stop] for start, stop, _ in run.tokens]
+            spaces += [*[False] * (len(run.tokens) - 1), True]
+        doc = Doc(self._nlp.vocab, forms[: len(tokens)], spaces[: len(tokens)])
+        norms: Any = hashes([tokens])[:, :1]  # spaCy types them as its own integers
+        doc.from_array([NORM], norms)
+        return doc
 
 
 def fingerprint(folder: Path) -> str:

@@ -17,13 +17,12 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from torch import Tensor
 
-from heedful.text.arrays import Bytes, Ints
+from heedful.text.arrays import Bytes, Hashes, Ints
 from heedful.text.batch import plan
-from heedful.text.hashed_words import ATTRIBUTES, hashed_rows
+from heedful.text.hashed_words import hashed_rows
+from heedful.text.tokens import ATTRIBUTES
 from heedful.training.soft_trees import CANDIDATES, SoftTrees
 from heedful.training.treebank import SENTENCES_A_DOCUMENT
-
-Hashes = npt.NDArray[np.uint64]
 
 ALL = 255
 """The share of a word's only governor."""

@@ -15,9 +15,10 @@ from heedful.text import arc_parser
 from heedful.text.arborescence import best_heads
 from heedful.text.arc_parser import CELLS, FILES, LONGER, ArcParser, SeenWords, group_by_length
 from heedful.text.errors import ParserError
-from heedful.text.hashed_words import ATTRIBUTES, ROWS, hashed_rows
+from heedful.text.hashed_words import ROWS, hashed_rows
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.structure import check_heads
+from heedful.text.tokens import ATTRIBUTES, Tokens
 
 # Its toy is exported here; tests/text/test_parser_load.py reads the shipped one.
 pytest.importorskip("torch")
@@ -79,10 +80,10 @@ def test_company_changes_no_score(nlp: Language, company: list[str]) -> None:
     docs = [doc for text in company if len(doc := nlp.make_doc(text))]
     if not docs:
         return
-    together = parser._graph.run(None, parser._feeds(docs))
+    together = parser._graph.run(None, parser._feeds([Tokens.of(doc) for doc in docs]))
     for row, doc in enumerate(docs):
         n = len(doc)
-        alone = parser._graph.run(None, parser._feeds([doc]))
+        alone = parser._graph.run(None, parser._feeds([Tokens.of(doc)]))
         np.testing.assert_allclose(together[2][row, :n, : n + 1], alone[2][0], atol=1e-5, rtol=1e-5)
         for part in (3, 4):
             np.testing.assert_allclose(together[part][row, :n], alone[part][0], atol=1e-5)
@@ -107,7 +108,7 @@ def test_a_cycle_is_broken_into_the_best_tree(nlp: Language) -> None:
     for n in range(2, 12):
         doc = nlp.make_doc(" ".join(SENTENCE.split()[:n]))
         heads, relations, scores, dependents, governors = parser._graph.run(
-            None, parser._feeds([doc])
+            None, parser._feeds([Tokens.of(doc)])
         )
         best = best_heads(scores, np.array([len(doc)]))[0]
         parsed = nlp(doc.text)
@@ -184,11 +185,11 @@ def test_memory_does_not_grow_with_the_words(folder: Path, monkeypatch: pytest.M
 
 def test_a_text_of_more_words_than_the_table_holds(nlp: Language) -> None:
     vectors = component(nlp)._words._vectors
-    doc = nlp.make_doc(" ".join(f"word{i} again" for i in range(30)))
+    text = Tokens.of(nlp.make_doc(" ".join(f"word{i} again" for i in range(30))))
     large, small = SeenWords(vectors), SeenWords(vectors, limit=4)
-    expected, places = large([doc])
+    expected, places = large([text])
     for _ in range(2):
-        rows, found = small([doc])
+        rows, found = small([text])
         assert len(small) <= 4
         np.testing.assert_array_equal(rows[found], expected[places])
     np.testing.assert_array_equal(small._rows[0], large._rows[0])
@@ -197,7 +198,7 @@ def test_a_text_of_more_words_than_the_table_holds(nlp: Language) -> None:
 def test_a_word_is_its_form_and_its_norm(nlp: Language) -> None:
     """The "ca" of "can't" has the norm of "can"."""
     seen = SeenWords(component(nlp)._words._vectors)
-    rows, places = seen([nlp.make_doc("ca can't ca")])
+    rows, places = seen([Tokens.of(nlp.make_doc("ca can't ca"))])
     assert len(seen) == 3
     assert places[0] == places[3] != places[1]
     assert (rows[places[0]] != rows[places[1]]).any()

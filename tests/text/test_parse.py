@@ -8,13 +8,14 @@ import pytest
 import spacy
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from spacy.attrs import NORM, ORTH, PREFIX, SHAPE, SPACY, SUFFIX
 from spacy.language import Language
 from spacy.tokens import Doc
 
 from heedful.text import plain
 from heedful.text.parse import Parse, ParseJob, Parser
 from heedful.text.structure import check_heads
-from heedful.text.tokenize import MAX_RUN, WINDOW
+from heedful.text.tokenize import MAX_RUN
 from tests.builders import BuiltParser
 
 EVERYTHING = 100_000
@@ -52,6 +53,38 @@ def test_offsets_are_the_tokens_of_any_text(parser: Parser, text: str) -> None:
     assert seen == whole
     assert (parse.starts[1:] >= parse.stops[:-1]).all()
     assert not parse.cut
+
+
+@settings(max_examples=150)
+@given(texts)
+@example("don't DON'T can't. :-) U.S. e-mail, 10km 'tis http://a.b/c?d=1")
+def test_a_text_is_tokenized_as_spacy_does_it_whole(parser: Parser, text: str) -> None:
+    """Its runs are tokenized one by one, and those that were met before not again."""
+    blank = " ".join(plain.plain(text.replace("&", "+")).split())
+    expected = [token.text for token in parser._nlp.make_doc(blank)]
+    assert [*read(parser, blank, tree=False).tokens] == expected
+
+
+def test_spacys_parser_gets_what_spacys_tokenizer_gives(parser: Parser) -> None:
+    text = "Two kids can't wash their hands: they're cold. I'm not, U.S. rules!!"
+    tokens = parser._tokenizer.tokenize(text, EVERYTHING)
+    columns = [ORTH, NORM, PREFIX, SUFFIX, SHAPE, SPACY]
+    found, expected = parser._doc(tokens), parser._nlp.make_doc(text)
+    np.testing.assert_array_equal(found.to_array(columns)[:-1], expected.to_array(columns)[:-1])
+    assert found[-1].norm_ == expected[-1].norm_  # no blank follows there
+    cut = parser._doc(parser._tokenizer.tokenize(text, 3))
+    assert [token.text for token in cut] == ["Two", "kids", "ca"]
+    assert cut[2].norm_ == "can"
+
+
+def test_only_so_many_runs_are_kept(parser: Parser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heedful.text.tokenize.KEPT_RUNS", 4)
+    known = parser._tokenizer._known
+    known.clear()
+    for text in ("a b c", "d e f a", "x" * 25 + " b", "a b c"):
+        assert read(parser, text, tree=False).tokens == tuple(text.split())
+        assert len(known) <= 4
+        assert max(map(len, known)) < 25
 
 
 @settings(max_examples=150)
@@ -139,7 +172,6 @@ def words(count: int, seed: int = 0) -> list[str]:
 def test_ten_thousand_tokens(parser: Parser) -> None:
     written = words(10_000)
     text = " ".join(written)
-    assert len(text) > 4 * WINDOW
     parse = read(parser, text, 10_000)
     assert parse.tokens == tuple(written)
     assert not parse.cut
@@ -148,14 +180,6 @@ def test_ten_thousand_tokens(parser: Parser) -> None:
         shorter = read(parser, text, limit, tree=False)
         assert shorter.tokens == tuple(written[:limit])
         assert shorter.cut
-
-
-def test_the_edge_of_the_window_does_not_split_a_token(parser: Parser) -> None:
-    for shift in range(12):
-        text = "a" * shift + " " + "don't stop " * (WINDOW // 11 + 50)
-        parse = read(parser, text, tree=False)
-        nlp = spacy.blank("en")
-        assert parse.tokens == tuple(token.text for token in nlp(text) if not token.is_space)
 
 
 def test_a_text_of_white_space_alone_holds_no_token(parser: Parser) -> None:
