@@ -20,7 +20,7 @@ from benchmarks.open_loop import at_rate
 from benchmarks.options import BUNDLES, Data, Models, Quick, Rounds, Seconds
 from benchmarks.processes import Server, heedful
 from benchmarks.texts import DATA, groups, sentences
-from heedful.runtime.service import ENCODE_NICENESS
+from heedful.runtime.service import SESSION_NICENESS
 
 MODELS = ("disan-sst5", "ms-san-embed")
 """One model without a parse, one with."""
@@ -130,7 +130,7 @@ def _processor_seconds(server: Server | None) -> tuple[float, float]:
     """Of the server, and of its threads that encode."""
     if server is None:
         return 0.0, 0.0
-    return server.processor_seconds(), server.processor_seconds(ENCODE_NICENESS)
+    return server.processor_seconds(), server.processor_seconds(SESSION_NICENESS)
 
 
 def _open(url: str, model: str, texts: list[str], seconds: float, rounds: int) -> dict[str, Any]:

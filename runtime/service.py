@@ -35,8 +35,8 @@ from heedful.text.parse import Parser
 
 __all__ = ["Options", "Reloaded", "Service", "running"]
 
-ENCODE_NICENESS, EXPLAIN_NICENESS = 10, 15
-"""Where processors are short, the event loop and small work go first, then what else encodes, then explanations."""
+SESSION_NICENESS = 10
+"""Where processors are short, the event loop and small work go before what else encodes and explains."""
 SELF_TEST_INTERVAL = 10.0
 """Seconds for which a self-test's result is kept: anybody may ask for one."""
 TRIM_INTERVAL = 2.0
@@ -73,7 +73,7 @@ class Service:
         observer = observer or Observer()
         self.options = options
         parallel_batches, threads = split_threads(options.device, options.threads)
-        self._encoder_threads = SessionThreads(parallel_batches, ENCODE_NICENESS)
+        self._encoder_threads = SessionThreads(parallel_batches, SESSION_NICENESS)
         small_threads = SessionThreads()  # a head or a small request must not wait for a batch
         phases = Phases(one_core=options.cores == 1 and not takes_cuda(options.device))
         self._parses = Parses(options.cache_items, observer, phases)
@@ -84,7 +84,7 @@ class Service:
             parses=self._parses,
             scheduler=self._scheduler,
             head_threads=small_threads,
-            explain_threads=SessionThreads(options.threads, EXPLAIN_NICENESS),
+            explain_threads=SessionThreads(options.threads, SESSION_NICENESS),
             admission=Admission(options.max_queue),
             max_batch_inputs=options.max_batch_inputs,
             untypical=UntypicalInputs(observer),
