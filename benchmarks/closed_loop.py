@@ -50,7 +50,7 @@ class Closed:
             found = self._measure(connections, max(1, round(seconds)))
             if found["failed"]:
                 raise LoadFailed(
-                    f"{found['failed']} of {found['requests']} requests to {self._url} failed"
+                    f"{found['failed']} requests to {self._url} failed, {found['requests']} were answered"
                 )
             if found["requests"] >= 2 * connections:
                 rate = found["requests"] / found["seconds"]
