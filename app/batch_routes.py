@@ -24,7 +24,7 @@ from heedful.runtime.errors import BadInput
 
 
 class CreateRoute(InferenceRoute):
-    """Reads its body as an inference route does, but no NDJSON: a reader of its own says so to FastPath."""
+    """Reads its body as an inference route does, but no NDJSON: FastPath refuses it where `read` is another one."""
 
     @staticmethod
     def read(scope: Scope, body: bytes) -> Any:
