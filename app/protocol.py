@@ -155,6 +155,13 @@ class Protocol(HttpToolsProtocol):
         hosts = sum(name == b"host" for name, _ in self.headers)
         if hosts != 1 and self.parser.get_http_version() == "1.1":
             raise errors.MalformedHTTP(f"HTTP/1.1 wants one Host header, not {hosts}")
+        codings = [v.strip().lower() for name, v in self.headers if name == b"transfer-encoding"]
+        if codings not in ([], [b"chunked"]):
+            raise errors.MalformedHTTP(
+                "of Transfer-Encoding only chunked is read: name a compression in Content-Encoding"
+            )
+        if self.parser.get_http_version() == "1.0":
+            self.expect_100_continue = False  # such a client knows no interim answer
         self._in_head = False
         self._fed = self._head_bytes = 0
         self._deadline = math.inf

@@ -52,6 +52,9 @@ def test_head_of_a_route_that_only_takes_post(process: Process) -> None:
         b"nonsense\r\n\r\n",
         b"GET /health HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
         b"POST /embed HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"POST /embed HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+        b"POST /embed HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         b"GET /health HTTP/1.1\r\nbad header\r\n\r\n",
         bytes(range(128, 160)) + b"\r\n\r\n",
         b"GET /health HTTP/1.1\r\n\r\n",
@@ -70,6 +73,16 @@ def test_http_1_0_needs_no_host(process: Process) -> None:
     head, body = raw(process, b"GET /health HTTP/1.0\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200 ")
     assert json.loads(body) == {"status": "ok"}
+
+
+def test_http_1_0_gets_no_interim_answer(process: Process) -> None:
+    body = b'{"inputs": "Two kids"}'
+    head, _ = raw(
+        process,
+        b"POST /embed HTTP/1.0\r\nAuthorization: Bearer %b\r\nContent-Type: application/json\r\n"
+        b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n%b" % (KEY.encode(), len(body), body),
+    )
+    assert head.startswith(b"HTTP/1.1 200 ")
 
 
 GET_HEALTH = b"GET /health HTTP/1.1\r\nHost: a\r\n"
