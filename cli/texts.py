@@ -185,7 +185,7 @@ def format_of(file: str) -> Format:
         return cast(Format, suffix)
     raise CommandError(
         f"{file}: the suffix is none of .jsonl, .csv, .tsv, .txt and .parquet (or one of the first four "
-        "and .gz): rename it, or set --format"
+        "and .gz): save it as one of these, or set --format"
     )
 
 

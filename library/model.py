@@ -325,6 +325,9 @@ def _unit_vectors(name: str, value: npt.ArrayLike) -> Doubles:
         numbers = np.atleast_2d(np.asarray(value, np.float64))
     except (TypeError, ValueError) as error:
         raise BadInput(f"{name} holds no vectors: give those of encode", param=name) from error
+    if numbers.ndim != 2:
+        said = f"{name} has {numbers.ndim} dimensions"
+        raise BadInput(f"{said}: give vectors of encode, (N, D)", param=name)
     return unit_rows(numbers)
 
 

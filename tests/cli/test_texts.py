@@ -177,7 +177,7 @@ def test_the_format_is_the_suffix() -> None:
     assert [
         format_of(f) for f in ("a.jsonl", "b/A.CSV.gz", "c.txt", "-", "d.parquet", "e.tsv")
     ] == [*("jsonl", "csv", "txt", "txt", "parquet", "tsv")]
-    with pytest.raises(CommandError, match="rename it, or set --format"):
+    with pytest.raises(CommandError, match="save it as one of these, or set --format"):
         format_of("corpus.xlsx")
 
 

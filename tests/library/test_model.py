@@ -97,6 +97,8 @@ def test_a_string_a_list_and_an_array(model: Model, served: dict[str, Any]) -> N
         model.similarity(short, model.encode(TEXTS))
     with pytest.raises(BadInput, match="second holds no vectors: give those of encode"):
         model.similarity(short, TEXTS)
+    with pytest.raises(BadInput, match="first has 3 dimensions: give vectors of encode"):
+        model.similarity(model.encode(TEXTS)[None], short)
     assert model.predict(TEXTS)[0] == model.labels[model.predict_proba(TEXTS)[0].argmax()]
 
 
