@@ -41,14 +41,16 @@ def command(
     if not bundles:
         typer.echo(ask(url))
         return
-    if write_them:
-        for folder in bundles:
-            card = write_golden(folder, parse.Parser.load(parser_for(folder, parser)))
-            typer.echo(f"{folder}: version {card.version}, golden vectors written")
-        return
     beside: dict[str, list[Path]] = {}
     for folder in bundles:
         beside.setdefault(parser_for(folder, parser), []).append(folder)
+    if write_them:
+        for pipeline, folders in beside.items():
+            loaded = parse.Parser.load(pipeline)
+            for folder in folders:
+                card = write_golden(folder, loaded)
+                typer.echo(f"{folder}: version {card.version}, golden vectors written")
+        return
     tests = [run(folders, pipeline) for pipeline, folders in beside.items()]
     for found in tests:
         for name, deviation in found.deviations.items():

@@ -112,7 +112,7 @@ def enough_memory(config: Path) -> Iterator[None]:
     try:
         yield
     except (MemoryError, RuntimeError) as error:
-        # torch has no class of its own for the CPU's memory, nor for a size beyond 64 bits.
+        # For the CPU's memory, and for a size beyond 64 bits, torch raises a plain RuntimeError.
         said = ("can't allocate memory", "Storage size calculation overflowed")
         large = isinstance(error, MemoryError | torch.OutOfMemoryError)
         if not (large or any(one in str(error) for one in said)):
