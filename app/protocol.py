@@ -53,7 +53,7 @@ class Protocol(HttpToolsProtocol):
     # The connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(cast(asyncio.Transport, HeadBuffer(transport)))
+        super().connection_made(cast(asyncio.Transport, HeadBuffer(transport, self._linger)))
         # uvloop calls pause_writing, which needs what uvicorn sets above, as soon as a limit is reached: with TLS
         # a limit of 0 is reached by an empty buffer, which never resumes.
         encrypted = transport.get_extra_info("sslcontext") is not None
@@ -183,7 +183,8 @@ class Protocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.cycle.response_complete and not self.pipeline:
-            self._await("idle_timeout")
+            if not self._refused:
+                self._await("idle_timeout")
             if not self.transport.is_closing():
                 self.waiting[self] = None
             self._tell_state()
@@ -263,12 +264,27 @@ class Protocol(HttpToolsProtocol):
             if cycle.response_started:
                 self.transport.abort()
                 return
-        self._deadline, self._limit = self.loop.time() + LINGER_SECONDS, "idle_timeout"
         self.transport.write(answer(error, self._request_id(), self._metrics))
-        if self.transport.can_write_eof():
-            self.transport.write_eof()
-        else:
+        if not self._close_after_the_client():
             self.transport.close()
+
+    def _close_after_the_client(self) -> bool:
+        """Send nothing more, and wait LINGER_SECONDS for the client to close. False where only both can be closed."""
+        self._deadline, self._limit = self.loop.time() + LINGER_SECONDS, "idle_timeout"
+        if not self.transport.can_write_eof():  # TLS, whose own end reads what still comes
+            return False
+        self.transport.write_eof()
+        return True
+
+    def _linger(self) -> bool:
+        """When the connection is to be closed: whether its client still sends a body, which is dropped then.
+
+        Closing it would reset such a client, which then loses the answer.
+        """
+        if self._refused or self.pipeline or self.cycle is None or not self.cycle.more_body:
+            return False
+        self._refused = True
+        return self._close_after_the_client()
 
     def _request_id(self) -> str:
         """Of the request that is being read: its client's, if that part of its head has come."""
@@ -283,8 +299,10 @@ class HeadBuffer:
     supervisor can still answer 503.
     """
 
-    def __init__(self, transport: asyncio.Transport) -> None:
+    def __init__(self, transport: asyncio.Transport, linger: Callable[[], bool]) -> None:
+        """`linger` is asked before it is closed: whether that is put off."""
         self._transport = transport
+        self._linger = linger
         self._head: bytes | None = None
         self.is_closing = transport.is_closing  # asked for every answer
         self._call_soon = asyncio.get_running_loop().call_soon
@@ -308,7 +326,8 @@ class HeadBuffer:
 
     def close(self) -> None:
         self._flush()
-        self._transport.close()
+        if not self._linger():
+            self._transport.close()
 
     def _flush(self) -> None:
         if self._head is not None:

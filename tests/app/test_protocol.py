@@ -148,6 +148,24 @@ def raw(process: Process, sent: bytes, then: bytes = b"") -> tuple[bytes, bytes]
     return head, body
 
 
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        (b"Authorization: Bearer %b\r\nContent-Length: 20000000\r\n" % KEY.encode(), b"413"),
+        (b"Connection: close\r\nContent-Length: 10000000\r\n", b"401"),  # as urllib sends it
+    ],
+)
+def test_who_sends_the_whole_body_first_gets_the_early_answer(
+    process: Process, more: bytes, status: bytes
+) -> None:
+    [size] = re.findall(rb"Length: (\d+)", more)
+    head = b"POST /embed HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n" + more + b"\r\n"
+    answer, body = raw(process, head + b" " * int(size))
+    assert answer.startswith(b"HTTP/1.1 %b " % status)
+    assert b"connection: close" in answer
+    assert json.loads(body)["error"]
+
+
 def refused(process: Process, status: int, code: str) -> list[float]:
     """How many requests the metrics have with this status and no model, and with this code."""
     page = httpx.get(process.url() + "/metrics", timeout=PATIENCE).text
