@@ -37,7 +37,7 @@ from heedful.app.fast_path import FastPath, inference_routes
 from heedful.app.file_store import FileStore
 from heedful.app.keys import Keys, Rates
 from heedful.app.metrics import Metrics
-from heedful.app.middleware import ApiKey, BodyLimit, HeadAsGet, Recorded
+from heedful.app.middleware import ApiKey, BodyLimit, Failures, HeadAsGet, Recorded
 from heedful.app.paths import Paths
 from heedful.app.settings import Settings
 from heedful.app.state import AppState, Peers
@@ -165,6 +165,7 @@ def _add_middleware(app: FastAPI, settings: Settings, keys: Keys, rates: Rates) 
     )
     if keys.needed:
         app.add_middleware(ApiKey, keys=keys, rates=rates, pages=playground.PATHS)
+    app.add_middleware(Failures)
     if settings.cors_origins:
         app.add_middleware(
             CrossOrigin,
@@ -172,6 +173,7 @@ def _add_middleware(app: FastAPI, settings: Settings, keys: Keys, rates: Rates) 
             allow_methods=["*"],
             allow_headers=["*"],
             expose_headers=[
+                "Content-Range",
                 "Retry-After",
                 "Server-Timing",
                 *array_answers.HEADERS,

@@ -27,8 +27,7 @@ CLIENT_CLOSED = 499
 class Recorded:
     """The outermost middleware: records each request and reports it once, when it ends.
 
-    Adds the request id and timing headers, answers uncaught exceptions with 500, and then counts,
-    logs and, if configured, traces the request.
+    Adds the request id and timing headers, and then counts, logs and, if configured, traces the request.
     """
 
     def __init__(
@@ -56,23 +55,17 @@ class Recorded:
         if priority := record.header(scope, b"x-priority"):
             entry.bulk = priority.strip().lower() == "bulk"
         record.attach(scope, entry)
-        status = CLIENT_CLOSED
 
         async def send_on(message: Message) -> None:
-            nonlocal status
             if message["type"] == "http.response.start":
-                status = message["status"]
+                entry.status = message["status"]
                 message["headers"] = [*message["headers"], *_headers(entry)]
             await send(message)
 
         try:
             await self._app(scope, receive, send_on)
-        except Exception:
-            log.exception("request failed", extra={"request_id": entry.id, "route": route})
-            if status != CLIENT_CLOSED:  # the answer has begun, and can only be cut off
-                raise
-            await errors.respond(entry, errors.Internal())(scope, receive, send_on)
         finally:
+            status = CLIENT_CLOSED if entry.status is None else entry.status
             ended = time.perf_counter()
             self._metrics.request(entry, status, ended)
             if self._tracing and route not in PUBLIC:
@@ -91,6 +84,29 @@ class Recorded:
                     "refusal": entry.refusal,
                 },
             )
+
+
+class Failures:
+    """Answers uncaught exceptions with 500.
+
+    Within the layer of cross-origin requests, without whose headers a page of another origin could not read it.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            await self._app(scope, receive, send)
+        except Exception:
+            entry = record.of(scope)
+            log.exception("request failed", extra={"request_id": entry.id, "route": entry.route})
+            if entry.status is not None:  # the answer has begun, and can only be cut off
+                raise
+            await errors.respond(entry, errors.Internal())(scope, receive, send)
 
 
 class ApiKey:

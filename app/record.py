@@ -37,6 +37,7 @@ class Record:
     started: float = field(default_factory=time.perf_counter)  # seconds
     answered: float | None = None  # when the result was ready and writing began
     result: Result[Any] | None = None
+    status: int | None = None  # of the answer, once that has begun
     refusal: str | None = None  # the error's code
     ignored: list[str] = field(default_factory=list)  # names of unknown fields
 

@@ -362,12 +362,15 @@ async def test_500_says_nothing_of_the_cause_but_the_log_does(
     async def fault() -> None:
         raise LookupError("/a/secret/path")
 
-    app = create_app(Settings(models=models))
+    origin = "https://a.example"
+    app = create_app(Settings(models=models, cors_origins=(origin,)))
     app.add_api_route("/fault", fault)
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://heedful") as client:
-        answer = await client.get("/fault", headers={"X-Request-Id": "this-one"})
+        headers = {"X-Request-Id": "this-one", "Origin": origin}
+        answer = await client.get("/fault", headers=headers)
         assert check(answer, 500, "internal_error")["type"] == "server_error"
+        assert answer.headers["Access-Control-Allow-Origin"] == origin
         assert "secret" not in answer.text
         page = (await client.get("/metrics")).text
     assert 'heedful_requests_total{model="none",route="other",status="500"} 1.0' in page
