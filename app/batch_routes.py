@@ -175,7 +175,7 @@ def _begin(header: str, size: int) -> int | None:
 
 @router.post(
     "/v1/files",
-    responses=answers.documented(File, 400, 401, 403, 413, 422, 504, 507),
+    responses=answers.documented(File, 400, 401, 403, 408, 413, 422, 507),
     openapi_extra=UPLOAD,
 )
 async def upload(request: Request) -> Response:
@@ -260,7 +260,7 @@ async def delete(request: Request) -> Response:
 
 @create_router.post(
     "/v1/batches",
-    responses=answers.documented(Batch, 400, 401, 403, 404, 413, 422, 504, 507)
+    responses=answers.documented(Batch, 400, 401, 403, 404, 408, 413, 422, 504, 507)
     | {200: {"model": Batch, "headers": IGNORED}},
 )
 async def create(body: CreateBatch, request: Request) -> Response:

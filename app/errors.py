@@ -119,7 +119,9 @@ class UrlTooLong(HeadTooLarge):
     code = "url_too_long"
 
 
-class HeadTooSlow(RequestError):
+class RequestTooSlow(RequestError):
+    """The head or the body of the request did not come in time."""
+
     code = "request_timeout"
 
 
@@ -147,7 +149,7 @@ STATUS: Mapping[type[RequestError], int] = {
     UnknownRoute: 404,
     NotFound: 404,
     WrongMethod: 405,
-    HeadTooSlow: 408,
+    RequestTooSlow: 408,
     BundleRefused: 409,
     BodyTooLarge: 413,
     TooManyInputs: 413,
@@ -179,6 +181,7 @@ TYPE: Mapping[int, str] = {
 HEADERS: Mapping[type[RequestError], Mapping[str, str]] = {
     Unauthorized: {"WWW-Authenticate": "Bearer"},
     BodyTooLarge: {"Connection": "close"},  # the rest of the body stays unread
+    RequestTooSlow: {"Connection": "close"},
 }
 
 
