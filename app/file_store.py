@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import orjson
+from fastapi import Request
 
 from heedful.app.errors import Forbidden, NotFound
+from heedful.app.state import state_of
 from heedful.text.atomic import replace_folder, write_file
 
 NOT_SET = "the operator has set no folder for files: HEEDFUL_FILES"
+KEPT = "files are kept until they are deleted: leave it out, and delete them"
 ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 """Ids that can exist. An id is a folder's name, and file systems fail on names of more than 255 bytes."""
 
@@ -193,6 +196,11 @@ class FileStore:
             raise _missing(kind, name) from None
         about: dict[str, Any] = orjson.loads(content)
         return about
+
+
+def store_of(request: Request) -> FileStore:
+    """The service's."""
+    return FileStore(state_of(request.app).settings.files)
 
 
 def _missing(kind: str, name: str) -> NotFound:

@@ -1,0 +1,145 @@
+"""OpenAI's /v1/files."""
+
+import asyncio
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel
+from starlette.datastructures import UploadFile
+from starlette.responses import Response
+
+from heedful.app import answers
+from heedful.app.file_content import Content
+from heedful.app.file_store import KEPT, store_of
+from heedful.app.listing import After, page
+from heedful.app.uploads import multipart, refused_where_not_stored
+from heedful.runtime.errors import BadInput
+
+router = APIRouter(tags=["OpenAI"])
+
+UPLOAD = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["file", "purpose"],
+                    "properties": {
+                        "file": {"type": "string", "format": "binary"},
+                        "purpose": {"type": "string"},
+                    },
+                }
+            }
+        },
+    }
+}
+
+
+class File(BaseModel):
+    id: str
+    object: Literal["file"]
+    bytes: int
+    created_at: int
+    filename: str
+    purpose: str
+    status: str
+
+
+class Files(BaseModel):
+    object: Literal["list"]
+    data: list[File]
+    first_id: str | None
+    last_id: str | None
+    has_more: bool
+
+
+class Deleted(BaseModel):
+    id: str
+    object: Literal["file"]
+    deleted: bool
+
+
+@router.post(
+    "/v1/files",
+    responses=answers.documented(File, 400, 401, 403, 408, 413, 422, 507),
+    openapi_extra=UPLOAD,
+)
+async def upload(request: Request) -> Response:
+    """Keep a file of requests, a JSON object a line."""
+    store = store_of(request)
+    folder = store.folder  # refuses before the upload is read
+    with refused_where_not_stored():
+        folder.mkdir(parents=True, exist_ok=True)
+        async with multipart(request, folder) as form:
+            file, purpose = form.get("file"), form.get("purpose")
+            for name in form:
+                if name.startswith("expires_after"):
+                    raise BadInput(f"{name}: {KEPT}", param=name, code="unsupported")
+            if not isinstance(file, UploadFile):
+                raise BadInput(
+                    "file: must be a part with a file name, as of curl -F file=@NAME", param="file"
+                )
+            if not isinstance(purpose, str):
+                raise BadInput("purpose: is required; send batch", param="purpose")
+            name = answers.repeatable(file.filename or "file", "file")
+            purpose = answers.repeatable(purpose, "purpose")
+            return answers.json(await asyncio.to_thread(store.add, file.file, name, purpose))
+
+
+@router.get("/v1/files", responses=answers.documented(Files, 401, 403, 422))
+async def files(
+    request: Request,
+    after: After = None,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 10_000,
+    order: Annotated[
+        Literal["asc", "desc"], Query(description="By the time of the upload.")
+    ] = "desc",
+    purpose: Annotated[str | None, Query(description="Only files of this purpose.")] = None,
+) -> Response:
+    """The files, the newest first, or with `order=asc` the oldest."""
+    found = await asyncio.to_thread(store_of(request).files)
+    if order == "asc":
+        found.reverse()
+    return page([one for one in found if purpose in (None, one["purpose"])], after, limit)
+
+
+@router.get(
+    "/v1/files/{file}",
+    responses=answers.documented(File, 401, 403, 404),
+    openapi_extra=answers.path_parameters("file"),
+)
+async def file(request: Request) -> Response:
+    """A file's description."""
+    return answers.json(store_of(request).file(request.path_params["file"]))
+
+
+@router.get(
+    "/v1/files/{file}/content",
+    response_class=Response,
+    responses={
+        **answers.documented(File, 401, 403, 404, 416),
+        200: {"content": answers.BYTES_CONTENT},
+        206: {
+            "content": answers.BYTES_CONTENT,
+            "description": "The range that `Range` asks for.",
+        },
+    },
+    openapi_extra=answers.path_parameters("file"),
+)
+async def content(request: Request) -> Response:
+    """A file's content, or one range of it, as `Range: bytes=500-`."""
+    return Content(store_of(request).open(request.path_params["file"]))
+
+
+@router.delete(
+    "/v1/files/{file}",
+    responses=answers.documented(Deleted, 401, 403, 404, 507),
+    openapi_extra=answers.path_parameters("file"),
+)
+async def delete(request: Request) -> Response:
+    """Delete a file."""
+    name = request.path_params["file"]
+    with refused_where_not_stored():
+        await asyncio.to_thread(store_of(request).delete, name)
+    return answers.json({"id": name, "object": "file", "deleted": True})
