@@ -1,6 +1,7 @@
 """OpenAI's /v1/files."""
 
 import asyncio
+import contextlib
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
@@ -9,8 +10,9 @@ from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
 from heedful.app import answers
+from heedful.app.errors import NotFound
 from heedful.app.file_content import Content
-from heedful.app.file_store import KEPT, store_of
+from heedful.app.file_store import KEPT, place, store_of
 from heedful.app.listing import After, page
 from heedful.app.uploads import multipart, refused_where_not_stored
 from heedful.runtime.errors import BadInput
@@ -98,10 +100,18 @@ async def files(
     purpose: Annotated[str | None, Query(description="Only files of this purpose.")] = None,
 ) -> Response:
     """The files, the newest first, or with `order=asc` the oldest."""
-    found = await asyncio.to_thread(store_of(request).files)
+    store = store_of(request)
+    found = await asyncio.to_thread(store.files)
     if order == "asc":
         found.reverse()
-    return page([one for one in found if purpose in (None, one["purpose"])], after, limit)
+    found = [one for one in found if purpose in (None, one["purpose"])]
+    if after is not None and all(one["id"] != after for one in found):
+        with contextlib.suppress(NotFound):
+            # A client that deletes each file of a page names the last of them for the next page.
+            deleted = (store.created_at(after), after)
+            found = [one for one in found if (place(one) > deleted) == (order == "asc")]
+            after = None
+    return page(found, after, limit)
 
 
 @router.get(

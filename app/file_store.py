@@ -6,7 +6,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,6 +21,9 @@ NOT_SET = "the operator has set no folder for files: HEEDFUL_FILES"
 KEPT = "files are kept until they are deleted: leave it out, and delete them"
 ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 """Ids that can exist. An id is a folder's name, and file systems fail on names of more than 255 bytes."""
+UPLOADED = re.compile(r"file-([0-9a-f]{16})[0-9a-f]{16}")
+WRITTEN = re.compile(r"file-(batch-[0-9a-f]{32})-(?:output|error)")
+"""Ids of an upload, with its time in nanoseconds, and of what a batch has written, with the batch's id."""
 
 
 class FileStore:
@@ -91,6 +94,16 @@ class FileStore:
     def file(self, name: str) -> dict[str, Any]:
         """Raises NotFound."""
         return self._about("files", name)
+
+    def created_at(self, name: str) -> int:
+        """When a file that may be deleted was made, in seconds: by its id, or the end of its batch. Raises NotFound."""
+        if found := UPLOADED.fullmatch(name):
+            return int(found[1], 16) // 10**9
+        if found := WRITTEN.fullmatch(name):
+            about = self.batch(found[1])
+            if ended := about.get("completed_at") or about.get("cancelled_at"):
+                return int(ended)
+        raise _missing("files", name)
 
     def content(self, name: str) -> Path:
         """Where the file's content is. Raises NotFound."""
@@ -215,7 +228,12 @@ def new_id(kind: str) -> str:
 
 def _newest_first(folder: Path) -> list[dict[str, Any]]:
     found = list(_descriptions(folder))
-    return sorted(found, key=lambda one: (one["created_at"], one["id"]), reverse=True)
+    return sorted(found, key=place, reverse=True)
+
+
+def place(about: Mapping[str, Any]) -> tuple[int, str]:
+    """Lists are in this order, or in the reverse one."""
+    return about["created_at"], about["id"]
 
 
 def _descriptions(folder: Path) -> Iterator[dict[str, Any]]:
