@@ -5,7 +5,7 @@ import time
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 from starlette.responses import Response
 from starlette.types import Scope
 
@@ -15,6 +15,7 @@ from heedful.app.fast_path import InferenceRoute
 from heedful.app.fields import PASS_OVER, refused
 from heedful.app.file_store import KEPT, new_id, store_of
 from heedful.app.listing import After, page
+from heedful.app.paths import without_slash
 from heedful.app.state import state_of
 from heedful.app.strict_models import StrictModel, few_fields
 from heedful.app.uploads import refused_where_not_stored
@@ -39,7 +40,9 @@ class CreateBatch(StrictModel):
     model_config = PASS_OVER
 
     input_file_id: str
-    endpoint: str = Field(description="An inference route of this service, as /v1/embeddings.")
+    endpoint: Annotated[str, AfterValidator(without_slash)] = Field(
+        description="An inference route of this service, as /v1/embeddings."
+    )
     completion_window: str = Field("24h", description="OpenAI's. No effect.")
     metadata: (
         Annotated[

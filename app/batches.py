@@ -17,6 +17,7 @@ from heedful.app import errors
 from heedful.app.answers import repeatable
 from heedful.app.file_store import FileStore
 from heedful.app.lines import InferenceEndpoint, answer
+from heedful.app.paths import without_slash
 from heedful.app.strict_json import parse
 from heedful.runtime.errors import BadInput, Unavailable
 from heedful.text.atomic import remove_parts
@@ -141,7 +142,8 @@ class Batches:
             custom_id = repeatable(sent, "custom_id")
             if value.get("method") != "POST":
                 raise BadInput("method: must be POST", param="method")
-            if value.get("url") != about["endpoint"]:
+            url = value.get("url")
+            if not isinstance(url, str) or without_slash(url) != about["endpoint"]:
                 raise BadInput(
                     f"url: must be the batch's endpoint, {about['endpoint']}", param="url"
                 )

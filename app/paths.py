@@ -5,6 +5,11 @@ from collections.abc import Iterable
 from starlette.routing import compile_path
 
 
+def without_slash(path: str) -> str:
+    """The path without superfluous slashes at its end."""
+    return path.rstrip("/") or path[:1]
+
+
 class Paths:
     """The service's routes; some have parameters, as in /v1/models/{model:path}.
 
@@ -27,7 +32,7 @@ class Paths:
 
     def resolve(self, path: str) -> tuple[str, str, dict[str, str]]:
         """The path without a superfluous slash at its end, its route or "other", and its parameters."""
-        shorter = path.rstrip("/") or "/"
+        shorter = without_slash(path)
         if found := self.find(shorter):
             return shorter, *found
         return path, "other", {}

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import itertools
 import json
 import math
 import os
@@ -11,6 +12,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -20,9 +22,10 @@ import pytest
 from openai.types import Batch
 from starlette.responses import FileResponse
 
+from heedful.app import file_store
 from heedful.app.batches import _chunks, _lines
 from heedful.app.errors import NotFound
-from heedful.app.file_store import FileStore
+from heedful.app.file_store import FileStore, new_id
 from heedful.app.serving import check_files
 from heedful.app.settings import Settings
 from heedful.runtime.errors import StartupError
@@ -62,9 +65,13 @@ def upload(client: openai.OpenAI, lines: list[Any]) -> str:
 
 
 def create(client: openai.OpenAI, file: str) -> str:
-    return client.batches.create(
-        input_file_id=file, endpoint="/v1/embeddings", completion_window="24h"
-    ).id
+    made = client.batches.create(
+        input_file_id=file,
+        endpoint="/v1/embeddings/",  # type: ignore[arg-type]  # as the route itself takes it
+        completion_window="24h",
+    )
+    assert made.endpoint == "/v1/embeddings"
+    return made.id
 
 
 def ended(client: openai.OpenAI, batch: str) -> Batch:
@@ -114,7 +121,7 @@ def test_files_and_batches_as_openai_has_them(client: openai.OpenAI) -> None:
     lines.append({**line(4), "custom_id": "\ud800"})
     lines += [{**line(5), "method": "GET"}, {**line(6), "custom_id": 6}]
     cut = {"input": "kid " * 300, "model": "tiny-flat", "truncate": True, "beside": 1}
-    lines.append({**line(8), "body": cut})
+    lines.append({**line(8, "/v1/embeddings/"), "body": cut})
     file = upload(client, lines)
     assert client.files.retrieve(file).filename == "rows.jsonl"
     assert [one.id for one in client.files.list()] == [file]
@@ -366,6 +373,37 @@ async def test_a_range_of_a_content(serve: Serve, tmp_path: Path) -> None:
         for asked in ("bytes=5-2", "bytes=x", "bytes=", "lines=0-1", "4-", "bytes=0-1,4-5"):
             answer = await ask(asked)
             assert (answer.status_code, answer.content) == (200, b"0123456789")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("order", ["asc", "desc"])
+async def test_files_are_deleted_page_by_page(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    """As `for file in client.files.list(limit=2): client.files.delete(file.id)`."""
+    now = 1_800_000_000
+    clock = SimpleNamespace(time=lambda: now, time_ns=itertools.count(now * 10**9).__next__)
+    monkeypatch.setattr(file_store, "time", clock)
+    check_files(Settings(files=tmp_path))
+    store = FileStore(tmp_path)
+    batch = new_id("batch")
+    store.create_batch({"id": batch, "cancelled_at": now})
+    for number in range(7):
+        kind = {2: "output", 3: "error"}.get(number)
+        store.add(io.BytesIO(b""), "a", "batch", kind and f"file-{batch}-{kind}")
+    async with serve(start=False, files=tmp_path) as client:
+        query: dict[str, str | int] = {"limit": 2, "order": order}
+        more = True
+        while more:
+            page = (await client.get("/v1/files", params=query)).json()
+            for one in page["data"]:
+                assert (await client.delete(f"/v1/files/{one['id']}")).status_code == 200
+            more = page["has_more"]
+            query["after"] = page["last_id"]
+        assert store.files() == []
+        for never in ("file-1", f"file-{new_id('batch')}-output"):
+            answer = await client.get("/v1/files", params={"after": never})
+            check(answer, 422, "invalid_input", "after")
 
 
 def test_a_file_whose_deletion_was_killed_is_gone(
