@@ -119,7 +119,10 @@ class Protocol(HttpToolsProtocol):
             self._go_on_without_upgrade(data[upgrade.args[0] :])
         except httptools.HttpParserError as error:
             cause = error.__context__
-            malformed = errors.MalformedHTTP("the bytes received are not an HTTP request")
+            reason = "the bytes received are not an HTTP request"
+            if isinstance(error, httptools.HttpParserInvalidMethodError):
+                reason += ": it begins with a method in capitals, such as GET or POST"
+            malformed = errors.MalformedHTTP(reason)
             self._refuse(cause if isinstance(cause, RequestError) else malformed)
         else:
             if self._fed > self._settings.max_header_bytes + len(data):

@@ -69,6 +69,11 @@ def test_what_is_no_http_gets_the_envelope(process: Process, sent: bytes) -> Non
     assert json.loads(body)["error"]["code"] == "invalid_http"
 
 
+def test_a_method_in_small_letters_is_told_the_rule(process: Process) -> None:
+    _, body = raw(process, b"get /health HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert "method in capitals" in json.loads(body)["error"]["message"]
+
+
 def test_http_1_0_needs_no_host(process: Process) -> None:
     head, body = raw(process, b"GET /health HTTP/1.0\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200 ")
