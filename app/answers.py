@@ -32,7 +32,6 @@ ERRORS: Documented = {
         400: "The body is not JSON.",
         401: "The API key is missing or wrong.",
         404: "Unknown model.",
-        408: "The body did not come in time.",
         413: "The body or the number of inputs exceeds its limit.",
         422: "A field is wrong.",
         429: "The queue is full, or the key's rate is used up: try again after Retry-After seconds.",

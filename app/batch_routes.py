@@ -87,7 +87,7 @@ class BatchList(BaseModel):
 
 @create_router.post(
     "/v1/batches",
-    responses=answers.documented(Batch, 400, 401, 403, 404, 408, 413, 422, 504, 507)
+    responses=answers.documented(Batch, 400, 401, 403, 404, 413, 422, 504, 507)
     | {200: {"model": Batch, "headers": IGNORED}},
 )
 async def create(body: CreateBatch, request: Request) -> Response:

@@ -119,9 +119,7 @@ class UrlTooLong(HeadTooLarge):
     code = "url_too_long"
 
 
-class RequestTooSlow(RequestError):
-    """The head or the body of the request did not come in time."""
-
+class HeadTooSlow(RequestError):
     code = "request_timeout"
 
 
@@ -149,7 +147,7 @@ STATUS: Mapping[type[RequestError], int] = {
     UnknownRoute: 404,
     NotFound: 404,
     WrongMethod: 405,
-    RequestTooSlow: 408,
+    HeadTooSlow: 408,
     BundleRefused: 409,
     BodyTooLarge: 413,
     TooManyInputs: 413,
@@ -181,7 +179,6 @@ TYPE: Mapping[int, str] = {
 HEADERS: Mapping[type[RequestError], Mapping[str, str]] = {
     Unauthorized: {"WWW-Authenticate": "Bearer"},
     BodyTooLarge: {"Connection": "close"},  # the rest of the body stays unread
-    RequestTooSlow: {"Connection": "close"},
 }
 
 

@@ -64,7 +64,7 @@ class Deleted(BaseModel):
 
 @router.post(
     "/v1/files",
-    responses=answers.documented(File, 400, 401, 403, 408, 413, 422, 507),
+    responses=answers.documented(File, 400, 401, 403, 413, 422, 504, 507),
     openapi_extra=UPLOAD,
 )
 async def upload(request: Request) -> Response:

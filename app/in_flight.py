@@ -11,8 +11,7 @@ from typing import Self
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from heedful.app.errors import RequestTooSlow
-from heedful.runtime.errors import RequestError, TimedOut
+from heedful.runtime.errors import TimedOut
 
 POLL_SECONDS = 0.05
 """Polling interval: a timeout or disconnect is noticed up to this late."""
@@ -43,19 +42,15 @@ class Watch:
         now = loop.time()
         for request in list(self._requests):
             if now - request.started >= self.limit:
-                request.cancel(self._too_late(request))
+                limit = f"not answered within {self.limit:g} s; send fewer inputs, or try later"
+                request.cancel(TimedOut(limit))
             else:
                 request.watch_client()
         self._timer = loop.call_later(POLL_SECONDS, self._poll) if self._requests else None
 
-    def _too_late(self, request: "InFlightRequest") -> RequestError:
-        if not request.body_read:
-            return RequestTooSlow(f"the body did not come within {self.limit:g} s: send it again")
-        return TimedOut(f"not answered within {self.limit:g} s; send fewer inputs, or try later")
-
 
 class InFlightRequest:
-    """One request. Cancelling it ends its context with the reason: RequestTooSlow, TimedOut or ClientDisconnect."""
+    """One request. Cancelling it ends its context with the reason: TimedOut or ClientDisconnect."""
 
     __slots__ = (
         "_cancelling",

@@ -14,7 +14,7 @@ from heedful.app.keys import Keys, Rates
 from heedful.app.metrics import Metrics
 from heedful.app.paths import Paths
 from heedful.app.tracing import Tracing
-from heedful.runtime.errors import RequestError
+from heedful.runtime.errors import RequestError, TimedOut
 
 log = logging.getLogger("heedful.access")
 
@@ -193,16 +193,14 @@ class BodyLimit:
 
 
 def _impatient(receive: Receive, limit: float) -> Receive:
-    """Raises RequestTooSlow when no message comes within `limit` seconds."""
+    """Raises TimedOut when no message comes within `limit` seconds."""
 
     async def receive_on() -> Message:
         try:
             async with asyncio.timeout(limit):
                 return await receive()
         except TimeoutError:
-            raise errors.RequestTooSlow(
-                f"nothing of the body came within {limit:g} s: send it again"
-            ) from None
+            raise TimedOut(f"nothing of the body came within {limit:g} s: send it again") from None
 
     return receive_on
 

@@ -13,11 +13,11 @@ from starlette.types import Message, Receive, Scope, Send
 
 from heedful.app import errors, record
 from heedful.app.answers import repeatable
-from heedful.app.errors import MalformedBody, RequestTooSlow
+from heedful.app.errors import MalformedBody
 from heedful.app.lines import InferenceEndpoint, answer
 from heedful.app.state import state_of
 from heedful.app.strict_json import parse
-from heedful.runtime.errors import RequestError, Unavailable
+from heedful.runtime.errors import RequestError, TimedOut, Unavailable
 
 MEDIA_TYPE = "application/x-ndjson"
 MAX_LINES = 64
@@ -97,7 +97,7 @@ async def stream(
 async def _lines(receive: Receive, limit: float, max_bytes: int) -> AsyncIterator[bytes]:
     """The body's lines as they come, each within `limit` seconds after the one before was taken.
 
-    Raises BodyTooLarge, RequestTooSlow, ClientDisconnect.
+    Raises BodyTooLarge, TimedOut, ClientDisconnect.
     """
     clock = asyncio.get_running_loop().time
     line = _Line(max_bytes)
@@ -108,7 +108,7 @@ async def _lines(receive: Receive, limit: float, max_bytes: int) -> AsyncIterato
             async with asyncio.timeout_at(deadline):
                 message = await receive()
         except TimeoutError:
-            raise RequestTooSlow(f"no line came within {limit:g} s") from None
+            raise TimedOut(f"no line came within {limit:g} s") from None
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
         first, *others = message.get("body", b"").split(b"\n")

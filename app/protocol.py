@@ -240,7 +240,7 @@ class Protocol(HttpToolsProtocol):
         else:
             self._count(self._limit)
             limit = self._settings.head_timeout
-            self._refuse(errors.RequestTooSlow(f"no complete head within {limit:g} s"))
+            self._refuse(errors.HeadTooSlow(f"no complete head within {limit:g} s"))
 
     def give_way(self, limit: str) -> None:
         """Close the connection, which has no request in progress, for this limit's sake."""

@@ -116,9 +116,7 @@ class Settings(BaseSettings):
         False,
         description="Cut a text that is too long for the model where a request does not say what to do.",
     )
-    request_timeout: float = _seconds(
-        30.0, "Seconds until a request fails with 504, or with 408 if its body has not come."
-    )
+    request_timeout: float = _seconds(30.0, "Seconds until a request fails with 504.")
     max_url_bytes: int = Field(16384, ge=1, description="Maximum bytes per URL; more get a 414.")
     max_header_bytes: int = Field(
         32768, ge=1, description="Maximum bytes of a request's headers, or of its trailers."

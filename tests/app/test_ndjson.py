@@ -14,9 +14,9 @@ from pydantic import TypeAdapter
 from starlette.responses import Response
 
 from heedful.app import lines
-from heedful.app.errors import RequestTooSlow
 from heedful.app.fast_path import InferenceRoute
 from heedful.app.ndjson import _lines
+from heedful.runtime.errors import TimedOut
 from tests.app.conftest import KEY, Serve
 from tests.app.test_answers import TEXTS, embed
 from tests.app.test_errors import check
@@ -136,7 +136,7 @@ async def test_a_client_that_never_ends_a_line(serve: Serve, trickles: bool) -> 
         answer = await client.post("/embed", content=stuck(), headers=NDJSON)
     first, last = map(json.loads, answer.text.splitlines())
     assert first["line"] == 0
-    assert last["error"]["code"] == "request_timeout"
+    assert last["error"]["code"] == "timeout"
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
@@ -163,7 +163,7 @@ async def test_the_time_limit_is_that_of_a_line_and_not_of_the_stream() -> None:
 
     found = _lines(receive, limit, 6)
     assert [await anext(found) for _ in range(7)] == [b"kids"] * 7
-    with pytest.raises(RequestTooSlow):
+    with pytest.raises(TimedOut):
         await anext(found)
 
 

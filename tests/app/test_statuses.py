@@ -7,18 +7,14 @@ import asyncio
 import contextlib
 import json
 import shutil
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
-from heedful.app.large import LARGE_BYTES
-from heedful.app.state import state_of
 from heedful.runtime.service import Service
 from tests.app.bodies import bodies, path_of
 from tests.app.conftest import KEY, Serve, held
@@ -48,7 +44,7 @@ class Services:
     ready: httpx.AsyncClient
     idle: httpx.AsyncClient  # its models were never loaded; needs the key
     narrow: httpx.AsyncClient  # a body has ten bytes at most
-    hasty: httpx.AsyncClient  # gives up after 50 ms; reads no large body
+    hasty: httpx.AsyncClient  # gives up after 50 ms
     broken: httpx.AsyncClient
     spent: httpx.AsyncClient  # the key has used up its rate
     full: httpx.AsyncClient  # a queue of one and models that are held; needs the key
@@ -75,18 +71,13 @@ async def services(
         broken = await also(start=False, api_key=KEY)
         assert isinstance(broken._transport, httpx.ASGITransport)
         del broken._transport.app.state.heedful  # type: ignore[attr-defined]  # a FastAPI
-        hasty = await also(start=False, request_timeout=0.05)
-        released = threading.Event()
-        stack.callback(released.set)
-        assert isinstance(hasty._transport, httpx.ASGITransport)
-        state_of(cast(FastAPI, hasty._transport.app)).large._thread.submit(released.wait)
         spent = await also(start=False, api_keys=keys)
         assert (await spent.get("/models", headers=KEYED)).status_code == 503  # the only one
         yield Services(
             ready=client,
             idle=await also(start=False, api_key=KEY),
             narrow=await also(start=False, max_body_bytes=10),
-            hasty=hasty,
+            hasty=await also(start=False, request_timeout=0.05),
             broken=broken,
             spent=spent,
             full=full,
@@ -155,25 +146,19 @@ async def _endless(services: Services, method: str, path: str) -> httpx.Response
     return await services.hasty.request(method, path_of(path), content=stuck(), headers=JSON)
 
 
-async def _too_late(services: Services, method: str, path: str) -> httpx.Response:
-    body = json.dumps(BODIES[path]).encode() + b" " * LARGE_BYTES
-    return await services.hasty.request(method, path_of(path), content=body, headers=JSON)
-
-
 PROVOKE: dict[int, Callable[[Services, str, str], Awaitable[httpx.Response]]] = {
     200: _right,
     400: _not_json,
     401: _without_key,
     403: lambda services, *route: _ask(services.ready, *route),  # it has no key
     404: lambda services, *route: _ask(services.ready, *route, model="bert"),
-    408: _endless,
     409: _with_a_broken_bundle,
     413: _more_than_ten_bytes,
     422: _wrong_types,
     429: _too_much,
     500: lambda services, *route: _ask(services.broken, *route),
     503: lambda services, *route: _ask(services.idle, *route),
-    504: _too_late,
+    504: _endless,
 }
 
 
