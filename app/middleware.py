@@ -89,7 +89,7 @@ class Recorded:
 class Failures:
     """Answers uncaught exceptions with 500.
 
-    Within the layer of cross-origin requests, without whose headers a page of another origin could not read it.
+    It is inside the CORS layer: without that layer's headers, a page of another origin cannot read the answer.
     """
 
     def __init__(self, app: ASGIApp) -> None:

@@ -272,7 +272,10 @@ class Protocol(HttpToolsProtocol):
             self.transport.close()
 
     def _close_after_the_client(self) -> bool:
-        """Send nothing more, and wait LINGER_SECONDS for the client to close. False where only both can be closed."""
+        """Send nothing more, and wait LINGER_SECONDS for the client to close.
+
+        Returns False where the two directions cannot be closed separately: the caller then closes both.
+        """
         self._deadline, self._limit = self.loop.time() + LINGER_SECONDS, "idle_timeout"
         if not self.transport.can_write_eof():  # TLS, whose own end reads what still comes
             return False
@@ -280,9 +283,9 @@ class Protocol(HttpToolsProtocol):
         return True
 
     def _linger(self) -> bool:
-        """When the connection is to be closed: whether its client still sends a body, which is dropped then.
+        """Called before the connection is closed. True if its client still sends a body, which is then read and dropped.
 
-        Closing it would reset such a client, which then loses the answer.
+        To close the connection at once would reset it, and the client would lose the answer.
         """
         if self._refused or self.pipeline or self.cycle is None or not self.cycle.more_body:
             return False
@@ -303,7 +306,7 @@ class HeadBuffer:
     """
 
     def __init__(self, transport: asyncio.Transport, linger: Callable[[], bool]) -> None:
-        """`linger` is asked before it is closed: whether that is put off."""
+        """`linger` is called before the transport is closed; if it returns True, it closes the transport later."""
         self._transport = transport
         self._linger = linger
         self._head: bytes | None = None
