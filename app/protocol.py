@@ -283,7 +283,7 @@ class Protocol(HttpToolsProtocol):
         return True
 
     def _linger(self) -> bool:
-        """Called before the connection is closed. True if its client still sends a body, which is then read and dropped.
+        """Called before the connection is closed. True if its client still sends a body: it is read and dropped.
 
         To close the connection at once would reset it, and the client would lose the answer.
         """
