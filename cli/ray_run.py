@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from heedful.library.tables import ANSWER_COLUMNS, OUTCOME, TableModel, TableTas
 from heedful.runtime.cores import usable_cores
 from heedful.runtime.session import Device
 
+CONNECT_SECONDS = 10.0
 MADE_FROM, SUCCESS = "_made_from.json", "_SUCCESS"
 """Files in the output folder; readers of Parquet folders ignore names that begin with "_"."""
 
@@ -51,6 +53,7 @@ def run(job: Job, cluster: Cluster, *, resume: bool, console: Console) -> None:
     Raises CommandError, StartupError, BadInput.
     """
     _check_columns(job)
+    _check_address(cluster.address)
     import ray  # the extra `ray`
     from ray.data import ActorPoolStrategy, DataContext
     from ray.data.checkpoint import CheckpointConfig
@@ -65,7 +68,13 @@ def run(job: Job, cluster: Cluster, *, resume: bool, console: Console) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     local = cluster.address == "local"
     own = {"num_cpus": usable_cores() + 1, "include_dashboard": False}  # 1 reads and writes
-    ray.init(cluster.address, **(own if local else {}), logging_level="ERROR")
+    try:
+        ray.init(cluster.address, **(own if local else {}), logging_level="ERROR")
+    except ConnectionError as error:  # of `auto`
+        raise CommandError(
+            "--ray: no cluster runs on this machine: start one with `ray start --head`, or name "
+            "local; then add --resume"
+        ) from error
     context = DataContext.get_current()
     context.enable_progress_bars = console.is_terminal
     context.checkpoint_config = CheckpointConfig(
@@ -127,8 +136,25 @@ def _check_columns(job: Job) -> None:
             )
     for name in job.texts:
         kind = schema.field(name).type
-        if not (pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)):
+        of = kind.value_type if pyarrow.types.is_dictionary(kind) else kind  # pandas' categories
+        if not (pyarrow.types.is_string(of) or pyarrow.types.is_large_string(of)):
             raise CommandError(f"{job.file}: column {name!r} holds {kind}: it must hold strings")
+
+
+def _check_address(address: str) -> None:
+    """Ray itself tries for minutes, and then ends the process."""
+    if address in ("local", "auto"):
+        return
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise CommandError(f"--ray: {address!r} is neither local, auto nor host:port")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+    except OSError as error:
+        raise CommandError(
+            f"--ray: no cluster answers at {address} ({error}): start one there with "
+            "`ray start --head`, or name local"
+        ) from error
 
 
 class Folder:

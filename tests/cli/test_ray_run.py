@@ -170,7 +170,8 @@ def test_a_killed_driver_and_a_killed_node_lose_no_row_and_repeat_none(
 
 def test_pairs_are_labelled_on_this_machines_cores(models: Path, tmp_path: Path) -> None:
     file, out = tmp_path / "pairs.parquet", tmp_path / "out"
-    table = {"id": ["a", "b"], "one": ["a dog", "two kids"], "other": ["the dog", ""]}
+    one = pa.array(["a dog", "two kids"]).dictionary_encode()  # as pandas writes categories
+    table = {"id": ["a", "b"], "one": one, "other": ["the dog", ""]}
     parquet.write_table(pa.table(table), file)
     columns = ("--premise-column", "one", "--hypothesis-column", "other", "--id-column", "id")
     said = run("nli", models, file, "--out", out, *columns)
@@ -207,6 +208,25 @@ def test_the_columns_are_looked_at_before_anything_starts(
     job = ray_run.Job("embed", source, str(tmp_path / "out"), texts, id)
     with pytest.raises(CommandError, match=said):
         ray_run.run(job, ray_run.Cluster(), resume=False, console=Console(quiet=True))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("127.0.0.1:1", r"--ray: no cluster answers at 127.0.0.1:1 \(.*refused\): start one there"),
+        ("ray://127.0.0.1:1", "no cluster answers at ray://127.0.0.1:1"),
+        ("127.0.0.1:many", "'127.0.0.1:many' is neither local, auto nor host:port"),
+        ("cluster", "'cluster' is neither local, auto nor host:port"),
+    ],
+)
+def test_an_address_without_a_cluster_is_refused_at_once(
+    corpus: Path, tmp_path: Path, address: str, said: str
+) -> None:
+    """Ray would try for minutes."""
+    job = ray_run.Job("embed", str(corpus), str(tmp_path / "out"), ["body"], "key")
+    with pytest.raises(CommandError, match=said):
+        ray_run.run(job, ray_run.Cluster(address), resume=False, console=Console(quiet=True))
     assert not (tmp_path / "out").exists()
 
 
