@@ -26,6 +26,15 @@ async def test_documents_are_ranked_as_tei_ranks_texts(client: httpx.AsyncClient
         assert [one["index"] for one in best["results"]] == [index for index, _ in expected[:2]]
 
 
+async def test_equal_documents_keep_their_order(client: httpx.AsyncClient) -> None:
+    documents = ["dog", "kids"] * 30  # numpy's default sort keeps the order of up to 16
+    expected = [*range(1, 60, 2), *range(0, 60, 2)]
+    for path, field in (("/v2/rerank", "documents"), ("/rerank", "texts")):
+        answer = await post(client, path, query="kids", **{field: documents})
+        ranks = answer["results"] if field == "documents" else answer
+        assert [rank["index"] for rank in ranks] == expected
+
+
 async def test_documents_are_returned_by_jinas_default_and_not_by_coheres(
     client: httpx.AsyncClient,
 ) -> None:
