@@ -44,3 +44,15 @@ def test_a_class_that_is_not_in_the_rows_is_never_answered(recipe: Recipe) -> No
         targets = np.eye(4, dtype=bool)[classes]
         answers = Linear.fit(recipe, texts, targets).logits(texts).argmax(axis=1)
         assert set(answers.tolist()) <= set(classes)
+
+
+def test_taught_models_read_words_that_are_in_two_texts() -> None:
+    """A word of one text has no weight where a teacher's probabilities are the targets, and one with labels."""
+    recipe = Recipe(True, False, 1.0, None, False)
+    fitted = Texts(keys(["a", "a b", "b", "c"]), np.zeros((4, 1), np.float32))
+    labels = np.array([[1, 0], [0, 1], [0, 1], [1, 0]], bool)
+    alone = Texts(keys(["", "a", "b", "c"]), np.zeros((4, 1), np.float32))
+    none, *weights = Linear.fit(recipe, fitted, labels * 0.8 + 0.1).logits(alone)
+    assert [bool((each != none).any()) for each in weights] == [True, True, False]
+    none, *weights = Linear.fit(recipe, fitted, labels).logits(alone)
+    assert [bool((each != none).any()) for each in weights] == [True, True, True]
