@@ -268,3 +268,12 @@ def test_without_scikit_learn_the_import_says_what_to_install(tmp_path: Path) ->
     )
     said = "heedful.sklearn needs the extra sklearn: pip install 'heedful[sklearn]'"
     assert done.stderr.splitlines()[-1] == f"ModuleNotFoundError: {said}"
+
+
+def test_a_probability_of_the_threshold_is_enough() -> None:
+    made = HeedfulClassifier("tiny-flat").fit(X, Y)
+    row = made.predict_proba(X).argmax(axis=0)[1]
+    made.threshold = float(made.predict_proba([X[row]])[0, 1])
+    assert made.predict([X[row]])[0] == made.classes_[1]
+    made.threshold += 1e-6
+    assert made.predict([X[row]])[0] == made.classes_[0]
