@@ -239,7 +239,7 @@ class Model:
             task = "relatedness" if self.card.kind == "relatedness" else "nli"
             inputs = pair_inputs([(text, second)], ("text", "second"))
         result = finish(self._inference(task).explain(inputs, options, truncate=truncate))
-        return Explanation.make(self.card, *result.value, options)
+        return Explanation.make(self.card, result, options)
 
     def answer(self, question: Question, inputs: Inputs) -> npt.NDArray[Any]:
         """The answer to a question about a few rows, in their order."""
