@@ -126,7 +126,7 @@ class Model:
     def similarity(self, first: npt.ArrayLike, second: npt.ArrayLike) -> Floats:
         """Cosines (N, M) of vectors (N, D) with vectors (M, D). A vector's with itself is 1.
 
-        Raises BadInput for vectors of two widths, and for what are no numbers.
+        Raises BadInput for vectors of different widths, and for what are not numbers.
         """
         rows, columns = _unit_vectors("first", first), _unit_vectors("second", second)
         if rows.shape[1] != columns.shape[1]:
