@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, Self
 
-from heedful.runtime.answers import TokenizedText
+from heedful.runtime.answers import Result, TokenizedText
 from heedful.runtime.card import Card
 from heedful.runtime.explain_answer import answer
 from heedful.runtime.explain_run import ExplainOptions
@@ -26,12 +26,17 @@ class Explanation:
 
     @classmethod
     def make(
-        cls, card: Card, texts: list[TokenizedText], found: ExplainResult, options: ExplainOptions
+        cls,
+        card: Card,
+        result: Result[tuple[list[TokenizedText], ExplainResult]],
+        options: ExplainOptions,
     ) -> Self:
-        made = answer(card, texts, found, options.k)
+        made = answer(card, *result.value, options.k)
         for name in ("faithfulness", "evidence", "curves"):
             if name in made:
                 made[name]["sentences"] = [one and asdict(one) for one in made[name]["sentences"]]
+        if options.trust:
+            made["trust"] = asdict(result.trust[0])
         return cls(made, card.multi_label)
 
     @property

@@ -126,7 +126,7 @@ class Model:
     def similarity(self, first: npt.ArrayLike, second: npt.ArrayLike) -> Floats:
         """Cosines (N, M) of vectors (N, D) with vectors (M, D). A vector's with itself is 1.
 
-        Raises BadInput for vectors of two widths, and for what are no numbers.
+        Raises BadInput for vectors of different widths, and for what are not numbers.
         """
         rows, columns = _unit_vectors("first", first), _unit_vectors("second", second)
         if rows.shape[1] != columns.shape[1]:
@@ -239,7 +239,7 @@ class Model:
             task = "relatedness" if self.card.kind == "relatedness" else "nli"
             inputs = pair_inputs([(text, second)], ("text", "second"))
         result = finish(self._inference(task).explain(inputs, options, truncate=truncate))
-        return Explanation.make(self.card, *result.value, options)
+        return Explanation.make(self.card, result, options)
 
     def answer(self, question: Question, inputs: Inputs) -> npt.NDArray[Any]:
         """The answer to a question about a few rows, in their order."""

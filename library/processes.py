@@ -45,7 +45,7 @@ class Processes:
         renew_in_children(self)
 
     def renew(self) -> None:
-        """See `runtime.forks`. The workers there were stay the parent's, which reads their pipes."""
+        """See `runtime.forks`. The existing workers stay the parent's, which reads their pipes."""
         self._threads = ThreadPoolExecutor(self._size, "worker")
         self._free: SimpleQueue[_Worker] = SimpleQueue()
         self._workers.clear()
@@ -68,7 +68,7 @@ class Processes:
             self._free.put(worker)
 
     def close(self) -> None:
-        """End the workers. What they have in work fails."""
+        """End the workers. What they are working on fails."""
         _end(self._workers)
         self._threads.shutdown(cancel_futures=True)
 

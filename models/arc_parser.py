@@ -3,12 +3,12 @@
 Words are hashed as spaCy's `MultiHashEmbed` has them (text.hashed_words): the rows of an attribute's table are
 summed, the attributes' sums joined and mixed by a maxout. Residual convolutions, x + LN(relu(W [x-d; x; x+d])),
 read a word's surroundings. Arcs are dot products of a word as dependent and another as governor (Dozat and
-Manning 2017, without the middle matrix); a part of both is rotated by the word's place (rotary position embedding,
+Manning 2017, without the middle matrix); a part of both is rotated by the word's position (rotary position embedding,
 Su et al. 2021), so that their product depends on the distance. Relations are scored as Kiperwasser and
 Goldberg 2016 do, by a layer over a word and its governor.
 
-Among governors place 0 is the root. T is the number of different words of a batch, F of a word's rows, D the
-width, R the number of relations, E the width of the layer over a relation.
+Among governors 0 is the root. T is the number of different words of a batch, F of a word's rows, D the
+size of a word vector, R the number of relations, E the width of the layer over a relation.
 """
 
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ class Window(nn.Module):
 
 
 class ArcParser(nn.Module):
-    """A batch's distinct words and the place of each -> what trees are made of."""
+    """The distinct words of a batch, and which of them stands at each position -> scores of arcs and of relations."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class ArcParser(nn.Module):
         self.relation_out = nn.Linear(relation, relations)
 
     def forward(self, rows: Tensor, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows (T, F); places (B, L), counted from 1, 0 after a sentence's end.
+        """Rows (T, F) of the distinct words; `places` (B, L) the number of each word among them, from 1, 0 on padding.
 
         Returns arc scores (B, L, 1 + L), and words as dependents and as governors of relations, (B, L, E) each.
         """
@@ -100,7 +100,7 @@ class ArcParser(nn.Module):
         return self.read(functional.embedding(places, vectors), places > 0)
 
     def read(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Word vectors (B, L, D) and which places hold a word (B, L) -> as `forward`."""
+        """Word vectors (B, L, D) and which positions hold a word (B, L) -> as `forward`."""
         x = self.dropout(x)
         for window in self.windows:
             x = self.dropout(window(x, mask))
@@ -129,7 +129,7 @@ class ArcParser(nn.Module):
 
 
 def rotary_table(length: int, rotary: int) -> tuple[Tensor, Tensor]:
-    """Cosines and sines of each place's angles, (L, rotary / 2) each."""
+    """Cosines and sines of each position's angles, (L, rotary / 2) each."""
     pairs = rotary // 2
     frequencies = SLOWEST ** -(torch.arange(pairs) / (pairs - 1))
     angles = torch.arange(length)[:, None] * frequencies

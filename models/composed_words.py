@@ -1,4 +1,4 @@
-"""A word table that is open: a word outside it is composed from the features of its spelling (text.composition)."""
+"""A word table and, for an unlisted word, a vector composed from the features of its spelling (text.composition)."""
 
 import torch
 from torch import Tensor, nn

@@ -63,7 +63,7 @@ class WeightedHeads(Encoder):
 
 
 class LAMA(WeightedHeads):
-    """The encoder: bi-GRU, low-rank attention, one weighted sum of annotations per head, eq. (3.5)-(3.15).
+    """The encoder: bi-GRU, low-rank attention, one weighted sum of annotations per head, eq. (3.6)-(3.15).
 
     c is a parameter that training starts at the mean of the corpus' word vectors (`start_context`); with
     `document_context` (LAMA+Ctx) it is the mean of the document's word vectors.

@@ -8,7 +8,7 @@ bundles/ms-san-sst2/
     explain.onnx    the same inputs and a boolean () per prior -> what the encoder computes on its
                     way; reads its weights from encoder.onnx (runtime.explain_graph); optional
     encoder.int8.onnx, explain.int8.onnx
-                    the same with integer products, for the CPU; they also read their weights from
+                    the same with int8 matrix products, for the CPU; they also read their weights from
                     encoder.onnx; optional
     head.onnx       the sentences' embeddings -> logits (B, C); absent if the kind has no head
     vocab.txt       one word per line (text.vocab): an id is a word, S = L

@@ -98,7 +98,7 @@ class GradientsCard(_Frozen):
 
 
 class TrustCard(_Frozen):
-    """What a picture of this model is worth: `heedful trust` measured it."""
+    """How far this model's explanations can be trusted: `heedful trust` measured it."""
 
     dataset: str
     metric: str

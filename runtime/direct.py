@@ -1,7 +1,7 @@
 """A model's answers without an event loop: the steps of `runtime.inference`, each done at once by the caller.
 
 The texts of a call are planned into the same batches as the service plans those of one request, so that
-its answers have the same bits.
+its answers are the service's bit for bit.
 """
 
 import sys

@@ -1,6 +1,6 @@
 """explain.onnx: what an encoder computes on its way to the sentence vector.
 
-The graph holds no weights. They are inputs, and slices of encoder.onnx as it was read are fed. The
+The graph holds no weights: they are inputs, fed from the bytes of encoder.onnx. The
 encoder's session uses the same word table (`shared`), so that it is in memory once. The session always
 runs on the CPU. explain.int8.onnx does the same for encoder.int8.onnx: matrices are inputs, vectors
 are its own.

@@ -118,7 +118,7 @@ class LoadedModel:
         """The head's logits (N, C), divided by the card's temperature, for one (N, D) array per side.
 
         Also gives the seconds that the head took. On the CPU, few rows are computed in the caller's thread: that
-        takes less time than a hand-over. A GPU may be at something else.
+        takes less time than a hand-over. A GPU may be busy with something else.
 
         Raises InferenceFailed.
         """

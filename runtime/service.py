@@ -1,4 +1,4 @@
-"""The service's life: start, reload, stop, and whether it is ready. HTTP and the command line use it."""
+"""The service's life cycle: start, reload, stop, and whether it is ready. HTTP and the command line use it."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""Where bundles and their parser are when nobody names a folder."""
+"""Where bundles and their parser are looked for when no folder is named."""
 
 import os
 from importlib.metadata import entry_points

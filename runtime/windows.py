@@ -45,7 +45,7 @@ class Windows:
     def means(self, vectors: Floats, tokens: Sequence[int]) -> Floats:
         """Vectors of `inputs`, which have `tokens` tokens -> one vector for each row.
 
-        A mean is taken of vectors of length 1, weighted by tokens, as by clients that cut texts.
+        A mean is taken of vectors of length 1, weighted by tokens, as clients do that cut texts themselves.
         """
         means = np.empty((len(self.rows.items), vectors.shape[1]), np.float32)
         end = 0

@@ -1,7 +1,7 @@
-"""Scores of governors -> the best tree (Chu and Liu 1965, Edmonds 1967).
+"""Scores of governors -> the maximum spanning tree (Chu and Liu 1965, Edmonds 1967).
 
 Node 0 is a virtual root, node i > 0 the word i. An arborescence gives every word one governor, so that
-every walk upwards ends at the root. Several words may hang under the root: a text has a tree a sentence.
+every walk upwards ends at the root. Several words may hang under the root: each sentence of a text has its own tree.
 """
 
 from collections.abc import Sequence
@@ -14,9 +14,8 @@ from heedful.text.arrays import AnyFloats, Ints
 def best_heads(scores: AnyFloats, lengths: Ints) -> Ints:
     """Scores (B, L, 1 + L) [word, governor], lengths (B,) -> governors (B, L), 0 for the root.
 
-    The governors of a sentence have the greatest sum that an arborescence can have. Each word's own
-    best governor is that wherever no cycle comes of it, which is nearly always. On padding
-    governors are 0.
+    The governors of a sentence have the greatest sum of scores that an arborescence can have. Where the best governor
+    of each word makes no cycle, which is nearly always, these are they. On padding governors are 0.
     """
     L = scores.shape[1]
     words = np.arange(L) < lengths[:, None]

@@ -1,13 +1,13 @@
-"""A component of a spaCy pipeline that sets heads and relations: a graph of bytes scores, the best tree wins.
+"""The dependency parser as a component of a spaCy pipeline: an int8 ONNX graph scores the arcs, the best tree is set.
 
 It replaces spaCy's transition parser, under the name `parser`. Its folder:
 
-    graph.onnx   word vectors (B, L, D) in bytes -> heads and relations (B, L), and what they come from
+    graph.onnx   word vectors (B, L, D) in uint8 -> heads and relations (B, L), and what they come from
                  (export.arc_graph)
     words.npz    the tables of the word vectors (text.hashed_words), and the last layer of the relations
     config.json  names of the relations, the rotary frequencies in radians a word (`speeds`)
 
-A text of several sentences has a tree, and a root, for each. What is said of a text depends on no other text.
+A text of several sentences has a tree, and a root, for each. A text's trees do not depend on the other texts of a call.
 """
 
 import json
@@ -227,7 +227,7 @@ def make_arc_parser(nlp: Language, name: str, threads: int) -> ArcParser:  # noq
 
 
 def rotary_table(length: int, speeds: Doubles) -> tuple[Floats, Floats]:
-    """Cosines and sines of the angles of `length` places, for the pairs of dependents and of governors."""
+    """Cosines and sines of the angles of `length` positions, for the pairs of dependents and of governors."""
     angles = np.tile(np.arange(length)[:, None] * speeds, (1, 4))
     return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
 

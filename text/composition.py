@@ -1,4 +1,4 @@
-"""How a word that the list does not hold is read: as hashed character n-grams.
+"""How an unlisted word (one that the vocabulary does not hold) is read: as hashed character n-grams.
 
 Bojanowski et al. 2017 (fastText) sum vectors of a word's n-grams. Here a word has three kinds of features,
 each a row of one table of vectors:

@@ -124,7 +124,7 @@ def _blanked(text: str) -> str:
 
 
 def _outside_words(found: re.Match[str]) -> str:
-    """Blanks, so that punctuation and contractions are parted; inside a word `plain_word` leaves them out."""
+    """Blanks, so that punctuation and contractions are split off; inside a word `plain_word` drops the characters."""
     text, (start, stop) = found.string, found.span()
     inside = start > 0 and stop < len(text) and _spells(text[start - 1]) and _spells(text[stop])
     return found[0] if inside else " " * len(found[0])

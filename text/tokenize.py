@@ -29,7 +29,7 @@ _RUN = re.compile(r"\S+")
 
 
 class TextTokenizer:
-    """A tokenizer that parts a text at white space, and then each run between it, whatever stands beside the run."""
+    """Splits a text at white space, then each run of other characters by itself, whatever stands beside it."""
 
     def __init__(
         self,

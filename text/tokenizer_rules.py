@@ -106,7 +106,7 @@ def apply(nlp: Language) -> None:
 
 
 def _infixes(rules: list[str]) -> list[str]:
-    """spaCy's rules, less what they part too much."""
+    """spaCy's rules, without those that split too much."""
     if NUMBERS not in rules or sum(HYPHENS in rule for rule in rules) != 1:
         raise ValueError("spaCy's rules for what is inside a word are not those of spaCy 3.8")
     either = (

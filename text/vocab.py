@@ -19,8 +19,8 @@ SPECIAL = ("<pad>", "<unk>")
 class Vocab:
     """Lower-cased words and their ids; 0 is padding. A token is looked up in plain characters first (text.plain).
 
-    All unlisted words have the id 1. With `composed` rows they are composed from their spelling instead
-    (text.composition): the k-th unlisted word of a sentence has the id -k.
+    All unlisted words (those outside it) have the id 1. With `composed` rows they are composed from their spelling
+    instead (text.composition): the k-th unlisted word of a sentence has the id -k.
     """
 
     limit: int | None = None
