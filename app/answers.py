@@ -46,7 +46,7 @@ FURTHER_ERRORS: Documented = {
     for status, description in {
         403: "No API key is set, and this needs one.",
         409: "A bundle was refused: the model served before stays.",
-        416: "The range begins behind the end.",
+        416: "The range begins after the end.",
         507: "The folder for files is full, or cannot be written to.",
     }.items()
 }

@@ -13,8 +13,8 @@ from heedful.app import answers
 from heedful.app.errors import NotFound
 from heedful.app.fast_path import InferenceRoute
 from heedful.app.fields import PASS_OVER, refused
-from heedful.app.file_store import KEPT, new_id, store_of
-from heedful.app.listing import After, page
+from heedful.app.file_store import KEPT, new_id
+from heedful.app.listing import After, Page, page
 from heedful.app.paths import without_slash
 from heedful.app.state import state_of
 from heedful.app.strict_models import StrictModel, few_fields
@@ -77,12 +77,8 @@ class Batch(BaseModel):
     metadata: dict[str, str] | None
 
 
-class BatchList(BaseModel):
-    object: Literal["list"]
-    data: list[Batch]
-    first_id: str | None
-    last_id: str | None
-    has_more: bool
+class BatchList(Page[Batch]):
+    pass
 
 
 @create_router.post(
@@ -92,7 +88,7 @@ class BatchList(BaseModel):
 )
 async def create(body: CreateBatch, request: Request) -> Response:
     """Answer a file's requests in the background."""
-    store = store_of(request)
+    store = state_of(request.app).files
     try:
         store.file(body.input_file_id)
     except NotFound as error:
@@ -131,7 +127,7 @@ async def batches(
     request: Request, after: After = None, limit: Annotated[int, Query(ge=1, le=100)] = 20
 ) -> Response:
     """The batches, the newest first."""
-    return page(await asyncio.to_thread(store_of(request).batches), after, limit)
+    return page(await asyncio.to_thread(state_of(request.app).files.batches), after, limit)
 
 
 @router.get(
@@ -141,7 +137,7 @@ async def batches(
 )
 async def batch(request: Request) -> Response:
     """A batch with its state and counts."""
-    return answers.json(store_of(request).batch(request.path_params["batch"]))
+    return answers.json(state_of(request.app).files.batch(request.path_params["batch"]))
 
 
 @router.post(
@@ -152,4 +148,4 @@ async def batch(request: Request) -> Response:
 async def cancel(request: Request) -> Response:
     """End a batch after the lines in flight; what was answered is kept."""
     with refused_where_not_stored():
-        return answers.json(store_of(request).cancel_batch(request.path_params["batch"]))
+        return answers.json(state_of(request.app).files.cancel_batch(request.path_params["batch"]))

@@ -78,7 +78,7 @@ class NotFound(RequestError):
 
 
 class RangeNotSatisfiable(RequestError):
-    """The range begins behind the file's end."""
+    """The range begins after the file's end."""
 
     code = "range_not_satisfiable"
 

@@ -12,8 +12,9 @@ from starlette.responses import Response
 from heedful.app import answers
 from heedful.app.errors import NotFound
 from heedful.app.file_content import Content
-from heedful.app.file_store import KEPT, place, store_of
-from heedful.app.listing import After, page
+from heedful.app.file_store import KEPT, place
+from heedful.app.listing import After, Page, page
+from heedful.app.state import state_of
 from heedful.app.uploads import multipart, refused_where_not_stored
 from heedful.runtime.errors import BadInput
 
@@ -48,12 +49,8 @@ class File(BaseModel):
     status: str
 
 
-class Files(BaseModel):
-    object: Literal["list"]
-    data: list[File]
-    first_id: str | None
-    last_id: str | None
-    has_more: bool
+class Files(Page[File]):
+    pass
 
 
 class Deleted(BaseModel):
@@ -69,7 +66,7 @@ class Deleted(BaseModel):
 )
 async def upload(request: Request) -> Response:
     """Keep a file of requests, a JSON object a line."""
-    store = store_of(request)
+    store = state_of(request.app).files
     folder = store.folder  # refuses before the upload is read
     with refused_where_not_stored():
         folder.mkdir(parents=True, exist_ok=True)
@@ -100,7 +97,7 @@ async def files(
     purpose: Annotated[str | None, Query(description="Only files of this purpose.")] = None,
 ) -> Response:
     """The files, the newest first, or with `order=asc` the oldest."""
-    store = store_of(request)
+    store = state_of(request.app).files
     found = await asyncio.to_thread(store.files)
     if order == "asc":
         found.reverse()
@@ -121,7 +118,7 @@ async def files(
 )
 async def file(request: Request) -> Response:
     """A file's description."""
-    return answers.json(store_of(request).file(request.path_params["file"]))
+    return answers.json(state_of(request.app).files.file(request.path_params["file"]))
 
 
 @router.get(
@@ -139,7 +136,7 @@ async def file(request: Request) -> Response:
 )
 async def content(request: Request) -> Response:
     """A file's content, or one range of it, as `Range: bytes=500-`."""
-    return Content(store_of(request).open(request.path_params["file"]))
+    return Content(state_of(request.app).files.open(request.path_params["file"]))
 
 
 @router.delete(
@@ -151,5 +148,5 @@ async def delete(request: Request) -> Response:
     """Delete a file."""
     name = request.path_params["file"]
     with refused_where_not_stored():
-        await asyncio.to_thread(store_of(request).delete, name)
+        await asyncio.to_thread(state_of(request.app).files.delete, name)
     return answers.json({"id": name, "object": "file", "deleted": True})

@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import orjson
-from fastapi import Request
 
 from heedful.app.errors import Forbidden, NotFound
-from heedful.app.state import state_of
 from heedful.text.atomic import replace_folder, write_file
 
 NOT_SET = "the operator has set no folder for files: HEEDFUL_FILES"
@@ -209,11 +207,6 @@ class FileStore:
             raise _missing(kind, name) from None
         about: dict[str, Any] = orjson.loads(content)
         return about
-
-
-def store_of(request: Request) -> FileStore:
-    """The service's."""
-    return FileStore(state_of(request.app).settings.files)
 
 
 def _missing(kind: str, name: str) -> NotFound:

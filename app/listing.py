@@ -1,18 +1,28 @@
 """OpenAI's lists, which clients read page by page."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from fastapi import Query
+from pydantic import BaseModel
 from starlette.responses import Response
 
 from heedful.app import answers
 from heedful.runtime.errors import BadInput
 
-After = Annotated[str | None, Query(description="Begin behind the one with this id.")]
+After = Annotated[str | None, Query(description="Begin after the one with this id.")]
+Item = TypeVar("Item")
+
+
+class Page(BaseModel, Generic[Item]):
+    object: Literal["list"]
+    data: list[Item]
+    first_id: str | None
+    last_id: str | None
+    has_more: bool
 
 
 def page(found: list[dict[str, Any]], after: str | None, limit: int) -> Response:
-    """At most `limit` of the list, from the one behind the id `after`. Raises BadInput."""
+    """At most `limit` of the list, from the one after the id `after`. Raises BadInput."""
     if after is not None:
         ids = [one["id"] for one in found]
         if after not in ids:

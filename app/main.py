@@ -35,7 +35,6 @@ from heedful.app.batches import Batches
 from heedful.app.coding import Compressed
 from heedful.app.cross_origin import CrossOrigin
 from heedful.app.fast_path import FastPath, inference_routes
-from heedful.app.file_store import FileStore
 from heedful.app.keys import Keys, Rates
 from heedful.app.metrics import Metrics
 from heedful.app.middleware import ApiKey, BodyLimit, Failures, HeadAsGet, Recorded
@@ -88,7 +87,7 @@ def create_app(
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         state.start()
-        batches = Batches(app, FileStore(settings.files), batchable, settings.max_body_bytes)
+        batches = Batches(app, state.files, batchable, settings.max_body_bytes)
         working = {asyncio.create_task(keys.keep_fresh())}
         if settings.files:
             working.add(asyncio.create_task(batches.run()))

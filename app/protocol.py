@@ -47,7 +47,8 @@ class Protocol(HttpToolsProtocol):
         self._unsent: tuple[int, float] | None = (
             None  # bytes of an answer, and since when that many
         )
-        self._in_head = self._refused = self._upgrading = False
+        self._in_head = self._upgrading = False
+        self._dropping = False  # what still comes from the client
         self._head_bytes = self._fed = 0
 
     # The connection
@@ -109,7 +110,7 @@ class Protocol(HttpToolsProtocol):
     # What is read
 
     def data_received(self, data: bytes) -> None:
-        if self._refused:
+        if self._dropping:
             return
         self._unset_keepalive_if_required()
         self._fed += len(data)
@@ -171,7 +172,7 @@ class Protocol(HttpToolsProtocol):
         self.waiting.pop(self, None)
         super().on_headers_complete()
         if method == b"CONNECT":
-            self._refused = True  # no tunnel is opened: what follows is not read
+            self._dropping = True  # no tunnel is opened
             self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
@@ -186,7 +187,7 @@ class Protocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.cycle.response_complete and not self.pipeline:
-            if not self._refused:
+            if not self._dropping:
                 self._await("idle_timeout")
             if not self.transport.is_closing():
                 self.waiting[self] = None
@@ -235,7 +236,7 @@ class Protocol(HttpToolsProtocol):
         self._expire()
 
     def _expire(self) -> None:
-        if self._refused or not self._in_head:
+        if self._dropping or not self._in_head:
             self.give_way(self._limit)
         else:
             self._count(self._limit)
@@ -251,12 +252,12 @@ class Protocol(HttpToolsProtocol):
 
     def end(self) -> None:
         """Close the connection after the request in progress. Without one, close it now, or after its first."""
-        if self.cycle is not None and not self._in_head and not self._refused:
+        if self.cycle is not None and not self._in_head and not self._dropping:
             self.shutdown()
 
     def _refuse(self, error: RequestError) -> None:
         """Answer with the error, read no more, and close after the client does."""
-        self._refused = True
+        self._dropping = True
         cycle = self.cycle
         if cycle is not None and not cycle.response_complete:
             if self._in_head:  # of a later request: an earlier one is still being answered
@@ -287,9 +288,9 @@ class Protocol(HttpToolsProtocol):
 
         To close the connection at once would reset it, and the client would lose the answer.
         """
-        if self._refused or self.pipeline or self.cycle is None or not self.cycle.more_body:
+        if self._dropping or self.pipeline or self.cycle is None or not self.cycle.more_body:
             return False
-        self._refused = True
+        self._dropping = True
         return self._close_after_the_client()
 
     def _request_id(self) -> str:

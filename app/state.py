@@ -9,6 +9,7 @@ from typing import Protocol
 
 from fastapi import FastAPI
 
+from heedful.app.file_store import FileStore
 from heedful.app.keys import Keys
 from heedful.app.large import LargeBodies
 from heedful.app.metrics import Metrics
@@ -57,6 +58,8 @@ class AppState:
     """Connections without a request in progress, the oldest first."""
     running: Collection[object] = ()
     """The server's tasks, one for each request in progress; empty where no server of ours runs the application."""
+    files: FileStore = field(init=False)
+    """What /v1/files and /v1/batches keep."""
     large: LargeBodies = field(init=False)
     """Reads large bodies."""
     tls: ssl.SSLContext | None = None
@@ -65,6 +68,7 @@ class AppState:
     """Loads the models; holds the StartupError when they do not load."""
 
     def __post_init__(self) -> None:
+        self.files = FileStore(self.settings.files)
         self.large = LargeBodies(self.service.trim_later)
 
     def peer_status(self) -> str | None:
