@@ -16,9 +16,9 @@ from heedful.cli.embed_progress import EmbedProgress
 from heedful.cli.errors import CommandError
 from heedful.cli.options import (
     MODELS,
+    RAY,
     ROWS_PER_FILE,
     Actors,
-    Address,
     Delimiter,
     Encoding,
     Models,
@@ -128,7 +128,7 @@ def command(
     models: Models = MODELS,
     parser: ServedParser = None,
     device: RunsOn = "auto",
-    ray: Address | None = None,
+    ray: Annotated[str | None, RAY] = None,
     actors: Actors = None,
     rows_per_file: RowsPerFile = ROWS_PER_FILE,
 ) -> None:

@@ -7,9 +7,9 @@ from rich.console import Console
 
 from heedful.cli.options import (
     MODELS,
+    RAY,
     ROWS_PER_FILE,
     Actors,
-    Address,
     Id,
     Models,
     Name,
@@ -34,7 +34,7 @@ def command(
     model: Name = None,
     truncate: Truncate = False,
     resume: Resume = False,
-    ray: Address = "local",
+    ray: Annotated[str, RAY] = "local",
     actors: Actors = None,
     rows_per_file: RowsPerFile = ROWS_PER_FILE,
     models: Models = MODELS,

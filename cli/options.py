@@ -71,13 +71,9 @@ Name = Annotated[str | None, typer.Option(help="Name of a bundle; default as `se
 Truncate = Annotated[bool, typer.Option(help="Cut texts that are longer than the model reads.")]
 Resume = Annotated[bool, typer.Option(help="Continue what an interrupted run left.")]
 RunsOn = Annotated[Device, typer.Option(envvar="HEEDFUL_DEVICE", help="Where models run.")]
-Address = Annotated[
-    str,
-    typer.Option(
-        "--ray",
-        help="Ray cluster to run on: local (this machine's cores), auto (this machine's cluster) or host:port.",
-    ),
-]
+RAY = typer.Option(
+    help="Ray cluster to run on: local (this machine's cores), auto (this machine's cluster) or host:port."
+)
 Actors = Annotated[
     int | None, typer.Option(min=1, help="Maximum of models, one core each; default all cores.")
 ]

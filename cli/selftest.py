@@ -75,12 +75,19 @@ def write_golden(folder: Path, parser: parse.Parser) -> Card:
 
 
 def run(bundles: Sequence[Path], parser: str) -> SelfTest:
-    """Run the golden sentences of the bundles in this process. Raises BundleError if one moved far."""
+    """Run the golden sentences of the bundles in this process.
+
+    Raises BundleError if one moved far, CommandError for two folders of one name.
+    """
+    named = {folder.resolve().name: folder.resolve() for folder in bundles}
+    for folder in bundles:
+        if (other := named[folder.resolve().name]) != folder.resolve():
+            raise CommandError(f"{folder} and {other} have the same name: test one at a time")
 
     async def test() -> SelfTest:
         with tempfile.TemporaryDirectory() as models:
-            for folder in bundles:
-                (Path(models) / folder.resolve().name).symlink_to(folder.resolve())
+            for name, folder in named.items():
+                (Path(models) / name).symlink_to(folder)
             async with running(Options(Path(models), parser, "cpu")) as service:
                 return await service.self_test()
 

@@ -211,6 +211,16 @@ def test_the_command_writes_and_compares(
     assert capsys.readouterr().out.startswith(f"{NAME}: at most ")
 
 
+def test_a_folder_named_twice_is_tested_once_and_two_of_one_name_are_refused(
+    bundle: Path, pipeline: BuiltParser, tmp_path: Path
+) -> None:
+    parser = str(pipeline.folder)
+    assert list(selftest.run([bundle, bundle], parser).deviations) == [NAME]
+    copied = shutil.copytree(bundle, tmp_path / "copied" / NAME)
+    with pytest.raises(CommandError, match="have the same name: test one at a time"):
+        selftest.run([bundle, copied], parser)
+
+
 def test_another_parser_and_no_bundle_are_refused(
     bundle: Path, pipeline: BuiltParser, tmp_path: Path
 ) -> None:
