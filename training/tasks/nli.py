@@ -97,6 +97,10 @@ WIDE = (
     _other("nli_conj", "MIT", "nli_conj/train_adversarial.jsonl"),
 )
 """Longer premises from Wikipedia, and sentences of which one part was exchanged."""
+LING_IN_LOOP = _other("nli_ling_in_loop", "not stated", "nli_ling_in_loop/train.jsonl")
+"""New hypotheses to 5,000 premises of MultiNLI's train split, none of which its matched dev split has."""
+SEMI_AUTOMATIC = _other("nli_semi_automatic_wiki", WIKIPEDIA, "nli_semi_automatic_wiki/train.jsonl")
+"""Premises from Wikipedia, whose hypotheses writers made of similar sentences."""
 
 
 def hypotheses(pairs: list[Example]) -> list[Example]:
