@@ -92,7 +92,10 @@ ENCODERS: dict[str, Entry] = {
     "ms-san": Entry(MSSAN, MS_SAN, "quadratic"),
     "ms-san-bert": Entry(partial(MSSAN, cls=True), MS_SAN, "quadratic"),  # over a transformer
     "ms-san-bert-words": Entry(
-        partial(MSSAN, cls=True, first_words=True), MS_SAN, "quadratic", nli=AlignedNLIHead
+        partial(MSSAN, cls=True, first_words=True),
+        f"{MS_SAN}; words aligned as in Parikh et al. 2016",
+        "quadratic",
+        nli=AlignedNLIHead,
     ),
     "ms-san-sep": Entry(ms_san_sep, MS_SAN, "quadratic"),
     "ms-san-shaw": _relative("shaw", direction=False),

@@ -26,10 +26,11 @@ SEED = 1
 
 
 def _sample(source: Source, rows: int) -> Source:
-    """The source with so many of its pairs, drawn with a fixed seed."""
+    """The source with at most so many of its pairs, drawn with a fixed seed."""
 
     def read(data: Path) -> list[Example]:
-        return random.Random(SEED).sample(source.read(data), rows)
+        found = source.read(data)
+        return random.Random(SEED).sample(found, min(rows, len(found)))
 
     return replace(source, note=f"{source.note}; {rows:,} drawn at random", read=read)
 
