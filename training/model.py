@@ -103,6 +103,8 @@ def make_model(
         sentence = SentenceEncoder(embedding, encoder, projection)
     except ValueError as error:
         raise ConfigError(f"encoder.name: {config.encoder.name}: {error}") from error
+    if config.encoder.frozen:
+        sentence.requires_grad_(False)
     return TrainingModel(sentence, _head(config, kind, classes, encoder.dim), config.alpha)
 
 

@@ -1,39 +1,10 @@
 """Natural language inference for a cross-encoder (`nli-teacher`: every NLI set, and negation) and for its student
 (`nli-student`: changed words and equal sentences too); `nli-mined` adds pairs without a label, which the teacher
-judges. `nli-genres` has pairs of several genres, and a sample of each other set, for a model that has learned those.
-"""
-
-import random
-from dataclasses import replace
-from pathlib import Path
+judges."""
 
 from heedful.training.tasks import contrast, identity, negation
-from heedful.training.tasks.base import Example, Source
 from heedful.training.tasks.mined import MINED
-from heedful.training.tasks.nli import (
-    LING_IN_LOOP,
-    MNLI_TRAIN,
-    MORE,
-    NEW_PROTOCOLS_TRAIN,
-    NLI,
-    SEMI_AUTOMATIC,
-    SNLI_HYPOTHESES,
-    SNLI_TRAIN,
-    WIDE,
-)
-
-SEED = 1
-
-
-def _sample(source: Source, rows: int) -> Source:
-    """The source with at most so many of its pairs, drawn with a fixed seed."""
-
-    def read(data: Path) -> list[Example]:
-        found = source.read(data)
-        return random.Random(SEED).sample(found, min(rows, len(found)))
-
-    return replace(source, note=f"{source.note}; {rows:,} drawn at random", read=read)
-
+from heedful.training.tasks.nli import MORE, NLI, SNLI_HYPOTHESES, SNLI_TRAIN, WIDE
 
 LABELLED = (SNLI_TRAIN, *MORE, *WIDE, contrast.TRAIN, negation.TRAIN, identity.TRAIN)
 
@@ -41,15 +12,4 @@ TASKS = (
     NLI.variant("nli-teacher", SNLI_TRAIN, *MORE, *WIDE, negation.TRAIN),
     NLI.variant("nli-student", *LABELLED),
     NLI.variant("nli-mined", *LABELLED, SNLI_HYPOTHESES, *MINED),
-    NLI.variant(
-        "nli-genres",
-        MNLI_TRAIN,
-        LING_IN_LOOP,
-        SEMI_AUTOMATIC,
-        _sample(NEW_PROTOCOLS_TRAIN, 15_000),
-        _sample(SNLI_TRAIN, 20_000),
-        _sample(contrast.TRAIN, 12_000),
-        _sample(negation.TRAIN, 8_000),
-        _sample(identity.TRAIN, 3_000),
-    ),
 )
