@@ -79,10 +79,10 @@ def run(bundles: Sequence[Path], parser: str) -> SelfTest:
 
     Raises BundleError if one moved far, CommandError for two folders of one name.
     """
-    named = {folder.resolve().name: folder.resolve() for folder in bundles}
-    for folder in bundles:
-        if (other := named[folder.resolve().name]) != folder.resolve():
-            raise CommandError(f"{folder} and {other} have the same name: test one at a time")
+    named: dict[str, Path] = {}
+    for folder in map(Path.resolve, bundles):
+        if (other := named.setdefault(folder.name, folder)) != folder:
+            raise CommandError(f"{other} and {folder} have the same name: test one at a time")
 
     async def test() -> SelfTest:
         with tempfile.TemporaryDirectory() as models:
