@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from heedful.models.aligned_words import AlignedNLIHead
 from heedful.models.composed_words import ComposedWords
 from heedful.models.pieces import PieceEmbedding
 from heedful.models.registry import build, head_of
@@ -60,6 +61,13 @@ class TrainingModel(nn.Module):
         logits: Tensor = self.head(*map(self.encode, sides))
         return logits
 
+    def experts(self, sides: list[Batch]) -> tuple[Tensor, ...]:
+        """The logits (B, classes) that are trained, each with a loss of its own; `forward` combines them."""
+        vectors = map(self.encode, sides)
+        if isinstance(self.head, AlignedNLIHead):
+            return self.head.experts(*vectors)
+        return (self.head(*vectors),)
+
     def encode(self, side: Batch) -> Tensor:
         """A batch of B sentences -> (B, D)."""
         if not self.mixed or not self.training:
@@ -103,8 +111,6 @@ def make_model(
         sentence = SentenceEncoder(embedding, encoder, projection)
     except ValueError as error:
         raise ConfigError(f"encoder.name: {config.encoder.name}: {error}") from error
-    if config.encoder.frozen:
-        sentence.requires_grad_(False)
     return TrainingModel(sentence, _head(config, kind, classes, encoder.dim), config.alpha)
 
 

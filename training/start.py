@@ -1,5 +1,6 @@
 """A run that begins with the weights of a finished one (`start`)."""
 
+from collections.abc import Set
 from pathlib import Path
 
 import torch
@@ -8,6 +9,7 @@ from torch import Tensor
 from heedful.models.composed_words import ComposedWords
 from heedful.text.vocab import Vocab
 from heedful.training import checkpoint
+from heedful.training.config import RunConfig
 from heedful.training.errors import ConfigError, RunMissing
 from heedful.training.model import TrainingModel
 from heedful.training.restore import encoder_record
@@ -17,12 +19,15 @@ LENT = ("sentence.encoder.", "sentence.embedding.")
 """What another task can use. An embedding's projection serves its own teacher, as a head serves its classes."""
 
 
-def begin_with(run: Path, model: TrainingModel, task: Task, lexicon: Path) -> None:
-    """Load a finished run's best weights; a word that it did not list keeps its initial vector.
+def begin_with(config: RunConfig, model: TrainingModel, task: Task, lexicon: Path) -> None:
+    """Load the best weights of the run `config.start`; a word that it did not list keeps its initial vector.
 
-    A run with other classes lends its encoder, not its head. `lexicon` is the new run's file of words or pieces.
+    A run with other classes lends its encoder, not its head. Weights that another encoder adds keep their initial
+    values. `lexicon` is the new run's file of words or pieces. With `encoder.frozen` what was loaded is not trained.
     Raises ConfigError unless the models are the same, the pieces of a transformer included; RunDamaged.
     """
+    run = config.start
+    assert run is not None, "only a run with a start begins with another"
     try:
         record = encoder_record(run)
     except RunMissing as error:
@@ -35,12 +40,24 @@ def begin_with(run: Path, model: TrainingModel, task: Task, lexicon: Path) -> No
         lent = {name: value for name, value in weights.items() if name.startswith(LENT)}
         own = {name: one for name, one in model.learned().items() if not name.startswith(LENT)}
         weights = lent | own
+    loaded = set(weights)
+    if record["config"]["encoder"]["name"] != config.encoder.name:
+        weights = model.learned() | weights
     try:
         if words:
             _move_words(weights, model, Vocab.load(listed), Vocab.load(lexicon))
         model.load_learned(weights)
     except (KeyError, RuntimeError) as error:
         raise ConfigError(f"start: {run} holds another model: {error}") from error
+    if config.encoder.frozen:
+        _freeze(model, loaded, "sentence.encoder." if config.transformer else "sentence.")
+
+
+def _freeze(model: TrainingModel, loaded: Set[str], part: str) -> None:
+    """Weights of this part of the model that were loaded are not trained."""
+    for name, weight in model.named_parameters():
+        if name in loaded and name.startswith(part):
+            weight.requires_grad_(False)
 
 
 def _move_words(weights: dict[str, Tensor], model: TrainingModel, old: Vocab, new: Vocab) -> None:
