@@ -43,8 +43,8 @@ class EncoderConfig(Section):
     name: str
     config: dict[str, bool | int | float | str] = Field(default_factory=dict)
     frozen: bool = False
-    """The encoder's weights and the word vectors that `start` has stay as they are. What is trained of a transformer
-    its `finetune` says."""
+    """The encoder and the words stay as `start` has them, and the head is trained. Where this encoder adds weights to
+    that one, only what it adds is trained, of the head too."""
 
 
 class WordsConfig(Section):

@@ -36,25 +36,17 @@ class TrainingModel(nn.Module):
         self.sentence, self.head = sentence, head
         self.mixed = any(isinstance(one, nn.BatchNorm1d) for one in head.modules())
         self.register_buffer("alpha", torch.tensor(alpha), persistent=False)
+        self.known = _not_trained(sentence.embedding)
 
     def learned(self) -> dict[str, Tensor]:
-        """The weights, without those of a transformer that are not trained."""
-        fixed = self._fixed()
-        return {name: one for name, one in self.state_dict().items() if name not in fixed}
+        """The weights, without those of a transformer that its package holds."""
+        return {name: one for name, one in self.state_dict().items() if name not in self.known}
 
     def load_learned(self, weights: Mapping[str, Tensor]) -> None:
         """Load what `learned` gave. Raises RuntimeError where the weights are another model's."""
         missing, unexpected = self.load_state_dict(weights, strict=False)
-        if lacking := [*unexpected, *(set(missing) - self._fixed())]:
+        if lacking := [*unexpected, *(set(missing) - self.known)]:
             raise RuntimeError(f"weights of another model: {min(lacking)}")
-
-    def _fixed(self) -> set[str]:
-        """The names of a transformer's weights that are not trained."""
-        embedding = self.sentence.embedding
-        if not isinstance(embedding, PieceEmbedding):
-            return set()
-        weights = embedding.named_parameters(prefix="sentence.embedding")
-        return {name for name, one in weights if not one.requires_grad}
 
     def forward(self, sides: list[Batch]) -> Tensor:
         """Batches of B sentences each -> (B, classes)."""
@@ -86,6 +78,14 @@ class TrainingModel(nn.Module):
         )
         vectors: Tensor = self.sentence(*arrays, self.alpha, pieces, features)
         return vectors
+
+
+def _not_trained(embedding: nn.Module) -> set[str]:
+    """The names of a transformer's weights that its `finetune` leaves as they are."""
+    if not isinstance(embedding, PieceEmbedding):
+        return set()
+    weights = embedding.named_parameters(prefix="sentence.embedding")
+    return {name for name, one in weights if not one.requires_grad}
 
 
 def make_model(

@@ -1,6 +1,5 @@
 """A run that begins with the weights of a finished one (`start`)."""
 
-from collections.abc import Set
 from pathlib import Path
 
 import torch
@@ -23,7 +22,8 @@ def begin_with(config: RunConfig, model: TrainingModel, task: Task, lexicon: Pat
     """Load the best weights of the run `config.start`; a word that it did not list keeps its initial vector.
 
     A run with other classes lends its encoder, not its head. Weights that another encoder adds keep their initial
-    values. `lexicon` is the new run's file of words or pieces. With `encoder.frozen` what was loaded is not trained.
+    values. `lexicon` is the new run's file of words or pieces. With `encoder.frozen` the loaded encoder is not trained,
+    nor the loaded head of an encoder that adds weights.
     Raises ConfigError unless the models are the same, the pieces of a transformer included; RunDamaged.
     """
     run = config.start
@@ -40,8 +40,13 @@ def begin_with(config: RunConfig, model: TrainingModel, task: Task, lexicon: Pat
         lent = {name: value for name, value in weights.items() if name.startswith(LENT)}
         own = {name: one for name, one in model.learned().items() if not name.startswith(LENT)}
         weights = lent | own
-    loaded = set(weights)
-    if record["config"]["encoder"]["name"] != config.encoder.name:
+    added = record["config"]["encoder"]["name"] != config.encoder.name
+    if config.encoder.frozen:
+        kept = [name for name in weights if added or name.startswith("sentence.")]
+        for name, weight in model.named_parameters():
+            if name in kept:
+                weight.requires_grad_(False)
+    if added:
         weights = model.learned() | weights
     try:
         if words:
@@ -49,15 +54,6 @@ def begin_with(config: RunConfig, model: TrainingModel, task: Task, lexicon: Pat
         model.load_learned(weights)
     except (KeyError, RuntimeError) as error:
         raise ConfigError(f"start: {run} holds another model: {error}") from error
-    if config.encoder.frozen:
-        _freeze(model, loaded, "sentence.encoder." if config.transformer else "sentence.")
-
-
-def _freeze(model: TrainingModel, loaded: Set[str], part: str) -> None:
-    """Weights of this part of the model that were loaded are not trained."""
-    for name, weight in model.named_parameters():
-        if name in loaded and name.startswith(part):
-            weight.requires_grad_(False)
 
 
 def _move_words(weights: dict[str, Tensor], model: TrainingModel, old: Vocab, new: Vocab) -> None:

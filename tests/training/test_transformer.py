@@ -173,13 +173,15 @@ def test_an_encoder_that_adds_weights_begins_with_a_run_whose_own_may_stay(tmp_p
     for weight, value in before.state_dict().items():
         assert torch.equal(model.state_dict()[weight], value)
     trained = {weight for weight, one in model.named_parameters() if one.requires_grad}
-    encoder = {weight for weight in trained if weight.startswith("sentence.encoder.")}
-    assert {weight.split(".")[2] for weight in encoder} == {"first_words"}
-    low_rank = {
-        w for w, one in before.named_parameters() if one.requires_grad and "transformer" in w
+    assert {".".join(weight.split(".")[:3]) for weight in trained} == {
+        "sentence.encoder.first_words",
+        "head.attend.weight",
+        "head.attend.bias",
+        "head.compare.1",
+        "head.aggregate.1",
+        "head.aggregate.4",
     }
-    assert low_rank < trained
-    assert {weight for weight in trained if weight.startswith("head.layers.")}
+    assert set(before.learned()) < set(model.learned())
 
     record["config"] = second.model_dump(mode="json")
     write_json(tmp_path / "first" / checkpoint.RECORD, record)

@@ -71,6 +71,7 @@ TASKS = (
         _sample(LING_IN_LOOP_HYPOTHESES, 50_000),
         _sample(near(LING_IN_LOOP, 1), 20_000),
     ),
+    NLI.variant("nli-wide", *LABELLED, LING_IN_LOOP, SEMI_AUTOMATIC),
     NLI.variant(
         "nli-genres-labelled",
         MNLI_TRAIN,
