@@ -74,7 +74,7 @@ def train(
         )
     start_context(model.sentence.encoder, inputs.words, inputs.train.rows.ids)
     if config.start:
-        begin_with(config, model, task, paths.run / lexicon_file)
+        begin_with(config.start, model, task, paths.run / lexicon_file)
     else:
         embedding = model.sentence.embedding
         composed.start(embedding, inputs.lexicon, seed=config.seed, device=config.device)

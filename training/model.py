@@ -6,7 +6,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from heedful.models.aligned_words import AlignedNLIHead
 from heedful.models.composed_words import ComposedWords
 from heedful.models.pieces import PieceEmbedding
 from heedful.models.registry import build, head_of
@@ -36,29 +35,30 @@ class TrainingModel(nn.Module):
         self.sentence, self.head = sentence, head
         self.mixed = any(isinstance(one, nn.BatchNorm1d) for one in head.modules())
         self.register_buffer("alpha", torch.tensor(alpha), persistent=False)
-        self.known = _not_trained(sentence.embedding)
 
     def learned(self) -> dict[str, Tensor]:
-        """The weights, without those of a transformer that its package holds."""
-        return {name: one for name, one in self.state_dict().items() if name not in self.known}
+        """The weights, without those of a transformer that are not trained."""
+        fixed = self._fixed()
+        return {name: one for name, one in self.state_dict().items() if name not in fixed}
 
     def load_learned(self, weights: Mapping[str, Tensor]) -> None:
         """Load what `learned` gave. Raises RuntimeError where the weights are another model's."""
         missing, unexpected = self.load_state_dict(weights, strict=False)
-        if lacking := [*unexpected, *(set(missing) - self.known)]:
+        if lacking := [*unexpected, *(set(missing) - self._fixed())]:
             raise RuntimeError(f"weights of another model: {min(lacking)}")
+
+    def _fixed(self) -> set[str]:
+        """The names of a transformer's weights that are not trained."""
+        embedding = self.sentence.embedding
+        if not isinstance(embedding, PieceEmbedding):
+            return set()
+        weights = embedding.named_parameters(prefix="sentence.embedding")
+        return {name for name, one in weights if not one.requires_grad}
 
     def forward(self, sides: list[Batch]) -> Tensor:
         """Batches of B sentences each -> (B, classes)."""
         logits: Tensor = self.head(*map(self.encode, sides))
         return logits
-
-    def experts(self, sides: list[Batch]) -> tuple[Tensor, ...]:
-        """The logits (B, classes) that are trained, each with a loss of its own; `forward` combines them."""
-        vectors = map(self.encode, sides)
-        if isinstance(self.head, AlignedNLIHead):
-            return self.head.experts(*vectors)
-        return (self.head(*vectors),)
 
     def encode(self, side: Batch) -> Tensor:
         """A batch of B sentences -> (B, D)."""
@@ -78,14 +78,6 @@ class TrainingModel(nn.Module):
         )
         vectors: Tensor = self.sentence(*arrays, self.alpha, pieces, features)
         return vectors
-
-
-def _not_trained(embedding: nn.Module) -> set[str]:
-    """The names of a transformer's weights that its `finetune` leaves as they are."""
-    if not isinstance(embedding, PieceEmbedding):
-        return set()
-    weights = embedding.named_parameters(prefix="sentence.embedding")
-    return {name for name, one in weights if not one.requires_grad}
 
 
 def make_model(
@@ -111,6 +103,8 @@ def make_model(
         sentence = SentenceEncoder(embedding, encoder, projection)
     except ValueError as error:
         raise ConfigError(f"encoder.name: {config.encoder.name}: {error}") from error
+    if config.encoder.frozen:
+        sentence.requires_grad_(False)
     return TrainingModel(sentence, _head(config, kind, classes, encoder.dim), config.alpha)
 
 

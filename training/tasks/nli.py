@@ -13,7 +13,6 @@ from typing import Any
 from heedful.text.kinds import NLI_LABELS
 from heedful.training.data_folder import find, read_each, records, text_of
 from heedful.training.tasks.base import UNLABELLED, Example, Source, Task
-from heedful.training.tasks.labelled import UNSTATED
 
 SNLI_LICENCE = "CC BY-SA 4.0"
 WIKIPEDIA = "CC BY-SA 3.0"
@@ -65,20 +64,17 @@ def multinli(split: str, here: str, *, note: str) -> Source:
     return Source("mnli", MNLI_LICENCE, note, _read(*official, here, dataset="mnli"))
 
 
-def _hypotheses_of(pairs: Source) -> Source:
-    def read(data: Path) -> list[Example]:
-        return hypotheses(pairs.read(data))
-
-    note = "pairs of two hypotheses of one premise, without a label"
-    return replace(pairs, note=note, read=read)
-
-
 SNLI_TRAIN = _snli(
     "train",
     "snli/train_subset.jsonl",
     note="the official train split, or the subset of 104,872 pairs",
 )
-SNLI_HYPOTHESES = _hypotheses_of(SNLI_TRAIN)
+SNLI_HYPOTHESES = Source(
+    "snli",
+    SNLI_LICENCE,
+    "pairs of two hypotheses of one premise, without a label",
+    lambda data: hypotheses(SNLI_TRAIN.read(data)),
+)
 SNLI_DEV = _snli("dev", "snli/dev.jsonl")
 SNLI_TEST = _snli("test", "snli/test.jsonl")
 MNLI_TRAIN = multinli(
@@ -101,11 +97,6 @@ WIDE = (
     _other("nli_conj", "MIT", "nli_conj/train_adversarial.jsonl"),
 )
 """Longer premises from Wikipedia, and sentences of which one part was exchanged."""
-LING_IN_LOOP = _other("nli_ling_in_loop", UNSTATED, "nli_ling_in_loop/train.jsonl")
-"""New hypotheses to 5,000 premises of MultiNLI's train split, none of which its matched dev split has."""
-LING_IN_LOOP_HYPOTHESES = _hypotheses_of(LING_IN_LOOP)
-SEMI_AUTOMATIC = _other("nli_semi_automatic_wiki", WIKIPEDIA, "nli_semi_automatic_wiki/train.jsonl")
-"""Premises from Wikipedia, whose hypotheses writers made of similar sentences."""
 
 
 def hypotheses(pairs: list[Example]) -> list[Example]:
