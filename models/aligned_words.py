@@ -16,8 +16,6 @@ COMPARED = 320
 """Features of a word that has been compared with the other sentence."""
 ABSENT = -1e4
 """Score of a word that is not there: less than any other, and finite where none is."""
-SHARE = 0.6
-"""Of the sentence vectors in the answer; the aligned words have the rest. Chosen on dev (docs/experiments.md)."""
 
 
 class FirstWords(nn.Module):
@@ -36,7 +34,7 @@ class FirstWords(nn.Module):
 class AlignedNLIHead(NLIHead):
     """Two experts: NLIHead over the sentence vectors, and the same classes by the sentences' aligned words.
 
-    Their answer is a product of experts (Hinton 2002), weighted by SHARE: the mean of their log probabilities.
+    Their answer is a product of experts (Hinton 2002): the mean of their log probabilities.
     Eq. (1)-(7) of Parikh et al. with a linear layer for F, and with the mean and the maximum of the compared words in
     place of their sum, so that long sentences weigh no more than short ones.
     """
@@ -53,7 +51,7 @@ class AlignedNLIHead(NLIHead):
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
         """Premise (B, D) and hypothesis (B, D) -> log probabilities, but for their sum (B, classes)."""
         whole, aligned = (one.log_softmax(-1) for one in self.experts(first, second))
-        return SHARE * whole + (1 - SHARE) * aligned
+        return (whole + aligned) / 2
 
     def experts(self, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
         """The logits (B, classes) by the sentence vectors, and by the aligned words.

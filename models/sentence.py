@@ -42,15 +42,13 @@ class Encoder(nn.Module):
     """Values after the sentence vector that only the head reads, such as words."""
     head_words: int = 0
     """First words of a text that these are made of."""
+    complete: Callable[[Tensor, Tensor, Tensor], Tensor]
+    """Of an encoder with head features: sentence vectors, words (B, L, D), a mask (B, L) -> (B, dim) of `forward`."""
     inputs: tuple[str, ...] = ()
     """Inputs beyond tokens and lengths: `heads` (B, L), `alpha` () and `cls` (B, D), a transformer's [CLS]."""
     explain: Callable[..., Explanation]
     priors: tuple[str, ...] = ()
     """What `explain` can switch off: `direction`, `word` and `dependency`."""
-
-    def complete(self, vector: Tensor, x: Tensor, mask: Tensor) -> Tensor:
-        """A sentence vector (B, dim - head_features), words x (B, L, D), mask (B, L) -> what `forward` gives."""
-        return vector
 
 
 class SentenceEncoder(nn.Module):
@@ -110,8 +108,10 @@ class SentenceEncoder(nn.Module):
 
     def complete(self, vectors: Tensor, words: Tensor, lengths: Tensor) -> Tensor:
         """What `forward` gives, from what `fixed` gave; only the first `head_words` words count."""
-        mask = token_mask(lengths, words.shape[1])
-        return self._project(self.encoder.complete(vectors, words, mask))
+        if self.encoder.head_features:
+            mask = token_mask(lengths, words.shape[1])
+            vectors = self.encoder.complete(vectors, words, mask)
+        return self._project(vectors)
 
     def explain(
         self,

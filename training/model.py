@@ -91,12 +91,17 @@ class TrainingModel(nn.Module):
         vectors: Tensor = self.sentence(*self._inputs(side))
         return vectors
 
-    def _inputs(self, side: Batch) -> tuple[Tensor | None, ...]:
+    def _inputs(
+        self, side: Batch
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
         """The arguments of the sentence encoder."""
         device = self.alpha.device
-        ids, lengths, heads, pieces, features = (
-            None if array is None else torch.from_numpy(array).to(device)
-            for array in (side.ids, side.lengths, side.heads, side.pieces, side.features)
+        ids, lengths, heads = (
+            torch.from_numpy(one).to(device) for one in (side.ids, side.lengths, side.heads)
+        )
+        pieces, features = (
+            None if one is None else torch.from_numpy(one).to(device)
+            for one in (side.pieces, side.features)
         )
         return ids, lengths, heads, self.alpha, pieces, features
 

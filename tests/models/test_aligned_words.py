@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from heedful.models.aligned_words import SHARE, SIZE, WORDS, AlignedNLIHead, FirstWords
+from heedful.models.aligned_words import SIZE, WORDS, AlignedNLIHead, FirstWords
 from heedful.models.heads import NLIHead
 from heedful.models.ms_san import MSSAN
 from tests.models.conftest import array
@@ -58,7 +58,7 @@ def test_the_head_is_the_reference() -> None:
             lambda features: layer(model.compare[1], features),
         )
         sentences = whole(first[row : row + 1, :DIM], second[row : row + 1, :DIM])
-        expected = reference.product(array(sentences)[0], perceptron(model.aggregate, read), SHARE)
+        expected = reference.product(array(sentences)[0], perceptron(model.aggregate, read))
         np.testing.assert_allclose(softmax(logits[row].tolist()), expected, atol=1e-10)
 
 
