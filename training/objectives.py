@@ -51,11 +51,7 @@ class Classes:
         return classes
 
     def loss(self, model: TrainingModel, sides: list[Batch], targets: Tensor) -> Tensor:
-        losses = [
-            functional.cross_entropy(one, targets, label_smoothing=self.smoothing)
-            for one in model.experts(sides)
-        ]
-        return torch.stack(losses).sum()
+        return functional.cross_entropy(model(sides), targets, label_smoothing=self.smoothing)
 
     def answer(self, model: TrainingModel, sides: list[Batch]) -> Tensor:
         best: Tensor = model(sides).argmax(-1)
