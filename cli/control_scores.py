@@ -70,7 +70,7 @@ class ControlScores:
         sentences = self._sentences
         if tree:
             sentences = [replace(one, heads=tree(len(one))) for one in sentences]
-        vectors = _vectors(sentences, encode, self._bundle.card.dimension)
+        vectors = _vectors(sentences, encode, self._bundle.card.width)
         _, metric = dev_metric(self._task.kind)
         return metric(self._answers(vectors), labels(self._examples))
 
@@ -96,8 +96,8 @@ def _without(graph: ExplainGraph, prior: str) -> Encode:
     return lambda batch: graph.vectors(graph.feeds(batch, switches))
 
 
-def _vectors(sentences: Sequence[Sentence], encode: Encode, dimension: int) -> Floats:
-    vectors = np.empty((len(sentences), dimension), np.float32)
+def _vectors(sentences: Sequence[Sentence], encode: Encode, width: int) -> Floats:
+    vectors = np.empty((len(sentences), width), np.float32)
     for rows in plan([len(one.ids) for one in sentences], BUDGET):
         vectors[rows] = encode(collate([sentences[row] for row in rows]))
     return vectors

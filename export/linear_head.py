@@ -72,9 +72,9 @@ def write_bundle(
     `multi_label` and `abstain` are the card's. Raises ParityError where the graph of the head differs from numpy,
     BundleError if the result would not load. Then nothing is written.
     """
-    graph = head_graph(head)
-    error = _check(graph, head, base.card.dimension)
     card = base.card
+    graph = head_graph(head, card.width)
+    error = _check(graph, head, card.width)
     fields = card.fields()
     fields |= {
         "task": made.task,
@@ -108,25 +108,31 @@ def write_bundle(
     return write(out, fields, files)
 
 
-def head_graph(head: LinearHead) -> bytes:
-    """head.onnx: sentence (B, D) -> logits (B, C). A vector of zeros stays zero when it is scaled."""
+def head_graph(head: LinearHead, width: int) -> bytes:
+    """head.onnx: sentence (B, W) -> logits (B, C), of its first D values. Zeros stay zero when they are scaled."""
     classes, dimension = head.coefficients.shape
     nodes = []
     read = "sentence"
-    if head.normalize:
-        read = "scaled"
-        nodes.append(helper.make_node("LpNormalization", ["sentence"], [read], axis=-1, p=2))
-    nodes.append(helper.make_node("Gemm", [read, "coefficients", "intercepts"], ["logits"]))
     constants = {"coefficients": head.coefficients.T, "intercepts": head.intercepts}
+    numbers = [
+        numpy_helper.from_array(np.ascontiguousarray(value, np.float32), name)
+        for name, value in constants.items()
+    ]
+    if width > dimension:
+        bounds = {"start": 0, "stop": dimension, "axis": 1}
+        numbers += [numpy_helper.from_array(np.array([at]), name) for name, at in bounds.items()]
+        nodes.append(helper.make_node("Slice", [read, *bounds], ["vector"]))
+        read = "vector"
+    if head.normalize:
+        nodes.append(helper.make_node("LpNormalization", [read], ["scaled"], axis=-1, p=2))
+        read = "scaled"
+    nodes.append(helper.make_node("Gemm", [read, "coefficients", "intercepts"], ["logits"]))
     graph = helper.make_graph(
         nodes,
         "linear_head",
-        [helper.make_tensor_value_info("sentence", TensorProto.FLOAT, ["B", dimension])],
+        [helper.make_tensor_value_info("sentence", TensorProto.FLOAT, ["B", width])],
         [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["B", classes])],
-        [
-            numpy_helper.from_array(np.ascontiguousarray(value, np.float32), name)
-            for name, value in constants.items()
-        ],
+        numbers,
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)
     onnx.checker.check_model(model, full_check=True)
@@ -134,10 +140,10 @@ def head_graph(head: LinearHead) -> bytes:
     return content
 
 
-def _check(graph: bytes, head: LinearHead, dimension: int) -> float:
+def _check(graph: bytes, head: LinearHead, width: int) -> float:
     """The largest difference to numpy. Raises ParityError."""
-    vectors = np.random.default_rng(0).normal(size=(CHECKED, dimension)).astype(np.float32)
-    expected = head.logits(vectors)
+    vectors = np.random.default_rng(0).normal(size=(CHECKED, width)).astype(np.float32)
+    expected = head.logits(vectors[:, : head.coefficients.shape[1]])
     (found,) = open_session(graph).run(None, {"sentence": vectors})
     error = float(np.abs(found - expected).max())
     if not error <= TOLERANCE * max(1.0, float(np.abs(expected).max())):  # NaN fails as well

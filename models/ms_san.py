@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from heedful.models.aligned_words import SIZE, WORDS, FirstWords
 from heedful.models.concatenated import Concatenated
 from heedful.models.gates import FusionGate
 from heedful.models.masks import (
@@ -184,7 +185,8 @@ class MSSAN(Encoder):
     `direction`, `word` and `dependency` switch the masks (Table 2). `relative` adds the positions of
     "shaw" or of "transformer-xl"; in Table 4 they replace both distance masks. The paper names only
     their source: models.relative says what was chosen. With `cls` a transformer's [CLS] vector replaces
-    the max pooling (MS-SAN+BERT).
+    the max pooling (MS-SAN+BERT). With `first_words` the sentence's first words follow its vector
+    (models.aligned_words; not in the paper).
 
     `dropout` applies to the word vectors, to the output of attention and to that of the FFN; the paper
     does not say where (its appendix is not public), so this is our choice.
@@ -201,11 +203,14 @@ class MSSAN(Encoder):
         dependency: bool = True,
         relative: str | None = None,
         cls: bool = False,
+        first_words: bool = False,
         dropout: float = 0.0,
         max_tokens: int = 256,
     ) -> None:
         super().__init__()
-        self.dim = 2 * dim
+        self.head_words = WORDS if first_words else 0
+        self.head_features = self.head_words * SIZE
+        self.dim = 2 * dim + self.head_features
         # Without the dependency prior nothing is parsed; without any distance there is no alpha.
         reads = {"heads": dependency, "alpha": word or dependency, "cls": cls}
         self.inputs = tuple(name for name, read in reads.items() if read)
@@ -224,6 +229,7 @@ class MSSAN(Encoder):
         self.feed_forward = FeedForward(dim, hidden)
         self.norm = nn.LayerNorm(dim)
         self.pooling = AttentivePooling(FeedForward(dim, hidden))
+        self.first_words = FirstWords(dim) if first_words else None
         self.dropout = nn.Dropout(dropout)
 
     def forward(
@@ -234,10 +240,10 @@ class MSSAN(Encoder):
         alpha: Tensor | None = None,
         cls: Tensor | None = None,
     ) -> Tensor:
-        """x (B, L, D) word vectors, lengths (B,), heads (B, L), alpha (), cls (B, D) -> (B, 2 D)."""
+        """x (B, L, D) word vectors, lengths (B,), heads (B, L), alpha (), cls (B, D) -> (B, dim)."""
         mask = token_mask(lengths, x.shape[1])
         u, _, _ = self._tokens(x, mask, heads, alpha, {})
-        return torch.cat([self.pooling(u, mask), self._other(u, mask, cls)], dim=-1)
+        return self._sentence(self.pooling(u, mask), x, u, mask, cls)
 
     def explain(
         self,
@@ -256,7 +262,7 @@ class MSSAN(Encoder):
         if "cls" not in self.inputs:
             pooling["max pooling"] = max_share(u, mask)
         return Explanation(
-            torch.cat([attended, self._other(u, mask, cls)], dim=-1),
+            self._sentence(attended, x, u, mask, cls),
             u,
             pooling=pooling,
             maps=dict(zip(self.attention.names(), weights.flatten(1, 2).unbind(1), strict=True)),
@@ -277,9 +283,17 @@ class MSSAN(Encoder):
         u, f = self.gate(x, self.dropout(attended))
         return self.norm(u + self.dropout(self.feed_forward(u))), weights, f
 
-    def _other(self, u: Tensor, mask: Tensor, cls: Tensor | None) -> Tensor:
-        """The second half of the sentence vector (B, D): [CLS], or the max pooling of u (B, L, D)."""
-        return given("cls", cls) if "cls" in self.inputs else max_pooling(u, mask)
+    def _sentence(
+        self, attended: Tensor, x: Tensor, u: Tensor, mask: Tensor, cls: Tensor | None
+    ) -> Tensor:
+        """The sentence vector (B, dim): attentive pooling, then [CLS] or the max pooling of u, then the first words."""
+        other = given("cls", cls) if "cls" in self.inputs else max_pooling(u, mask)
+        return self.complete(torch.cat([attended, other], dim=-1), x, mask)
+
+    def complete(self, vector: Tensor, x: Tensor, mask: Tensor) -> Tensor:
+        if self.first_words is None:
+            return vector
+        return torch.cat([vector, self.first_words(x, mask)], dim=-1)
 
 
 def ms_san_sep(*, direction: bool = True, max_tokens: int = 256, **config: Any) -> Concatenated:

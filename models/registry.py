@@ -9,6 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
+from heedful.models.aligned_words import AlignedNLIHead
 from heedful.models.baselines import BiLSTMS2T, MultiHeadS2T, word_additive, word_s2t
 from heedful.models.disan import DiSAN
 from heedful.models.dsa import DSA, CNNSelfAttention
@@ -90,6 +91,12 @@ def _lama(
 ENCODERS: dict[str, Entry] = {
     "ms-san": Entry(MSSAN, MS_SAN, "quadratic"),
     "ms-san-bert": Entry(partial(MSSAN, cls=True), MS_SAN, "quadratic"),  # over a transformer
+    "ms-san-bert-words": Entry(
+        partial(MSSAN, cls=True, first_words=True),
+        f"{MS_SAN}; words aligned as in Parikh et al. 2016",
+        "quadratic",
+        nli=AlignedNLIHead,
+    ),
     "ms-san-sep": Entry(ms_san_sep, MS_SAN, "quadratic"),
     "ms-san-shaw": _relative("shaw", direction=False),
     "ms-san-transformer-xl": _relative("transformer-xl", direction=False),

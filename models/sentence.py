@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.models.composed_words import ComposedWords
+from heedful.models.masks import token_mask
 from heedful.models.pieces import PieceEmbedding
 
 
@@ -36,7 +37,13 @@ class Encoder(nn.Module):
     """
 
     dim: int
-    """Size of a sentence vector."""
+    """Size of what `forward` gives: the sentence vector, then `head_features`."""
+    head_features: int = 0
+    """Values after the sentence vector that only the head reads, such as words."""
+    head_words: int = 0
+    """First words of a text that these are made of."""
+    complete: Callable[[Tensor, Tensor, Tensor], Tensor]
+    """Of an encoder with head features: sentence vectors, words (B, L, D), a mask (B, L) -> (B, dim) of `forward`."""
     inputs: tuple[str, ...] = ()
     """Inputs beyond tokens and lengths: `heads` (B, L), `alpha` () and `cls` (B, D), a transformer's [CLS]."""
     explain: Callable[..., Explanation]
@@ -84,6 +91,27 @@ class SentenceEncoder(nn.Module):
         """
         words, structure = self._read(ids, heads, alpha, pieces, features)
         return self._project(self.encoder(words, lengths, **structure))
+
+    def fixed(
+        self,
+        ids: Tensor,
+        lengths: Tensor,
+        heads: Tensor | None = None,
+        alpha: Tensor | None = None,
+        pieces: Tensor | None = None,
+        features: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """What no weight for the head's features changes: vectors (B, dim - head_features) and words (B, L, D)."""
+        words, structure = self._read(ids, heads, alpha, pieces, features)
+        vectors = self.encoder(words, lengths, **structure)
+        return vectors[:, : vectors.shape[1] - self.encoder.head_features], words
+
+    def complete(self, vectors: Tensor, words: Tensor, lengths: Tensor) -> Tensor:
+        """What `forward` gives, from what `fixed` gave; only the first `head_words` words count."""
+        if self.encoder.head_features:
+            mask = token_mask(lengths, words.shape[1])
+            vectors = self.encoder.complete(vectors, words, mask)
+        return self._project(vectors)
 
     def explain(
         self,

@@ -142,6 +142,8 @@ class CardContent(_Frozen):
     kind: Kind
     encoder: EncoderCard
     dimension: int = Field(ge=1)
+    # Values that the encoder gives after the sentence vector, for the head alone.
+    head_features: int = Field(default=0, ge=0)
     labels: tuple[str, ...]
     max_tokens: int = Field(ge=1)
     tree: bool  # whether the graph reads heads; a model without trees never pays for a parse
@@ -191,6 +193,11 @@ class CardContent(_Frozen):
     def pieces(self) -> bool:
         """Whether the graph reads word pieces (text.pieces), not words."""
         return TOKENIZER in self.files
+
+    @property
+    def width(self) -> int:
+        """Values that encoder.onnx gives and head.onnx reads."""
+        return self.dimension + self.head_features
 
     def fields(self) -> dict[str, Any]:
         """Those that `bundle.write` takes; it makes the others itself."""

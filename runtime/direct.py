@@ -109,7 +109,7 @@ class DirectScheduler:
         by_key = {sentence.key: sentence for sentence in sentences}
         rows = {key: row for row, key in enumerate(by_key)}
         distinct = list(by_key.values())
-        vectors: Vectors = np.empty((len(distinct), encoder.card.dimension), np.float32)
+        vectors: Vectors = np.empty((len(distinct), encoder.card.width), np.float32)
         costs = [encoder.cost(len(sentence.ids)) for sentence in distinct]
         size = self._max_sentences
         planned = [

@@ -63,7 +63,7 @@ class _Metadata(BaseModel):
 class ExplainOutputs:
     """Outputs for B sentences; names as in `models.sentence.Explanation`."""
 
-    embedding: Floats  # (B, D)
+    embedding: Floats  # (B, W), which begins with the sentence vector
     states: Floats  # (B, L, S)
     pooling: Mapping[str, Floats]  # (B, L) each
     maps: Mapping[str, Floats]  # (B, L, L) or (B, 1, L) each
@@ -191,7 +191,7 @@ def _weights(content: bytes, offset: int, node: onnxruntime.NodeArg) -> npt.NDAr
 def open_checked(
     files: Mapping[str, bytes], card: Card, vocab: Lexicon, file: str = EXPLAIN
 ) -> ExplainGraph:
-    """Raise BundleError unless `file` opens, runs, and gives a vector of the card's dimension."""
+    """Raise BundleError unless `file` opens, runs, and gives a vector of the card's width."""
     batch = collate([vocab.sentence(["a"], np.arange(1))])
     try:
         opened = ExplainGraph(files, card, file)
@@ -199,6 +199,6 @@ def open_checked(
             found = opened.run(opened.feeds(batch), options)
     except GraphError as error:
         raise BundleError(card.name, file, f"does not open, or does not run: {error}") from error
-    if not found.pooling or found.embedding.shape != (1, card.dimension):
+    if not found.pooling or found.embedding.shape != (1, card.width):
         raise BundleError(card.name, file, "gives no pooling, or not the card's dimension")
     return opened

@@ -160,7 +160,7 @@ class ExplainRun:
     def _in_order(self, batches: Sequence[Sequence[int]], found: Sequence[Floats]) -> Floats:
         """The vectors (N, D) of all batches, in the order of the sentences."""
         size = sum(map(len, batches))
-        vectors = np.empty((size, self.model.card.dimension), np.float32)
+        vectors = np.empty((size, self.model.card.width), np.float32)
         for batch, one in zip(batches, found, strict=True):
             vectors[batch] = one
         return vectors
@@ -238,7 +238,8 @@ class Prediction:
         sides[side] = vectors
         changed = None if self._scores is None else await self.run.scores(sides)
         if changed is None:
-            return cosines(self.found[side].embedding[0], vectors)
+            size = self.run.model.card.dimension
+            return cosines(self.found[side].embedding[0, :size], vectors[:, :size])
         scores: Doubles = changed[:, self._label]
         return scores
 

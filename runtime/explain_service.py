@@ -159,7 +159,11 @@ async def _ablate(
     run: ExplainRun, sentences: Sequence[Sentence], found: Sequence[ExplainOutputs], prior: str
 ) -> Ablation:
     vectors = [(await run.encode([sentence], off=prior)).embedding for sentence in sentences]
-    alike = [cosines(one.embedding[0], vector) for one, vector in zip(found, vectors, strict=True)]
+    size = run.model.card.dimension
+    alike = [
+        cosines(one.embedding[0, :size], vector[:, :size])
+        for one, vector in zip(found, vectors, strict=True)
+    ]
     scores = await run.scores(vectors)
     return Ablation(prior, None if scores is None else scores[0], float(np.mean(alike)))
 

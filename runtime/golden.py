@@ -122,14 +122,14 @@ REMEDY = "write it again with `heedful selftest --write BUNDLE`, or copy the bun
 
 
 def outputs(card: Card, vectors: Floats, logits: Floats | None) -> Outputs:
-    """From vectors (N, D) and the head's logits (N, C)."""
+    """From what the encoder gives (N, W) and the head's logits (N, C)."""
     if logits is None:
         answers = np.zeros((len(vectors), 0))
     elif card.kind == "relatedness":
         answers = expected_score(logits)[:, None]
     else:
         answers = probabilities(card, logits)
-    return Outputs(normalise(vectors), answers.astype(np.float32))
+    return Outputs(normalise(vectors[:, : card.dimension]), answers.astype(np.float32))
 
 
 def sides(card: Card, vectors: Floats) -> list[Floats]:

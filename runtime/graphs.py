@@ -77,12 +77,12 @@ def check_encoder(
     _check_signature(session, card, file, encoder_inputs(card), "embedding")
     for B, L in ((1, 1), (2, 3)):
         feeds = encoder_feeds(card, collate([_last_ids(vocab, L)] * B))
-        _check_run(session, card, file, feeds, (B, card.dimension))
+        _check_run(session, card, file, feeds, (B, card.width))
     if card.composed:
         words = np.array([-1, -2])
         last = np.full((2, composition.FEATURES), card.composed - 1)
         feeds = encoder_feeds(card, collate([Sentence(words, np.arange(2), features=last)]))
-        _check_run(session, card, file, feeds, (1, card.dimension))
+        _check_run(session, card, file, feeds, (1, card.width))
 
 
 def check_head(session: onnxruntime.InferenceSession, card: Card) -> None:
@@ -91,7 +91,7 @@ def check_head(session: onnxruntime.InferenceSession, card: Card) -> None:
     _check_signature(session, card, HEAD, dict.fromkeys(inputs, ("tensor(float)", 2)), "logits")
     width = RELATEDNESS_LEVELS if card.kind == "relatedness" else len(card.labels)
     for B in (1, 3):
-        feeds: Feeds = {name: np.zeros((B, card.dimension), np.float32) for name in inputs}
+        feeds: Feeds = {name: np.zeros((B, card.width), np.float32) for name in inputs}
         _check_run(session, card, HEAD, feeds, (B, width))
 
 

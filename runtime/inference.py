@@ -175,7 +175,8 @@ class Inference:
             return replace(await self._mean(inputs, long, finish), unfamiliar=unfamiliar)
         encoded = await self._encode(parsed)
         self._count_untypical(parsed, encoded.vectors)
-        return parsed.result(finish(encoded.vectors), encoded.queue, encoded.inference)
+        sentences = encoded.vectors[:, : self.card.dimension]
+        return parsed.result(finish(sentences), encoded.queue, encoded.inference)
 
     async def _mean(
         self, inputs: Inputs, long: Sequence[int], finish: Callable[[Floats], T]
@@ -185,7 +186,8 @@ class Inference:
         # A cut run may give more tokens.
         parsed = await self._parse(windows.inputs(), truncate=True)
         encoded = await self._encode(parsed)
-        means = windows.means(encoded.vectors, [len(one) for one in parsed.sentences])
+        sentences = encoded.vectors[:, : self.card.dimension]
+        means = windows.means(sentences, [len(one) for one in parsed.sentences])
         result = parsed.result(finish(means), encoded.queue, encoded.inference)
         return replace(result, inputs=len(inputs), truncated=windows.truncated, averaged=len(long))
 

@@ -50,8 +50,12 @@ class Typical:
         return file.getvalue()
 
     def share(self, vectors: Floats) -> Doubles:
-        """(N,) share of training sentences that lie as far from their nearest centroid, or farther."""
-        nearer = np.searchsorted(self.distances, distances(vectors, self.centroids), side="left")
+        """(N,) share of training sentences that lie as far from their nearest centroid, or farther.
+
+        `vectors` (N, W) begin with the sentence's.
+        """
+        sentences = vectors[:, : self.centroids.shape[1]]
+        nearer = np.searchsorted(self.distances, distances(sentences, self.centroids), side="left")
         share: Doubles = np.maximum(QUANTILES - 1 - nearer, 0) / (QUANTILES - 1)
         return share
 

@@ -43,7 +43,9 @@ class EncoderConfig(Section):
     name: str
     config: dict[str, bool | int | float | str] = Field(default_factory=dict)
     frozen: bool = False
-    """Train the head alone: the encoder, the words and their vectors stay as `start` has them."""
+    """The encoder and the words stay as `start` has them, and the head is trained. Where this encoder adds weights to
+    that one, only what it adds is trained, of the head too. With a transformer each text is encoded once, without
+    dropout, and the cache keeps it."""
 
 
 class WordsConfig(Section):
@@ -179,8 +181,8 @@ class RunConfig(Section):
     distillation: DistillationConfig = DistillationConfig()
     teacher: TeacherConfig | None = None
     start: Path | None = None
-    """A finished run of the same encoder, whose best weights this run begins with: of its head too where the classes
-    are the same. A word that it did not list keeps its initial vector."""
+    """A finished run of the same encoder, or of one that this one adds weights to. This run begins with its best
+    weights, its head's too where the classes are the same. A word that it did not list keeps its initial vector."""
     alpha: float = 1.0
     max_tokens: int = Field(default=256, gt=0, le=2**15 - 1)
     train_rows: int | None = Field(default=None, gt=0)

@@ -25,6 +25,8 @@ OFFICIAL = {
     "news": "https://archive.ics.uci.edu/dataset/359/news+aggregator",
     "nli_counterfactual": "https://github.com/acmi-lab/counterfactually-augmented-data",
     "nli_newprotocols": "https://github.com/google-research-datasets/Textual-Entailment-New-Protocols",
+    "nli_ling_in_loop": "https://github.com/Alicia-Parrish/ling_in_loop",
+    "nli_semi_automatic_wiki": "https://github.com/nyu-mll/semi-automatic-nli",
     "nli_conj": "https://github.com/swarnaHub/ConjNLI",
     "r8": "https://ana.cachopo.org/datasets-for-single-label-text-categorization",
     "sick": "https://zenodo.org/records/2787612 (SICK.zip)",

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from heedful.training import checkpoint, composed
 from heedful.training.checkpoint import Progress
 from heedful.training.config import Paths, RunConfig, validate
 from heedful.training.data import Examples, subsample
+from heedful.training.encoded import encoded
 from heedful.training.errors import ConfigError
 from heedful.training.metrics import dev_metric
 from heedful.training.model import TrainingModel, make_model
@@ -74,12 +76,16 @@ def train(
         )
     start_context(model.sentence.encoder, inputs.words, inputs.train.rows.ids)
     if config.start:
-        begin_with(config.start, model, task, paths.run / lexicon_file)
+        begin_with(config, model, task, paths.run / lexicon_file)
     else:
         embedding = model.sentence.embedding
         composed.start(embedding, inputs.lexicon, seed=config.seed, device=config.device)
     model.to(config.device)
-    steps = config.epochs * inputs.train.steps(config.optimiser.batch)
+    train = inputs.train
+    if config.encoder.frozen and config.transformer:
+        half = config.optimiser.precision == "bfloat16"
+        train = replace(train, rows=encoded(model, train.rows, paths.cache, half=half))
+    steps = config.epochs * train.steps(config.optimiser.batch)
     optimisation = Optimisation.of(model, config, steps)
     progress = checkpoint.restore(state, optimisation.parts()) if state else Progress()
     console.print(_summary(config, task, model, inputs, progress))
@@ -91,11 +97,11 @@ def train(
         torch.manual_seed(config.seed * 1000 + epoch)
         rng = np.random.default_rng([config.seed, epoch])
         before = time.process_time()
-        batches = _batches(inputs.train, rng, config, model, f"epoch {epoch}", console)
-        loss = _train_epoch(optimisation, objective, batches, config) / len(inputs.train)
+        batches = _batches(train, rng, config, model, f"epoch {epoch}", console)
+        loss = _train_epoch(optimisation, objective, batches, config) / len(train)
         require_finite(loss, epoch, paths.config, "optimiser.rate")
         processor = round(time.process_time() - before, 1)
-        optimisation.estimate_statistics(inputs.train, config)
+        optimisation.estimate_statistics(train, config)
         score = dev_score(objective, task.kind, optimisation.evaluated, inputs.dev)
         if config.optimiser.schedule == "halve" and loss >= progress.lowest_loss:
             optimisation.halve_rates()

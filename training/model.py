@@ -1,16 +1,19 @@
 """The model of a configuration: word vectors, encoder and head."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from heedful.models.aligned_words import AlignedNLIHead
 from heedful.models.composed_words import ComposedWords
 from heedful.models.pieces import PieceEmbedding
 from heedful.models.registry import build, head_of
 from heedful.models.sentence import SentenceEncoder, word_table
 from heedful.text import composition
+from heedful.text.arrays import Floats
 from heedful.text.batch import Batch
 from heedful.text.kinds import RELATEDNESS_LEVELS, Kind
 from heedful.training import minilm_targets
@@ -19,6 +22,14 @@ from heedful.training.errors import ConfigError
 
 PARTS = 4
 """A batch of mixed lengths is encoded in so many parts, each of similar lengths: less padding."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodedBatch(Batch):
+    """A batch with what `SentenceEncoder.fixed` gives for it."""
+
+    vectors: Floats  # (B, D)
+    words: Floats  # (B, L, E), the first of each text
 
 
 class TrainingModel(nn.Module):
@@ -35,33 +46,36 @@ class TrainingModel(nn.Module):
         self.sentence, self.head = sentence, head
         self.mixed = any(isinstance(one, nn.BatchNorm1d) for one in head.modules())
         self.register_buffer("alpha", torch.tensor(alpha), persistent=False)
+        self.known = _not_trained(sentence.embedding)
 
     def learned(self) -> dict[str, Tensor]:
-        """The weights, without those of a transformer that are not trained."""
-        fixed = self._fixed()
-        return {name: one for name, one in self.state_dict().items() if name not in fixed}
+        """The weights, without those of a transformer that its package holds."""
+        return {name: one for name, one in self.state_dict().items() if name not in self.known}
 
     def load_learned(self, weights: Mapping[str, Tensor]) -> None:
         """Load what `learned` gave. Raises RuntimeError where the weights are another model's."""
         missing, unexpected = self.load_state_dict(weights, strict=False)
-        if lacking := [*unexpected, *(set(missing) - self._fixed())]:
+        if lacking := [*unexpected, *(set(missing) - self.known)]:
             raise RuntimeError(f"weights of another model: {min(lacking)}")
-
-    def _fixed(self) -> set[str]:
-        """The names of a transformer's weights that are not trained."""
-        embedding = self.sentence.embedding
-        if not isinstance(embedding, PieceEmbedding):
-            return set()
-        weights = embedding.named_parameters(prefix="sentence.embedding")
-        return {name for name, one in weights if not one.requires_grad}
 
     def forward(self, sides: list[Batch]) -> Tensor:
         """Batches of B sentences each -> (B, classes)."""
         logits: Tensor = self.head(*map(self.encode, sides))
         return logits
 
+    def experts(self, sides: list[Batch]) -> tuple[Tensor, ...]:
+        """The logits (B, classes) that are trained, each with a loss of its own; `forward` combines them."""
+        vectors = map(self.encode, sides)
+        if isinstance(self.head, AlignedNLIHead):
+            return self.head.experts(*vectors)
+        return (self.head(*vectors),)
+
     def encode(self, side: Batch) -> Tensor:
         """A batch of B sentences -> (B, D)."""
+        if isinstance(side, EncodedBatch):
+            device = self.alpha.device
+            arrays = (side.vectors, side.words, side.lengths)
+            return self.sentence.complete(*(torch.from_numpy(one).to(device) for one in arrays))
         if not self.mixed or not self.training:
             return self._encode(side)
         order = np.argsort(side.lengths, kind="stable")
@@ -69,15 +83,35 @@ class TrainingModel(nn.Module):
         vectors = torch.cat([self._encode(side.rows(part)) for part in parts])
         return vectors[torch.from_numpy(np.argsort(order)).to(vectors.device)]
 
+    def fixed(self, side: Batch) -> tuple[Tensor, Tensor]:
+        """As `SentenceEncoder.fixed`, of a batch of B sentences."""
+        return self.sentence.fixed(*self._inputs(side))
+
     def _encode(self, side: Batch) -> Tensor:
-        device = self.alpha.device
-        arrays = (torch.from_numpy(a).to(device) for a in (side.ids, side.lengths, side.heads))
-        pieces, features = (
-            None if array is None else torch.from_numpy(array).to(device)
-            for array in (side.pieces, side.features)
-        )
-        vectors: Tensor = self.sentence(*arrays, self.alpha, pieces, features)
+        vectors: Tensor = self.sentence(*self._inputs(side))
         return vectors
+
+    def _inputs(
+        self, side: Batch
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
+        """The arguments of the sentence encoder."""
+        device = self.alpha.device
+        ids, lengths, heads = (
+            torch.from_numpy(one).to(device) for one in (side.ids, side.lengths, side.heads)
+        )
+        pieces, features = (
+            None if one is None else torch.from_numpy(one).to(device)
+            for one in (side.pieces, side.features)
+        )
+        return ids, lengths, heads, self.alpha, pieces, features
+
+
+def _not_trained(embedding: nn.Module) -> set[str]:
+    """The names of a transformer's weights that its `finetune` leaves as they are."""
+    if not isinstance(embedding, PieceEmbedding):
+        return set()
+    weights = embedding.named_parameters(prefix="sentence.embedding")
+    return {name for name, one in weights if not one.requires_grad}
 
 
 def make_model(
@@ -103,8 +137,6 @@ def make_model(
         sentence = SentenceEncoder(embedding, encoder, projection)
     except ValueError as error:
         raise ConfigError(f"encoder.name: {config.encoder.name}: {error}") from error
-    if config.encoder.frozen:
-        sentence.requires_grad_(False)
     return TrainingModel(sentence, _head(config, kind, classes, encoder.dim), config.alpha)
 
 

@@ -51,7 +51,11 @@ class Classes:
         return classes
 
     def loss(self, model: TrainingModel, sides: list[Batch], targets: Tensor) -> Tensor:
-        return functional.cross_entropy(model(sides), targets, label_smoothing=self.smoothing)
+        losses = [
+            functional.cross_entropy(one, targets, label_smoothing=self.smoothing)
+            for one in model.experts(sides)
+        ]
+        return torch.stack(losses).sum()
 
     def answer(self, model: TrainingModel, sides: list[Batch]) -> Tensor:
         best: Tensor = model(sides).argmax(-1)

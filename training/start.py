@@ -8,6 +8,7 @@ from torch import Tensor
 from heedful.models.composed_words import ComposedWords
 from heedful.text.vocab import Vocab
 from heedful.training import checkpoint
+from heedful.training.config import RunConfig
 from heedful.training.errors import ConfigError, RunMissing
 from heedful.training.model import TrainingModel
 from heedful.training.restore import encoder_record
@@ -17,12 +18,16 @@ LENT = ("sentence.encoder.", "sentence.embedding.")
 """What another task can use. An embedding's projection serves its own teacher, as a head serves its classes."""
 
 
-def begin_with(run: Path, model: TrainingModel, task: Task, lexicon: Path) -> None:
-    """Load a finished run's best weights; a word that it did not list keeps its initial vector.
+def begin_with(config: RunConfig, model: TrainingModel, task: Task, lexicon: Path) -> None:
+    """Load the best weights of the run `config.start`; a word that it did not list keeps its initial vector.
 
-    A run with other classes lends its encoder, not its head. `lexicon` is the new run's file of words or pieces.
+    A run with other classes lends its encoder, not its head. Weights that another encoder adds keep their initial
+    values. `lexicon` is the new run's file of words or pieces. With `encoder.frozen` the loaded encoder is not trained,
+    nor the loaded head of an encoder that adds weights.
     Raises ConfigError unless the models are the same, the pieces of a transformer included; RunDamaged.
     """
+    run = config.start
+    assert run is not None, "only a run with a start begins with another"
     try:
         record = encoder_record(run)
     except RunMissing as error:
@@ -35,6 +40,14 @@ def begin_with(run: Path, model: TrainingModel, task: Task, lexicon: Path) -> No
         lent = {name: value for name, value in weights.items() if name.startswith(LENT)}
         own = {name: one for name, one in model.learned().items() if not name.startswith(LENT)}
         weights = lent | own
+    added = record["config"]["encoder"]["name"] != config.encoder.name
+    if config.encoder.frozen:
+        kept = [name for name in weights if added or name.startswith("sentence.")]
+        for name, weight in model.named_parameters():
+            if name in kept:
+                weight.requires_grad_(False)
+    if added:
+        weights = model.learned() | weights
     try:
         if words:
             _move_words(weights, model, Vocab.load(listed), Vocab.load(lexicon))

@@ -47,7 +47,7 @@ TRUST = TrustCard(
 @pytest.mark.parametrize("normalize", [True, False])
 def test_the_graph_is_numpys(normalize: bool) -> None:
     head = LinearHead(HEAD.coefficients, HEAD.intercepts, HEAD.labels, normalize)
-    session = open_session(head_graph(head))
+    session = open_session(head_graph(head, DIMENSION))
     vectors = RNG.normal(size=(5, DIMENSION)).astype(np.float32) * 10
     vectors[2] = 0
     (found,) = session.run(None, {"sentence": vectors})

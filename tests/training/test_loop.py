@@ -211,7 +211,7 @@ def test_a_run_begins_with_another_runs_weights(
         config, "embedding", 0, torch.zeros_like(mine["sentence.embedding.weight"])
     )
     own = {name: value.clone() for name, value in embedding.state_dict().items()}
-    begin_with(paths.run, embedding, tasks.get("embed"), paths.run / checkpoint.VOCAB)
+    begin_with(again, embedding, tasks.get("embed"), paths.run / checkpoint.VOCAB)
     for name, value in embedding.state_dict().items():
         projection = name.startswith("sentence.projection.")
         torch.testing.assert_close(value, own[name] if projection else mine[name])

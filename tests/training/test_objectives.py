@@ -11,7 +11,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
+from torch.nn import functional
 
+from heedful.models.aligned_words import AlignedNLIHead
+from heedful.models.ms_san import MSSAN
+from heedful.models.sentence import SentenceEncoder
 from heedful.text.arrays import Doubles
 from heedful.text.batch import Batch, Sentence, collate
 from heedful.text.kinds import RELATEDNESS_LEVELS, Kind
@@ -83,6 +88,25 @@ def test_classes_learn_by_cross_entropy(kind: Kind, smoothing: float, config: Ru
     loss = goal.loss(model, batch, torch.from_numpy(targets))
     assert loss.item() == pytest.approx(sum(expected) / 5, rel=1e-5)
     assert goal.answer(model, batch).tolist() == [int(np.argmax(row)) for row in logits]
+
+
+def test_each_expert_of_a_head_learns_from_a_loss_of_its_own(config: RunConfig) -> None:
+    goal, _ = made("nli", config)
+    table = word_table(dimension=6)
+    encoder = MSSAN(dim=6, hidden=5, dependency=False, first_words=True)
+    words = nn.Embedding.from_pretrained(torch.from_numpy(table).float())
+    head = AlignedNLIHead(encoder.dim)
+    model, batch = TrainingModel(SentenceEncoder(words, encoder), head, 1.0).eval(), sides(2)
+    targets = torch.tensor([0, 1, 1, 0, 2])
+    goal.loss(model, batch, targets).backward()
+    found = {name: one.grad for name, one in head.named_parameters()}
+    for expert, logits in enumerate(head.experts(*map(model.encode, batch))):
+        head.zero_grad()
+        functional.cross_entropy(logits, targets).backward(retain_graph=True)
+        own = {name: one.grad for name, one in head.named_parameters() if one.grad is not None}
+        assert {name.startswith("layers.") for name in own} == {expert == 0}
+        for name, gradient in own.items():
+            torch.testing.assert_close(found[name], gradient)
 
 
 def test_relatedness_learns_soft_targets(config: RunConfig) -> None:

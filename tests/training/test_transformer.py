@@ -1,5 +1,6 @@
 """The transformer of a run: what is loaded, what is refused, what is trained at which rate."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -7,15 +8,17 @@ import pytest
 import torch
 from torch import nn
 
+from heedful.text.atomic import write_json
 from heedful.text.batch import collate
 from heedful.text.pieces import Pieces
-from heedful.training import minilm, transformer
-from heedful.training.config import OptimiserConfig, RunConfig, TransformerConfig
+from heedful.training import checkpoint, minilm, tasks, transformer
+from heedful.training.config import EncoderConfig, OptimiserConfig, RunConfig, TransformerConfig
 from heedful.training.data import Examples
 from heedful.training.errors import ConfigError, DataMissing
-from heedful.training.model import make_model
+from heedful.training.model import TrainingModel, make_model
 from heedful.training.optimise import make_optimisers
 from heedful.training.parses import Parsed
+from heedful.training.start import begin_with
 from heedful.training.tasks.base import Example
 from tests.training.sentences import sentence
 from tests.transformer import LIMIT, tiny_folder
@@ -142,6 +145,50 @@ def test_a_change_of_low_rank_is_all_that_is_trained_and_kept(tmp_path: Path) ->
         assert torch.equal(other.state_dict()[name], one)
     with pytest.raises(RuntimeError, match=r"weights of another model: head\.layers\.1\.bias"):
         other.load_learned({n: one for n, one in learned.items() if n != "head.layers.1.bias"})
+
+
+def test_an_encoder_that_adds_weights_begins_with_a_run_whose_own_may_stay(tmp_path: Path) -> None:
+    name = str(tiny_folder(tmp_path, DIM))
+    first = config(name, finetune="low-rank")
+    more = {
+        "encoder": EncoderConfig(name="ms-san-bert-words", frozen=True),
+        "start": tmp_path / "first",
+    }
+    second = first.model_copy(update=more)
+
+    def make(run: RunConfig) -> TrainingModel:
+        assert run.transformer is not None
+        return make_model(run, "nli", 3, transformer.load(run.transformer)[0])
+
+    task, before = tasks.get("nli"), make(first)
+    (tmp_path / "first").mkdir()
+    record = {"config": first.model_dump(mode="json"), "kind": "nli", "labels": task.labels}
+    write_json(tmp_path / "first" / checkpoint.RECORD, record)
+    checkpoint.save(tmp_path / "first" / checkpoint.BEST, before.learned())
+    lexicon = tmp_path / checkpoint.TOKENIZER
+    shutil.copy(lexicon, tmp_path / "first")
+
+    model = make(second)
+    begin_with(second, model, task, lexicon)
+    for weight, value in before.state_dict().items():
+        assert torch.equal(model.state_dict()[weight], value)
+    trained = {weight for weight, one in model.named_parameters() if one.requires_grad}
+    assert {".".join(weight.split(".")[:3]) for weight in trained} == {
+        "sentence.encoder.first_words",
+        "head.attend.weight",
+        "head.attend.bias",
+        "head.compare.1",
+        "head.aggregate.1",
+        "head.aggregate.4",
+    }
+    assert set(before.learned()) < set(model.learned())
+
+    record["config"] = second.model_dump(mode="json")
+    write_json(tmp_path / "first" / checkpoint.RECORD, record)
+    checkpoint.save(tmp_path / "first" / checkpoint.BEST, model.learned())
+    back = first.model_copy(update={"start": second.start})
+    with pytest.raises(ConfigError, match=r"start: .* holds another model"):
+        begin_with(back, make(first), task, lexicon)
 
 
 def test_an_encoder_that_reads_cls_needs_a_transformer(tmp_path: Path) -> None:

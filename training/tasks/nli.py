@@ -13,6 +13,7 @@ from typing import Any
 from heedful.text.kinds import NLI_LABELS
 from heedful.training.data_folder import find, read_each, records, text_of
 from heedful.training.tasks.base import UNLABELLED, Example, Source, Task
+from heedful.training.tasks.labelled import UNSTATED
 
 SNLI_LICENCE = "CC BY-SA 4.0"
 WIKIPEDIA = "CC BY-SA 3.0"
@@ -92,11 +93,13 @@ def _other(name: str, licence: str, file: str) -> Source:
 
 NEW_PROTOCOLS_DEV = _other("nli_newprotocols", WIKIPEDIA, "nli_newprotocols/val.jsonl")
 NEW_PROTOCOLS_TRAIN = _other("nli_newprotocols", WIKIPEDIA, "nli_newprotocols/train.jsonl")
-WIDE = (
-    NEW_PROTOCOLS_TRAIN,
-    _other("nli_conj", "MIT", "nli_conj/train_adversarial.jsonl"),
-)
+CONJUNCTIONS = _other("nli_conj", "MIT", "nli_conj/train_adversarial.jsonl")
+WIDE = (NEW_PROTOCOLS_TRAIN, CONJUNCTIONS)
 """Longer premises from Wikipedia, and sentences of which one part was exchanged."""
+LING_IN_LOOP = _other("nli_ling_in_loop", UNSTATED, "nli_ling_in_loop/train.jsonl")
+"""New hypotheses to 5,000 premises of MultiNLI's train split, none of which its matched dev split has."""
+SEMI_AUTOMATIC = _other("nli_semi_automatic_wiki", WIKIPEDIA, "nli_semi_automatic_wiki/train.jsonl")
+"""Premises from Wikipedia, whose hypotheses writers made of similar sentences."""
 
 
 def hypotheses(pairs: list[Example]) -> list[Example]:

@@ -1,15 +1,55 @@
 """Natural language inference for a cross-encoder (`nli-teacher`: every NLI set, and negation) and for its student
 (`nli-student`: changed words and equal sentences too); `nli-mined` adds pairs without a label, which the teacher
-judges."""
+judges. `nli-genres` has more pairs of other genres, and a sample of the sets that the student has learned."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
 
 from heedful.training.tasks import contrast, identity, negation
+from heedful.training.tasks.base import Example, Source
 from heedful.training.tasks.mined import MINED
-from heedful.training.tasks.nli import MORE, NLI, SNLI_HYPOTHESES, SNLI_TRAIN, WIDE
+from heedful.training.tasks.nli import (
+    CONJUNCTIONS,
+    LING_IN_LOOP,
+    MORE,
+    NEW_PROTOCOLS_TRAIN,
+    NLI,
+    SEMI_AUTOMATIC,
+    SNLI_HYPOTHESES,
+    SNLI_TRAIN,
+    WIDE,
+)
+
+SEED = 1
+
+
+def _sample(source: Source, rows: int) -> Source:
+    """At most so many of the source's pairs, drawn with a fixed seed."""
+
+    def read(data: Path) -> list[Example]:
+        found = source.read(data)
+        return random.Random(SEED).sample(found, min(rows, len(found)))
+
+    return replace(source, note=f"{source.note}; {rows:,} drawn at random", read=read)
+
 
 LABELLED = (SNLI_TRAIN, *MORE, *WIDE, contrast.TRAIN, negation.TRAIN, identity.TRAIN)
+GENRES = (
+    _sample(SNLI_TRAIN, 20_000),
+    *MORE,
+    LING_IN_LOOP,
+    SEMI_AUTOMATIC,
+    _sample(NEW_PROTOCOLS_TRAIN, 12_000),
+    _sample(CONJUNCTIONS, 8_000),
+    _sample(contrast.TRAIN, 10_000),
+    _sample(negation.TRAIN, 6_000),
+    _sample(identity.TRAIN, 3_000),
+)
 
 TASKS = (
     NLI.variant("nli-teacher", SNLI_TRAIN, *MORE, *WIDE, negation.TRAIN),
     NLI.variant("nli-student", *LABELLED),
     NLI.variant("nli-mined", *LABELLED, SNLI_HYPOTHESES, *MINED),
+    NLI.variant("nli-genres", *GENRES),
 )

@@ -1,0 +1,88 @@
+"""Sentence vectors that carry their first words, and a head that aligns the words of two sentences.
+
+The words are compared late (Khattab and Zaharia 2020, ColBERT): each sentence is still encoded by itself. The head is
+that of Parikh et al. 2016, A Decomposable Attention Model for Natural Language Inference, beside the usual one.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from heedful.models.heads import NLIHead, two_layers
+
+WORDS, SIZE = 40, 320
+"""Words that a sentence vector carries, and the features of each. What comes later is in the rest of the vector."""
+COMPARED = 320
+"""Features of a word that has been compared with the other sentence."""
+ABSENT = -1e4
+"""Score of a word that is not there: less than any other, and finite where none is."""
+
+
+class FirstWords(nn.Module):
+    """(B, L, dim) -> the first WORDS words, SIZE features each, as (B, WORDS * SIZE); zero where there is no word."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.reduce = nn.Linear(dim, SIZE)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """x (B, L, dim), mask (B, L) boolean -> (B, WORDS * SIZE)."""
+        words = self.reduce(x) * mask[:, :, None].to(x.dtype)
+        return functional.pad(words, (0, 0, 0, WORDS))[:, :WORDS].flatten(1)
+
+
+class AlignedNLIHead(NLIHead):
+    """Two experts: NLIHead over the sentence vectors, and the same classes by the sentences' aligned words.
+
+    Their answer is a product of experts (Hinton 2002): the mean of their log probabilities.
+    Eq. (1)-(7) of Parikh et al. with a linear layer for F, and with the mean and the maximum of the compared words in
+    place of their sum, so that long sentences weigh no more than short ones.
+    """
+
+    def __init__(
+        self, dim: int, *, hidden: int = 300, classes: int = 3, dropout: float = 0.0
+    ) -> None:
+        self.sentence = dim - WORDS * SIZE
+        super().__init__(self.sentence, hidden=hidden, classes=classes, dropout=dropout)
+        self.attend = nn.Linear(SIZE, SIZE)
+        self.compare = nn.Sequential(nn.Dropout(dropout), nn.Linear(4 * SIZE, COMPARED), nn.ReLU())
+        self.aggregate = two_layers(4 * COMPARED, hidden, classes, dropout, nn.ReLU)
+
+    def forward(self, first: Tensor, second: Tensor) -> Tensor:
+        """Premise (B, D) and hypothesis (B, D) -> log probabilities, but for their sum (B, classes)."""
+        whole, aligned = (one.log_softmax(-1) for one in self.experts(first, second))
+        return (whole + aligned) / 2
+
+    def experts(self, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+        """The logits (B, classes) by the sentence vectors, and by the aligned words.
+
+        Each is trained with a loss of its own: one loss for their product leaves the words with nothing to learn.
+        """
+        whole = super().forward(first[:, : self.sentence], second[:, : self.sentence])
+        (a, present_a), (b, present_b) = (
+            _words(side[:, self.sentence :]) for side in (first, second)
+        )
+        scores = self.attend(a) @ self.attend(b).transpose(1, 2) / SIZE**0.5  # (B, L of a, L of b)
+        beta = scores.masked_fill(~present_b[:, None, :], ABSENT).softmax(2) @ b
+        alpha = scores.masked_fill(~present_a[:, :, None], ABSENT).softmax(1).transpose(1, 2) @ a
+        compared = [
+            *self._compared(a, beta, present_a),
+            *self._compared(b, alpha, present_b),
+        ]
+        return whole, self.aggregate(torch.cat(compared, dim=-1))
+
+    def _compared(self, words: Tensor, aligned: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
+        """The mean and the maximum (B, COMPARED) over a sentence's words (B, L, SIZE)."""
+        features = torch.cat([words, aligned, words - aligned, words * aligned], dim=-1)
+        inside = present[:, :, None].to(words.dtype)
+        found = self.compare(features) * inside  # not negative: an absent word is never the maximum
+        return found.sum(1) / inside.sum(1).clamp(min=1), found.amax(1)
+
+
+def _words(features: Tensor) -> tuple[Tensor, Tensor]:
+    """(B, WORDS * SIZE) -> words (B, L, SIZE) and which are there (B, L): L, of the longest, saves most of the time."""
+    words = features.unflatten(1, (WORDS, SIZE))
+    present = words.abs().amax(-1) > 0
+    longest = int(present.any(0).sum().clamp(min=1).item())
+    torch._check(longest <= WORDS)  # for the exporter
+    return words[:, :longest], present[:, :longest]

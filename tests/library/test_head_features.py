@@ -1,0 +1,58 @@
+"""What an encoder gives for its head alone is the head's, and in no sentence vector."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import heedful
+from heedful.export.linear_head import LinearHead, Provenance, write_bundle
+from heedful.export.typical import CENTROIDS, typical
+from heedful.runtime.answers import softmax
+from heedful.runtime.bundle import read
+from heedful.runtime.card import DataCard
+from heedful.runtime.explain_run import ExplainOptions
+from tests.builders import DIMENSION, build_bundle, build_parser, random_texts
+
+ADDED = 2
+SIZE = DIMENSION - ADDED
+SIZES: dict[str, Any] = {"dimension": SIZE, "head_features": ADDED}
+TEXTS = ["two kids wash", "the dog is not good", "bad"]
+PAIRS = [("two kids wash", "kids wash hands"), ("the dog is bad", "the dog is good")]
+
+
+def test_the_head_reads_them_and_the_sentence_vector_ends_before_them(tmp_path: Path) -> None:
+    parser = build_parser(tmp_path / "parser")
+    build_bundle(tmp_path, parser, name="tiny-nli", kind="nli", explain=True)
+    build_bundle(tmp_path, parser, name="wide-nli", kind="nli", explain=True, **SIZES)
+    with (
+        heedful.load(tmp_path / "tiny-nli") as plain,
+        heedful.load(tmp_path / "wide-nli") as wide,
+    ):
+        assert wide.nli(PAIRS) == plain.nli(PAIRS)
+        whole = plain.encode(TEXTS, normalize_embeddings=False)
+        vectors = wide.encode(TEXTS, normalize_embeddings=False)
+        np.testing.assert_array_equal(vectors, whole[:, :SIZE])
+        assert wide.encode([]).shape == (0, SIZE)
+        wanted = ExplainOptions(ablation=True, evidence=True)
+        pair = [one.explain(*PAIRS[0], wanted).answer["evidence"] for one in (plain, wide)]
+        assert repr(pair[0]) == repr(pair[1])
+        alone = [one.explain(TEXTS[1], options=wanted).answer for one in (plain, wide)]
+        cosines = [one["ablation"][0]["cosine"] for one in alone]
+        assert cosines[0] != cosines[1]
+        index = typical(wide.encode(random_texts(4 * CENTROIDS)))
+        np.testing.assert_array_equal(index.share(whole), index.share(vectors))
+
+
+def test_a_linear_head_over_them_reads_the_sentence_vector(tmp_path: Path) -> None:
+    parser = build_parser(tmp_path / "parser")
+    build_bundle(tmp_path, parser, name="wide-nli", kind="nli", **SIZES)
+    rng = np.random.default_rng(0)
+    head = LinearHead(rng.normal(size=(2, SIZE)), rng.normal(size=2), ("sad", "glad"))
+    made = Provenance("mood", DataCard(name="m", rows=3, licence="none", note=""), "none", seed=1)
+    card = write_bundle(read(tmp_path / "wide-nli"), head, made, tmp_path / "mood")
+    assert (card.dimension, card.head_features) == (SIZE, ADDED)
+    with heedful.load(tmp_path / "wide-nli") as base, heedful.load(tmp_path / "mood") as mood:
+        vectors = base.encode(TEXTS, normalize_embeddings=False)
+        expected = softmax(head.logits(vectors))
+        np.testing.assert_allclose(mood.predict_proba(TEXTS), expected, atol=1e-5)

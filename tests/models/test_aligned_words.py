@@ -1,0 +1,98 @@
+"""The words that a sentence vector carries, and the head that aligns them, against loops."""
+
+from typing import cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from heedful.models.aligned_words import SIZE, WORDS, AlignedNLIHead, FirstWords
+from heedful.models.heads import NLIHead
+from heedful.models.ms_san import MSSAN
+from tests.models.conftest import array
+from tests.reference import aligned_words as reference
+from tests.reference.arithmetic import Array, softmax
+
+DIM = 6
+"""Of the sentence, before its words."""
+
+
+def head() -> AlignedNLIHead:
+    torch.manual_seed(0)
+    return AlignedNLIHead(DIM + WORDS * SIZE, hidden=5, dropout=0.5).double().eval()
+
+
+def vectors(rng: np.random.Generator, *lengths: int) -> Tensor:
+    """(B, D): sentences of so many words."""
+    found = np.zeros((len(lengths), DIM + WORDS * SIZE))
+    for row, length in zip(found, lengths, strict=True):
+        row[: DIM + length * SIZE] = rng.normal(size=DIM + length * SIZE)
+    return torch.from_numpy(found)
+
+
+def words(vector: Tensor, length: int) -> list[Array]:
+    return list(array(vector)[DIM:].reshape(WORDS, SIZE)[:length])
+
+
+def layer(module: nn.Module, row: Array) -> Array:
+    linear = cast(nn.Linear, module)
+    return array(linear.weight) @ row + array(linear.bias)
+
+
+def perceptron(layers: nn.Sequential, row: Array) -> Array:
+    return layer(layers[4], np.maximum(layer(layers[1], row), 0))
+
+
+def test_the_head_is_the_reference() -> None:
+    rng, model = np.random.default_rng(1), head()
+    lengths = (3, 1, WORDS), (5, 2, 7)
+    first, second = (vectors(rng, *side) for side in lengths)
+    logits = model(first, second)
+    whole = NLIHead(DIM, hidden=5).double().eval()
+    whole.layers = model.layers
+    for row, (a, b) in enumerate(zip(*lengths, strict=True)):
+        read = reference.features(
+            words(first[row], a),
+            words(second[row], b),
+            lambda word: layer(model.attend, word),
+            lambda features: layer(model.compare[1], features),
+        )
+        sentences = whole(first[row : row + 1, :DIM], second[row : row + 1, :DIM])
+        expected = reference.product(array(sentences)[0], perceptron(model.aggregate, read))
+        np.testing.assert_allclose(softmax(logits[row].tolist()), expected, atol=1e-10)
+
+
+def test_a_pair_of_nothing_has_finite_logits() -> None:
+    nothing = torch.zeros(2, DIM + WORDS * SIZE, dtype=torch.float64)
+    assert head()(nothing, nothing).isfinite().all()
+
+
+def test_a_sentence_carries_its_first_words_and_zeros_where_it_has_none() -> None:
+    torch.manual_seed(2)
+    carry, x = FirstWords(12), torch.randn(3, WORDS + 5, 12)
+    lengths = torch.tensor([WORDS + 5, 1, WORDS])
+    mask = torch.arange(x.shape[1]) < lengths[:, None]
+    carried = carry(x, mask).unflatten(1, (WORDS, SIZE))
+    for row, length in enumerate(lengths.clamp(max=WORDS).tolist()):
+        torch.testing.assert_close(carried[row, :length], carry.reduce(x[row, :length]))
+        assert not carried[row, length:].any()
+    torch.testing.assert_close(carry(x[1:2, :1], mask[1:2, :1])[0], carried[1].flatten())
+
+
+def test_the_words_follow_the_sentence_vector_of_the_paper() -> None:
+    torch.manual_seed(3)
+    model = MSSAN(dim=12, hidden=7, cls=True, first_words=True, max_tokens=32).eval()
+    plain = MSSAN(dim=12, hidden=7, cls=True, max_tokens=32).eval()
+    plain.load_state_dict(
+        {name: one for name, one in model.state_dict().items() if "first_words" not in name}
+    )
+    x, cls, lengths = torch.randn(2, 4, 12), torch.randn(2, 12), torch.tensor([4, 2])
+    heads, alpha = torch.arange(4).repeat(2, 1), torch.tensor(1.0)
+    found, expected = (one(x, lengths, heads, alpha, cls) for one in (model, plain))
+    assert found.shape == (2, model.dim)
+    torch.testing.assert_close(found[:, : plain.dim], expected)
+    assert model.first_words is not None
+    mask = torch.arange(4) < lengths[:, None]
+    torch.testing.assert_close(found[:, plain.dim :], model.first_words(x, mask))
+    explained = model.explain(x, lengths, heads, alpha, cls)
+    torch.testing.assert_close(explained.sentence, found)

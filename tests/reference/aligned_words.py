@@ -1,0 +1,42 @@
+"""The head over two sentences' aligned words (Parikh et al. 2016) as loops: one pair, no padding."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tests.reference.arithmetic import Array, softmax
+
+Layer = Callable[[Array], Array]
+
+
+def compared(
+    words: Sequence[Array], others: Sequence[Array], scores: Array, compare: Layer
+) -> Array:
+    """The mean and the maximum of the words (L, D), each compared with what it aligns to; scores (L, L')."""
+    found = []
+    for word, row in zip(words, scores, strict=True):
+        weights = softmax(row.tolist())
+        aligned = sum(weight * other for weight, other in zip(weights, others, strict=True))
+        features = np.concatenate([word, aligned, word - aligned, word * aligned])
+        found.append(np.maximum(compare(features), 0))
+    return np.concatenate([np.mean(found, axis=0), np.max(found, axis=0)])
+
+
+def features(
+    first: Sequence[Array], second: Sequence[Array], attend: Layer, compare: Layer
+) -> Array:
+    """What the last layers read of a premise's words (L, D) and a hypothesis' (L', D)."""
+    scores = np.array(
+        [[attend(one) @ attend(other) / math.sqrt(len(one)) for other in second] for one in first]
+    )
+    return np.concatenate(
+        [compared(first, second, scores, compare), compared(second, first, scores.T, compare)]
+    )
+
+
+def product(first: Array, second: Array) -> Array:
+    """The probabilities of a product of two experts, given their logits: sqrt(p q), normalised."""
+    each = zip(softmax(first.tolist()), softmax(second.tolist()), strict=True)
+    found: Array = np.array([math.sqrt(p * q) for p, q in each])
+    return np.asarray(found / found.sum())
