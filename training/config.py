@@ -44,8 +44,8 @@ class EncoderConfig(Section):
     config: dict[str, bool | int | float | str] = Field(default_factory=dict)
     frozen: bool = False
     """The encoder and the words stay as `start` has them, and the head is trained. Where this encoder adds weights to
-    that one, only what it adds is trained, of the head too. With a transformer each text is encoded once, without
-    dropout, and the cache keeps it."""
+    that one, only what it adds is trained, of the head too. A transformer under it is trained unless it is frozen
+    too: then each text is encoded once, without dropout, and the cache keeps it."""
 
 
 class WordsConfig(Section):
@@ -95,6 +95,8 @@ class TransformerConfig(Section):
     """Dropout of its states and its attention."""
     rate: float = Field(default=3e-5, gt=0)
     """Learning rate of its pretrained weights."""
+    frozen: bool = False
+    """Whether it stays as `start` has it, like the frozen encoder above it."""
 
 
 class HeadConfig(Section):
@@ -199,6 +201,8 @@ class RunConfig(Section):
     def _frozen_from_a_run(self) -> Self:
         if self.encoder.frozen and not self.start:
             raise ValueError("encoder.frozen needs start, the run whose encoder it keeps")
+        if self.transformer and self.transformer.frozen and not self.encoder.frozen:
+            raise ValueError("transformer.frozen needs encoder.frozen, what is above it")
         return self
 
     def encoder_keywords(self) -> dict[str, bool | int | float | str]:

@@ -82,7 +82,7 @@ def train(
         composed.start(embedding, inputs.lexicon, seed=config.seed, device=config.device)
     model.to(config.device)
     train = inputs.train
-    if config.encoder.frozen and config.transformer:
+    if config.encoder.frozen and config.transformer and config.transformer.frozen:
         half = config.optimiser.precision == "bfloat16"
         train = replace(train, rows=encoded(model, train.rows, paths.cache, half=half))
     steps = config.epochs * train.steps(config.optimiser.batch)

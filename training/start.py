@@ -43,6 +43,8 @@ def begin_with(config: RunConfig, model: TrainingModel, task: Task, lexicon: Pat
     added = record["config"]["encoder"]["name"] != config.encoder.name
     if config.encoder.frozen:
         kept = [name for name in weights if added or name.startswith("sentence.")]
+        if config.transformer and not config.transformer.frozen:
+            kept = [name for name in kept if not name.startswith("sentence.embedding.")]
         for name, weight in model.named_parameters():
             if name in kept:
                 weight.requires_grad_(False)

@@ -52,6 +52,7 @@ def test_defaults(tmp_path: Path) -> None:
         (GOOD + "[encoder.config]\ndropout = nan\n", r"run\.toml: encoder\.config\.dropout"),
         (GOOD.replace("ms-san", "bert"), r"run\.toml: encoder\.name: no encoder 'bert': known are"),
         (GOOD + "frozen = true\n", r"run\.toml: encoder\.frozen needs start, the run"),
+        (GOOD + "[transformer]\nfrozen = true\n", r"run\.toml: transformer\.frozen needs enc"),
         (GOOD + "[encoder.config]\nheads = 3\n", r"run\.toml: encoder\.config: 3 heads over"),
         (GOOD + "[encoder.config]\nsize = 3\n", r"run\.toml: encoder\.config: .*'size'"),
         (GOOD + "[encoder.config]\nhidden = -1\n", r"run\.toml: encoder\.config: "),

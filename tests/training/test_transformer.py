@@ -147,11 +147,16 @@ def test_a_change_of_low_rank_is_all_that_is_trained_and_kept(tmp_path: Path) ->
         other.load_learned({n: one for n, one in learned.items() if n != "head.layers.1.bias"})
 
 
-def test_an_encoder_that_adds_weights_begins_with_a_run_whose_own_may_stay(tmp_path: Path) -> None:
+@pytest.mark.parametrize("frozen", [True, False])
+def test_an_encoder_that_adds_weights_begins_with_a_run_whose_own_may_stay(
+    tmp_path: Path, frozen: bool
+) -> None:
     name = str(tiny_folder(tmp_path, DIM))
     first = config(name, finetune="low-rank")
+    assert first.transformer is not None
     more = {
         "encoder": EncoderConfig(name="ms-san-bert-words", frozen=True),
+        "transformer": first.transformer.model_copy(update={"frozen": frozen}),
         "start": tmp_path / "first",
     }
     second = first.model_copy(update=more)
@@ -173,7 +178,9 @@ def test_an_encoder_that_adds_weights_begins_with_a_run_whose_own_may_stay(tmp_p
     for weight, value in before.state_dict().items():
         assert torch.equal(model.state_dict()[weight], value)
     trained = {weight for weight, one in model.named_parameters() if one.requires_grad}
-    assert {".".join(weight.split(".")[:3]) for weight in trained} == {
+    low_rank = {weight for weight in trained if weight.startswith("sentence.embedding.")}
+    assert bool(low_rank) is not frozen
+    assert {".".join(weight.split(".")[:3]) for weight in trained - low_rank} == {
         "sentence.encoder.first_words",
         "head.attend.weight",
         "head.attend.bias",

@@ -52,4 +52,5 @@ TASKS = (
     NLI.variant("nli-student", *LABELLED),
     NLI.variant("nli-mined", *LABELLED, SNLI_HYPOTHESES, *MINED),
     NLI.variant("nli-genres", *GENRES),
+    NLI.variant("nli-wide", *LABELLED, LING_IN_LOOP, SEMI_AUTOMATIC),
 )
