@@ -4,6 +4,9 @@ The words are compared late (Khattab and Zaharia 2020, ColBERT): each sentence i
 that of Parikh et al. 2016, A Decomposable Attention Model for Natural Language Inference, beside the usual one.
 """
 
+from collections.abc import Callable
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -62,7 +65,11 @@ class AlignedNLIHead(NLIHead):
         (a, present_a), (b, present_b) = (
             _words(side[:, self.sentence :]) for side in (first, second)
         )
-        scores = self.attend(a) @ self.attend(b).transpose(1, 2) / SIZE**0.5  # (B, L of a, L of b)
+        attended_a, attended_b = (
+            _of_words(self.attend, present, words)
+            for present, words in ((present_a, a), (present_b, b))
+        )
+        scores = attended_a @ attended_b.transpose(1, 2) / SIZE**0.5  # (B, L of a, L of b)
         beta = scores.masked_fill(~present_b[:, None, :], ABSENT).softmax(2) @ b
         alpha = scores.masked_fill(~present_a[:, :, None], ABSENT).softmax(1).transpose(1, 2) @ a
         compared = [
@@ -73,16 +80,33 @@ class AlignedNLIHead(NLIHead):
 
     def _compared(self, words: Tensor, aligned: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
         """The mean and the maximum (B, COMPARED) over a sentence's words (B, L, SIZE)."""
-        features = torch.cat([words, aligned, words - aligned, words * aligned], dim=-1)
-        inside = present[:, :, None].to(words.dtype)
-        found = self.compare(features) * inside  # not negative: an absent word is never the maximum
-        return found.sum(1) / inside.sum(1).clamp(min=1), found.amax(1)
+
+        def compare(a: Tensor, b: Tensor) -> Tensor:
+            found: Tensor = self.compare(torch.cat([a, b, a - b, a * b], dim=-1))
+            return found
+
+        found = _of_words(compare, present, words, aligned)  # not negative: zero is no maximum
+        return found.sum(1) / present.sum(1, keepdim=True).clamp(min=1), found.amax(1)
+
+
+def _of_words(function: Callable[..., Tensor], present: Tensor, *features: Tensor) -> Tensor:
+    """`function` of the words' features, each (B, L, E), -> (B, L, F); zero where no word is present (B, L).
+
+    It reads the words without their padding, which is half of a batch.
+    """
+    there = present.flatten()
+    places = there.nonzero().squeeze(1)  # (W,)
+    found = function(*(one.flatten(0, 1).index_select(0, places) for one in features))
+    rows = torch.where(there, there.cumsum(0), 0)  # row 0: no word
+    padded: Tensor = functional.pad(found, (0, 0, 1, 0)).index_select(0, rows)
+    spread: Tensor = padded.unflatten(0, present.shape)
+    return spread
 
 
 def _words(features: Tensor) -> tuple[Tensor, Tensor]:
     """(B, WORDS * SIZE) -> words (B, L, SIZE) and which are there (B, L): L, of the longest, saves most of the time."""
     words = features.unflatten(1, (WORDS, SIZE))
     present = words.abs().amax(-1) > 0
-    longest = int(present.any(0).sum().clamp(min=1).item())
+    longest = cast(int, present.any(0).sum().clamp(min=1).item())  # int(..) stops the exporter
     torch._check(longest <= WORDS)  # for the exporter
     return words[:, :longest], present[:, :longest]

@@ -126,7 +126,9 @@ class DirectScheduler:
         seconds = sum(await self._threads.call(self._threads.each, run, planned))
         if not np.isfinite(vectors).all():
             raise InferenceFailed("the model gave NaN or infinity")
-        return Encoded(vectors[[rows[sentence.key] for sentence in sentences]], 0.0, seconds)
+        if len(distinct) < len(sentences):
+            vectors = vectors[[rows[sentence.key] for sentence in sentences]]
+        return Encoded(vectors, 0.0, seconds)
 
 
 def direct_engine(
