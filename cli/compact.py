@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
+import torch
 import typer
 from torch import Tensor
 
@@ -26,6 +27,12 @@ from heedful.training.restore import read_record
 def command(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
     out: Annotated[Path, typer.Option(help="The folder to write: adapters/<name>.")],
+    over: Annotated[
+        Path | None,
+        typer.Option(
+            help="A compact run beside --out that this one began as: weights equal to its are left out."
+        ),
+    ] = None,
     data: Data = DATA,
     parser: Parser = PARSER,
 ) -> None:
@@ -40,17 +47,24 @@ def command(
         raise CommandError(
             f"--out: {out} exists and holds no {checkpoint.RECORD}: name another folder or remove it"
         )
+    if over and (over.resolve() == out.resolve() or over.resolve().parent != out.resolve().parent):
+        raise CommandError(
+            f"--over: {over} is not beside {out}: name a compact run in {out.parent}"
+        )
     with replace_folder(out) as folder:
         for name in (checkpoint.RECORD, checkpoint.SCORES, checkpoint.TOKENIZER, checkpoint.VOCAB):
             if (run / name).exists():
                 shutil.copyfile(run / name, folder / name)
-        checkpoint.save(folder / checkpoint.BEST, _compact(checkpoint.best(run)))
+        weights = _compact(checkpoint.best(run))
+        checkpoint.save(folder / checkpoint.BEST, weights)
         if record["labels"] and record["config"].get("kind") != cross_encoder.KIND:
             try:
                 temperature = _temperature(folder, data, parser)
                 write_json(folder / checkpoint.RECORD, {**record, "temperature": temperature})
             except (DataError, DataMissing, StartupError) as reason:
                 typer.echo(f"{out}: no temperature was fitted: {reason}", err=True)
+        if over:
+            checkpoint.save(folder / checkpoint.BEST, _own(weights, over))
     size = sum(file.stat().st_size for file in out.iterdir())
     typer.echo(f"{out}: {size / 1e6:.1f} MB")
 
@@ -66,6 +80,17 @@ def _temperature(run: Path, data: Path, parser: str) -> float:
         bundle = Path(folder) / "bundle"
         export_bundle(trained, bundle, "small")
         return calibrate(bundle, data=data, parser=parser).card.temperature
+
+
+def _own(weights: Mapping[str, Tensor], over: Path) -> dict[str, Tensor | str]:
+    """Those that are not the same in `over`, and its name. Raises RunDamaged."""
+    base = checkpoint.load(over / checkpoint.BEST)
+    own = {
+        name: one
+        for name, one in weights.items()
+        if name not in base or not torch.equal(one, base[name])
+    }
+    return {checkpoint.OVER: over.resolve().name, **own}
 
 
 def _compact(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:

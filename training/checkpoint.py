@@ -31,6 +31,8 @@ BEST, LAST, LOG = "best.pt", "last.pt", "log.jsonl"
 RECORD, SCORES = "run.json", "scores.json"
 SCALE = ":scale"
 """After the name of a matrix in 8 bits: the scales of its rows (O, 1), which it has to be multiplied by."""
+OVER = ":over"
+"""In weights of `heedful compact --over`: the name of the folder beside theirs that holds those that are left out."""
 
 
 def save(path: Path, state: dict[str, Any]) -> None:
@@ -100,7 +102,9 @@ def _damaged(file: Path, reason: str) -> RunDamaged:
 
 def best(run: Path) -> dict[str, Tensor]:
     """The best weights of a finished run in float32, also where `heedful compact` made them smaller."""
-    stored: dict[str, Tensor] = load(run / BEST)
+    stored = load(run / BEST)
+    if over := stored.pop(OVER, None):
+        stored = load(run.parent / over / BEST) | stored
     found: dict[str, Tensor] = {}
     for name, one in stored.items():
         if name + SCALE in stored:

@@ -1,6 +1,7 @@
 """A model over a transformer, from sentences to an answer: trained, exported and served, each for real."""
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -123,6 +124,30 @@ def test_a_compact_run_becomes_nearly_the_same_bundle_calibrated_without_the_dat
     weights = again.model.state_dict()
     for name, one in small.model.state_dict().items():
         torch.testing.assert_close(weights[name], one, atol=1e-3, rtol=1e-2)
+
+
+def test_a_compact_run_over_another_holds_only_what_differs(tmp_path: Path) -> None:
+    parser = build_parser(tmp_path / "parser")
+    first = train(tmp_path, parser.folder, **configuration(tmp_path, finetune="low-rank"))
+    second = Path(shutil.copytree(first, tmp_path / "second"))
+    weights = checkpoint.best(first)
+    changed = next(name for name in weights if name.startswith("head.") and weights[name].ndim == 2)
+    weights[changed] = weights[changed] + torch.eye(*weights[changed].shape)
+    checkpoint.save(second / checkpoint.BEST, weights)
+
+    out, none, pipeline = tmp_path / "adapters", tmp_path / "none", str(parser.folder)
+    compact.command(first, out / "first", data=none, parser=pipeline)
+    compact.command(second, out / "whole", data=none, parser=pipeline)
+    compact.command(second, out / "over", over=out / "first", data=none, parser=pipeline)
+    stored = checkpoint.load(out / "over" / checkpoint.BEST)
+    assert set(stored) == {checkpoint.OVER, changed, changed + checkpoint.SCALE}
+    whole, over = (checkpoint.best(out / name) for name in ("whole", "over"))
+    assert whole.keys() == over.keys()
+    for name, one in whole.items():
+        assert torch.equal(over[name], one)
+    for base in (first, out / "over"):
+        with pytest.raises(CommandError, match=r"--over: .* is not beside .*over"):
+            compact.command(second, out / "over", over=base)
 
 
 def tiny_weights(folder: Path) -> torch.Tensor:
