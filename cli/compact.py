@@ -84,7 +84,7 @@ def _temperature(run: Path, data: Path, parser: str) -> float:
 
 def _own(weights: Mapping[str, Tensor], over: Path) -> dict[str, Tensor | str]:
     """Those that are not the same in `over`, and its name. Raises RunDamaged."""
-    base = checkpoint.load(over / checkpoint.BEST)
+    base = checkpoint.stored_weights(over)
     own = {
         name: one
         for name, one in weights.items()

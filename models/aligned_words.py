@@ -52,7 +52,7 @@ class AlignedNLIHead(NLIHead):
         self.aggregate = two_layers(4 * COMPARED, hidden, classes, dropout, nn.ReLU)
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
-        """Premise (B, D) and hypothesis (B, D) -> log probabilities, but for their sum (B, classes)."""
+        """Premise (B, D) and hypothesis (B, D) -> logits (B, classes)."""
         whole, aligned = (one.log_softmax(-1) for one in self.experts(first, second))
         return (whole + aligned) / 2
 

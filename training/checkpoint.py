@@ -100,11 +100,16 @@ def _damaged(file: Path, reason: str) -> RunDamaged:
     return RunDamaged(f"{file} is damaged: {reason}; remove it and train again")
 
 
+def stored_weights(run: Path) -> dict[str, Tensor]:
+    """As `heedful compact` stores them, with those that are left out. Raises RunDamaged."""
+    own = load(run / BEST)
+    over = own.pop(OVER, None)
+    return stored_weights(run.parent / over) | own if over else own
+
+
 def best(run: Path) -> dict[str, Tensor]:
     """The best weights of a finished run in float32, also where `heedful compact` made them smaller."""
-    stored = load(run / BEST)
-    if over := stored.pop(OVER, None):
-        stored = load(run.parent / over / BEST) | stored
+    stored = stored_weights(run)
     found: dict[str, Tensor] = {}
     for name, one in stored.items():
         if name + SCALE in stored:

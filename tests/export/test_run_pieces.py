@@ -141,10 +141,14 @@ def test_a_compact_run_over_another_holds_only_what_differs(tmp_path: Path) -> N
     compact.command(second, out / "over", over=out / "first", data=none, parser=pipeline)
     stored = checkpoint.load(out / "over" / checkpoint.BEST)
     assert set(stored) == {checkpoint.OVER, changed, changed + checkpoint.SCALE}
-    whole, over = (checkpoint.best(out / name) for name in ("whole", "over"))
-    assert whole.keys() == over.keys()
-    for name, one in whole.items():
-        assert torch.equal(over[name], one)
+    compact.command(second, out / "twice", over=out / "over", data=none, parser=pipeline)
+    assert set(checkpoint.load(out / "twice" / checkpoint.BEST)) == {checkpoint.OVER}
+    whole = checkpoint.best(out / "whole")
+    for folder in ("over", "twice"):
+        found = checkpoint.best(out / folder)
+        assert found.keys() == whole.keys()
+        for name, one in whole.items():
+            assert torch.equal(found[name], one)
     for base in (first, out / "over"):
         with pytest.raises(CommandError, match=r"--over: .* is not beside .*over"):
             compact.command(second, out / "over", over=base)

@@ -1,6 +1,6 @@
 """Natural language inference for a cross-encoder (`nli-teacher`: every NLI set, and negation) and for its student
 (`nli-student`: changed words and equal sentences too); `nli-mined` adds pairs without a label, which the teacher
-judges. `nli-genres` has more pairs of other genres, and a sample of the sets that the student has learned."""
+judges. `nli-wide` has two sets of other genres besides, `nli-genres` these and a sample of what `nli-student` has."""
 
 import random
 from dataclasses import replace
