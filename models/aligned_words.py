@@ -59,7 +59,7 @@ class AlignedNLIHead(NLIHead):
     def experts(self, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
         """The logits (B, classes) by the sentence vectors, and by the aligned words.
 
-        Each is trained with a loss of its own: one loss for their product leaves the words with nothing to learn.
+        Each is trained with its own loss: one loss for their product leaves the words with nothing to learn.
         """
         whole = super().forward(first[:, : self.sentence], second[:, : self.sentence])
         (a, present_a), (b, present_b) = (

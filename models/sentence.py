@@ -93,17 +93,14 @@ class SentenceEncoder(nn.Module):
         return self._project(self.encoder(words, lengths, **structure))
 
     def fixed(
-        self,
-        ids: Tensor,
-        lengths: Tensor,
-        heads: Tensor | None = None,
-        alpha: Tensor | None = None,
-        pieces: Tensor | None = None,
-        features: Tensor | None = None,
+        self, ids: Tensor, lengths: Tensor, *structure: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """What no weight for the head's features changes: vectors (B, dim - head_features) and words (B, L, D)."""
-        words, structure = self._read(ids, heads, alpha, pieces, features)
-        vectors = self.encoder(words, lengths, **structure)
+        """What no weight for the head's features changes: vectors (B, dim - head_features) and words (B, L, D).
+
+        Takes the arguments of `forward`.
+        """
+        words, read = self._read(ids, *structure)
+        vectors = self.encoder(words, lengths, **read)
         return vectors[:, : vectors.shape[1] - self.encoder.head_features], words
 
     def complete(self, vectors: Tensor, words: Tensor, lengths: Tensor) -> Tensor:

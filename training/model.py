@@ -64,7 +64,7 @@ class TrainingModel(nn.Module):
         return logits
 
     def experts(self, sides: list[Batch]) -> tuple[Tensor, ...]:
-        """The logits (B, classes) that are trained, each with a loss of its own; `forward` combines them."""
+        """The logits (B, classes) that are trained, each with its own loss; `forward` combines them."""
         vectors = map(self.encode, sides)
         if isinstance(self.head, AlignedNLIHead):
             return self.head.experts(*vectors)
