@@ -11,7 +11,7 @@ from heedful.app.errors import TooManyConnections
 from heedful.app.metrics import Metrics
 from heedful.app.refusals import Refusals
 from heedful.app.settings import Settings
-from heedful.app.worker_group import CONNECTION_ID_BYTES, IDLE, WorkerGroup, WorkerProcess
+from heedful.app.worker_group import CONNECTION_ID_BYTES, WorkerGroup, WorkerProcess
 from heedful.runtime.errors import Unavailable
 
 log = logging.getLogger("heedful.supervisor")
@@ -108,7 +108,7 @@ class Acceptor:
                     self._rest(NO_DESCRIPTOR_SECONDS)
                 return  # else there is none, or its client has gone
             if self._may_open(connection, address[0]):
-                self._states[connection.fileno()] = IDLE
+                self._states[connection.fileno()] = 0  # bytes read of it
                 self._dispatch(connection, time.monotonic() + PASS_TIMEOUT_SECONDS)
 
     def _may_open(self, connection: socket.socket, address: str) -> bool:

@@ -13,7 +13,7 @@ from uvicorn.server import ServerState
 from heedful.app import errors, record
 from heedful.app.refusals import LINGER_SECONDS, answer
 from heedful.app.state import state_of
-from heedful.app.worker_group import BUSY, IDLE, SENDING
+from heedful.app.worker_group import BUSY, SENDING
 from heedful.runtime.errors import RequestError, Unavailable
 
 _HEAD = b"HTTP/1.1 "
@@ -28,7 +28,9 @@ class Protocol(HttpToolsProtocol):
     closed: Callable[[], None] | None = None
     """Called when the connection is over."""
     set_state: Callable[[int], None] | None = None
-    """Called with IDLE, BUSY or SENDING: what its client may be told if this process dies."""
+    """Called with BUSY, SENDING or `received`: what its client may be told if this process dies."""
+    received = 0
+    """Bytes read of the connection."""
 
     def __init__(
         self,
@@ -105,11 +107,15 @@ class Protocol(HttpToolsProtocol):
         elif self._in_head or not (self.cycle is None or self.cycle.response_complete):
             self.set_state(BUSY)
         else:
-            self.set_state(IDLE)
+            self.set_state(self.received)
 
     # What is read
 
     def data_received(self, data: bytes) -> None:
+        self.received += len(data)
+        self._read(data)
+
+    def _read(self, data: bytes) -> None:
         if self._dropping:
             return
         self._unset_keepalive_if_required()
@@ -203,7 +209,7 @@ class Protocol(HttpToolsProtocol):
         head += [name + b": " + value for name, value in self.headers if name != b"upgrade"]
         self.parser = httptools.HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
-        self.data_received(b"\r\n".join(head) + b"\r\n\r\n" + rest)
+        self._read(b"\r\n".join(head) + b"\r\n\r\n" + rest)
 
     # Limits
 

@@ -129,6 +129,7 @@ class Worker(Server):
         def protocol() -> Protocol:
             made = self.protocol()
             made.closed, made.set_state = closed, set_state
+            made.received = self._states[number]  # by a process that has died
             return made
 
         try:

@@ -19,8 +19,10 @@ MAX_DESCRIPTORS = 1 << 20
 RESERVE = 64
 """Descriptors that a process needs for other things than connections."""
 
-IDLE, BUSY, SENDING = range(3)
-"""A connection has no request; has one; has been sent part of an answer."""
+BUSY, SENDING = -1, -2
+"""States of a connection that has a request; that has been sent part of an answer. The state of one without a request
+is the number of bytes that have been read of it: if more were read by a process that died, these began a request.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,8 @@ class WorkerGroup:
     """Start of the first process, in seconds since the epoch."""
     counts: tuple[int, ...]
     """Anonymous files in memory: the supervisor counts in the first, each process in one of the others."""
-    states: mmap.mmap
-    """A byte per connection, by its id: IDLE, BUSY or SENDING."""
+    states: memoryview
+    """An integer of 8 bytes per connection, by its id: BUSY, SENDING, or the bytes read of it."""
     rates: Rates
     """What the API keys have used of their rates."""
     slot: int = 0
@@ -42,7 +44,8 @@ class WorkerGroup:
     @classmethod
     def create(cls, size: int) -> Self:
         counts = tuple(os.memfd_create("heedful") for _ in range(size + 1))
-        return cls(size, int(time.time()), counts, mmap.mmap(-1, descriptors()), Rates())
+        states = memoryview(mmap.mmap(-1, 8 * descriptors())).cast("q")
+        return cls(size, int(time.time()), counts, states, Rates())
 
 
 def descriptors() -> int:

@@ -59,10 +59,15 @@ def sockets(pid: int) -> set[str]:
     return held
 
 
+def local_port(answer: httpx.Response) -> int:
+    """Of the client."""
+    stream = answer.extensions["network_stream"]
+    return int(stream.get_extra_info("client_addr")[1])
+
+
 def server_ends(answers: list[httpx.Response]) -> set[str]:
     """The service's ends of the connections of these answers, as "socket:[inode]"."""
-    streams = [answer.extensions["network_stream"] for answer in answers]
-    own = {stream.get_extra_info("client_addr")[1] for stream in streams}
+    own = {local_port(answer) for answer in answers}
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return {f"socket:[{row[9]}]" for row in rows if int(row[2].rpartition(":")[2], 16) in own}
 
@@ -228,6 +233,28 @@ def test_requests_in_flight_of_a_killed_process_get_a_503(several: Callable[...,
     assert counted(page, r'rejected_total\{reason="unavailable"\}') == len(logged)
 
 
+def test_a_request_that_a_process_had_just_read_when_it_was_killed_gets_a_503(
+    models: Path, tmp_path: Path, clients: Callable[[str, int], list[httpx.Client]]
+) -> None:
+    """Otherwise another process would wait for the rest of it, and then close the connection."""
+    flags = {"port": "0", "models": str(models), "processes": "2", "threads": "1"}
+    process = Process(tmp_path / "log", flags, {}, (sys.executable, "-m", "tests.app.dying"))
+    try:
+        url = both_ready(process)
+        asking = clients(url, 3)
+        for client in asking:  # the first and the last are of one process
+            assert client.get("/health").status_code == 200
+        port = local_port(asking[0].get("/health"))
+        for client in (asking[2], asking[1]):  # the first is another process's each time
+            wait_for(lambda: httpx.get(url + "/ready").is_success or None, "two of them")
+            died = client.get("/die")
+            assert (died.status_code, died.json()["error"]["code"]) == (503, "unavailable")
+            assert local_port(asking[0].get("/health")) == port  # it waited for a request
+        assert asking[0].get("/die").status_code == 503
+    finally:
+        process.close()
+
+
 def test_a_client_that_is_still_sending_reads_the_503(several: Callable[..., Process]) -> None:
     process = several()
     body = b"x" * 3000
@@ -282,7 +309,7 @@ def test_one_that_is_killed_is_replaced_and_the_others_go_on(
     for client in asking:
         answer = client.post("/embed", json=BODY)
         assert answer.status_code == 200
-        ports[client] = answer.extensions["network_stream"].get_extra_info("client_addr")
+        ports[client] = local_port(answer)
     used = processor_time(asking[0])
     for _ in range(2):  # each process answers again, so it has finished with the answer before
         assert httpx.get(url + "/health").status_code == 200
@@ -293,7 +320,7 @@ def test_one_that_is_killed_is_replaced_and_the_others_go_on(
     for client in asking:  # an idle connection stays open: the other process has it now
         answer = client.post("/embed", json=BODY)
         assert answer.status_code == 200
-        assert answer.extensions["network_stream"].get_extra_info("client_addr") == ports[client]
+        assert local_port(answer) == ports[client]
     for _ in range(4):  # new connections go to the one that is left
         assert httpx.post(url + "/embed", json=BODY, timeout=PATIENCE).status_code == 200
     wait_for(lambda: httpx.get(url + "/ready").is_success or None, "two of them")
