@@ -19,6 +19,7 @@ COMMANDS = {
     "export": "Write a run's best weights as a bundle: ONNX graphs, vocabulary and card.",
     "compact": "Copy what a bundle is made from, with the weights in 8 bits.",
     "calibrate": "Fit the temperature of bundles' probabilities on dev.",
+    "centre": "Give unrelated sentences smaller cosines in bundles of embeddings.",
     "quantize": "Add int8 graphs to bundles, for the CPU.",
     "repack": "Store the word tables of bundles in 4 bits.",
     "compose": "Let bundles read unlisted words by their spelling.",

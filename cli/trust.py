@@ -75,12 +75,7 @@ def measure(folder: Path, parser: str, *, data: Path, rows: int, curves: int) ->
     (_, value), *controls = ControlScores(bundle, loaded, task, examples).every()
     with open_folder(folder, parser) as model:
         trust = _curves(model, task, spread(examples, curves))
-        texts = list(
-            dict.fromkeys(
-                text for source in task.train for one in source.read(data) for text in one.texts
-            )
-        )
-        sample = spread(texts, TYPICAL_SENTENCES)
+        sample = spread(task.texts(data), TYPICAL_SENTENCES)
         index = typical(model.embed(sample))
     old = bundle.card.trust
     fields = {

@@ -61,6 +61,11 @@ class Task:
                 f"task {self.name}: its {split} split has no example: add rows to its files"
             )
 
+    def texts(self, data: Path) -> list[str]:
+        """The distinct texts of the examples to train on. Raises DataMissing, DataError."""
+        found = (text for source in self.train for one in source.read(data) for text in one.texts)
+        return list(dict.fromkeys(found))
+
     @property
     def answers(self) -> str:
         """What a model of this task is said to do."""

@@ -1,0 +1,108 @@
+"""`heedful centre`, for real: every graph's vectors are less by a share of their mean, or as they were."""
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+from torch import nn
+
+from heedful.cli import centre
+from heedful.cli.local_model import open_folder
+from heedful.cli.quantize import quantize
+from heedful.export.bundle import TrainedModel, export_bundle
+from heedful.export.centring import mean_cosine, offset
+from heedful.export.errors import ExportError
+from heedful.models.sentence import SentenceEncoder
+from heedful.runtime.bundle import read
+from heedful.runtime.card import ENCODER, ENCODER_INT8
+from heedful.runtime.graphs import encoder_feeds
+from heedful.runtime.session import OrtSession
+from heedful.text.arrays import Floats
+from heedful.text.batch import collate
+from tests.builders import BuiltParser
+from tests.export.trained import DIM, WORDS
+
+QUIET = Console(file=io.StringIO())
+GRAPHS = (ENCODER, ENCODER_INT8)
+RNG = np.random.default_rng(2)
+TEXTS = [" ".join(f"word{i}" for i in RNG.integers(0, WORDS - 2, 8)) for _ in range(40)]
+
+
+@pytest.fixture
+def projected(toy: TrainedModel, tmp_path: Path) -> Path:
+    """The bundle of `toy` with a projection, which a trained embedding has."""
+    torch.manual_seed(1)
+    whole = SentenceEncoder(toy.model.embedding, toy.model.encoder, nn.Linear(2 * DIM, DIM))
+    export_bundle(replace(toy, model=whole), tmp_path / "projected")
+    return tmp_path / "projected"
+
+
+def vectors(bundle: Path, parser: str) -> Floats:
+    with open_folder(bundle, parser) as model:
+        return model.loaded.encode(TEXTS, normalize_embeddings=False)
+
+
+def run(bundle: Path, graph: str) -> Floats:
+    """What the graph gives for two sentences."""
+    opened = read(bundle)
+    heads = np.array([1, 1, 1, 2, 3, 1, 1, 1])
+    batch = collate([opened.vocab.sentence(text.split(), heads) for text in TEXTS[:2]])
+    feeds = encoder_feeds(opened.card, batch)
+    return OrtSession(bundle / graph, "cpu", 1).run(feeds)
+
+
+def test_the_mean_cosine_is_that_of_all_pairs_and_falls_to_what_is_asked() -> None:
+    rows = RNG.normal(size=(30, 5)).astype(np.float32) + 1
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    pairs = (unit @ unit.T)[~np.eye(30, dtype=bool)]
+    assert mean_cosine(rows) == pytest.approx(pairs.mean(), abs=1e-6)
+    by = offset(rows, 0.1)
+    assert mean_cosine(rows - by) == pytest.approx(0.1, abs=1e-5)
+    share = by / rows.mean(axis=0)
+    assert 0 < share[0] < 1
+    np.testing.assert_allclose(share, share[0], rtol=1e-4)
+    with pytest.raises(ExportError, match=r"is 0\.\d+, and -?0\.\d+ without their mean: name one"):
+        offset(rows, 0.99)
+
+
+def test_every_graph_is_shifted(
+    projected: Path, pipeline: BuiltParser, stsb: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parser = str(pipeline.folder)
+    monkeypatch.setattr("heedful.cli.quantize.MIN_COSINE", -1)  # a toy of random weights
+    monkeypatch.setattr("heedful.cli.quantize.MAX_LOSS", 1)
+    quantize(projected, None, data=stsb, parser=parser, console=QUIET)
+    monkeypatch.setattr(centre, "MAX_LOSS", 1)
+    old = {graph: run(projected, graph) for graph in GRAPHS}
+    plain = vectors(projected, parser)
+    aim = mean_cosine(plain) / 2
+    card = centre.centre(projected, TEXTS, aim, data=stsb, parser=parser, console=QUIET)
+    assert read(projected).card == card
+    assert mean_cosine(vectors(projected, parser)) == pytest.approx(aim, abs=1e-4)
+    for graph in GRAPHS:
+        shift = old[graph] - run(projected, graph)
+        np.testing.assert_allclose(shift, np.tile(offset(plain, aim), (len(shift), 1)), atol=1e-5)
+
+
+def test_a_bundle_whose_score_falls_or_that_has_no_projection_is_left_as_it_was(
+    bundle: Path,
+    projected: Path,
+    pipeline: BuiltParser,
+    stsb: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parser = str(pipeline.folder)
+    monkeypatch.setattr(centre, "MAX_LOSS", -1.0)  # no score can rise by as much
+    for folder, reason in (
+        (projected, "keeps its mean: without it its spearman on stsb"),
+        (bundle, "ms-san-toy has no projection"),
+    ):
+        aim = mean_cosine(vectors(folder, parser)) / 2
+        before = {file.name: file.read_bytes() for file in folder.iterdir()}
+        with pytest.raises(ExportError, match=reason):
+            centre.centre(folder, TEXTS, aim, data=stsb, parser=parser, console=QUIET)
+        assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
