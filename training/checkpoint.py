@@ -24,7 +24,7 @@ from pydantic import BaseModel
 from torch import Tensor
 
 from heedful.text.atomic import remove_parts, write_file
-from heedful.training.errors import ConfigError, RunDamaged
+from heedful.training.errors import ConfigError, RunDamaged, RunMissing
 
 VOCAB, TOKENIZER = "vocab.txt", "tokenizer.json"
 BEST, LAST, LOG = "best.pt", "last.pt", "log.jsonl"
@@ -101,10 +101,17 @@ def _damaged(file: Path, reason: str) -> RunDamaged:
 
 
 def stored_weights(run: Path) -> dict[str, Tensor]:
-    """As `heedful compact` stores them, with those that are left out. Raises RunDamaged."""
+    """As `heedful compact` stores them, with those that are left out.
+
+    Raises RunMissing where the folder of those is not there, and RunDamaged.
+    """
     own = load(run / BEST)
-    over = own.pop(OVER, None)
-    return stored_weights(run.parent / over) | own if over else own
+    if OVER not in own:
+        return own
+    base = run.parent / own.pop(OVER)
+    if not (base / BEST).is_file():
+        raise RunMissing(f"{run} leaves out weights that {base} holds: put that folder beside it")
+    return stored_weights(base) | own
 
 
 def best(run: Path) -> dict[str, Tensor]:

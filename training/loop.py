@@ -1,7 +1,7 @@
 """One training run, read from top to bottom: data, model, epochs, dev score, checkpoints."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from heedful.training.restore import read_record
 from heedful.training.source_commit import source_commit
 from heedful.training.start import begin_with
 from heedful.training.tasks import get as get_task
-from heedful.training.tasks.base import Example, Source, Task
+from heedful.training.tasks.base import Task
 
 SILENT_SECONDS = 60.0
 """How long a log goes without a line about the epoch."""
@@ -75,8 +75,13 @@ def train(
             "time: set optimiser.batch to 2 or more, and train on more than one row"
         )
     start_context(model.sentence.encoder, inputs.words, inputs.train.rows.ids)
+    learned = [
+        {"name": one.name, "rows": len(found), "licence": one.licence, "note": one.note}
+        for one, found in parts
+    ]
     if config.start:
-        begin_with(config, model, task, paths.run / lexicon_file)
+        earlier = begin_with(config, model, task, paths.run / lexicon_file)
+        learned += [one for one in earlier if one not in learned]
     else:
         embedding = model.sentence.embedding
         composed.start(embedding, inputs.lexicon, seed=config.seed, device=config.device)
@@ -118,7 +123,7 @@ def train(
         console.print(f"epoch {epoch}: loss {loss:.4f}, dev {score:.4f}{' *' if better else ''}")
 
     more = {"commit": commit, "threads": torch.get_num_threads()}
-    record = _record(config, paths.config, task, parts, inputs, progress) | more
+    record = _record(config, paths.config, task, learned, inputs, progress) | more
     write_json(paths.run / checkpoint.RECORD, record)
     return record
 
@@ -195,7 +200,7 @@ def _record(
     config: RunConfig,
     file: Path,
     task: Task,
-    parts: Sequence[tuple[Source, list[Example]]],
+    learned: list[dict[str, Any]],
     inputs: Prepared,
     progress: Progress,
 ) -> dict[str, Any]:
@@ -215,8 +220,5 @@ def _record(
             "rows": len(inputs.dev),
         },
         "epochs": progress.best_epoch,
-        "data": [
-            {"name": one.name, "rows": len(found), "licence": one.licence, "note": one.note}
-            for one, found in parts
-        ],
+        "data": learned,
     }

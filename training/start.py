@@ -1,6 +1,7 @@
 """A run that begins with the weights of a finished one (`start`)."""
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,12 +19,14 @@ LENT = ("sentence.encoder.", "sentence.embedding.")
 """What another task can use. An embedding's projection serves its own teacher, as a head serves its classes."""
 
 
-def begin_with(config: RunConfig, model: TrainingModel, task: Task, lexicon: Path) -> None:
-    """Load the best weights of the run `config.start`; a word that it did not list keeps its initial vector.
+def begin_with(
+    config: RunConfig, model: TrainingModel, task: Task, lexicon: Path
+) -> list[dict[str, Any]]:
+    """Load the best weights of the run `config.start`; returns what its record says of its data.
 
-    A run with other classes lends its encoder, not its head. Weights that another encoder adds keep their initial
-    values. `lexicon` is the new run's file of words or pieces. With `encoder.frozen` the loaded encoder is not trained,
-    nor the loaded head of an encoder that adds weights.
+    A word that it did not list keeps its initial vector. A run with other classes lends its encoder, not its head.
+    Weights that another encoder adds keep their initial values. `lexicon` is the new run's file of words or pieces.
+    With `encoder.frozen` the loaded encoder is not trained, nor the loaded head of an encoder that adds weights.
     Raises ConfigError unless the models are the same, the pieces of a transformer included; RunDamaged.
     """
     run = config.start
@@ -56,6 +59,8 @@ def begin_with(config: RunConfig, model: TrainingModel, task: Task, lexicon: Pat
         model.load_learned(weights)
     except (KeyError, RuntimeError) as error:
         raise ConfigError(f"start: {run} holds another model: {error}") from error
+    data: list[dict[str, Any]] = record["data"]
+    return data
 
 
 def _move_words(weights: dict[str, Tensor], model: TrainingModel, old: Vocab, new: Vocab) -> None:

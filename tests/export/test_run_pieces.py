@@ -18,6 +18,7 @@ from heedful.text.batch import collate
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.pieces import Pieces
 from heedful.training import checkpoint
+from heedful.training.errors import RunMissing
 from tests.builders import build_parser
 from tests.export.test_run import TEXTS, probabilities, train
 from tests.transformer import LIMIT, tiny_folder
@@ -152,6 +153,9 @@ def test_a_compact_run_over_another_holds_only_what_differs(tmp_path: Path) -> N
     for base in (first, out / "over"):
         with pytest.raises(CommandError, match=r"--over: .* is not beside .*over"):
             compact.command(second, out / "over", over=base)
+    alone = shutil.copytree(out / "over", tmp_path / "elsewhere" / "over")
+    with pytest.raises(RunMissing, match=r"over leaves out weights that .*elsewhere/first holds"):
+        run.read(alone)
 
 
 def tiny_weights(folder: Path) -> torch.Tensor:

@@ -198,12 +198,18 @@ def test_a_run_begins_with_another_runs_weights(
     second = loop.train(again, replace(paths, run=tmp_path / "two"), resume=False, console=quiet())
     assert second["dev"]["value"] == first["dev"]["value"] == 1.0
     assert export.read(tmp_path / "two").training.start == paths.run.as_posix()
+    assert second["data"] == first["data"]  # each set of examples once
     refused("another model", head=config.head.model_copy(update={"hidden": 7}))
     task = tasks.get(config.task)
     wider = replace(task, labels=(*task.labels, "more"))
     lent = replace(paths, run=tmp_path / "lent")
     loop.train(again, lent, resume=False, console=quiet(), task=wider)
     mine, theirs = (checkpoint.load(one.run / checkpoint.BEST) for one in (paths, lent))
+    fewer_rows = again.model_copy(update={"train_rows": 4})
+    small = loop.train(
+        fewer_rows, replace(paths, run=tmp_path / "few"), resume=False, console=quiet()
+    )
+    assert [one["rows"] for one in small["data"]] == [4, first["data"][0]["rows"]]
     for name, value in theirs.items():
         if name.startswith("sentence."):
             torch.testing.assert_close(value, mine[name])
