@@ -14,6 +14,7 @@ from heedful.cli.options import DATA, BundleParser, Bundles, Data, parser_for
 from heedful.export.centring import offset, shifted
 from heedful.runtime.bundle import read
 from heedful.runtime.card import Card
+from heedful.training.errors import ConfigError
 
 SENTENCES = 10_000
 """Training sentences that give the mean, at most."""
@@ -31,8 +32,12 @@ def command(
 ) -> None:
     """Take a share of their mean from embeddings' vectors, so that unrelated sentences have small cosines."""
     for bundle in bundles:
-        texts = spread(rescore.task_of(read(bundle), None).texts(data), SENTENCES)
-        named = parser_for(bundle, parser)
+        task = rescore.task_of(read(bundle), None)
+        if task.kind != "embedding":
+            raise ConfigError(
+                f"{bundle.name} is of kind {task.kind}: only an embedding's vectors are centred"
+            )
+        texts, named = spread(task.texts(data), SENTENCES), parser_for(bundle, parser)
         card = centre(bundle, texts, cosine, data=data, parser=named, console=Console())
         typer.echo(f"{bundle}: version {card.version}")
 

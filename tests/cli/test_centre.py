@@ -23,7 +23,8 @@ from heedful.runtime.graphs import encoder_feeds
 from heedful.runtime.session import OrtSession
 from heedful.text.arrays import Floats
 from heedful.text.batch import collate
-from tests.builders import BuiltParser
+from heedful.training.errors import ConfigError
+from tests.builders import BuiltParser, build_bundle
 from tests.export.trained import DIM, WORDS
 
 QUIET = Console(file=io.StringIO())
@@ -106,3 +107,9 @@ def test_a_bundle_whose_score_falls_or_that_has_no_projection_is_left_as_it_was(
         with pytest.raises(ExportError, match=reason):
             centre.centre(folder, TEXTS, aim, data=stsb, parser=parser, console=QUIET)
         assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+
+
+def test_only_an_embedding_is_centred(tmp_path: Path, pipeline: BuiltParser) -> None:
+    build_bundle(tmp_path, pipeline, name="tiny-sst2")
+    with pytest.raises(ConfigError, match="tiny-sst2 is of kind classification: only an embedding"):
+        centre.command([tmp_path / "tiny-sst2"])
