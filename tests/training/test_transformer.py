@@ -167,7 +167,12 @@ def test_an_encoder_that_adds_weights_begins_with_a_run_whose_own_may_stay(
 
     task, before = tasks.get("nli"), make(first)
     (tmp_path / "first").mkdir()
-    record = {"config": first.model_dump(mode="json"), "kind": "nli", "labels": task.labels}
+    record = {
+        "config": first.model_dump(mode="json"),
+        "kind": "nli",
+        "labels": task.labels,
+        "data": [],
+    }
     write_json(tmp_path / "first" / checkpoint.RECORD, record)
     checkpoint.save(tmp_path / "first" / checkpoint.BEST, before.learned())
     lexicon = tmp_path / checkpoint.TOKENIZER
