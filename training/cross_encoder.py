@@ -54,8 +54,6 @@ class CrossEncoderConfig(Section):
     dropout: float = Field(default=0.0, ge=0, lt=1)
     """Dropout of the transformer's states and its attention."""
     teacher: TeacherConfig | None = None
-    start: Path | None = None
-    """A finished run of an encoder over all-MiniLM-L6-v2, whose transformer this one begins as."""
     device: Device = "cpu"
     seed: Seed = 1
     also: tuple[str, ...] = ()

@@ -1,6 +1,5 @@
 """Fine-tuning all-MiniLM-L6-v2 as a classifier (`cross_encoder`): data, epochs, dev scores, checkpoints."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ from rich.progress import track
 from torch import nn
 from torch.nn import functional
 
-from heedful.models.pieces import PieceEmbedding
 from heedful.text.arrays import Ints
 from heedful.text.atomic import write_json
 from heedful.training import checkpoint
@@ -24,7 +22,7 @@ from heedful.training.cross_encoder import (
     validate,
 )
 from heedful.training.data import sorted_batches
-from heedful.training.errors import ConfigError, RunMissing
+from heedful.training.errors import ConfigError
 from heedful.training.objectives import make_classes
 from heedful.training.optimise import (
     AVERAGE_EVERY,
@@ -33,10 +31,10 @@ from heedful.training.optimise import (
     require_device,
     require_finite,
 )
-from heedful.training.restore import read_record, restore
+from heedful.training.restore import read_record
 from heedful.training.source_commit import source_commit
 from heedful.training.tasks import get as get_task
-from heedful.training.tasks.base import Source
+from heedful.training.tasks.base import Source, Task
 
 
 def fine_tune(
@@ -45,8 +43,8 @@ def fine_tune(
     """Train to the last epoch; returns the record, with the best dev accuracy.
 
     Deterministic for a seed, also across an interruption and `resume`. Raises ConfigError where the folder holds
-    another run, the task has no classes, the device or `config.start` is not there or the loss is not finite,
-    DataMissing, DataError, RunMissing for a teacher.
+    another run, the task has no classes, the device is not there or the loss is not finite, DataMissing, DataError,
+    RunMissing for a teacher.
     """
     require_device(config.device)
     folder, data = paths.run, paths.data
@@ -71,10 +69,6 @@ def fine_tune(
 
     torch.manual_seed(config.seed)
     model = CrossEncoder(len(task.labels), dropout=config.dropout, device=config.device)
-    learned = [_card(one) for one in task.train]
-    if config.start:
-        earlier = _begin_with(config.start, model)
-        learned += [one for one in earlier if one not in learned]
     optimiser = torch.optim.AdamW(model.groups(config), weight_decay=config.weight_decay)
     steps = config.epochs * -(-len(examples) // config.batch)
     schedule = make_schedule(optimiser, config.schedule, config.warmup, steps)
@@ -116,33 +110,19 @@ def fine_tune(
         checkpoint.log(folder, {"epoch": epoch, "loss": loss_of_epoch, **scores})
         console.print(f"epoch {epoch}: loss {loss_of_epoch:.4f}, dev {scores}")
 
-    record = {
-        "config": config.model_dump(mode="json"),
-        "labels": task.labels,
-        "commit": commit,
-        "dev": progress.best_score,
-        "data": learned,
-    }
+    record = _record(config, task, commit, progress.best_score)
     write_json(folder / checkpoint.RECORD, record)
     return record
 
 
-def _begin_with(run: Path, model: CrossEncoder) -> list[dict[str, Any]]:
-    """Take the run's transformer, not its head; returns what its record says of its data.
-
-    Raises ConfigError where it has none, RunDamaged.
-    """
-    try:
-        found = restore(run)
-    except RunMissing as error:
-        raise ConfigError(f"start: {error}") from error
-    embedding = found.model.sentence.embedding
-    if not isinstance(embedding, PieceEmbedding):
-        raise ConfigError(f"start: {run} reads words: name a run over all-MiniLM-L6-v2")
-    # This model has a pooling layer too, which nothing reads.
-    model.encoder.load_state_dict(embedding.transformer.state_dict(), strict=False)
-    data: list[dict[str, Any]] = found.record["data"]
-    return data
+def _record(config: CrossEncoderConfig, task: Task, commit: str, dev: float) -> dict[str, Any]:
+    return {
+        "config": config.model_dump(mode="json"),
+        "labels": task.labels,
+        "commit": commit,
+        "dev": dev,
+        "data": [_card(one) for one in task.train],
+    }
 
 
 def _shuffled(pieces: Pieces, config: CrossEncoderConfig, epoch: int) -> list[Ints]:

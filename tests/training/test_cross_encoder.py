@@ -14,18 +14,15 @@ import torch
 from rich.console import Console
 
 from heedful.cli import compact
-from heedful.models.pieces import PieceEmbedding
 from heedful.training import checkpoint, cross_encoder, cross_encoder_training, distillation
 from heedful.training.config import Paths, TeacherConfig
 from heedful.training.cross_encoder import CrossEncoderConfig, Pieces
 from heedful.training.errors import ConfigError
 from heedful.training.objectives import make_classes
-from heedful.training.restore import restore
 from heedful.training.tasks import TASKS, Example, base
 
 WORDS = ("dog", "cat", "car", "tree", "house", "river")
 TASK = "same-or-other"
-ADAPTER = Path("adapters/ms-san-minilm-nli")
 
 
 def examples(count: int, seed: int) -> list[Example]:
@@ -96,27 +93,6 @@ def test_it_learns_teaches_and_goes_on(task: str, tmp_path: Path) -> None:
         distillation.probabilities(
             tmp_path / "run", asked, classes=3, pipeline="none", cache=tmp_path / "cache"
         )
-
-
-def test_it_begins_as_the_transformer_of_an_encoder(task: str, tmp_path: Path) -> None:
-    def start(run: Path) -> dict[str, Any]:
-        still = {"rate": 1e-9, "epochs": 1, "start": run}
-        begun, quiet = config(task).model_copy(update=still), Console(file=io.StringIO())
-        return cross_encoder_training.fine_tune(begun, paths(tmp_path), resume=False, console=quiet)
-
-    with pytest.raises(ConfigError, match=r"start: .*none holds no run\.json: train it first"):
-        start(tmp_path / "none")
-    record = start(ADAPTER)
-    adapter = restore(ADAPTER)
-    assert record["data"] == [
-        {"name": TASK, "licence": "none", "note": "made"},
-        *adapter.record["data"],
-    ]
-    embedding = adapter.model.sentence.embedding
-    assert isinstance(embedding, PieceEmbedding)
-    found = checkpoint.best(tmp_path / "run")
-    for name, weight in embedding.transformer.state_dict().items():
-        torch.testing.assert_close(found[f"encoder.{name}"], weight)
 
 
 def test_a_resumed_teacher_is_the_unbroken_one(
