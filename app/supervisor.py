@@ -9,22 +9,19 @@ gives up and the process manager restarts the whole service.
 The serving processes are forked before the supervisor has a thread, and share what it has imported.
 """
 
-import fcntl
 import gc
 import logging
 import os
 import selectors
 import signal
 import socket
-import struct
-import sys
-import termios
 import time
 from collections import deque
 from collections.abc import Callable
 
 from heedful.app import messages
 from heedful.app.acceptor import Acceptor
+from heedful.app.client_bytes import bytes_read, has_unread
 from heedful.app.forking import SIGNALS, fork
 from heedful.app.metrics import Metrics
 from heedful.app.refusals import Refusals
@@ -44,9 +41,6 @@ SILENT_SHARE = 1 / 3
 """Share of the hang timeout: a process that is silent for longer gets no connections."""
 LOOK_SECONDS = 1.0
 """Between two looks at the processes, at most."""
-TCP_INFO = struct.Struct("=B127xQ")
-"""Of `struct tcp_info` (linux/tcp.h): the state, and the bytes received."""
-ESTABLISHED = 1
 DIED = Unavailable("the serving process died while answering")
 
 
@@ -261,7 +255,7 @@ class Supervisor:
         process.link.close()
         for number, connection in process.connections.items():
             state = self._group.states[number]
-            if 0 <= state < _bytes_read(connection):
+            if 0 <= state < bytes_read(connection):
                 state = BUSY  # it died before it could say so
             # Nothing of an idle client's next request has been read: another process answers that.
             movable = state >= 0 and not self._tls and not self._ending
@@ -269,7 +263,7 @@ class Supervisor:
                 continue
             self._acceptor.released(number)
             # A 503 would be read as the rest of an answer, or as the answer to the next request.
-            if state == BUSY or (state >= 0 and _has_sent(connection)):
+            if state == BUSY or (state >= 0 and has_unread(connection)):
                 self._refusals.add(connection, DIED)
             else:
                 connection.close()
@@ -280,23 +274,3 @@ class Supervisor:
             others_serve = any(other.ready for other in self._processes)
             if not self._restarts.replace(process, others_serve=others_serve):
                 self._shut_down(ServiceFault("serving processes have died again and again"))
-
-
-def _bytes_read(connection: socket.socket) -> int:
-    """How many bytes of the client's a process has read; 0 when the system does not say."""
-    try:
-        info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO.size)
-        waiting = fcntl.ioctl(connection, termios.FIONREAD, bytes(4))
-    except OSError:
-        return 0
-    state, received = TCP_INFO.unpack(info)
-    end = state != ESTABLISHED  # the client's end counts as a byte
-    return int(received - int.from_bytes(waiting, sys.byteorder) - end)
-
-
-def _has_sent(connection: socket.socket) -> bool:
-    """Whether there is something of the client that nobody has read."""
-    try:
-        return bool(connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
-    except OSError:
-        return False

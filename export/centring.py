@@ -32,15 +32,16 @@ def offset(vectors: Floats, cosine: float) -> Floats:
     """
     mean = vectors.mean(axis=0)
 
-    def excess(share: float) -> float:
-        return mean_cosine(vectors - np.float32(share) * mean) - cosine
+    def without(share: float) -> float:
+        return mean_cosine(vectors - np.float32(share) * mean)
 
-    now, least = excess(0) + cosine, excess(1) + cosine
+    now, least = without(0), without(1)
     if not least < cosine < now:
         raise ExportError(
             f"the mean cosine of these sentences is {now:.3f}, and {least:.3f} without their mean: name one between"
         )
-    found: Floats = np.float32(brentq(excess, 0, 1)) * mean
+    share = brentq(lambda share: without(share) - cosine, 0, 1)
+    found: Floats = np.float32(share) * mean
     return found
 
 

@@ -19,12 +19,10 @@ from heedful.export.errors import ExportError
 from heedful.models.sentence import SentenceEncoder
 from heedful.runtime.bundle import read
 from heedful.runtime.card import ENCODER, ENCODER_INT8
-from heedful.runtime.graphs import encoder_feeds
-from heedful.runtime.session import OrtSession
 from heedful.text.arrays import Floats
-from heedful.text.batch import collate
 from heedful.training.errors import ConfigError
 from tests.builders import BuiltParser, build_bundle
+from tests.cli.test_repack import vectors as graph_vectors
 from tests.export.trained import DIM, WORDS
 
 QUIET = Console(file=io.StringIO())
@@ -47,15 +45,6 @@ def vectors(bundle: Path, parser: str) -> Floats:
         return model.loaded.encode(TEXTS, normalize_embeddings=False)
 
 
-def run(bundle: Path, graph: str) -> Floats:
-    """What the graph gives for two sentences."""
-    opened = read(bundle)
-    heads = np.array([1, 1, 1, 2, 3, 1, 1, 1])
-    batch = collate([opened.vocab.sentence(text.split(), heads) for text in TEXTS[:2]])
-    feeds = encoder_feeds(opened.card, batch)
-    return OrtSession(bundle / graph, "cpu", 1).run(feeds)
-
-
 def test_the_mean_cosine_is_that_of_all_pairs_and_falls_to_what_is_asked() -> None:
     rows = RNG.normal(size=(30, 5)).astype(np.float32) + 1
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
@@ -70,22 +59,21 @@ def test_the_mean_cosine_is_that_of_all_pairs_and_falls_to_what_is_asked() -> No
         offset(rows, 0.99)
 
 
+@pytest.mark.usefixtures("toys_may_lose")
 def test_every_graph_is_shifted(
     projected: Path, pipeline: BuiltParser, stsb: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parser = str(pipeline.folder)
-    monkeypatch.setattr("heedful.cli.quantize.MIN_COSINE", -1)  # a toy of random weights
-    monkeypatch.setattr("heedful.cli.quantize.MAX_LOSS", 1)
     quantize(projected, None, data=stsb, parser=parser, console=QUIET)
     monkeypatch.setattr(centre, "MAX_LOSS", 1)
-    old = {graph: run(projected, graph) for graph in GRAPHS}
+    old = {graph: graph_vectors(projected, graph) for graph in GRAPHS}
     plain = vectors(projected, parser)
     aim = mean_cosine(plain) / 2
     card = centre.centre(projected, TEXTS, aim, data=stsb, parser=parser, console=QUIET)
     assert read(projected).card == card
     assert mean_cosine(vectors(projected, parser)) == pytest.approx(aim, abs=1e-4)
     for graph in GRAPHS:
-        shift = old[graph] - run(projected, graph)
+        shift = old[graph] - graph_vectors(projected, graph)
         np.testing.assert_allclose(shift, np.tile(offset(plain, aim), (len(shift), 1)), atol=1e-5)
 
 

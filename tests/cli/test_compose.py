@@ -23,10 +23,7 @@ UNLISTED = ["word1 iOS word3", "word1 ios word3", "word1 18.2 word3", "word1 你
 
 
 @pytest.fixture(autouse=True)
-def _toys_may_lose(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scores of a model of random weights mean nothing."""
-    monkeypatch.setattr("heedful.cli.quantize.MIN_COSINE", -1)
-    monkeypatch.setattr("heedful.cli.quantize.MAX_LOSS", 1)
+def _may_lose(toys_may_lose: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compose, "MAX_LOSS", 1)
 
 

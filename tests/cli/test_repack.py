@@ -38,12 +38,11 @@ def vectors(bundle: Path, graph: str) -> Floats:
     return OrtSession(bundle / graph, "cpu", 1).run(feeds)
 
 
+@pytest.mark.usefixtures("toys_may_lose")
 def test_every_graph_computes_with_the_words_in_4_bits(
     bundle: Path, pipeline: BuiltParser, stsb: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parser = str(pipeline.folder)
-    monkeypatch.setattr("heedful.cli.quantize.MIN_COSINE", -1)  # a toy of random weights
-    monkeypatch.setattr("heedful.cli.quantize.MAX_LOSS", 1)
     quantize(bundle, None, data=stsb, parser=parser, console=QUIET)
     before = read(bundle)
     monkeypatch.setattr(repack, "MAX_LOSS", 1)
