@@ -100,6 +100,9 @@ class Metrics(Observer):
         self._padding = histogram(
             "padding_ratio", "Share of a batch that is padding.", RATIOS, "model"
         )
+        self._encoder_time = counter(
+            "encoder_cpu_seconds_total", "Processor time of the encoder's batches.", "model"
+        )
         self._hits = counter(
             "cache_hits_total", "Values that were cached or already in flight.", "cache"
         )
@@ -122,11 +125,14 @@ class Metrics(Observer):
         for stage in ("parse", "inference"):
             self._queue[stage].flush()
 
-    def batch(self, model: str, inputs: int, tokens: int, padding: float) -> None:
+    def batch(
+        self, model: str, inputs: int, tokens: int, padding: float, processor_seconds: float
+    ) -> None:
         """A batch was run; `padding` is the share of its positions without a token."""
         self._batch_inputs[model].observe(inputs)
         self._batch_tokens[model].observe(tokens)
         self._padding[model].observe(padding)
+        self._encoder_time[model].more += processor_seconds
         self._flush_later()
 
     def untypical(self, model: str, inputs: int) -> None:

@@ -21,12 +21,12 @@ class PendingCounter:
 
     def __init__(self, counter: Counter) -> None:
         self._counter = counter
-        self.more = 0
+        self.more = 0.0
 
     def flush(self) -> None:
         if self.more:
             self._counter.inc(self.more)
-            self.more = 0
+            self.more = 0.0
 
 
 class PendingGauge:

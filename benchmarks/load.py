@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any
 
+import httpx
 import typer
+from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks import records
 from benchmarks.closed_loop import Closed
@@ -20,7 +22,7 @@ from benchmarks.open_loop import at_rate
 from benchmarks.options import BUNDLES, Data, Models, Quick, Rounds, Seconds
 from benchmarks.processes import Server, heedful
 from benchmarks.texts import DATA, groups, sentences
-from heedful.runtime.service import SESSION_NICENESS
+from heedful.app.metrics import FLUSH_SECONDS
 
 MODELS = ("disan-sst5", "ms-san-embed")
 """One model without a parse, one with."""
@@ -35,8 +37,8 @@ SATURATED = 64
 """Connections at which the rate counts as saturation."""
 CLOSED = """Closed loop (wrk): each connection sends its next request when it has the answer to the last. Memory is that
 of the server's process tree with every shipped bundle loaded; the cores used do not include the load generator's.
-The last column is processor time of the server for a request, without that of the threads that encode; batches that
-the event loop encodes count here."""
+The last column is processor time of the server for a request, less that of the encoder's batches as the service
+counts it (`heedful_encoder_cpu_seconds_total`), in whichever thread they run."""
 OPEN = f"""Open loop at {100 * SHARE:.0f} % of the rate at c = {SATURATED}, single sentences: requests leave at fixed
 times, and latency counts from the moment a request was due. Medians of alternating saturation and open-loop rounds."""
 
@@ -102,7 +104,8 @@ def _closed(
     """A closed loop at each concurrency; for our own server also its memory and cores."""
     load = requests(url, model, texts, size)
     for connections in concurrency:
-        before, started = _processor_seconds(server), time.perf_counter()
+        before = _processor_seconds(server)
+        started = time.perf_counter()
         found = load.run(connections, seconds)
         elapsed = time.perf_counter() - started
         row = {
@@ -127,10 +130,18 @@ def _closed(
 
 
 def _processor_seconds(server: Server | None) -> tuple[float, float]:
-    """Of the server, and of its threads that encode."""
+    """Of the server, and of its encoders' batches."""
     if server is None:
         return 0.0, 0.0
-    return server.processor_seconds(), server.processor_seconds(SESSION_NICENESS)
+    time.sleep(2 * FLUSH_SECONDS)  # until each process has handed its counts on
+    page = httpx.get(f"{server.url}/metrics").text
+    encoding = sum(
+        sample.value
+        for family in text_string_to_metric_families(page)
+        for sample in family.samples
+        if sample.name == "heedful_encoder_cpu_seconds_total"
+    )
+    return server.processor_seconds(), encoding
 
 
 def _open(url: str, model: str, texts: list[str], seconds: float, rounds: int) -> dict[str, Any]:

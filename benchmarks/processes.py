@@ -44,19 +44,10 @@ class Server:
         lines = [line for pid in self.tree() for line in _read(f"{pid}/smaps_rollup").splitlines()]
         return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
 
-    def processor_seconds(self, niceness: int | None = None) -> float:
-        """Processor time of the process tree, user and system; only of the threads of a niceness, if one is given."""
-        places = [f"{pid}/stat" for pid in self.tree()]
-        if niceness is not None:
-            places = [
-                f"{pid}/task/{thread}/stat" for pid in self.tree() for thread in _threads(pid)
-            ]
-        fields = [_read(place).rpartition(")")[2].split() for place in places]
-        ticks = sum(
-            int(each[11]) + int(each[12])
-            for each in fields
-            if each and niceness in (None, int(each[16]))
-        )
+    def processor_seconds(self) -> float:
+        """Processor time of the process tree, user and system."""
+        fields = [_read(f"{pid}/stat").rpartition(")")[2].split() for pid in self.tree()]
+        ticks = sum(int(each[11]) + int(each[12]) for each in fields if each)
         return ticks / os.sysconf("SC_CLK_TCK")
 
 
@@ -155,13 +146,6 @@ def _end(process: "subprocess.Popen[bytes]", tree: Sequence[int]) -> None:
 def _parent(process: Path) -> int:
     fields = _read(f"{process.name}/stat").rpartition(")")[2].split()
     return int(fields[1]) if fields else 0
-
-
-def _threads(pid: int) -> list[str]:
-    """The numbers of its threads; none when the process has ended."""
-    with suppress(OSError):
-        return [thread.name for thread in Path(f"/proc/{pid}/task").iterdir()]
-    return []
 
 
 def _read(place: str) -> str:

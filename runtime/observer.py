@@ -7,8 +7,10 @@ class Observer:
     Called on the event loop only; methods must return at once.
     """
 
-    def batch(self, model: str, inputs: int, tokens: int, padding: float) -> None:
-        """A batch has run: its sentences, their tokens, and the share of padding."""
+    def batch(
+        self, model: str, inputs: int, tokens: int, padding: float, processor_seconds: float
+    ) -> None:
+        """A batch has run: its sentences, their tokens, the share of padding, and its thread's processor time."""
 
     def queue(self, stage: str, inputs: int) -> None:
         """The number of inputs waiting now. `stage` is "parse" or "inference"."""

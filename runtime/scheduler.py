@@ -291,10 +291,12 @@ class Scheduler:
                 done, due = [], time.monotonic() + FLUSH_INTERVAL
             batch = collate([group[0].item.sentence for group in groups])
             vectors, seconds = None, 0.0
+            feeds = encoder_feeds(encoder.card, batch)
+            before = time.thread_time()
             with suppress(InferenceFailed):  # which is logged
-                feeds = encoder_feeds(encoder.card, batch)
                 vectors, seconds = threads.timed(encoder.session, feeds)
-            done.append(_Ran(encoder, groups, batch, vectors, seconds))
+            processor_seconds = time.thread_time() - before
+            done.append(_Ran(encoder, groups, batch, vectors, seconds, processor_seconds))
         return done
 
     def _deliver(self, done: list["_Ran"]) -> None:
@@ -324,7 +326,8 @@ class Scheduler:
                 else:
                     ticket.call.fail(InferenceFailed("the model gave NaN or infinity"))
         tokens = int(ran.batch.lengths.sum())
-        self._observer.batch(name, len(ran.groups), tokens, ran.batch.padding)
+        padding = ran.batch.padding
+        self._observer.batch(name, len(ran.groups), tokens, padding, ran.processor_seconds)
 
     async def _check(self, encoder: EncoderSession) -> None:
         """Probe, and while that fails, again until it succeeds or has failed FAILURES times.
@@ -362,6 +365,7 @@ class _Ran:
     batch: Batch
     vectors: Vectors | None  # None where the session failed
     seconds: float
+    processor_seconds: float  # of the thread
 
 
 def _weigh(key: Key, vector: Vectors) -> int:

@@ -1,6 +1,7 @@
 """The metrics: every name of docs/operations.md, with right counts and no label that a client can choose."""
 
 import subprocess
+import time
 from collections.abc import AsyncIterator
 
 import httpx
@@ -19,6 +20,7 @@ NAMES = {
     "batch_inputs_count": {"model"},
     "batch_tokens_count": {"model"},
     "padding_ratio_count": {"model"},
+    "encoder_cpu_seconds_total": {"model"},
     "queue_inputs": {"stage"},
     "rejected_total": {"reason"},
     "tokens_total": {"model"},
@@ -88,6 +90,8 @@ async def test_every_metric_counts_what_it_says(counted: httpx.AsyncClient) -> N
     assert page[key("rejected_total", reason="route_not_found")] == 1
     assert page[key("batch_inputs_sum", model="tiny-sst2")] == 3
     assert page[key("batch_tokens_sum", model="tiny-sst2")] == 20
+    encoding = page[key("encoder_cpu_seconds_total", model="tiny-sst2")]
+    assert 0 < encoding < time.process_time()
     for cache in ("parse", "vector"):
         assert page[key("cache_hits_total", cache=cache)] == 0
         assert page[key("cache_misses_total", cache=cache)] == 3

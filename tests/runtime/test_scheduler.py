@@ -75,9 +75,13 @@ class Watcher(Observer):
     def __init__(self) -> None:
         self.batches: list[tuple[str, int, int, float]] = []
         self.waiting: list[int] = []
+        self.processor_seconds = 0.0
 
-    def batch(self, model: str, inputs: int, tokens: int, padding: float) -> None:
+    def batch(
+        self, model: str, inputs: int, tokens: int, padding: float, processor_seconds: float
+    ) -> None:
         self.batches.append((model, inputs, tokens, padding))
+        self.processor_seconds += processor_seconds
 
     def queue(self, stage: str, inputs: int) -> None:
         assert stage == "inference"
@@ -192,6 +196,22 @@ async def test_a_batch_is_counted_once_for_the_call_that_it_is_of() -> None:
         whole = time.perf_counter() - started_at
     assert [len(batch) for batch in session.batches] == [3]
     assert session.took <= answer.inference <= whole
+
+
+async def test_a_batch_s_processor_time_is_its_own_thread_s() -> None:
+    class Busy(Where):
+        def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Floats:
+            started = time.thread_time()
+            while time.thread_time() < started + 0.01:
+                pass
+            found = super().run(feeds)  # which sleeps
+            self.took = time.thread_time() - started
+            return found
+
+    session, watcher = Busy(0.05), Watcher()
+    async with started(watcher) as scheduler:
+        answer = await scheduler.encode(encoder(session), [sentence(20)])
+    assert session.took <= watcher.processor_seconds <= answer.inference - 0.05 + 0.01
 
 
 async def at_once(
