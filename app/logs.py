@@ -12,8 +12,10 @@ import orjson
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 
 
-def configure(format: Literal["text", "json"]) -> None:
-    """Send every log line of this process to stderr in one format."""
+def configure(
+    format: Literal["text", "json"], level: Literal["info", "warning", "error"] = "info"
+) -> None:
+    """Send every log line of this process that is of this level or above to stderr in one format."""
     # No line shows the caller, thread or process: do not look them up.
     logging._srcfile = None  # the way logging's documentation recommends
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
@@ -24,7 +26,7 @@ def configure(format: Literal["text", "json"]) -> None:
             "handlers": {
                 "stderr": {"()": Stderr, "lines": JSONLine() if format == "json" else TextLine()}
             },
-            "root": {"level": "INFO", "handlers": ["stderr"]},
+            "root": {"level": level.upper(), "handlers": ["stderr"]},
         }
     )
 

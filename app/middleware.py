@@ -70,20 +70,21 @@ class Recorded:
             self._metrics.request(entry, status, ended)
             if self._tracing and route not in PUBLIC:
                 self._tracing.request(entry, Headers(scope=scope), scope["method"], status)
-            logs.info(
-                log,
-                "request",
-                {
-                    "method": scope["method"],
-                    "route": route,
-                    "status": status,
-                    "request_id": entry.id,
-                    "model": entry.model,
-                    "inputs": entry.result and entry.result.inputs,
-                    "duration_ms": round(1000 * (ended - entry.started), 3),
-                    "refusal": entry.refusal,
-                },
-            )
+            if log.isEnabledFor(logging.INFO):
+                logs.info(
+                    log,
+                    "request",
+                    {
+                        "method": scope["method"],
+                        "route": route,
+                        "status": status,
+                        "request_id": entry.id,
+                        "model": entry.model,
+                        "inputs": entry.result and entry.result.inputs,
+                        "duration_ms": round(1000 * (ended - entry.started), 3),
+                        "refusal": entry.refusal,
+                    },
+                )
 
 
 class Failures:

@@ -39,7 +39,7 @@ def serve(settings: Settings) -> None:
     check_tls(settings)
     check_files(settings)
     listener = listen(settings.host, settings.port)
-    logs.configure(settings.log_format)
+    logs.configure(settings.log_format, settings.log_level)
     for warning in settings.warnings():
         log.warning(warning)
     scheme = "https" if settings.tls_cert else "http"

@@ -183,6 +183,9 @@ class Settings(BaseSettings):
         None, description="PEM file of the certificate's private key; default in the former."
     )
     log_format: Literal["text", "json"] = Field("text", description="Format of the log lines.")
+    log_level: Literal["info", "warning", "error"] = Field(
+        "info", description="Least severe log lines that are written; requests have theirs at info."
+    )
     cors_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = Field(
         (), description="Origins that browsers may call from, separated by commas; * for any."
     )

@@ -96,10 +96,13 @@ def heedful(
 ) -> AbstractContextManager[Server]:
     """`heedful serve` on a free port with these settings, without caches by default.
 
-    That of the serving environment (`make .serve-venv/installed`): it holds no torch, which spaCy would load.
+    That of the serving environment (`make .serve-venv/installed`): it holds no torch, which spaCy would load. It logs
+    no line for a request, as FastAPI and LitServe log none among the peers.
     """
     port = free_port()
-    flags = {"models": models, "port": port, **({} if caches else {"cache_items": 0}), **settings}
+    flags = {"models": models, "port": port, "log_level": "warning", **settings}
+    if not caches:
+        flags["cache_items"] = 0
     arguments = [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]
     command: list[str | Path] = [INSTALLED, "serve", *arguments]
     return serving(command, f"http://127.0.0.1:{port}", "/ready")

@@ -28,7 +28,7 @@ def build() -> FastAPI:
     """The service, made in its replica. It takes requests when its models answer."""
     chosen = load_settings()
     check_files(chosen)
-    logs.configure(chosen.log_format)
+    logs.configure(chosen.log_format, chosen.log_level)
     app = create_app(chosen)
     begin = app.router.lifespan_context
 

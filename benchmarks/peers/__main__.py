@@ -103,7 +103,8 @@ ENVIRONMENT = {
 SERVED = f"""Single sentences over HTTP (wrk). FastAPI, LitServe, BentoML and Ray Serve run the encoder.onnx of
 `{PLAIN}` in fp32, with one worker per core and one thread each, on words split at white space, and answer with
 orjson; they check nothing. Infinity runs all-MiniLM-L6-v2 (torch), on Python 3.12 at most, and is compared with
-`{PARSED}` and its parse. Heedful is the service as shipped. The ratio is that of requests per second.
+`{PARSED}` and its parse. Heedful is the service as shipped, but that it logs no line for a request
+(`HEEDFUL_LOG_LEVEL=warning`): FastAPI and LitServe log none either. The ratio is that of requests per second.
 The mean of word vectors is a bound, not a rival, and counts in no goal: it is our own server with a bundle that
 looks up the word vectors of `{PLAIN}` and takes their mean, as model2vec's static tables do (300 values a text;
 `{PLAIN}` has 600)."""

@@ -175,6 +175,25 @@ def test_all_addresses_of_ipv6_are_those_of_ipv4_too() -> None:
         client.connect(("127.0.0.1", listener.getsockname()[1]))
 
 
+def test_at_level_warning_neither_requests_nor_the_start_have_a_line(start: Start) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    process = start(port=port, log_level="warning")
+    url = f"http://127.0.0.1:{port}"
+
+    def answer() -> httpx.Response | None:
+        with contextlib.suppress(httpx.TransportError):
+            found = httpx.post(url + "/classify", json={"inputs": "kids"}, timeout=PATIENCE)
+            return found if found.is_success else None
+        return None
+
+    wait_for(answer, "an answer")
+    process.popen.send_signal(signal.SIGTERM)
+    assert process.exit_status() == 0
+    [line] = process.log.splitlines()
+    assert "WARNING heedful.server no golden vectors" in line
+
+
 def test_prometheus_scrapes_and_the_health_check_passes(
     start: Start, tmp_path: Path, healthcheck: list[str]
 ) -> None:

@@ -17,7 +17,7 @@ def test_defaults_are_the_contracts() -> None:
     )
     assert (found.request_timeout, found.shutdown_timeout) == (30, 20)
     assert found.device == "auto"
-    assert found.log_format == "text"
+    assert (found.log_format, found.log_level) == ("text", "info")
     assert found.api_key is None
 
 
@@ -71,6 +71,7 @@ def test_environment_is_read_and_a_flag_wins(monkeypatch: pytest.MonkeyPatch) ->
         ("shutdown_timeout", "1e300", "less than or equal to 86400"),
         ("hang_timeout", "0.2", "greater than or equal to 1"),
         ("log_format", "xml", "'text' or 'json'"),
+        ("log_level", "debug", "'info', 'warning' or 'error'"),
         ("aliases", "ms-san-embed", "alias=model"),
         ("aliases", "a=", "alias=model"),
         ("aliases", "a=b, c=d, a=e", "the alias a is there twice"),
