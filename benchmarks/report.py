@@ -16,21 +16,27 @@ from heedful.text.atomic import write_file
 from heedful.training.markdown import reached
 from heedful.training.markdown import table as markdown_table
 
+OTHER_MACHINE = "other_machine"
+"""The folder of the last run's records on another machine."""
 HEAD = """# Performance
 
 Written by `python -m benchmarks.report` from `results/performance/`; not edited by hand. `make bench` measures
 again. The load generator shares the cores with what it measures, the sentences are distinct (SNLI's) and the caches
 are off. Absolute figures vary with the machine by 10 to 20 %: compare rows of one table, which were measured in one
-run. Three programs only print: `benchmarks.disan_cost` (time and memory of DiSAN's graph by length),
-`benchmarks.explain_cost` (what an explanation costs) and `benchmarks.parse` (one parser beside another).
+run. The goals have the figures of the last run on each of two machines. Three programs only print:
+`benchmarks.disan_cost` (time and memory of DiSAN's graph by length), `benchmarks.explain_cost` (what an explanation
+costs) and `benchmarks.parse` (one parser beside another).
 """
 
 
 def page(results: Path) -> str:
-    """The page from a folder of records (*.json), goals.toml and notes (*.md), in order of their names."""
-    records = [json.loads(file.read_text("utf-8")) for file in sorted(results.glob("*.json"))]
+    """The page from a folder of records (*.json), goals.toml and notes (*.md), in order of their names.
+
+    Records in its folder OTHER_MACHINE give the goals a second figure.
+    """
+    records, others = _read(results), _read(results / OTHER_MACHINE)
     goals = tomllib.loads((results / "goals.toml").read_text("utf-8"))["goals"]
-    parts = [HEAD, *_goals(goals, records)]
+    parts = [HEAD, *_goals(goals, [records, others] if others else [records])]
     for record in records:
         parts += _record(record)
     parts += [file.read_text("utf-8").strip() + "\n" for file in sorted(results.glob("*.md"))]
@@ -45,19 +51,44 @@ def verdict(goal: dict[str, Any], figure: float | None) -> str:
     return reached(sign * figure, sign * goal["goal"], sign * goal["floor"])
 
 
-def _goals(goals: Sequence[dict[str, Any]], records: Sequence[dict[str, Any]]) -> Iterator[str]:
-    figures = {name: value for record in records for name, value in record["goals"].items()}
+def _read(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(file.read_text("utf-8")) for file in sorted(folder.glob("*.json"))]
+
+
+def _goals(
+    goals: Sequence[dict[str, Any]], runs: Sequence[Sequence[dict[str, Any]]]
+) -> Iterator[str]:
+    """A figure and its result for each run of all programs, under the run's processor and day."""
     yield "## Goals\n"
+    held = [[record for record in records if record["goals"]] for records in runs]
+    heads = [f"{_processor(records[0])}, {records[0]['when']}" for records in held]
+    figures = [
+        {name: value for record in records for name, value in record["goals"].items()}
+        for records in held
+    ]
     rows = []
     for goal in goals:
-        figure = figures.get(goal["name"])
-        bounds = goal["goal"], goal["floor"]
-        wanted = [_with_unit(bound, goal["unit"]) for bound in bounds]
-        shown = _with_unit(figure, goal["unit"])
-        if shown in wanted and figure not in bounds:  # 19.96 is not the goal of 20
-            shown = _with_unit(figure, goal["unit"], digits=4)
-        rows.append((goal["what"], *wanted, shown, verdict(goal, figure)))
-    yield from markdown_table(("", "goal", "minimum", "figure", "result"), rows)
+        cells = [_with_unit(bound, goal["unit"]) for bound in (goal["goal"], goal["floor"])]
+        for of_run in figures:
+            figure = of_run.get(goal["name"])
+            cells += [_shown(goal, figure), verdict(goal, figure)]
+        rows.append((goal["what"], *cells))
+    columns = [column for head in heads for column in (head, "result")]
+    yield from markdown_table(("", "goal", "minimum", *columns), rows)
+
+
+def _processor(record: dict[str, Any]) -> str:
+    name: str = record["machine"]["processor"].partition(",")[0]
+    return name
+
+
+def _shown(goal: dict[str, Any], figure: float | None) -> str:
+    """19.96 is not the goal of 20."""
+    shown = _with_unit(figure, goal["unit"])
+    bounds = goal["goal"], goal["floor"]
+    if figure not in bounds and shown in [_with_unit(bound, goal["unit"]) for bound in bounds]:
+        return _with_unit(figure, goal["unit"], digits=4)
+    return shown
 
 
 def _record(record: dict[str, Any]) -> Iterator[str]:

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import records
 from benchmarks.records import RESULTS
-from benchmarks.report import page, verdict
+from benchmarks.report import OTHER_MACHINE, page, verdict
 
 
 def test_the_page_is_that_of_the_records() -> None:
@@ -51,6 +51,16 @@ def test_a_record_becomes_a_section_and_a_goals_figure(tmp_path: Path) -> None:
     assert "What it says.\n\n| model | per s |\n|---|---|\n| a | 1,235 |\n| b | 0.988 |\n" in text
     assert text.endswith("## By hand\n\nA note.\n")
     assert not list(tmp_path.glob(".*"))
+
+
+def test_the_goals_have_the_figures_of_two_machines(tmp_path: Path) -> None:
+    shutil.copy(RESULTS / "goals.toml", tmp_path)
+    (tmp_path / OTHER_MACHINE).mkdir()
+    records.write("trial", "A trial", goals={"ready": 2.5}, folder=tmp_path)
+    records.write("trial", "A trial", goals={"ready": 3.5}, folder=tmp_path / OTHER_MACHINE)
+    text = page(tmp_path)
+    assert "| 2 s | 3 s | 2.5 s | minimum reached | 3.5 s | **missed** |" in text
+    assert text.count("## A trial") == 1
 
 
 def test_a_figure_just_below_its_goal_does_not_look_like_it(tmp_path: Path) -> None:

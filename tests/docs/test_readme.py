@@ -114,19 +114,22 @@ def test_the_table_has_every_bundle_and_the_figures_of_the_records() -> None:
             assert speed == ""
 
 
-def test_the_figures_beside_minilm_are_the_record_s() -> None:
-    record = json.loads((ROOT / "results/performance/peers.json").read_text())
-    assert record["machine"]["cores"] == 2
-    peers = [row for table in record["tables"] for row in table["rows"] if "peer" in row]
-    [openvino] = [row["ratio"] for row in peers if "openvino" in row["peer"]]
-    figures = {**record["goals"], "over OpenVINO": openvino}
+def test_the_figures_beside_minilm_are_those_of_the_records_of_two_machines() -> None:
+    of_machines = []
+    for place in ("peers.json", "other_machine/peers.json"):
+        record = json.loads((ROOT / "results/performance" / place).read_text())
+        assert record["machine"]["cores"] == 2
+        peers = [row for table in record["tables"] for row in table["rows"] if "peer" in row]
+        [openvino] = [row["ratio"] for row in peers if "openvino" in row["peer"]]
+        of_machines.append({**record["goals"], "over OpenVINO": openvino})
     for name, said in (
         ("over torch", "times as fast as MiniLM in sentence-transformers"),
         ("over ONNX Runtime", "times as fast as in ONNX Runtime (int8)"),
         ("over OpenVINO", "times as fast as in OpenVINO (bfloat16)"),
         ("single sentences with a parse", "times as fast as MiniLM behind Infinity"),
     ):
-        assert f"{figures[name]:.1f} {said}" in README
+        low, high = (f"{one:.1f}" for one in sorted(of[name] for of in of_machines))
+        assert f" {low} {said}" in README if low == high else f" {low} to {high} {said}" in README
 
 
 def test_the_first_sentence_has_the_sizes_of_the_bundles() -> None:
