@@ -60,11 +60,9 @@ def _goals(
 ) -> Iterator[str]:
     """A figure and its result for each run of all programs, under the run's processor and day."""
     yield "## Goals\n"
-    held = [[record for record in records if record["goals"]] for records in runs]
-    heads = [f"{_processor(records[0])}, {records[0]['when']}" for records in held]
     figures = [
         {name: value for record in records for name, value in record["goals"].items()}
-        for records in held
+        for records in runs
     ]
     rows = []
     for goal in goals:
@@ -73,13 +71,16 @@ def _goals(
             figure = of_run.get(goal["name"])
             cells += [_shown(goal, figure), verdict(goal, figure)]
         rows.append((goal["what"], *cells))
-    columns = [column for head in heads for column in (head, "result")]
+    columns = [column for records in runs for column in (_machine(records), "result")]
     yield from markdown_table(("", "goal", "minimum", *columns), rows)
 
 
-def _processor(record: dict[str, Any]) -> str:
-    name: str = record["machine"]["processor"].partition(",")[0]
-    return name
+def _machine(records: Sequence[dict[str, Any]]) -> str:
+    """The processor and the day of the goals' figures."""
+    for record in records:
+        if record["goals"]:
+            return f"{record['machine']['processor'].partition(',')[0]}, {record['when']}"
+    return "figure"
 
 
 def _shown(goal: dict[str, Any], figure: float | None) -> str:
