@@ -128,7 +128,10 @@ class Metrics(Observer):
     def batch(
         self, model: str, inputs: int, tokens: int, padding: float, processor_seconds: float
     ) -> None:
-        """A batch was run; `padding` is the share of its positions without a token."""
+        """A batch was run; `padding` is the share of its positions without a token.
+
+        `processor_seconds` are those of the thread that ran it.
+        """
         self._batch_inputs[model].observe(inputs)
         self._batch_tokens[model].observe(tokens)
         self._padding[model].observe(padding)

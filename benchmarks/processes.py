@@ -100,9 +100,8 @@ def heedful(
     no line for a request, as FastAPI and LitServe log none among the peers.
     """
     port = free_port()
-    flags = {"models": models, "port": port, "log_level": "warning", **settings}
-    if not caches:
-        flags["cache_items"] = 0
+    given = {"models": models, "port": port, "log_level": "warning"}
+    flags = {**given, **({} if caches else {"cache_items": 0}), **settings}
     arguments = [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]
     command: list[str | Path] = [INSTALLED, "serve", *arguments]
     return serving(command, f"http://127.0.0.1:{port}", "/ready")
