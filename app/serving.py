@@ -10,6 +10,7 @@ import tempfile
 from dataclasses import replace
 from typing import NoReturn
 
+from heedful import kernels
 from heedful.app import logs
 from heedful.app.file_store import FileStore
 from heedful.app.main import create_app
@@ -42,6 +43,11 @@ def serve(settings: Settings) -> None:
     logs.configure(settings.log_format, settings.log_level)
     for warning in settings.warnings():
         log.warning(warning)
+    if not takes_cuda(settings.device) and not kernels.library():
+        log.warning(
+            "the C kernels are not built: encoding takes up to twice the time. "
+            "Install a C compiler, then install heedful again"
+        )
     scheme = "https" if settings.tls_cert else "http"
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     log.info("listening on %s://%s:%d", scheme, host, listener.getsockname()[1])

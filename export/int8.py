@@ -14,23 +14,21 @@ import copy
 import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
-from heedful.export.bit_codes import shifted_codes
 from heedful.export.graph_edits import constants, with_nodes
-from heedful.export.query_blocks import in_blocks
+from heedful.export.operators import PRODUCT, call, call_operators
 from heedful.text.arrays import Floats
 
 LARGEST = 63
 """A matrix byte uses 7 bits: processors without VNNI add two products in 16 bits, which 8 would overflow."""
 ZERO = 128
 """Zero point of a row's bytes: only unsigned times signed bytes are fast."""
-SMALLEST = 1e-30
-"""Divisor of a row of zeros."""
 RESTORED = "_float"
 """Ends the name of a matrix that a graph computes from its bytes."""
 CONTRIB = "com.microsoft"
@@ -80,19 +78,14 @@ def float_graph(model: onnx.ModelProto, keys: Collection[str]) -> onnx.ModelProt
 def int8_graph(model: onnx.ModelProto, keys: Collection[str]) -> onnx.ModelProto:
     """The graph with the products of these `keys` in integers; tensors are named as in `float_graph`.
 
-    And with fewer and cheaper steps beside the products: `bit_codes`, `query_blocks`.
+    Other steps are calls of `export.operators`.
     """
     made = copy.deepcopy(model)
-    in_blocks(made)
-    shifted_codes(made)
     stored = _store(made, keys)
     made.opset_import.append(helper.make_opsetid(CONTRIB, 1))
     for name, value in {
-        "int8_last": np.array([-1]),
-        "int8_step": np.float32(1 / 127),
         "int8_one": np.float32(1),
         "int8_none": np.float32(0),
-        "int8_smallest": np.float32(SMALLEST),
         "int8_zero": np.uint8(ZERO),
         "int8_first": np.array([0]),
         "int8_second": np.array([1]),
@@ -102,22 +95,27 @@ def int8_graph(model: onnx.ModelProto, keys: Collection[str]) -> onnx.ModelProto
     rounded: set[str] = set()
     for node in made.graph.node:
         if node.output[0] not in stored:
-            for attribute in node.attribute:
-                if attribute.type == AttributeProto.GRAPH:
-                    _double_rows(attribute.g)
-            nodes += _exact_elu(node) if node.op_type == "Elu" else [node]
+            nodes.append(node)
             continue
         read, output, matrix = node.input[0], node.output[0], stored[node.output[0]]
         if read not in rounded:  # once, however many products read it
             rounded.add(read)
-            nodes += _round_rows(read)
+            nodes.append(call("RoundRows", [read], [f"{read}_bytes", f"{read}_scales"]))
         columns = f"{output}_columns"
         factors = [f"{read}_bytes", f"{matrix}_bytes", "int8_one", f"{matrix}_scales", "int8_zero"]
         nodes += [
-            helper.make_node("MatMulIntegerToFloat", factors, [columns], domain=CONTRIB),
+            helper.make_node(PRODUCT, factors, [columns], domain=CONTRIB),
             helper.make_node("Mul", [columns, f"{read}_scales"], [output]),
         ]
-    return with_nodes(made, nodes)
+    del made.graph.node[:]
+    made.graph.node.extend(nodes)
+    call_operators(made)
+    for node in made.graph.node:
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.GRAPH:
+                _double_rows(attribute.g)
+    steps = [_exact_elu(node) if node.op_type == "Elu" else [node] for node in made.graph.node]
+    return with_nodes(made, chain.from_iterable(steps))
 
 
 def _products(model: onnx.ModelProto, known: Mapping[str, Floats]) -> list[Product]:
@@ -151,21 +149,6 @@ def int8_columns(matrix: Floats, largest: int = LARGEST) -> tuple[npt.NDArray[np
     scales = np.abs(matrix).max(axis=0) / np.float32(largest)
     scales[scales == 0] = 1  # an empty column stays empty
     return np.round(matrix / scales).astype(np.int8), scales.astype(np.float32)
-
-
-def _round_rows(read: str) -> list[onnx.NodeProto]:
-    """(.., K) -> `read`_bytes, and `read`_scales (.., 1)."""
-    sizes, most, largest = (f"{read}_{part}" for part in ("sizes", "most", "range"))
-    return [
-        helper.make_node("Abs", [read], [sizes]),
-        helper.make_node("ReduceMax", [sizes, "int8_last"], [most], keepdims=1),
-        helper.make_node("Max", [most, "int8_smallest"], [largest]),
-        helper.make_node("Mul", [largest, "int8_step"], [f"{read}_scales"]),
-        helper.make_node("Div", [read, f"{read}_scales"], [f"{read}_divided"]),
-        helper.make_node(
-            "QuantizeLinear", [f"{read}_divided", "int8_one", "int8_zero"], [f"{read}_bytes"]
-        ),
-    ]
 
 
 def _double_rows(body: onnx.GraphProto) -> None:

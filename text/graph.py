@@ -10,6 +10,7 @@ from typing import Any
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state
 
+from heedful.kernels import library
 from heedful.text.errors import GraphError
 
 SLOW_FUSIONS = ["SkipLayerNormFusion"]
@@ -59,12 +60,14 @@ def open_session(
     optimize: bool = True,
     files: Mapping[str, bytes] = {},
     tensors: Mapping[str, onnxruntime.OrtValue] = {},
+    kernels: bool = True,
 ) -> onnxruntime.InferenceSession:
     """Open a graph in ONNX Runtime. Raises GraphError.
 
     `threads` is what one operator may use. `files` holds the contents of the files that the graph
     names as places of its tensors. `tensors` replace initializers of the graph by name; the session
-    borrows them, so the caller has to keep them. With `cuda` the CPU is the fallback.
+    borrows them, so the caller has to keep them. With `cuda` the CPU is the fallback. Without `kernels`,
+    and on CUDA, Heedful's operators run as the graph defines them.
     """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -81,6 +84,8 @@ def open_session(
     )
     for name, tensor in tensors.items():
         options.add_initializer(name, tensor)
+    if kernels and not cuda and (built := library()):
+        options.register_custom_ops_library(str(built))
     providers: list[Any] = [CPU]
     if cuda:
         # TF32 keeps ten bits of each factor: a vector would change in its third digit.

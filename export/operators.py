@@ -1,0 +1,484 @@
+"""Heedful's operators: steps of an int8 graph that are one function each, defined in ONNX's own operators.
+
+A graph holds the definitions of the functions that it calls, so every ONNX runtime can run it. Where `kernels/` is
+built, ONNX Runtime calls the C kernel of the same name instead: one pass over a row where the definition takes up to
+nine, and DiSAN's attention without a loop of small steps.
+
+Each function begins and ends at values that encoder.int8.onnx and explain.int8.onnx both compute, so the two give the
+same sentence vector.
+"""
+
+from collections.abc import Iterator
+
+import onnx
+from onnx import helper, parser
+
+DOMAIN, VERSION = "heedful", 1
+OPSET = 20
+"""Of the definitions, as of the graphs (`export.onnx`)."""
+PRODUCT = "MatMulIntegerToFloat"
+"""ONNX Runtime's product of bytes, which `export.int8` writes."""
+ATTEND = ["Add", "Tanh", "Mul", "Exp", "MatMul", "Clip", "Mul", "MatMul", "Div"]
+"""The steps of `models.disan.attend`, the body of a loop over reference tokens."""
+CELLS = 256
+"""Pairs of tokens in a step of DirectionalAttention's definition, of all sentences: 0.3 MB for 300 features."""
+SUMMED = 128
+"""Terms that ONNX Runtime's product adds up at once. Where there are more, a sum begins at a multiple of it."""
+
+ROWS = """
+RoundRows (x) => (bytes, scales)
+{
+    last = Constant <value_ints = [-1]> ()
+    smallest = Constant <value = float {1e-30}> ()
+    step = Constant <value = float {0.007874015748031496}> ()
+    one = Constant <value = float {1.0}> ()
+    zero = Constant <value = uint8 {128}> ()
+    sizes = Abs (x)
+    most = ReduceMax <keepdims = 1> (sizes, last)
+    range = Max (most, smallest)
+    scales = Mul (range, step)
+    steps = Div (x, scales)
+    bytes = QuantizeLinear (steps, one, zero)
+}
+Rescale (x, scales, bias) => (y)
+{
+    scaled = Mul (x, scales)
+    y = Add (scaled, bias)
+}
+RescaleRelu (x, scales, bias) => (y)
+{
+    scaled = Mul (x, scales)
+    shifted = Add (scaled, bias)
+    y = Relu (shifted)
+}
+RescaleElu (x, scales, bias) => (y)
+{
+    none = Constant <value = float {0.0}> ()
+    one = Constant <value = float {1.0}> ()
+    scaled = Mul (x, scales)
+    shifted = Add (scaled, bias)
+    above = Max (shifted, none)
+    below = Min (shifted, none)
+    power = Exp (below)
+    less = Sub (power, one)
+    y = Add (above, less)
+}
+Blend (share, a, b) => (y)
+{
+    one = Constant <value = float {1.0}> ()
+    first = Mul (share, a)
+    rest = Sub (one, share)
+    second = Mul (rest, b)
+    y = Add (first, second)
+}
+"""
+"""Beside a product in integers: (.., D). RoundRows is explained in `export.int8`, Blend is a gate's mixture."""
+
+WORDS = """
+WordVectors (rows, steps, least, ids) => (vectors)
+{
+    low_bits = Constant <value = uint8 {15}> ()
+    half = Constant <value = uint8 {4}> ()
+    last = Constant <value_ints = [-1]> ()
+    codes = Gather <axis = 0> (rows, ids)
+    low = BitwiseAnd (codes, low_bits)
+    high = BitShift <direction = "RIGHT"> (codes, half)
+    low_apart = Unsqueeze (low, last)
+    high_apart = Unsqueeze (high, last)
+    halves = Concat <axis = -1> (low_apart, high_apart)
+    block_steps = Gather <axis = 0> (steps, ids)
+    block_least = Gather <axis = 0> (least, ids)
+    float_steps = Cast <to = 1> (block_steps)
+    float_least = Cast <to = 1> (block_least)
+    step = Unsqueeze (float_steps, last)
+    minimum = Unsqueeze (float_least, last)
+    blocks = Shape (block_steps)
+    by_block = Concat <axis = 0> (blocks, last)
+    grouped = Reshape (halves, by_block)
+    numbers = Cast <to = 1> (grouped)
+    above = Mul (numbers, step)
+    values = Add (above, minimum)
+    tokens = Shape (ids)
+    flat = Concat <axis = 0> (tokens, last)
+    vectors = Reshape (values, flat)
+}
+"""
+"""`export.weight_storage.Int4Table`: rows (V, D/2) of bytes, steps and least (V, blocks) in float16.
+
+ids (..) -> (.., D). torch exports the halves of a byte as divisions of 32-bit numbers, whose signs are checked.
+"""
+
+POOLING = """
+TokenSoftmax (scores, hidden) => (weights)
+{
+    never = Constant <value = float {-inf}> ()
+    shown = Where (hidden, never, scores)
+    weights = Softmax <axis = 1> (shown)
+}
+WeightedSum (weights, values) => (sum)
+{
+    tokens = Constant <value_ints = [1]> ()
+    weighted = Mul (weights, values)
+    sum = ReduceSum <keepdims = 0> (weighted, tokens)
+}
+TokenMaximum (values, hidden) => (largest)
+{
+    tokens = Constant <value_ints = [1]> ()
+    never = Constant <value = float {-inf}> ()
+    shown = Where (hidden, never, values)
+    largest = ReduceMax <keepdims = 0> (shown, tokens)
+}
+"""
+"""`models.pooling`: scores, weights, values (B, L, D), hidden (B, L, 1) -> (B, D)."""
+
+GUIDED = """
+GuidedWeights (queries, keys, penalty, hidden, divisor) => (weights)
+{
+    never = Constant <value = float {-inf}> ()
+    same = Constant <value_ints = [0, 0]> ()
+    rest = Constant <value_ints = [-1]> ()
+    halves = Shape <start = 1, end = 2> (hidden)
+    kinds = Shape <start = 2, end = 3> (penalty)
+    heads = Concat <axis = 0> (same, halves, kinds, rest)
+    query_heads = Reshape (queries, heads)
+    q = Transpose <perm = [0, 2, 3, 1, 4]> (query_heads)
+    key_heads = Reshape (keys, heads)
+    k = Transpose <perm = [0, 2, 3, 4, 1]> (key_heads)
+    products = MatMul (q, k)
+    divided = Div (products, divisor)
+    scores = Sub (divided, penalty)
+    shown = Where (hidden, never, scores)
+    weights = Softmax <axis = -1> (shown)
+}
+MixValues (weights, values) => (mixed)
+{
+    same = Constant <value_ints = [0, 0]> ()
+    rest = Constant <value_ints = [-1]> ()
+    each = Shape <start = 1, end = 3> (weights)
+    heads = Concat <axis = 0> (same, each, rest)
+    value_heads = Reshape (values, heads)
+    v = Transpose <perm = [0, 2, 3, 1, 4]> (value_heads)
+    summed = MatMul (weights, v)
+    by_token = Transpose <perm = [0, 3, 1, 2, 4]> (summed)
+    together = Concat <axis = 0> (same, rest)
+    mixed = Reshape (by_token, together)
+}
+"""
+"""`models.ms_san.MultiMaskAttention`: queries, keys and values (B, L, D).
+
+penalty (B, 1, H/2, L, L), hidden (B, 2, 1, L, L); GuidedWeights -> (B, 2, H/2, L, L), MixValues -> (B, L, D).
+"""
+
+TREE = """
+TreeDistance (heads) => (distance)
+{{
+    zero = Constant <value = int64 {{0}}> ()
+    one = Constant <value = int64 {{1}}> ()
+    two = Constant <value = float {{2.0}}> ()
+    flat = Constant <value_ints = [-1]> ()
+    one_axis = Constant <value_ints = [1]> ()
+    row = Constant <value_ints = [-2]> ()
+    size = Shape (heads)
+    batch_axis = Shape <start = 0, end = 1> (heads)
+    token_axis = Shape <start = 1> (heads)
+    B = Squeeze (batch_axis)
+    L = Squeeze (token_axis)
+    tokens = Range (zero, L, one)
+    column = Unsqueeze (tokens, flat)
+    same = Equal (column, tokens)
+    itself = Cast <to = 1> (same)
+    repeats = Concat <axis = 0> (batch_axis, one_axis)
+    above0 = Tile (itself, repeats)
+    sentences = Range (zero, B, one)
+    sentence = Unsqueeze (sentences, flat)
+    first = Mul (sentence, L)
+    rows = Add (heads, first)
+    up0 = Reshape (rows, flat)
+{rounds}
+    cube = Concat <axis = 0> (size, token_axis)
+    above = Reshape (above{n}, cube)
+    depth = ReduceSum <keepdims = 0> (above, flat)
+    turned = Transpose <perm = [0, 2, 1]> (above)
+    shared = MatMul (above, turned)
+    from = Unsqueeze (depth, flat)
+    to = Unsqueeze (depth, row)
+    sizes = Add (from, to)
+    twice = Mul (shared, two)
+    distance = Sub (sizes, twice)
+}}
+"""
+"""`models.masks.tree_distance`: heads (B, L) -> (B, L, L)."""
+ROUND = """    further{i} = Gather <axis = 0> (above{i}, up{i})
+    above{next} = Max (above{i}, further{i})
+    up{next} = Gather <axis = 0> (up{i}, up{i})"""
+
+DIRECTIONAL = f"""
+DirectionalAttention (queries, allowed, keys, values, c) => (s)
+{{
+    zero = Constant <value_ints = [0]> ()
+    one = Constant <value_ints = [1]> ()
+    last = Constant <value_ints = [-1]> ()
+    row = Constant <value_ints = [-2]> ()
+    cells = Constant <value_ints = [{CELLS}]> ()
+    summed = Constant <value_ints = [{SUMMED}]> ()
+    within = Constant <value_ints = [1, 2, 3]> ()
+    before = Constant <value_ints = [0, 0, 0, 0]> ()
+    behind = Constant <value_ints = [0, 0, 0]> ()
+    least = Constant <value = float {{0.001}}> ()
+    L = Shape <start = 0, end = 1> (queries)
+    B = Shape <start = 1, end = 2> (queries)
+    tokens = Mul (L, B)
+    fit = Div (cells, tokens)
+    most = Min (fit, L)
+    block = Max (most, one)
+    over = Add (L, block)
+    up = Sub (over, one)
+    blocks = Div (up, block)
+    padded = Mul (blocks, block)
+    padding = Sub (padded, L)
+    pads = Concat <axis = 0> (before, padding, behind)
+    query_pad = Pad (queries, pads)
+    query_row = Shape <start = 1> (queries)
+    query_shape = Concat <axis = 0> (blocks, block, query_row)
+    query_blocks = Reshape (query_pad, query_shape)
+    allowed_pad = Pad (allowed, pads)
+    allowed_row = Shape <start = 1> (allowed)
+    allowed_shape = Concat <axis = 0> (blocks, block, allowed_row)
+    allowed_blocks = Reshape (allowed_pad, allowed_shape)
+    anyone = ReduceMax <keepdims = 0> (allowed_blocks, within)
+    first = ArgMax <axis = 1> (anyone)
+    final = ArgMax <axis = 1, select_last_index = 1> (anyone)
+    stops = Add (final, one)
+    beyond = Mod (first, summed)
+    long = Greater (L, summed)
+    aligned = Cast <to = 7> (long)
+    earlier = Mul (beyond, aligned)
+    starts = Sub (first, earlier)
+    found = Scan <num_scan_inputs = 4, body =
+      step (float[] query, float[] may, int64[] start, int64[] stop) => (float[] attention) {{
+        near_keys = Slice (keys, start, stop, one)
+        near_values = Slice (values, start, stop, one)
+        near = Slice (may, start, stop, last)
+        twice = Concat <axis = -2> (near, near)
+        pair = Add (near_keys, query)
+        bounded = Tanh (pair)
+        scores = Mul (bounded, c)
+        powers = Exp (scores)
+        totals = MatMul (twice, powers)
+        clipped = Clip (totals, least)
+        weighed = Mul (powers, near_values)
+        sums = MatMul (twice, weighed)
+        both = Div (sums, clipped)
+        attention = Slice (both, zero, one, row)
+    }}> (query_blocks, allowed_blocks, starts, stops)
+    result_row = Shape <start = 2> (found)
+    result_shape = Concat <axis = 0> (last, result_row)
+    joined = Reshape (found, result_shape)
+    s = Slice (joined, zero, L, zero)
+}}
+"""
+"""`models.disan.attend` for every reference token: queries (L, B, 1, D), allowed (L, B, 1, L), keys, values (B, L, D)
+-> (L, B, 1, D).
+
+Several reference tokens in a step, over the tokens that they may attend to: a step costs 15 µs beside what it
+computes, and a block with a direction needs half of the pairs. What is left out are zeros at the two ends of a sum, so
+the bits stay. The sums are computed as two equal rows, for the reason that `export.int8` gives.
+"""
+
+
+def call_operators(model: onnx.ModelProto) -> None:
+    """Let the graph call an operator wherever it computes one's definition, in place.
+
+    Steps that nothing reads any more stay.
+    """
+    graph = _Graph(model)
+    matches = (
+        graph.rescale,
+        graph.blend,
+        graph.word_vectors,
+        graph.token_softmax,
+        graph.weighted_sum,
+        graph.token_maximum,
+        graph.directional_attention,
+        graph.guided_weights,
+        graph.mix_values,
+        graph.tree_distance,
+    )
+    nodes = []
+    for node in model.graph.node:
+        inputs = next((found for match in matches if (found := match(node))), None)
+        nodes.append(call(*inputs, list(node.output)) if inputs else node)
+    model.opset_import.append(helper.make_opsetid(DOMAIN, VERSION))
+    called = {node.op_type for node in nodes if node.domain == DOMAIN}
+    model.functions.extend(one for one in definitions(graph.rounds) if one.name in called)
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+
+
+def call(name: str, inputs: list[str], outputs: list[str]) -> onnx.NodeProto:
+    return helper.make_node(name, inputs, outputs, domain=DOMAIN)
+
+
+def definitions(rounds: int) -> Iterator[onnx.FunctionProto]:
+    """Every operator as a function. TreeDistance is that of trees of up to 2^rounds tokens."""
+    doubling = "\n".join(ROUND.format(i=i, next=i + 1) for i in range(rounds))
+    text = ROWS + WORDS + POOLING + GUIDED + TREE.format(rounds=doubling, n=rounds) + DIRECTIONAL
+    for function in text.split("\n}\n")[:-1]:
+        header = f'<domain: "{DOMAIN}", opset_import: ["" : {OPSET}]>'
+        yield parser.parse_function(f"{header}\n{function}\n}}")
+
+
+Found = tuple[str, list[str]] | None
+"""The operator that computes what a node computes, and its inputs."""
+
+
+class _Graph:
+    """A graph as the int8 export leaves it: which node computes a value, and how it got there."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self.producers = {name: node for node in model.graph.node for name in node.output}
+        self.vectors = {one.name for one in model.graph.initializer if len(one.dims) == 1}
+        self.rounds = 0
+        """Rounds of pointer doubling of the tree's distances, once they were found."""
+
+    def rescale(self, node: onnx.NodeProto) -> Found:
+        """A product's scales, its bias, and ReLU or ELU of them."""
+        name = {"Add": "Rescale", "Relu": "RescaleRelu", "Elu": "RescaleElu"}.get(node.op_type)
+        if name is None:
+            return None
+        add = node if name == "Rescale" else self._made(node.input[0], "Add")
+        if add is None:
+            return None
+        for value, bias in (add.input, reversed(add.input)):
+            scaled = self._made(value, "Mul")
+            if scaled and bias in self.vectors and self._made(scaled.input[0], PRODUCT):
+                return name, [*scaled.input, bias]
+        return None
+
+    def blend(self, node: onnx.NodeProto) -> Found:
+        """f a + (1 - f) b."""
+        if node.op_type != "Add":
+            return None
+        first, second = (self._made(value, "Mul") for value in node.input)
+        if first is None or second is None:
+            return None
+        rest = self._made(second.input[0], "Sub")
+        if (
+            rest is None
+            or rest.input[1] != first.input[0]
+            or not self._made(rest.input[1], "Sigmoid")
+        ):
+            return None
+        return "Blend", [*first.input, second.input[1]]
+
+    def word_vectors(self, node: onnx.NodeProto) -> Found:
+        """A table in 4 bits."""
+        block = ("Unsqueeze", 0), ("Cast", 0), ("Gather", 0)
+        codes = ("Reshape", 0), ("Cast", 0), ("Reshape", 0), ("Concat", 0), ("Unsqueeze", 0)
+        value = node.output[0]
+        paths = (
+            self._path(
+                value, ("Reshape", 0), ("Add", 0), ("Mul", 0), *codes, ("Mod", 0), *block[1:]
+            ),
+            self._path(value, ("Reshape", 0), ("Add", 0), ("Mul", 1), *block),
+            self._path(value, ("Reshape", 0), ("Add", 1), *block),
+        )
+        lookups = [path[-1] for path in paths if path]
+        if len(lookups) < len(paths):
+            return None
+        tables, ids = zip(*(lookup.input for lookup in lookups), strict=True)
+        return ("WordVectors", [*tables, ids[0]]) if len(set(ids)) == 1 else None
+
+    def token_softmax(self, node: onnx.NodeProto) -> Found:
+        if node.op_type != "Softmax" or _attribute(node, "axis") != 1:
+            return None
+        shown = self._made(node.input[0], "Where")
+        return ("TokenSoftmax", [shown.input[2], shown.input[0]]) if shown else None
+
+    def weighted_sum(self, node: onnx.NodeProto) -> Found:
+        weighted = self._made(node.input[0], "Mul") if node.op_type == "ReduceSum" else None
+        if weighted is None:
+            return None
+        softmax = self._made(weighted.input[0], "Softmax")
+        return (
+            ("WeightedSum", list(weighted.input))
+            if softmax and self.token_softmax(softmax)
+            else None
+        )
+
+    def token_maximum(self, node: onnx.NodeProto) -> Found:
+        shown = self._made(node.input[0], "Where") if node.op_type == "ReduceMax" else None
+        return ("TokenMaximum", [shown.input[2], shown.input[0]]) if shown else None
+
+    def directional_attention(self, node: onnx.NodeProto) -> Found:
+        if node.op_type != "Scan":
+            return None
+        body = next(one.g for one in node.attribute if one.name == "body")
+        if [one.op_type for one in body.node] != ATTEND:
+            return None
+        add, _, scale, power, _, _, weigh, _, _ = body.node
+        (keys,) = set(add.input) - {body.input[0].name}
+        (values,) = set(weigh.input) - {power.output[0]}
+        return "DirectionalAttention", [*node.input, keys, values, scale.input[1]]
+
+    def guided_weights(self, node: onnx.NodeProto) -> Found:
+        if node.op_type != "Softmax" or _attribute(node, "axis") != -1:
+            return None
+        path = self._path(node.input[0], ("Where", 2), ("Sub", 0), ("Div", 0), ("MatMul", 0))
+        if path is None:
+            return None
+        shown, guided, divided, product = path
+        queries, keys = (self._heads(value) for value in product.input)
+        if queries is None or keys is None:
+            return None
+        inputs = [queries, keys, guided.input[1], shown.input[0], divided.input[1]]
+        return "GuidedWeights", inputs
+
+    def mix_values(self, node: onnx.NodeProto) -> Found:
+        path = self._path(
+            node.output[0], ("Reshape", 0), ("Transpose", 0), ("Reshape", 0), ("MatMul", 0)
+        )
+        weights = self._made(path[-1].input[0], "Softmax") if path else None
+        if path is None or weights is None or self.guided_weights(weights) is None:
+            return None
+        values = self._heads(path[-1].input[1])
+        return ("MixValues", [weights.output[0], values]) if values else None
+
+    def tree_distance(self, node: onnx.NodeProto) -> Found:
+        """Sizes of two sets of ancestors, less twice what they share."""
+        path = self._path(node.output[0], ("Sub", 1), ("Mul", 0), ("MatMul", 0), ("Reshape", 0))
+        if path is None:
+            return None
+        rounds, value = 0, path[-1].input[0]
+        while largest := self._made(value, "Max"):
+            rounds, value = rounds + 1, largest.input[0]
+        if not rounds:
+            return None
+        self.rounds = rounds
+        return "TreeDistance", ["heads"]
+
+    def _made(self, value: str, kind: str) -> onnx.NodeProto | None:
+        """The node that computes the value, if it is of this kind."""
+        node = self.producers.get(value)
+        return node if node is not None and node.op_type == kind else None
+
+    def _path(self, value: str, *steps: tuple[str, int]) -> list[onnx.NodeProto] | None:
+        """The nodes that compute the value, back through the input with that number of each."""
+        found = []
+        for kind, index in steps:
+            node = self._made(value, kind)
+            if node is None:
+                return None
+            found.append(node)
+            value = node.input[index]
+        return found
+
+    def _heads(self, value: str) -> str | None:
+        """What was split into heads."""
+        path = self._path(value, ("Transpose", 0), ("Reshape", 0))
+        return path[-1].input[0] if path else None
+
+
+def _attribute(node: onnx.NodeProto, name: str) -> int:
+    number: int = next(one.i for one in node.attribute if one.name == name)
+    return number
