@@ -65,6 +65,7 @@ openapi: .venv/installed  ## write docs/openapi.json
 lint: .venv/installed
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
+	.venv/bin/clang-format --dry-run --Werror kernels/*.c kernels/*.h
 
 types: .venv/installed
 	.venv/bin/mypy

@@ -17,9 +17,8 @@ int64_t directional_work(int64_t L) { return 2 * L * LANES; }
  * falls out of the mean. What is left is e^(-2c K / (K + Q)) with K = e^-2k and Q = e^2q: a tanh for every pair becomes
  * a quotient, and the two exponentials are one for a token.
  */
-void directional_attention(const float* queries, const float* allowed, const float* keys,
-                                         const float* values, int64_t B, int64_t L, int64_t D, float c, float* work,
-                                         float* s) {
+void directional_attention(const float* queries, const float* allowed, const float* keys, const float* values,
+                           int64_t B, int64_t L, int64_t D, float c, float* work, float* s) {
   float *K = work, *h = work + L * LANES;
   for (int64_t b = 0; b < B; b++, keys += L * D, values += L * D)
     for (int64_t at = 0; at < D; at += LANES) {

@@ -8,8 +8,8 @@ INLINE int64_t padded(int64_t L) { return (L + LANES - 1) / LANES * LANES; }
 
 int64_t guided_work(int64_t L, int64_t size) { return (size + 1) * padded(L); }
 
-void guided_weights(const float* q, const float* k, const float* penalty, const bool* hidden, int64_t L,
-                                  int64_t size, int64_t stride, float divisor, float* work, float* weights) {
+void guided_weights(const float* q, const float* k, const float* penalty, const bool* hidden, int64_t L, int64_t size,
+                    int64_t stride, float divisor, float* work, float* weights) {
   int64_t width = padded(L);
   float *turned = work, *scores = work + size * width; /* k transposed: (size, width) */
   for (int64_t t = 0; t < size; t++)
@@ -37,8 +37,7 @@ void guided_weights(const float* q, const float* k, const float* penalty, const 
   }
 }
 
-void mix_values(const float* weights, const float* v, int64_t L, int64_t size, int64_t stride,
-                              float* mixed) {
+void mix_values(const float* weights, const float* v, int64_t L, int64_t size, int64_t stride, float* mixed) {
   for (int64_t i = 0; i < L; i++, weights += L, mixed += stride)
     for (int64_t at = 0; at < size; at += LANES) {
       int64_t t = block(at, size);

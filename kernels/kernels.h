@@ -1,14 +1,13 @@
 /* What the operators compute, on plain arrays. export/operators.py defines each operator in ONNX's own steps.
  *
- * Every sum runs over one sentence's values in a fixed order, so a value's bits depend neither on the other sentences of
- * its batch nor on the padding.
+ * Every sum runs over one sentence's values in a fixed order, so a value's bits depend neither on the other sentences
+ * of its batch nor on the padding.
  */
 #ifndef HEEDFUL_KERNELS_H
 #define HEEDFUL_KERNELS_H
 
 #include <stdbool.h>
 #include <stdint.h>
-
 
 /* rows.c: x (rows, width), one row after the other */
 void round_rows(const float* x, int64_t rows, int64_t width, uint8_t* bytes, float* scales);
@@ -25,17 +24,21 @@ void token_softmax(const float* scores, const bool* hidden, int64_t L, int64_t D
 void token_maximum(const float* values, const bool* hidden, int64_t L, int64_t D, float* largest);
 void weighted_sum(const float* weights, const float* values, int64_t L, int64_t D, float* sum);
 
-/* directional.c */
+/* directional.c; `work` has directional_work(L) floats */
+int64_t directional_work(int64_t L);
 void directional_attention(const float* queries, const float* allowed, const float* keys, const float* values,
                            int64_t B, int64_t L, int64_t D, float c, float* work, float* s);
-int64_t directional_work(int64_t L); /* floats in `work` */
 
-/* guided.c: one head of `size` features; the rows of q, k and v are `stride` floats apart */
+/* guided.c: one head of `size` features; the rows of q, k and v are `stride` floats apart, `work` has
+ * guided_work(L, size) floats
+ */
+int64_t guided_work(int64_t L, int64_t size);
 void guided_weights(const float* q, const float* k, const float* penalty, const bool* hidden, int64_t L, int64_t size,
                     int64_t stride, float divisor, float* work, float* weights);
-int64_t guided_work(int64_t L, int64_t size); /* floats in `work` */
 void mix_values(const float* weights, const float* v, int64_t L, int64_t size, int64_t stride, float* mixed);
-bool tree_distance(const int64_t* heads, int64_t L, uint64_t* work, float* distance); /* false: no such token */
-int64_t tree_work(int64_t L); /* words of 64 bits in `work` */
+
+/* guided.c: false where a head is no token; `work` has tree_work(L) words of 64 bits */
+int64_t tree_work(int64_t L);
+bool tree_distance(const int64_t* heads, int64_t L, uint64_t* work, float* distance);
 
 #endif

@@ -20,15 +20,16 @@ typedef struct {
 
 static const OrtApi* ort;
 
-#define TRY(call)                          \
-  do {                                     \
-    OrtStatusPtr failed = (call);          \
-    if (failed) return failed;             \
+#define TRY(call)                 \
+  do {                            \
+    OrtStatusPtr failed = (call); \
+    if (failed) return failed;    \
   } while (0)
 
-#define EXPECT(condition, name)                                                                                  \
-  do {                                                                                                           \
-    if (!(condition)) return ort->CreateStatus(ORT_INVALID_ARGUMENT, "heedful." name ": inputs do not fit: " #condition); \
+#define EXPECT(condition, name)                                                                           \
+  do {                                                                                                    \
+    if (!(condition))                                                                                     \
+      return ort->CreateStatus(ORT_INVALID_ARGUMENT, "heedful." name ": inputs do not fit: " #condition); \
   } while (0)
 
 static OrtStatusPtr read_tensor(OrtKernelContext* context, size_t index, Tensor* tensor) {
@@ -199,8 +200,7 @@ static OrtStatusPtr run_weighted_sum(void* state, OrtKernelContext* context) {
   int64_t B = in[0].shape[0], L = in[0].shape[1], D = in[0].shape[2];
   TRY(make(context, 0, (const int64_t[]){B, D}, 2, &sum));
   for (int64_t b = 0; b < B; b++)
-    weighted_sum((const float*)in[0].data + b * L * D, (const float*)in[1].data + b * L * D, L, D,
-                 (float*)sum + b * D);
+    weighted_sum((const float*)in[0].data + b * L * D, (const float*)in[1].data + b * L * D, L, D, (float*)sum + b * D);
   return NULL;
 }
 
@@ -384,9 +384,9 @@ static void make_domain(void) {
 /* Whether this processor has the instructions for which the library was compiled. */
 int runs_here(void) {
 #if defined(__AVX512F__)
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma") &&
-         __builtin_cpu_supports("bmi2");
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
 #elif defined(__AVX2__)
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
 #else

@@ -28,14 +28,12 @@ void round_rows(const float* x, int64_t rows, int64_t width, uint8_t* bytes, flo
   }
 }
 
-void rescale(const float* x, const float* scales, const float* bias, int64_t rows, int64_t width,
-                           float* y) {
+void rescale(const float* x, const float* scales, const float* bias, int64_t rows, int64_t width, float* y) {
   for (int64_t row = 0; row < rows; row++, x += width, y += width)
     for (int64_t d = 0; d < width; d++) y[d] = x[d] * scales[row] + bias[d];
 }
 
-void rescale_relu(const float* x, const float* scales, const float* bias, int64_t rows, int64_t width,
-                                float* y) {
+void rescale_relu(const float* x, const float* scales, const float* bias, int64_t rows, int64_t width, float* y) {
   for (int64_t row = 0; row < rows; row++, x += width, y += width)
     for (int64_t d = 0; d < width; d++) {
       float shifted = x[d] * scales[row] + bias[d];
@@ -43,8 +41,7 @@ void rescale_relu(const float* x, const float* scales, const float* bias, int64_
     }
 }
 
-void rescale_elu(const float* x, const float* scales, const float* bias, int64_t rows, int64_t width,
-                               float* y) {
+void rescale_elu(const float* x, const float* scales, const float* bias, int64_t rows, int64_t width, float* y) {
   const Floats none = {0};
   for (int64_t row = 0; row < rows; row++, x += width, y += width)
     for (int64_t at = 0; at < width; at += LANES) {

@@ -18,7 +18,8 @@ typedef uint8_t Bytes __attribute__((vector_size(LANES)));
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* Where the block of LANES begins that covers `at`: the last one overlaps the one before, and computes the same again. */
+/* Where the block of LANES begins that covers `at`: the last one overlaps the one before, and computes the same again.
+ */
 INLINE int64_t block(int64_t at, int64_t width) { return at + LANES <= width || width < LANES ? at : width - LANES; }
 
 INLINE Floats load(const float* from, int64_t width) {
