@@ -317,6 +317,16 @@ def test_spelling_does_not_turn_an_answer_round(
         assert ranked[0]["label"] == label, (model, ranked)
 
 
+def test_the_golden_vectors_come_out_without_the_c_kernels_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An install without a C compiler runs the operators as the graphs define them."""
+    monkeypatch.setattr("heedful.text.graph.library", lambda: None)
+    found = selftest.run([BUNDLES / name for name in SHIPPED], "")
+    assert set(found.deviations) == set(SHIPPED)
+    assert found.moved == {}
+
+
 @pytest.mark.slow
 @needs_data
 @pytest.mark.parametrize(("model", "task"), FLOORS)
