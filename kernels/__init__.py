@@ -1,7 +1,8 @@
 """C kernels of Heedful's operators (`export/operators.py` defines them in ONNX) for ONNX Runtime on the CPU.
 
-`operators.c` is what ONNX Runtime calls, the other files compute: `rows.c`, `pooling.c`, `directional.c` (DiSAN),
-`guided.c` (MS-SAN). pip builds them where there is a C compiler, once for each generation of processors.
+`operators.c` is what ONNX Runtime calls, the other files compute: `rows.c`, `words.c`, `pooling.c`,
+`directional.c` (DiSAN), `guided.c` (MS-SAN). pip builds them where there is a C compiler, once for each
+generation of processors.
 """
 
 import ctypes
@@ -13,11 +14,16 @@ BUILDS = ("avx512", "avx2", "plain")
 """The libraries that pyproject.toml lists, the fastest first."""
 
 
+def path_of(build: str) -> Path:
+    """Where the library is, if it was built."""
+    return Path(__file__).with_name(build + EXTENSION_SUFFIXES[0])
+
+
 @cache
 def library() -> Path | None:
     """The fastest library that this processor runs; None where none was built."""
     for build in BUILDS:
-        path = Path(__file__).with_name(build + EXTENSION_SUFFIXES[0])
+        path = path_of(build)
         if path.exists() and ctypes.CDLL(str(path)).runs_here():
             return path
     return None

@@ -3,8 +3,6 @@
 import ctypes
 import itertools
 from collections.abc import Callable, Mapping
-from importlib.machinery import EXTENSION_SUFFIXES
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -285,7 +283,17 @@ MISFITS: list[tuple[str, dict[str, Array]]] = [
     ("RescaleElu", {"x": floats(2, 3), "scales": floats(2, 1), "bias": floats(4)}),
     ("Blend", {"share": floats(2, 3), "a": floats(2, 3), "b": floats(3, 2)}),
     ("TokenSoftmax", {"scores": floats(2, 3, 4), "hidden": np.zeros((2, 4, 1), bool)}),
+    ("TokenMaximum", {"values": floats(2, 3, 4), "hidden": np.zeros((2, 4, 1), bool)}),
     ("WeightedSum", {"weights": floats(2, 3, 4), "values": floats(2, 3, 5)}),
+    (
+        "WordVectors",
+        {
+            "rows": np.zeros((5, 4), np.uint8),
+            "steps": np.zeros((5, 2), np.float16),
+            "least": np.zeros((4, 2), np.float16),
+            "ids": np.zeros((1, 2), np.int64),
+        },
+    ),
     ("DirectionalAttention", {**directional([3], 4, np.less), "keys": floats(1, 4, 4)}),
     ("GuidedWeights", {**guided([3], 6), "hidden": np.zeros((1, 2, 1, 3, 4), bool)}),
     ("GuidedWeights", {**guided([3], 6), "queries": floats(1, 3, 7), "keys": floats(1, 3, 7)}),
@@ -306,7 +314,7 @@ def test_shapes_that_do_not_fit_are_refused(name: str, inputs: dict[str, Array])
 def test_every_build_that_runs_here_computes_the_same(
     build: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = Path(kernels.__file__).with_name(build + EXTENSION_SUFFIXES[0])
+    path = kernels.path_of(build)
     if not ctypes.CDLL(str(path)).runs_here():
         pytest.skip(f"this processor does not run {build}")
     monkeypatch.setattr("heedful.text.graph.library", lambda: path)
