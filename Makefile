@@ -1,7 +1,7 @@
 # Two environments: .serve-venv serves and holds no torch; .venv trains, exports and tests.
 PYTHON ?= python3
 PIP_INSTALL = pip install --quiet --disable-pip-version-check --constraint constraints.txt
-KERNELS = $(wildcard kernels/*.c kernels/*.h kernels/onnxruntime/*.h)
+KERNELS = setup.py $(wildcard kernels/*.c kernels/*.h kernels/onnxruntime/*.h)
 SOURCES = pyproject.toml constraints.txt $(KERNELS) $(wildcard heedful/*.py app/*.py app/static/* app/static/vendor/* cli/*.py export/*.py kernels/*.py library/*.py models/*.py runtime/*.py text/*.py training/*.py training/tasks/*.py)
 
 # Where the datasets are (docs/data.md); `data/` unless something else is said.

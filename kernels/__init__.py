@@ -11,7 +11,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 BUILDS = ("avx512", "avx2", "plain")
-"""The libraries that pyproject.toml lists, the fastest first."""
+"""The libraries that setup.py lists, the fastest first."""
 
 
 def path_of(build: str) -> Path:

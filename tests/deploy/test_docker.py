@@ -55,7 +55,7 @@ def test_every_package_of_the_project_is_copied() -> None:
     packages = {link.name for link in (ROOT / "heedful").iterdir() if link.is_symlink()}
     needed = {"heedful", *packages}
     needed |= {project["project"]["readme"], *project["project"]["license-files"]}
-    assert needed | {"pyproject.toml", "constraints.txt", "bundles"} == set(COPIED)
+    assert needed | {"pyproject.toml", "setup.py", "constraints.txt", "bundles"} == set(COPIED)
 
 
 def test_the_process_is_not_root_and_is_the_service() -> None:
