@@ -43,6 +43,7 @@ from heedful.app.settings import Settings
 from heedful.app.state import AppState, Peers
 from heedful.app.tracing import Tracing
 from heedful.app.worker_group import RESERVE, WorkerGroup, descriptors
+from heedful.runtime.bundle_loader import Loaded
 from heedful.runtime.cores import usable_cores
 from heedful.runtime.service import Options, Service
 
@@ -68,12 +69,15 @@ ROUTERS = (
 
 
 def create_app(
-    settings: Settings, group: WorkerGroup | None = None, peers: Peers | None = None
+    settings: Settings,
+    group: WorkerGroup | None = None,
+    peers: Peers | None = None,
+    loaded: Loaded | None = None,
 ) -> FastAPI:
-    """The application, alone or in one process of a group. Answers 503 while the models load."""
+    """The application, alone or in one process of a group. Unless `loaded`, it answers 503 while the models load."""
     metrics = Metrics(group)
     tracing = Tracing.from_environment()
-    service = Service(_options(settings, group), metrics)
+    service = Service(_options(settings, group), metrics, loaded)
     created = group.started if group else int(time.time())
     endpoints = inference_routes(
         router for router in ROUTERS if router is not batch_routes.create_router

@@ -7,7 +7,9 @@ import signal
 import socket
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import NoReturn
 
 from heedful import kernels
@@ -21,6 +23,7 @@ from heedful.app.supervisor import Supervisor
 from heedful.app.tls import check_tls
 from heedful.app.worker import SupervisedPeers, Worker
 from heedful.app.worker_group import Link, WorkerGroup
+from heedful.runtime.bundle_loader import Loaded, load_before_fork
 from heedful.runtime.cores import usable_cores
 from heedful.runtime.errors import ServiceFault, StartupError
 from heedful.runtime.session import takes_cuda
@@ -57,9 +60,8 @@ def serve(settings: Settings) -> None:
             run(Server(create_app(settings)), [listener])
         else:
             group = WorkerGroup.create(size)
-            Supervisor(
-                listener, group, settings, lambda link: run_worker(settings, group, link)
-            ).run()
+            serve_in = partial(run_worker, settings, group)
+            Supervisor(listener, group, settings, serve_in, load_for_workers(settings)).run()
     except ServiceFault as fault:
         log.critical("cannot recover, exiting to be restarted: %s", fault)
         logging.shutdown()
@@ -83,13 +85,29 @@ def run(server: Server, sockets: list[socket.socket]) -> None:
         raise failure
 
 
-def run_worker(settings: Settings, group: WorkerGroup, link: Link) -> int:
-    """Serve the connections that the supervisor passes on; returns the exit status."""
+def load_for_workers(settings: Settings) -> Loaded | None:
+    """The models that the serving processes share; None with CUDA, which does not survive a fork."""
+    if takes_cuda(settings.device):
+        return None
+    return load_before_fork(settings.models, settings.parser)
+
+
+def run_worker(
+    settings: Settings,
+    group: WorkerGroup,
+    link: Link,
+    take_loaded: Callable[[], Loaded | None],
+) -> int:
+    """Serve the connections that the supervisor passes on; returns the exit status.
+
+    `take_loaded` gives up its models: nobody but the service may keep them after a reload. Without any, the
+    service reads the folder.
+    """
     peers = SupervisedPeers(link)
     group = replace(group, slot=link.slot)
     try:
         check_tls(settings)  # the files may have changed since the service has started
-        run(Worker(create_app(settings, group, peers), group, link, peers), [])
+        run(Worker(create_app(settings, group, peers, take_loaded()), group, link, peers), [])
     except StartupError as error:
         link.send(StartFailed(str(error)))  # the supervisor reports it once for all
         return 1

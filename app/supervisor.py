@@ -6,7 +6,8 @@ its clients get a 503. A process whose event loop is silent gets no connections,
 stays so. A dead process is restarted with growing delays. When that does not help, the supervisor
 gives up and the process manager restarts the whole service.
 
-The serving processes are forked before the supervisor has a thread, and share what it has imported.
+The serving processes are forked while the supervisor has no other thread, and share what it has imported and
+the models that it has loaded.
 """
 
 import gc
@@ -31,7 +32,9 @@ from heedful.app.server import KILL_TIMEOUT
 from heedful.app.settings import Settings
 from heedful.app.shared_counts import keep_processor_time
 from heedful.app.worker_group import BUSY, Link, WorkerGroup, WorkerProcess
+from heedful.runtime.bundle_loader import Loaded
 from heedful.runtime.errors import ServiceFault, StartupError, Unavailable
+from heedful.runtime.memory import trim_heap
 
 log = logging.getLogger("heedful.supervisor")
 
@@ -45,17 +48,23 @@ DIED = Unavailable("the serving process died while answering")
 
 
 class Supervisor:
-    """`serve(link)` runs a serving process and returns its exit status."""
+    """`serve(link, take_loaded)` runs a serving process and returns its exit status.
+
+    `loaded`, which `take_loaded()` gives up, holds the models of every process until a reload; without it each
+    process reads the folder.
+    """
 
     def __init__(
         self,
         listener: socket.socket,
         group: WorkerGroup,
         settings: Settings,
-        serve: Callable[[Link], int],
+        serve: Callable[[Link, Callable[[], Loaded | None]], int],
+        loaded: Loaded | None,
     ) -> None:
         self._group = group
         self._serve = serve
+        self._loaded = loaded
         self._hang_timeout = settings.hang_timeout
         self._end_timeout = settings.shutdown_timeout + KILL_TIMEOUT
         self._metrics = Metrics(group)
@@ -156,7 +165,9 @@ class Supervisor:
         slots = {process.link.slot for process in self._processes}
         slot = next(n for n in range(1, self._group.size + 1) if n not in slots)
         try:
-            pid, link = fork(slot, self._serve, self._close_in_child)
+            pid, link = fork(
+                slot, lambda link: self._serve(link, self._take_loaded), self._close_in_child
+            )
         except OSError as error:
             log.error("cannot start a serving process now: %s", error.strerror)
             self._restarts.later()
@@ -166,6 +177,11 @@ class Supervisor:
         self._selector.register(
             link.control, selectors.EVENT_READ, lambda _: self._receive(process)
         )
+
+    def _take_loaded(self) -> Loaded | None:
+        """Give up the models."""
+        loaded, self._loaded = self._loaded, None
+        return loaded
 
     def _close_in_child(self) -> None:
         """Close a forked child's copies; the supervisor keeps its own."""
@@ -224,6 +240,8 @@ class Supervisor:
             case messages.ReloadRequest():
                 self._reloads.add(process)
             case messages.WorkerReloaded(result):
+                if self._take_loaded():  # processes that are started from now on read the folder
+                    trim_heap()
                 self._reloads.finished(process, result)
 
     def _set_ready(self, process: WorkerProcess, ready: bool) -> None:

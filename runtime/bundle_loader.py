@@ -1,19 +1,23 @@
-"""Bundles on disk -> warm models, at the start and at every reload."""
+"""Bundles on disk -> warm, checked models, at the start and at every reload."""
 
 import asyncio
 import logging
 import os
 import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from heedful.runtime import bundle
 from heedful.runtime.card import CARD
+from heedful.runtime.cores import usable_cores
 from heedful.runtime.errors import BundleError, InferenceFailed, ProviderError, StartupError
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.model_registry import ModelRegistry, check_parser
-from heedful.runtime.session import Device, SessionThreads
+from heedful.runtime.session import Device, SessionThreads, takes_cuda
+from heedful.runtime.shipped import parser_of
+from heedful.text.errors import ParserError
 from heedful.text.parse import Parser
 
 log = logging.getLogger(__name__)
@@ -33,6 +37,14 @@ class Reloaded:
     refused: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a service needs of a folder of bundles: models, warm and checked, and their parser."""
+
+    registry: ModelRegistry
+    parser: Parser
+
+
 class BundleLoader:
     """Loads the bundles of one folder. Reads files and optimises graphs in threads."""
 
@@ -42,12 +54,25 @@ class BundleLoader:
         self._threads = threads
         self._warm_in = warm_in
 
-    async def load(self) -> ModelRegistry:
-        """All bundles, with open sessions that are not warm yet. Other folders are ignored.
+    async def load(self, pipeline: str | Path | None) -> Loaded:
+        """All bundles, and the parser of that name or folder; None is the folder's own. Other folders are ignored.
 
-        Raises StartupError if there is none, BundleError, ProviderError.
+        Raises StartupError if there is no bundle or no parser, BundleError, ProviderError.
         """
-        folders = await asyncio.to_thread(self._bundles)
+        loaded = await asyncio.to_thread(self._open_all, pipeline or parser_of(self._folder))
+        models = loaded.registry.models.values()
+        for model in models:
+            check_parser(model.card, loaded.parser)
+        await asyncio.gather(*map(self._warm, models))
+        return loaded
+
+    async def _warm(self, model: LoadedModel) -> None:
+        await model.warm(self._warm_in)
+        await model.check_golden(self._warm_in)
+
+    def _open_all(self, pipeline: str | Path) -> Loaded:
+        """The bundles with open sessions that are not warm yet, and the parser; several at once on a CPU."""
+        folders = self._bundles()
         if not folders and not self._folder.is_dir():
             raise StartupError(
                 f"there is no folder {self._folder}: name the one that holds the bundles"
@@ -57,8 +82,10 @@ class BundleLoader:
                 f"{self._folder} holds no bundle (a folder with a {CARD}): "
                 "make one with `heedful export`, or name another folder"
             )
-        models = [await asyncio.to_thread(self._open, folder) for folder in folders]
-        return ModelRegistry({model.card.name: model for model in models})
+        with ThreadPoolExecutor(1 if takes_cuda(self._device) else usable_cores()) as pool:
+            parser = pool.submit(_parser, pipeline)
+            models = list(pool.map(self._open, folders))
+        return Loaded(ModelRegistry({model.card.name: model for model in models}), parser.result())
 
     async def reload(self, served: ModelRegistry, parser: Parser) -> tuple[ModelRegistry, Reloaded]:
         """The folder's current models. Changed bundles are loaded and warmed up next to the live ones.
@@ -95,8 +122,7 @@ class BundleLoader:
         check_parser(card, parser)
         model = await asyncio.to_thread(self._open, folder)
         check_parser(model.card, parser)  # the folder may have been replaced since
-        await model.warm(self._warm_in)
-        await model.check_golden(self._warm_in)
+        await self._warm(model)
         return model
 
     def _bundles(self) -> list[Path]:
@@ -124,3 +150,27 @@ class BundleLoader:
         # Or a link would serve a bundle under a second name.
         bundle.check_name(read.card, folder.name)
         return LoadedModel(read, self._device, self._threads)
+
+
+def load_before_fork(folder: Path, pipeline: str | Path | None) -> Loaded:
+    """`BundleLoader.load` on the CPU, for processes that are forked from this one: they share the memory.
+
+    Leaves no thread behind. Raises what `load` raises.
+    """
+
+    async def load() -> Loaded:
+        threads = SessionThreads(usable_cores())
+        try:
+            return await BundleLoader(folder, "cpu", 1, threads).load(pipeline)
+        finally:
+            await threads.stop()
+
+    return asyncio.run(load())
+
+
+def _parser(pipeline: str | Path) -> Parser:
+    """Raises StartupError."""
+    try:
+        return Parser.load(pipeline)
+    except ParserError as error:
+        raise StartupError(str(error)) from error

@@ -13,15 +13,13 @@ import sys
 import time
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
 from heedful.runtime.cache import Cache
 from heedful.runtime.calls import Call, FairQueue
-from heedful.runtime.errors import InferenceFailed, StartupError, Unavailable
+from heedful.runtime.errors import InferenceFailed, Unavailable
 from heedful.runtime.observer import Observer
 from heedful.runtime.phases import Phases
 from heedful.runtime.turns import Once, in_turn, soon, turns
-from heedful.text.errors import ParserError
 from heedful.text.parse import Parse, ParseJob, Parser
 from heedful.text.tokenize import effort
 
@@ -58,13 +56,9 @@ class Parses:
         )
         self._small_at = -SMALL_SECONDS  # when the last small call came
 
-    async def start(self, pipeline: str | Path) -> Parser:
-        """Load the parser. Raises StartupError."""
-        try:
-            self._parser = await asyncio.to_thread(Parser.load, pipeline)
-        except ParserError as error:
-            raise StartupError(str(error)) from error
-        return self._parser
+    def start(self, parser: Parser) -> None:
+        """Take texts, for this parser."""
+        self._parser = parser
 
     def stop(self) -> None:
         """Refuse new texts; those that wait fail with Unavailable."""

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Literal
 
 from heedful.runtime.admission import Admission
-from heedful.runtime.bundle_loader import BundleLoader, Reloaded
+from heedful.runtime.bundle_loader import BundleLoader, Loaded, Reloaded
 from heedful.runtime.card import Card
 from heedful.runtime.cores import usable_cores
 from heedful.runtime.errors import StartupError, Unavailable
 from heedful.runtime.inference import Engine, Inference
 from heedful.runtime.memory import trim_heap
-from heedful.runtime.model_registry import ModelRegistry, Task, check_parser
+from heedful.runtime.model_registry import ModelRegistry, Task
 from heedful.runtime.observer import Observer
 from heedful.runtime.parses import Parses
 from heedful.runtime.phases import Phases
@@ -29,7 +29,6 @@ from heedful.runtime.session import (
     split_threads,
     takes_cuda,
 )
-from heedful.runtime.shipped import parser_of
 from heedful.runtime.untypical import UntypicalInputs
 from heedful.text.parse import Parser
 
@@ -64,7 +63,10 @@ class Options:
 class Service:
     """All bundles of a folder, served from one event loop."""
 
-    def __init__(self, options: Options, observer: Observer | None = None) -> None:
+    def __init__(
+        self, options: Options, observer: Observer | None = None, loaded: Loaded | None = None
+    ) -> None:
+        """`loaded` holds the folder's models where they are loaded already."""
         if options.max_queue < options.max_batch_inputs:
             raise StartupError(
                 f"max_queue ({options.max_queue}) is less than max_batch_inputs "
@@ -90,6 +92,7 @@ class Service:
             untypical=UntypicalInputs(observer),
         )
         self._loader = BundleLoader(options.models, options.device, threads, self._encoder_threads)
+        self._loaded = loaded
         self._registry = ModelRegistry({})
         self._parser: Parser
         self._loading = asyncio.Lock()  # held while models are loaded
@@ -147,20 +150,16 @@ class Service:
         return Inference(self._registry.choose(task, model), self._engine, bulk, alone)
 
     async def start(self) -> None:
-        """Load every bundle and the parser, and run each model once at several shapes.
+        """Load every bundle and the parser, unless they are loaded already.
 
         Raises StartupError or a subclass; nothing is left running then.
         """
         async with self._loading:
-            pipeline = self.options.parser or parser_of(self.options.models)
             try:
-                self._registry = await self._loader.load()
-                self._parser = await self._parses.start(pipeline)
-                for model in self._registry.models.values():
-                    check_parser(model.card, self._parser)
-                for model in self._registry.models.values():
-                    await model.warm(self._encoder_threads)
-                    await model.check_golden(self._encoder_threads)
+                loaded = self._loaded or await self._loader.load(self.options.parser)
+                self._loaded = None  # a reload may replace it
+                self._registry, self._parser = loaded.registry, loaded.parser
+                self._parses.start(self._parser)
                 self._scheduler.start()
                 await asyncio.to_thread(trim_heap)
             except BaseException:

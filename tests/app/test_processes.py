@@ -116,6 +116,23 @@ def both_ready(process: Process) -> str:
     return url
 
 
+def replaced(process: Process, killed: int) -> None:
+    """Wait until another process serves in its place."""
+
+    def another() -> bool | None:
+        servers = process.servers()
+        return (len(servers) == 2 and killed not in servers) or None
+
+    wait_for(another, "another process")
+    wait_for(lambda: httpx.get(process.url() + "/ready").is_success or None, "two of them")
+
+
+def reload(process: Process) -> None:
+    """And wait until every process has done it."""
+    process.popen.send_signal(signal.SIGHUP)
+    wait_for(lambda: "reloaded: none new, none removed" in process.log or None, "a reload")
+
+
 def counted(page: str, name: str) -> float:
     """The sum of a metric's series."""
     found = re.findall(rf"^heedful_{name}(?:\{{[^}}]*\}})? (\S+)$", page, re.M)
@@ -347,24 +364,34 @@ def test_a_long_request_is_answered_after_sigterm(several: Callable[..., Process
     assert "hangs: killing it" not in process.log
 
 
-def test_one_that_is_replaced_serves_the_models_of_the_others(
+def test_one_that_is_replaced_has_the_models_of_the_start(
     several: Callable[..., Process], models: Path, tmp_path: Path
 ) -> None:
     folder = shutil.copytree(models, tmp_path / "bundles")
     process = several(models=str(folder))
     url = both_ready(process)
+    folder.rename(tmp_path / "away")
+    killed = process.servers()[0]
+    os.kill(killed, signal.SIGKILL)
+    replaced(process, killed)
+    for _ in range(4):
+        assert httpx.post(url + "/embed", json=BODY, timeout=PATIENCE).status_code == 200
+    assert "reloaded:" not in process.log
+
+
+def test_after_a_reload_one_that_is_replaced_reads_the_folder_and_serves_the_models_of_the_others(
+    several: Callable[..., Process], models: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(models, tmp_path / "bundles")
+    process = several(models=str(folder))
+    url = both_ready(process)
+    reload(process)
     parser = BuiltParser(folder / "parser", "en_tiny", fingerprint(folder / "parser"))
     build_bundle(folder, parser, name="tiny-new", kind="nli")
     (folder / "tiny-nli").rename(tmp_path / "away")
     killed = process.servers()[0]
     os.kill(killed, signal.SIGKILL)
-
-    def replaced() -> bool | None:
-        servers = process.servers()
-        return (len(servers) == 2 and killed not in servers) or None
-
-    wait_for(replaced, "another process")
-    wait_for(lambda: httpx.get(url + "/ready").is_success or None, "two of them")
+    replaced(process, killed)
     for _ in range(4):
         names = [card["name"] for card in httpx.get(url + "/models").json()["models"]]
         assert "tiny-new" in names
@@ -413,7 +440,7 @@ def test_a_process_that_hangs_is_killed_once_and_a_pause_of_all_is_no_hang(
 
     monkeypatch.setattr("heedful.app.supervisor.time", Mock(monotonic=lambda: now))
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        supervisor = Supervisor(listener, WorkerGroup.create(1), Settings(), lambda _: 0)
+        supervisor = Supervisor(listener, WorkerGroup.create(1), Settings(), lambda *_: 0, None)
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
         link, other_end = Link.pair(1)
         process = WorkerProcess(child.pid, link, now)
@@ -453,6 +480,7 @@ def test_the_service_ends_when_no_process_is_left_and_none_starts(
     folder = shutil.copytree(models, tmp_path / "bundles")
     process = several(models=str(folder))
     url = both_ready(process)
+    reload(process)
     (folder / "parser").rename(tmp_path / "away")  # processes started from now on fail
     first, second = process.servers()
     os.kill(first, signal.SIGKILL)

@@ -2,11 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
 
 import pytest
 
-from heedful.runtime.errors import InferenceFailed, StartupError, Unavailable
+from heedful.runtime.errors import InferenceFailed, Unavailable
 from heedful.runtime.observer import Observer
 from heedful.runtime.parses import EFFORT, SHORT, TEXTS, TEXTS_BESIDE_SMALL, Parses
 from heedful.runtime.phases import Phases
@@ -34,7 +33,7 @@ async def watcher() -> Watcher:
 @pytest.fixture
 async def parses(built_parser: BuiltParser, watcher: Watcher) -> AsyncIterator[Parses]:
     made = Parses(0, watcher, Phases(one_core=True))
-    await made.start(built_parser.folder)
+    made.start(Parser.load(built_parser.folder))
     yield made
     made.stop()
 
@@ -52,7 +51,7 @@ def same(one: Parse, other: Parse) -> bool:
 
 
 async def test_they_are_those_of_the_parser(
-    parses: Parses, watcher: Watcher, built_parser: BuiltParser, parser: Parser
+    parses: Parses, watcher: Watcher, parser: Parser
 ) -> None:
     jobs = [
         job("the dog " * (i % 9) + f"{i} is not good .", tree=i % 3 > 0) for i in range(2 * TEXTS)
@@ -64,23 +63,6 @@ async def test_they_are_those_of_the_parser(
         expected = parser.parse(of)
         assert all(same(one, other) for one, other in zip(found, expected, strict=True))
     assert watcher.waiting[-1] == 0
-    loaded = await Parses(0, Observer(), Phases(one_core=True)).start(built_parser.folder)
-    assert (loaded.name, loaded.fingerprint) == (parser.name, parser.fingerprint)
-
-
-@pytest.mark.parametrize("what", ["no_such_pipeline", "blank"])
-async def test_a_pipeline_that_does_not_load_is_an_error_at_the_start(
-    tmp_path: Path, what: str
-) -> None:
-    import spacy
-
-    reason = "cannot load the spaCy pipeline 'no_such_pipeline'"
-    if what == "blank":
-        what = str(tmp_path / "blank")
-        spacy.blank("en").to_disk(what)
-        reason = "has no dependency parser"
-    with pytest.raises(StartupError, match=reason):
-        await Parses(0, Observer(), Phases(one_core=True)).start(what)
 
 
 async def turns(parses: Parses, jobs: Sequence[ParseJob], *, alone: bool = False) -> int:
@@ -134,7 +116,7 @@ async def test_large_calls_wait_while_others_are_encoded_on_the_same_core(
 ) -> None:
     phases = Phases(one_core)
     parses = Parses(0, Observer(), phases)
-    await parses.start(built_parser.folder)
+    parses.start(Parser.load(built_parser.folder))
     phases.encoding += 1
     large = asyncio.create_task(parses.get([job(f"kid {i}") for i in range(TEXTS)]))
     await parses.get([job()])  # a small one does not

@@ -1,8 +1,10 @@
 """The service on real bundles and a real parser."""
 
 import asyncio
+import gc
 import re
 import shutil
+import weakref
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from heedful.runtime.answers import normalise, softmax
+from heedful.runtime.bundle_loader import load_before_fork
 from heedful.runtime.errors import (
     BadInput,
     BundleError,
@@ -318,6 +321,44 @@ def test_without_grace_what_is_in_hand_fails_at_once(models: Path) -> None:
         assert {type(answer) for answer in answers} == {Unavailable}
 
     asyncio.run(scenario())
+
+
+def test_models_that_were_loaded_before_serve_until_a_reload(models: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(models, tmp_path / "models")
+    options = Options(folder, threads=1)
+
+    async def scenario(service: Service) -> None:
+        shutil.rmtree(folder / "tiny-nli")
+        await service.start()  # from what was loaded
+        assert (await embed(service, ["dog"])).value.shape == (1, DIMENSION)
+        assert "tiny-nli" in service.cards
+        done = await service.reload()
+        assert done.removed == ("tiny-nli",)
+        await service.stop(timeout=5)
+
+    tasks = set(Path("/proc/self/task").iterdir())
+    loaded = load_before_fork(folder, None)
+    assert set(Path("/proc/self/task").iterdir()) <= tasks  # a fork would lose them
+    removed = weakref.ref(loaded.registry.models["tiny-nli"])
+    service = Service(options, loaded=loaded)
+    del loaded
+    asyncio.run(scenario(service))
+    gc.collect()
+    assert removed() is None
+
+
+@pytest.mark.parametrize("what", ["no_such_pipeline", "blank"])
+def test_a_pipeline_that_does_not_load_is_an_error_at_the_start(
+    models: Path, tmp_path: Path, what: str
+) -> None:
+    import spacy
+
+    reason = "cannot load the spaCy pipeline 'no_such_pipeline'"
+    if what == "blank":
+        what = str(tmp_path / "blank")
+        spacy.blank("en").to_disk(what)
+        reason = "has no dependency parser"
+    assert reason in str(refused(Options(models, parser=what)))
 
 
 def refused(options: Options) -> StartupError:
