@@ -19,7 +19,7 @@ from heedful.text.arc_parser import ArcParser, Each, Tree  # a pipeline may name
 from heedful.text.arrays import Ints
 from heedful.text.errors import ParserError
 from heedful.text.tokenize import TextTokenizer
-from heedful.text.tokens import Tokens, hashes
+from heedful.text.tokens import ATTRIBUTES, Tokens, hashes
 
 _OWN: Ints = np.arange(1024)
 _OWN.flags.writeable = False
@@ -60,6 +60,8 @@ class Parser:
         self._tokenizer = TextTokenizer(nlp.tokenizer, nlp.vocab, nlp.memory_zone)
         parser = nlp.get_pipe("parser") if nlp.pipe_names == ["parser"] else None
         self._trees = parser.trees if isinstance(parser, ArcParser) else self._piped
+        if isinstance(parser, ArcParser):
+            _only(ATTRIBUTES, nlp.vocab)
         self.name = name
         self.fingerprint = fingerprint
 
@@ -129,6 +131,11 @@ def fingerprint(folder: Path) -> str:
         digest.update(file.relative_to(folder).as_posix().encode() + b"\0")
         digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()
+
+
+def _only(attributes: Sequence[int], vocab: Any) -> None:
+    """Compute no other attributes of new words: spaCy has twenty, in Python."""
+    vocab.lex_attr_getters = {name: vocab.lex_attr_getters[name] for name in attributes}
 
 
 def _names(vocab: Vocab, hashes: list[int]) -> tuple[str, ...]:

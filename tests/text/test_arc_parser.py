@@ -9,6 +9,7 @@ import pytest
 import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from spacy.attrs import ORTH
 from spacy.language import Language
 
 from heedful.text import arc_parser
@@ -36,6 +37,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def nlp(folder: Path) -> Language:
     return spacy.load(folder)
+
+
+@pytest.fixture(scope="module")
+def parser(folder: Path) -> Parser:
+    return Parser.load(folder)
 
 
 def component(nlp: Language) -> ArcParser:
@@ -202,6 +208,16 @@ def test_a_word_is_its_form_and_its_norm(nlp: Language) -> None:
     assert len(seen) == 3
     assert places[0] == places[3] != places[1]
     assert (rows[places[0]] != rows[places[1]]).any()
+
+
+@settings(max_examples=50)
+@given(texts)
+def test_the_attributes_that_spacy_no_longer_computes_change_none_of_the_four(
+    parser: Parser, nlp: Language, text: str
+) -> None:
+    columns = [ORTH, *ATTRIBUTES]
+    expected, found = (one.make_doc(text).to_array(columns) for one in (nlp, parser._nlp))
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_words_are_hashed_by_four_attributes(nlp: Language) -> None:

@@ -83,14 +83,23 @@ def test_spacys_parser_gets_what_spacys_tokenizer_gives(parser: Parser) -> None:
     assert cut[2].norm_ == "can"
 
 
-def test_only_so_many_runs_are_kept(parser: Parser, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_so_many_runs_are_kept(pipeline: BuiltParser, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("heedful.text.tokenize.KEPT_RUNS", 4)
-    known = parser._tokenizer._known
-    known.clear()
-    for text in ("a b c", "d e f a", "x" * 25 + " b", "a b c"):
+    parser = Parser.load(pipeline.folder)
+    split = parser._tokenizer._tokenize
+    asked: list[str] = []
+
+    def tokenize(run: str) -> Doc:
+        asked.append(run)
+        return split(run)
+
+    monkeypatch.setattr(parser._tokenizer, "_tokenize", tokenize)
+    long = "x" * 25
+    texts = ("a b c", "d e f a", f"{long} b", "a b c", long, "g h", "c d")
+    for text in texts:
         assert read(parser, text, tree=False).tokens == tuple(text.split())
-        assert len(known) <= 4
-        assert max(map(len, known)) < 25
+    # "c" was met again before four others were, "d" was not.
+    assert asked == [*"abcdef", long, long, *"gh", "d"]
 
 
 @settings(max_examples=150)
