@@ -10,8 +10,8 @@ from heedful.text.graph import CUDA
 
 BUDGET, CUDA_BUDGET = 512, 16384
 """Cost limit of a batch, in tokens of a linear encoder."""
-OVERHEAD = 1 / 32
-"""Fixed cost of a batch, as a share of its budget: 230 µs, a token takes 12 to 20 (int8, one core)."""
+OVERHEAD = 1 / 16
+"""Fixed cost of a batch, as a share of its budget: 260 to 310 µs, a token takes 8 to 12 (int8, one core)."""
 QUADRATIC_FROM = 16
 """Up to this length a quadratic encoder costs no more than a linear one."""
 

@@ -27,7 +27,7 @@ from spacy.vocab import Vocab
 
 from heedful.text.arborescence import best_heads, cyclic
 from heedful.text.arrays import Bytes, Doubles, Floats, Ints
-from heedful.text.batch import plan
+from heedful.text.batch import cheapest
 from heedful.text.errors import GraphError
 from heedful.text.hashed_words import ZERO, WordVectors
 from heedful.text.products import product
@@ -36,8 +36,8 @@ from heedful.text.tokens import Tokens, hashes
 GRAPH, WORDS, CONFIG = FILES = ("graph.onnx", "words.npz", "config.json")
 CELLS = 2048
 """Words of one run of the graph, padding counted."""
-LONGER = 1.4
-"""How many times the shortest text of a run the longest may be."""
+RUN = 64
+"""What a run costs beside its words, in words: 150 µs."""
 MAX_WORDS = 20_000
 """Words whose vectors are kept, of D bytes each; when there are more, all are forgotten."""
 FAR = -1e4
@@ -134,7 +134,7 @@ class ArcParser:
         """One tree per text. `each` runs the graph for groups of texts."""
         found: list[Tree] = [(np.empty(0, np.int64), ())] * len(texts)
         present = [i for i, one in enumerate(texts) if len(one)]
-        grouped = group_by_length([len(texts[i]) for i in present])
+        grouped = cheapest([len(texts[i]) for i in present], CELLS, RUN)
         groups = [[present[i] for i in group] for group in grouped]
         feeds = (self._feeds([texts[i] for i in group]) for group in groups)
         for group, (heads, relations) in zip(groups, each(self._parse, feeds), strict=True):
@@ -202,22 +202,6 @@ def _first_places(keys: Sequence[int], among: Iterable[int]) -> dict[int, int]:
     for i in among:
         found.setdefault(keys[i], i)
     return found
-
-
-def group_by_length(lengths: Sequence[int]) -> list[list[int]]:
-    """Indices in groups of at most `CELLS` once padded, none of whose texts is much longer than another.
-
-    Padding costs what words cost, and a group costs a run of the graph, which is a few words' time.
-    """
-    groups: list[list[int]] = []
-    for part in plan(lengths, CELLS):
-        shortest = 0
-        for index in part:  # sorted by length
-            if index == part[0] or lengths[index] > shortest * LONGER + 1:
-                groups.append([])
-                shortest = lengths[index]
-            groups[-1].append(index)
-    return groups
 
 
 @Language.factory("arc_parser", default_config={"threads": 1})

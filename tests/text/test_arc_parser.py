@@ -14,7 +14,7 @@ from spacy.language import Language
 
 from heedful.text import arc_parser
 from heedful.text.arborescence import best_heads
-from heedful.text.arc_parser import CELLS, FILES, LONGER, ArcParser, SeenWords, group_by_length
+from heedful.text.arc_parser import FILES, ArcParser, SeenWords
 from heedful.text.errors import ParserError
 from heedful.text.hashed_words import ROWS, hashed_rows
 from heedful.text.parse import ParseJob, Parser
@@ -127,16 +127,6 @@ def test_a_cycle_is_broken_into_the_best_tree(nlp: Language) -> None:
             elif head:
                 assert parsed[i].dep_ == LABELS[relations[0, i]]
     assert broken
-
-
-@given(st.lists(st.integers(1, 300), min_size=1, max_size=60))
-def test_texts_run_beside_texts_of_like_length(lengths: list[int]) -> None:
-    groups = group_by_length(lengths)
-    assert sorted(i for group in groups for i in group) == list(range(len(lengths)))
-    for group in groups:
-        sizes = [lengths[i] for i in group]
-        assert max(sizes) <= LONGER * min(sizes) + 1
-        assert len(group) == 1 or len(group) * max(sizes) <= CELLS
 
 
 def test_several_batches_an_empty_text_and_a_long_one(nlp: Language) -> None:
