@@ -19,7 +19,7 @@ from heedful.runtime.calls import Call, FairQueue
 from heedful.runtime.errors import InferenceFailed, Unavailable
 from heedful.runtime.observer import Observer
 from heedful.runtime.phases import Phases
-from heedful.runtime.turns import Once, in_turn, soon, turns
+from heedful.runtime.turns import Once, gathering, in_turn, turns
 from heedful.text.parse import Parse, ParseJob, Parser
 from heedful.text.tokenize import effort
 
@@ -50,7 +50,7 @@ class Parses:
         self._queue: FairQueue[ParseJob, Parse] = FairQueue()
         self._parser: Parser
         self._stopped = False
-        self._slice_soon = Once(self._slice, soon)
+        self._slice_soon = Once(self._slice, gathering(self._queue.__len__, TEXTS))
         self._slice_in_turn = Once(
             self._slice, lambda step: phases.after_encoding(partial(in_turn, step))
         )
@@ -121,7 +121,7 @@ class Parses:
         return alone or not (job.tree or bulk)
 
     def _wake(self) -> None:
-        """Parse after the callers of this round have queued their texts; large calls alone wait for a turn."""
+        """Parse once a round of the event loop brings no more texts; large calls alone wait for a turn."""
         self._count()
         if self._queue.has_small:
             self._slice_soon()

@@ -46,7 +46,7 @@ from heedful.runtime.observer import Observer
 from heedful.runtime.phases import Phases
 from heedful.runtime.session import SessionThreads
 from heedful.runtime.steps import Encoded
-from heedful.runtime.turns import Once, in_turn, soon
+from heedful.runtime.turns import Once, gathering, in_turn
 from heedful.text.batch import Batch, Sentence, collate
 from heedful.text.vocab import UNKNOWN
 
@@ -56,6 +56,8 @@ Key = tuple[str, float | None, bytes]  # a bundle's version and alpha, and a sen
 
 QUICK_SECONDS = 0.005
 """What batches may take on the event loop: a slice of the parse takes as long there."""
+GATHERED = 64
+"""Sentences that are dispatched even though more come in each round of the event loop."""
 FAILURES = 5
 """A session that fails so often in a row, on any input, needs a new process."""
 RETRY_SECONDS = 1.0
@@ -87,7 +89,7 @@ class Scheduler:
         self._pace = Pace()
         self._open: set[Call[EncodeItem, Vectors]] = set()
         self._started = False
-        self._dispatch_soon = Once(self._dispatch, soon)
+        self._dispatch_soon = Once(self._dispatch, gathering(self._queue.__len__, GATHERED))
         self._dispatch_in_turn = Once(self._dispatch_gathered, in_turn)
         self._serving: set[asyncio.Task[None]] = set()
         self.failures: MutableMapping[EncoderSession, int] = WeakKeyDictionary()
@@ -171,7 +173,7 @@ class Scheduler:
             self._observer.queue("inference", len(self._queue))
 
     def _wake(self) -> None:
-        """Dispatch after the callers of this tick have queued their sentences; large calls alone wait for a turn."""
+        """Dispatch once a round of the event loop brings no more sentences; large calls alone wait for a turn."""
         if not self._free:
             return
         if self._queue.has_small:

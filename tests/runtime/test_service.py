@@ -37,6 +37,7 @@ from heedful.text.vocab import Vocab
 from tests import asking
 from tests.asking import classify, embed, nli, similarity, tokenize
 from tests.builders import ALPHA, DIMENSION, build_bundle, build_parser, expected_embedding
+from tests.process import wait_for
 from tests.runtime.conftest import Running
 
 TEXT = "Two kids wash their hands"
@@ -338,7 +339,10 @@ def test_models_that_were_loaded_before_serve_until_a_reload(models: Path, tmp_p
 
     tasks = set(Path("/proc/self/task").iterdir())
     loaded = load_before_fork(folder, None)
-    assert set(Path("/proc/self/task").iterdir()) <= tasks  # a fork would lose them
+    wait_for(
+        lambda: set(Path("/proc/self/task").iterdir()) <= tasks or None,
+        "no thread that a fork would lose",
+    )
     removed = weakref.ref(loaded.registry.models["tiny-nli"])
     service = Service(options, loaded=loaded)
     del loaded

@@ -1,10 +1,11 @@
 """One long step in each round of the event loop."""
 
 import asyncio
+from collections import deque
 
 import pytest
 
-from heedful.runtime.turns import turns
+from heedful.runtime.turns import Once, gathering, turns
 
 pytestmark = pytest.mark.anyio
 
@@ -25,6 +26,42 @@ async def test_steps_run_one_a_round_in_order() -> None:
             seen.append("|")
     rounds = [part for part in "".join(f" {one}" for one in seen).split("|") if part.strip()]
     assert [part.split() for part in rounds] == [["called"], ["a"], ["b"], ["c"]]
+
+
+@pytest.mark.parametrize(
+    ("coming", "taken"),
+    [
+        ([1, 0, 1], [1, 1]),
+        ([1, 1, 2, 0], [4]),
+        ([5, 3, 3], [8, 3]),  # eight are enough
+        ([9, 0, 1], [9, 1]),
+    ],
+)
+async def test_a_step_waits_while_rounds_bring_more(coming: list[int], taken: list[int]) -> None:
+    """`coming` is how many come in each round, `taken` how many each step takes."""
+    waiting, found = 0, []
+    left = deque(coming)
+
+    def step() -> None:
+        nonlocal waiting
+        found.append(waiting)
+        waiting = 0
+
+    once = Once(step, gathering(lambda: waiting, 8))
+
+    def come() -> None:
+        nonlocal waiting
+        count = left.popleft()
+        if left:
+            asyncio.get_running_loop().call_soon(come)  # before the step of that round
+        waiting += count
+        if count:
+            once()
+
+    come()
+    for _ in range(len(coming) + 2):
+        await asyncio.sleep(0)
+    assert found == taken
 
 
 async def test_a_cancelled_caller_holds_up_nobody() -> None:
