@@ -54,8 +54,8 @@ log = logging.getLogger(__name__)
 
 Key = tuple[str, float | None, bytes]  # a bundle's version and alpha, and a sentence's key
 
-QUICK_SECONDS = 0.005
-"""What batches may take on the event loop: a slice of the parse takes as long there."""
+QUICK_SECONDS = 0.01
+"""What batches may take on the event loop: a slice of the parse takes half as long there."""
 GATHERED = 64
 """Sentences that are dispatched even though more come in each round of the event loop."""
 FAILURES = 5
