@@ -1,10 +1,10 @@
 """Sentences of many requests -> batches -> vectors.
 
 A free session thread takes everything that waits, or its share if several are free, up to WINDOW
-batches' worth, one sentence from each request in turn. No timer adds latency to an idle server, and a
-short call that comes alone is encoded on the event loop: a hand-over to a thread and back takes 0.2 ms. So are
-several where the thread has no core to itself. If the caller says that its request is the only one, it passes
-no queue either.
+batches' worth, one sentence from each request in turn. Small calls are dispatched once a round of the event loop
+brings no more of them, and a millisecond after the dispatch before. A short call that comes alone is encoded on the
+event loop: a hand-over to a thread and back takes 0.2 ms. So are several where the thread has no core to itself. If the
+caller says that its request is the only one, it passes no queue either.
 Equal sentences are encoded once; the others are grouped by model and length into the cheapest batches
 under a cost budget (runtime.batch_plan).
 
@@ -58,6 +58,8 @@ QUICK_SECONDS = 0.01
 """What batches may take on the event loop: a slice of the parse takes half as long there."""
 GATHERED = 64
 """Sentences that are dispatched even though more come in each round of the event loop."""
+GAP_SECONDS = 0.001
+"""Between two dispatches of fewer sentences: one costs as much as several sentences do."""
 FAILURES = 5
 """A session that fails so often in a row, on any input, needs a new process."""
 RETRY_SECONDS = 1.0
@@ -89,7 +91,9 @@ class Scheduler:
         self._pace = Pace()
         self._open: set[Call[EncodeItem, Vectors]] = set()
         self._started = False
-        self._dispatch_soon = Once(self._dispatch, gathering(self._queue.__len__, GATHERED))
+        self._dispatch_soon = Once(
+            self._dispatch, gathering(self._queue.__len__, GATHERED, GAP_SECONDS)
+        )
         self._dispatch_in_turn = Once(self._dispatch_gathered, in_turn)
         self._serving: set[asyncio.Task[None]] = set()
         self.failures: MutableMapping[EncoderSession, int] = WeakKeyDictionary()

@@ -5,6 +5,7 @@ request for 30 ms at every hand-over.
 """
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -65,19 +66,27 @@ def soon(step: Callable[[], object]) -> None:
     asyncio.get_running_loop().call_soon(step)
 
 
-def gathering(waiting: Callable[[], int], enough: int) -> Callable[[Callable[[], object]], None]:
+def gathering(
+    waiting: Callable[[], int], enough: int, gap: float = 0.0
+) -> Callable[[Callable[[], object]], None]:
     """How to call a step that costs less for many at once: when a round of the event loop has brought no more.
 
     `waiting` counts what the step will take; where `enough` waits, no more is waited for. A round of an idle event
-    loop takes microseconds; in one of a busy loop the requests are read that have come meanwhile.
+    loop takes microseconds; in one of a busy loop the requests are read that have come meanwhile. Between a step and
+    the next one lie `gap` seconds, unless enough waits.
     """
+    due = 0.0
 
     def look(step: Callable[[], object], before: int) -> None:
+        nonlocal due
         now = waiting()
         if before < now < enough:
             soon(partial(look, step, now))
+        elif now < enough and (left := due - time.monotonic()) > 0:
+            asyncio.get_running_loop().call_later(left, look, step, now)
         else:
             step()
+            due = time.monotonic() + gap
 
     return lambda step: soon(partial(look, step, waiting()))
 

@@ -143,7 +143,7 @@ def test_it_passes_the_serving_tests(python: Path) -> None:
         "-q",
         "-p",
         "no:cacheprovider",
-        "tests/text",
+        "tests/text/test_parser_load.py",
         "tests/runtime/test_explain.py",
         "tests/runtime/test_int8.py",
         "tests/runtime/test_pieces.py",

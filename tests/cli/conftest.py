@@ -1,4 +1,5 @@
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,16 +53,27 @@ def stsb(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def toy(pipeline: BuiltParser) -> TrainedModel:
     """An embedding model of random weights, with an old score on test."""
+    return _toy(pipeline)
+
+
+def _toy(pipeline: BuiltParser) -> TrainedModel:
     parser = ParserCard(name=pipeline.name, fingerprint=pipeline.fingerprint)
     old = ScoreCard(dataset="stsb", split="test", metric="spearman", value=0.9, rows=1)
     return replace(trained("embedding"), task="embed", parser=parser, scores=(old,))
 
 
+@pytest.fixture(scope="session")
+def exported(pipeline: BuiltParser, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bundle of a `toy`: an export takes ten seconds."""
+    folder = tmp_path_factory.mktemp("exported") / "ms-san-toy"
+    export_bundle(_toy(pipeline), folder)
+    return folder
+
+
 @pytest.fixture
-def bundle(toy: TrainedModel, tmp_path: Path) -> Path:
-    """The bundle of `toy`."""
-    export_bundle(toy, tmp_path / "ms-san-toy")
-    return tmp_path / "ms-san-toy"
+def bundle(exported: Path, tmp_path: Path) -> Path:
+    """A copy of the bundle of a `toy`."""
+    return shutil.copytree(exported, tmp_path / exported.name)

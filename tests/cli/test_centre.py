@@ -1,6 +1,7 @@
 """`heedful centre`, for real: every graph's vectors are less by a share of their mean, or as they were."""
 
 import io
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,13 +32,19 @@ RNG = np.random.default_rng(2)
 TEXTS = [" ".join(f"word{i}" for i in RNG.integers(0, WORDS - 2, 8)) for _ in range(40)]
 
 
-@pytest.fixture
-def projected(toy: TrainedModel, tmp_path: Path) -> Path:
-    """The bundle of `toy` with a projection, which a trained embedding has."""
+@pytest.fixture(scope="module")
+def exported_projected(toy: TrainedModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.manual_seed(1)
     whole = SentenceEncoder(toy.model.embedding, toy.model.encoder, nn.Linear(2 * DIM, DIM))
-    export_bundle(replace(toy, model=whole), tmp_path / "projected")
-    return tmp_path / "projected"
+    folder = tmp_path_factory.mktemp("exported") / "projected"
+    export_bundle(replace(toy, model=whole), folder)
+    return folder
+
+
+@pytest.fixture
+def projected(exported_projected: Path, tmp_path: Path) -> Path:
+    """The bundle of `toy` with a projection, which a trained embedding has."""
+    return shutil.copytree(exported_projected, tmp_path / "projected")
 
 
 def vectors(bundle: Path, parser: str) -> Floats:

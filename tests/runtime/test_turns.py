@@ -64,6 +64,31 @@ async def test_a_step_waits_while_rounds_bring_more(coming: list[int], taken: li
     assert found == taken
 
 
+async def test_between_two_steps_lies_a_gap_unless_enough_waits() -> None:
+    waiting = 1
+    taken: list[int] = []
+    long, short = (
+        Once(lambda: taken.append(waiting), gathering(lambda: waiting, 8, gap))
+        for gap in (1000.0, 0.01)
+    )
+    for once in (long, long):
+        once()
+        await asyncio.sleep(0.02)
+    assert taken == [1]
+    for _ in range(2):
+        short()
+        while taken[1:] == [] or short._asked:
+            await asyncio.sleep(0.001)
+    assert taken == [1, 1, 1]
+    waiting = 8
+    other = Once(lambda: taken.append(waiting), gathering(lambda: waiting, 8, 1000.0))
+    for _ in range(2):
+        other()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    assert taken == [1, 1, 1, 8, 8]
+
+
 async def test_a_cancelled_caller_holds_up_nobody() -> None:
     first, second = (asyncio.create_task(turns().wait()) for _ in range(2))
     await asyncio.sleep(0)

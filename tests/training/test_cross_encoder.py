@@ -4,6 +4,7 @@ import io
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,8 +38,8 @@ def examples(count: int, seed: int) -> list[Example]:
     return found
 
 
-@pytest.fixture
-def task(monkeypatch: pytest.MonkeyPatch) -> str:
+@pytest.fixture(scope="module")
+def task() -> Iterator[str]:
     def source(count: int, seed: int) -> base.Source:
         return base.Source(TASK, "none", "made", lambda _: examples(count, seed))
 
@@ -46,8 +47,17 @@ def task(monkeypatch: pytest.MonkeyPatch) -> str:
         name=TASK, kind="nli", labels=("other", "same"),
         train=(source(400, 0),), dev=source(60, 1), test=source(60, 2),
     )  # fmt: skip
-    monkeypatch.setitem(TASKS, TASK, made)
-    return TASK
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(TASKS, TASK, made)
+        yield TASK
+
+
+@pytest.fixture(scope="module")
+def taught(task: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Paths, dict[str, Any]]:
+    """A teacher that has learned the task, and its record."""
+    place = paths(tmp_path_factory.mktemp("taught"))
+    quiet = Console(file=io.StringIO())
+    return place, cross_encoder_training.fine_tune(config(task), place, resume=False, console=quiet)
 
 
 def paths(folder: Path) -> Paths:
@@ -60,39 +70,30 @@ def config(task: str) -> CrossEncoderConfig:
     )
 
 
-def test_it_learns_teaches_and_goes_on(task: str, tmp_path: Path) -> None:
+def test_it_learns_teaches_and_goes_on(task: str, taught: tuple[Paths, dict[str, Any]]) -> None:
     console = Console(file=io.StringIO())
-    record = cross_encoder_training.fine_tune(
-        config(task), paths(tmp_path), resume=False, console=console
-    )
+    place, record = taught
     assert record["dev"] > 0.9
     with pytest.raises(ConfigError, match="--resume"):
-        cross_encoder_training.fine_tune(
-            config(task), paths(tmp_path), resume=False, console=console
-        )
+        cross_encoder_training.fine_tune(config(task), place, resume=False, console=console)
     with pytest.raises(ConfigError, match="another configuration"):
         cross_encoder_training.fine_tune(
-            config(task).model_copy(update={"batch": 8}),
-            paths(tmp_path), resume=True, console=console,
-        )  # fmt: skip
-    last = checkpoint.load(tmp_path / "run" / checkpoint.LAST)
+            config(task).model_copy(update={"batch": 8}), place, resume=True, console=console
+        )
+    last = checkpoint.load(place.run / checkpoint.LAST)
     del last["config"]["clip"]  # as a version wrote it that did not know the field
-    checkpoint.save(tmp_path / "run" / checkpoint.LAST, last)
-    again = cross_encoder_training.fine_tune(
-        config(task), paths(tmp_path), resume=True, console=console
-    )
+    checkpoint.save(place.run / checkpoint.LAST, last)
+    again = cross_encoder_training.fine_tune(config(task), place, resume=True, console=console)
     assert again == json.loads(json.dumps(record)), "nothing is left to train"
 
     asked = examples(30, 3)
     answers = distillation.probabilities(
-        tmp_path / "run", asked, classes=2, pipeline="none", cache=tmp_path / "cache"
+        place.run, asked, classes=2, pipeline="none", cache=place.cache
     )
     np.testing.assert_allclose(answers.sum(1), 1, atol=1e-5)
     assert np.mean(answers.argmax(1) == [one.label for one in asked]) > 0.9
     with pytest.raises(ConfigError, match="2 classes, not 3"):
-        distillation.probabilities(
-            tmp_path / "run", asked, classes=3, pipeline="none", cache=tmp_path / "cache"
-        )
+        distillation.probabilities(place.run, asked, classes=3, pipeline="none", cache=place.cache)
 
 
 def test_a_resumed_teacher_is_the_unbroken_one(
@@ -139,12 +140,14 @@ def test_a_task_without_classes_has_no_teacher(tmp_path: Path) -> None:
 
 
 def test_it_learns_from_the_mean_of_teachers_alone(
-    task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    task: str,
+    taught: tuple[Paths, dict[str, Any]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Pairs without a label, one good teacher and one that knows nothing: the mean still leans to what is right."""
     console = Console(file=io.StringIO())
-    good = paths(tmp_path / "good")
-    cross_encoder_training.fine_tune(config(task), good, resume=False, console=console)
+    good, _ = taught
     torch.manual_seed(1)
     bad = tmp_path / "bad" / "run"
     bad.mkdir(parents=True)
