@@ -14,6 +14,7 @@ from heedful.runtime.card import CARD
 from heedful.runtime.cores import usable_cores
 from heedful.runtime.errors import BundleError, InferenceFailed, ProviderError, StartupError
 from heedful.runtime.loaded_model import LoadedModel
+from heedful.runtime.memory import trim_heap
 from heedful.runtime.model_registry import ModelRegistry, check_parser
 from heedful.runtime.session import Device, SessionThreads, takes_cuda
 from heedful.runtime.shipped import parser_of
@@ -165,7 +166,9 @@ def load_before_fork(folder: Path, pipeline: str | Path | None) -> Loaded:
         finally:
             await threads.stop()
 
-    return asyncio.run(load())
+    loaded = asyncio.run(load())
+    trim_heap()
+    return loaded
 
 
 def _parser(pipeline: str | Path) -> Parser:

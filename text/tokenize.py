@@ -21,8 +21,8 @@ MAX_RUN = 500
 KEPT_WORDS = 10_000
 """Words that the vocabulary keeps for good, about 4 MB. spaCy takes ten times as long for an unknown word."""
 KEPT_RUNS = 10_000
-"""When so many runs have been met, in 4 MB, at worst 20, those that were not met since the time before are forgotten.
-spaCy takes 60 µs for a run."""
+"""When so many runs are known, in 4 MB, at worst 20, they become those of before. These are forgotten unless they are
+met again. spaCy takes 60 µs for a run."""
 LONGEST_KEPT = 24
 """Characters of a run that is kept."""
 _RUN = re.compile(r"\S+")
