@@ -9,6 +9,7 @@ from heedful.app.settings import Settings
 from heedful.app.state import Peers
 from heedful.app.worker_group import WorkerGroup
 from heedful.cli.main import main
+from heedful.runtime.bundle_loader import Loaded
 
 LEAK = 256 * 1024
 
@@ -24,9 +25,12 @@ class Leak:
 
 
 def leaking(
-    settings: Settings, group: WorkerGroup | None = None, peers: Peers | None = None
+    settings: Settings,
+    group: WorkerGroup | None = None,
+    peers: Peers | None = None,
+    loaded: Loaded | None = None,
 ) -> FastAPI:
-    made = create_app(settings, group, peers)
+    made = create_app(settings, group, peers, loaded)
     made.add_middleware(Leak)
     return made
 

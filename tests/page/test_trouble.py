@@ -21,7 +21,7 @@ def locked(tmp_path: Path) -> Iterator[Process]:
     models = tmp_path / "bundles"
     models.mkdir()
     build_bundle(models, build_parser(models / "parser"), explain=True)
-    flags = {"port": "0", "models": str(models), "threads": "1"}
+    flags = {"port": "0", "models": str(models), "threads": "1", "processes": "1"}
     process = Process(tmp_path / "log", flags, {"HEEDFUL_API_KEY": "k1", **HOLDING})
     try:
         yield process
