@@ -38,7 +38,7 @@ LIMIT = f"""Batches of {BATCH} over HTTP as a share of the limit: as many proces
 and runs the encoder on one thread in a bare loop, with the best batching. Both have read the sentences before. The
 load generator shares the cores."""
 ADDED = """One request at a time, one sentence each, no cache: p50 of alternating blocks. Without HTTP, `Service` is
-called in the measuring process; over HTTP, wrk sends the requests."""
+called in the measuring process, as the routes call it for the only request; over HTTP, wrk sends the requests."""
 
 
 def main(
@@ -139,7 +139,7 @@ async def _call(service: Service, model: str, texts: Sequence[str], seconds: flo
     times: list[float] = []
     until = time.perf_counter() + seconds
     while (started := time.perf_counter()) < until:
-        await service.bind("embed", model).embed(
+        await service.bind("embed", model, alone=True).embed(
             Inputs.from_texts([texts[len(times) % len(texts)]])
         )
         times.append(1000 * (time.perf_counter() - started))
