@@ -69,11 +69,11 @@ def soon(step: Callable[[], object]) -> None:
 def gathering(
     waiting: Callable[[], int], enough: int, gap: float = 0.0
 ) -> Callable[[Callable[[], object]], None]:
-    """How to call a step that costs less for many at once: when a round of the event loop has brought no more.
+    """A schedule for `Once`: it calls the step after the first round of the event loop that did not raise `waiting()`.
 
-    `waiting` counts what the step will take; where `enough` waits, no more is waited for. A round of an idle event
-    loop takes microseconds; in one of a busy loop the requests are read that have come meanwhile. Between a step and
-    the next one lie `gap` seconds, unless enough waits.
+    For steps that cost less for many items at once. `waiting()` counts the items; from `enough` items on, the step is
+    called in the next round. Otherwise at least `gap` seconds pass between two calls. A round takes microseconds in an
+    idle event loop; a busy one reads the requests that have arrived.
     """
     due = 0.0
 

@@ -21,8 +21,8 @@ MAX_RUN = 500
 KEPT_WORDS = 10_000
 """Words that the vocabulary keeps for good, about 4 MB. spaCy takes ten times as long for an unknown word."""
 KEPT_RUNS = 10_000
-"""When so many runs are known, in 4 MB, at worst 20, they become those of before. These are forgotten unless they are
-met again. spaCy takes 60 µs for a run."""
+"""Runs in each of two generations, in 4 MB, at worst 20: a full one takes the place of the older one, whose runs are
+forgotten unless they were met again. spaCy takes 60 µs for a run."""
 LONGEST_KEPT = 24
 """Characters of a run that is kept."""
 _RUN = re.compile(r"\S+")

@@ -96,6 +96,20 @@ def unacknowledged(connection: socket.socket) -> int:
 
 
 @pytest.fixture
+def folder(models: Path, tmp_path: Path) -> Path:
+    """A folder of bundles that the test may change."""
+    return shutil.copytree(models, tmp_path / "bundles")
+
+
+@pytest.fixture
+def two(several: Callable[..., Process], folder: Path) -> Process:
+    """Two serving processes, ready, with the bundles of `folder`."""
+    process = several(models=str(folder))
+    both_ready(process)
+    return process
+
+
+@pytest.fixture
 def clients() -> Iterator[Callable[[str, int], list[httpx.Client]]]:
     """Clients with one connection each."""
     with ExitStack() as stack:
@@ -116,8 +130,10 @@ def both_ready(process: Process) -> str:
     return url
 
 
-def replaced(process: Process, killed: int) -> None:
-    """Wait until another process serves in its place."""
+def replace_one(process: Process) -> None:
+    """Kill a serving process, and wait until another serves in its place."""
+    killed = process.servers()[0]
+    os.kill(killed, signal.SIGKILL)
 
     def another() -> bool | None:
         servers = process.servers()
@@ -177,11 +193,9 @@ def test_connections_are_divided_and_one_page_counts_them_all(
 def test_a_reload_reaches_every_process(
     several: Callable[..., Process],
     clients: Callable[[str, int], list[httpx.Client]],
-    models: Path,
+    folder: Path,
     tmp_path: Path,
 ) -> None:
-    folder = tmp_path / "bundles"
-    shutil.copytree(models, folder)
     process = several(models=str(folder), api_key=KEY, cache_items="0")
     asking = clients(process.ready(), 4)
 
@@ -365,38 +379,30 @@ def test_a_long_request_is_answered_after_sigterm(several: Callable[..., Process
 
 
 def test_one_that_is_replaced_has_the_models_of_the_start(
-    several: Callable[..., Process], models: Path, tmp_path: Path
+    two: Process, folder: Path, tmp_path: Path
 ) -> None:
-    folder = shutil.copytree(models, tmp_path / "bundles")
-    process = several(models=str(folder))
-    url = both_ready(process)
+    url = two.url()
     folder.rename(tmp_path / "away")
-    killed = process.servers()[0]
-    os.kill(killed, signal.SIGKILL)
-    replaced(process, killed)
+    replace_one(two)
     for _ in range(4):
         assert httpx.post(url + "/embed", json=BODY, timeout=PATIENCE).status_code == 200
-    assert "reloaded:" not in process.log
+    assert "reloaded:" not in two.log
 
 
 def test_after_a_reload_one_that_is_replaced_reads_the_folder_and_serves_the_models_of_the_others(
-    several: Callable[..., Process], models: Path, tmp_path: Path
+    two: Process, folder: Path, tmp_path: Path
 ) -> None:
-    folder = shutil.copytree(models, tmp_path / "bundles")
-    process = several(models=str(folder))
-    url = both_ready(process)
-    reload(process)
+    url = two.url()
+    reload(two)
     parser = BuiltParser(folder / "parser", "en_tiny", fingerprint(folder / "parser"))
     build_bundle(folder, parser, name="tiny-new", kind="nli")
     (folder / "tiny-nli").rename(tmp_path / "away")
-    killed = process.servers()[0]
-    os.kill(killed, signal.SIGKILL)
-    replaced(process, killed)
+    replace_one(two)
     for _ in range(4):
         names = [card["name"] for card in httpx.get(url + "/models").json()["models"]]
         assert "tiny-new" in names
         assert "tiny-nli" not in names
-    assert "reloaded: tiny-new new, tiny-nli removed" in process.log
+    assert "reloaded: tiny-new new, tiny-nli removed" in two.log
 
 
 def test_sigterm_ends_them_all_with_0(several: Callable[..., Process]) -> None:
@@ -475,21 +481,19 @@ def test_a_supervisor_that_is_killed_leaves_nothing_behind(
 
 
 def test_the_service_ends_when_no_process_is_left_and_none_starts(
-    several: Callable[..., Process], models: Path, tmp_path: Path
+    two: Process, folder: Path, tmp_path: Path
 ) -> None:
-    folder = shutil.copytree(models, tmp_path / "bundles")
-    process = several(models=str(folder))
-    url = both_ready(process)
-    reload(process)
+    url = two.url()
+    reload(two)
     (folder / "parser").rename(tmp_path / "away")  # processes started from now on fail
-    first, second = process.servers()
+    first, second = two.servers()
     os.kill(first, signal.SIGKILL)
-    wait_for(lambda: "does not start" in process.log or None, "a start that fails")
+    wait_for(lambda: "does not start" in two.log or None, "a start that fails")
     time.sleep(3)
-    assert process.log.count("does not start") == 1  # while another serves, a try takes 10 s
+    assert two.log.count("does not start") == 1  # while another serves, a try takes 10 s
     assert httpx.post(url + "/embed", json=BODY, timeout=PATIENCE).status_code == 200
     os.kill(second, signal.SIGKILL)
-    assert process.exit_status() == 1
-    [fatal] = [line for line in process.log.splitlines() if " CRITICAL " in line]
+    assert two.exit_status() == 1
+    [fatal] = [line for line in two.log.splitlines() if " CRITICAL " in line]
     assert "serving processes have died again and again" in fatal
-    assert "Traceback" not in process.log
+    assert "Traceback" not in two.log

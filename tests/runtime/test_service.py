@@ -31,7 +31,7 @@ from heedful.runtime.service import Options, Service
 from heedful.runtime.session import OrtSession, gpus
 from heedful.text.batch import Sentence
 from heedful.text.graph import CPU, CUDA
-from heedful.text.parse import ParseJob, Parser
+from heedful.text.parse import ParseJob, Parser, fingerprint
 from heedful.text.plain import INVISIBLE
 from heedful.text.vocab import Vocab
 from tests import asking
@@ -343,6 +343,7 @@ def test_models_that_were_loaded_before_serve_until_a_reload(models: Path, tmp_p
         lambda: set(Path("/proc/self/task").iterdir()) <= tasks or None,
         "no thread that a fork would lose",
     )
+    assert loaded.parser.fingerprint == fingerprint(folder / "parser")
     removed = weakref.ref(loaded.registry.models["tiny-nli"])
     service = Service(options, loaded=loaded)
     del loaded

@@ -98,6 +98,9 @@ def test_only_so_many_runs_are_kept(pipeline: BuiltParser, monkeypatch: pytest.M
     texts = ("a b c", "d e f a", f"{long} b", "a b c", long, "g h", "c d")
     for text in texts:
         assert read(parser, text, tree=False).tokens == tuple(text.split())
+        for known in (parser._tokenizer._known, parser._tokenizer._known_before):
+            assert len(known) <= 4
+            assert max(map(len, known), default=0) < 25
     # "c" was met again before four others were, "d" was not.
     assert asked == [*"abcdef", long, long, *"gh", "d"]
 
