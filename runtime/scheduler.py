@@ -71,8 +71,8 @@ FLUSH_INTERVAL = 0.005
 class Scheduler:
     """Batches every model's sentences, one batch at a time per session thread.
 
-    `small` runs sentences of small calls, one dispatch at a time, while all `threads` are at large ones. For the
-    event loop's thread only.
+    `small` runs batches of small calls, which may have a higher priority, and takes one dispatch of them more while
+    all `threads` are at large ones. For the event loop's thread only.
     """
 
     def __init__(
@@ -209,7 +209,7 @@ class Scheduler:
             large = any(not ticket.call.small for ticket in tickets)
             self._free -= 1
             self._phases.encoding += large
-            serving = self._spawn(self._serve_all(tickets, self._threads))
+            serving = self._spawn(self._serve_all(tickets))
             serving.add_done_callback(partial(self._served, large))
         self._dispatch_small()
 
@@ -243,7 +243,7 @@ class Scheduler:
         if tickets := self._queue.take(1.0, lambda item: item.share, small=True):
             self._observer.queue("inference", len(self._queue))
             self._small_free = False
-            serving = self._spawn(self._serve_all(tickets, self._small))
+            serving = self._spawn(self._serve_all(tickets))
             serving.add_done_callback(self._small_served)
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -262,9 +262,7 @@ class Scheduler:
         self._small_free = True
         self._dispatch()
 
-    async def _serve_all(
-        self, tickets: list[Ticket[EncodeItem, Vectors]], threads: SessionThreads
-    ) -> None:
+    async def _serve_all(self, tickets: list[Ticket[EncodeItem, Vectors]]) -> None:
         """Encode the batches of small calls first, and deliver them; then the others.
 
         All of a kind in one thread call: a hand-over costs as much as a sentence, and takes the core from what is
@@ -273,7 +271,7 @@ class Scheduler:
         loop = asyncio.get_running_loop()
         with Answered([tickets]):
             planned = plan(tickets)
-            for small in (True, False):
+            for small, threads in ((True, self._small), (False, self._threads)):
                 if of_kind := [batch for batch in planned if batch.small == small]:
                     self._deliver(await threads.call(self._encode, of_kind, threads, loop))
 

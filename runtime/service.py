@@ -76,7 +76,8 @@ class Service:
         self.options = options
         parallel_batches, threads = split_threads(options.device, options.threads)
         self._encoder_threads = SessionThreads(parallel_batches, SESSION_NICENESS)
-        small_threads = SessionThreads()  # a head or a small request must not wait for a batch
+        # A head or a small request must not wait for a batch, and not for a processor either.
+        small_threads = SessionThreads(parallel_batches)
         phases = Phases(one_core=options.cores == 1 and not takes_cuda(options.device))
         self._parses = Parses(options.cache_items, observer, phases)
         self._scheduler = Scheduler(

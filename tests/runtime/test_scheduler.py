@@ -1,6 +1,7 @@
 """The scheduler over sessions that can be held, and that write down what they were given."""
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -109,7 +110,7 @@ def encoder(session: HeldSession, cost: str = "linear", name: str = "tiny") -> E
 async def started(
     observer: Observer | None = None, *, threads: int = 1, phases: Phases | None = None
 ) -> AsyncIterator[Scheduler]:
-    thread, small = SessionThreads(threads), SessionThreads()
+    thread, small = SessionThreads(threads, niceness=1), SessionThreads(threads)
     scheduler = Scheduler(thread, small, observer or Observer(), phases or Phases(one_core=True))
     scheduler.start()
     try:
@@ -620,6 +621,23 @@ async def test_a_single_sentence_does_not_wait_for_a_large_request_that_has_begu
         session.go.set()
         await large
     assert [20 in batch for batch in session.batches[:5]] == [False, True, True, True, False]
+
+
+async def test_batches_of_small_calls_have_the_usual_priority() -> None:
+    class Watched(HeldSession):
+        def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Floats:
+            thread = threading.get_native_id()
+            priorities.append(os.getpriority(os.PRIO_PROCESS, thread))
+            return super().run(feeds)
+
+    priorities: list[int] = []
+    async with started() as scheduler:
+        # The first batch of an encoder is never quick: how long one takes is not known yet.
+        await scheduler.encode(encoder(Watched()), [sentence(20)])
+        many = [sentence(100 + i) for i in range(SMALL_ROWS + 1)]
+        await scheduler.encode(encoder(Watched()), many)
+    usual = os.getpriority(os.PRIO_PROCESS, 0)
+    assert priorities == [usual, usual + 1]
 
 
 async def test_the_thread_for_small_calls_takes_nothing_while_others_are_at_small_calls() -> None:
