@@ -9,6 +9,7 @@ from functools import partial
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from starlette.middleware import Middleware
 
 from heedful.app import (
     array_answers,
@@ -31,6 +32,7 @@ from heedful.app import (
     v2,
     v2_binary,
 )
+from heedful.app.application import Application
 from heedful.app.batches import Batches
 from heedful.app.coding import Compressed
 from heedful.app.cross_origin import CrossOrigin
@@ -73,7 +75,7 @@ def create_app(
     group: WorkerGroup | None = None,
     peers: Peers | None = None,
     loaded: Loaded | None = None,
-) -> FastAPI:
+) -> Application:
     """The application, alone or in one process of a group. Unless `loaded`, it answers 503 while the models load."""
     metrics = Metrics(group)
     tracing = Tracing.from_environment()
@@ -106,7 +108,7 @@ def create_app(
             if tracing:
                 await asyncio.to_thread(tracing.close)
 
-    app = FastAPI(
+    app = Application(
         title="Heedful",
         summary="Small self-attentive sentence encoders",
         version=importlib.metadata.version("heedful"),
@@ -124,8 +126,9 @@ def create_app(
     errors.install(app)
     described = partial(document.openapi, app, endpoints, batchable)
     app.openapi = described  # type: ignore[method-assign]  # as FastAPI documents it
-    _add_middleware(app, settings, keys, group.rates if group else Rates())
-    app.add_middleware(Recorded, metrics=metrics, paths=Paths(_paths()), tracing=tracing)
+    app.add_middleware(Failures)  # FastAPI would answer what its routes raise in its own words
+    recorded = Middleware(Recorded, metrics=metrics, paths=Paths(_paths()), tracing=tracing)
+    app.outside = [recorded, *_middleware(settings, keys, group.rates if group else Rates())]
     return app
 
 
@@ -151,42 +154,43 @@ def _paths() -> set[str]:
     return served | playground.PATHS | {"/openapi.json"}
 
 
-def _add_middleware(app: FastAPI, settings: Settings, keys: Keys, rates: Rates) -> None:
-    """All but the outermost. The last one added is the outermost."""
-    app.add_middleware(HeadAsGet)
-    app.add_middleware(
+def _middleware(settings: Settings, keys: Keys, rates: Rates) -> list[Middleware]:
+    """Ours, the outermost first; the record of the request is outside of all."""
+    layers = [Middleware(Failures)]
+    if settings.cors_origins:
+        exposed = [
+            "Content-Range",
+            "Retry-After",
+            "Server-Timing",
+            *array_answers.HEADERS,
+            v2_binary.JSON_SIZE,
+            "X-Ignored-Fields",
+            "X-Request-Id",
+            "X-Truncated",
+            "X-Warning",
+            "X-Windows",
+        ]
+        cross_origin = Middleware(
+            CrossOrigin,
+            allow_origins=settings.cors_origins,
+            allow_methods=["*"],
+            allow_headers=["*"],
+            expose_headers=exposed,
+        )
+        layers.insert(0, cross_origin)
+    if keys.needed:
+        layers.append(Middleware(ApiKey, keys=keys, rates=rates, pages=playground.PATHS))
+    body_limit = Middleware(
+        BodyLimit,
+        limit=settings.max_body_bytes,
+        uploads={"/v1/files": settings.max_file_bytes},
+        timeout=settings.request_timeout,
+    )
+    fast_path = Middleware(
         FastPath,
         routers=ROUTERS,
         limit=settings.request_timeout,
         max_bytes=settings.max_body_bytes,
         max_inputs=settings.max_batch_inputs,
     )
-    app.add_middleware(Compressed)
-    app.add_middleware(
-        BodyLimit,
-        limit=settings.max_body_bytes,
-        uploads={"/v1/files": settings.max_file_bytes},
-        timeout=settings.request_timeout,
-    )
-    if keys.needed:
-        app.add_middleware(ApiKey, keys=keys, rates=rates, pages=playground.PATHS)
-    app.add_middleware(Failures)
-    if settings.cors_origins:
-        app.add_middleware(
-            CrossOrigin,
-            allow_origins=settings.cors_origins,
-            allow_methods=["*"],
-            allow_headers=["*"],
-            expose_headers=[
-                "Content-Range",
-                "Retry-After",
-                "Server-Timing",
-                *array_answers.HEADERS,
-                v2_binary.JSON_SIZE,
-                "X-Ignored-Fields",
-                "X-Request-Id",
-                "X-Truncated",
-                "X-Warning",
-                "X-Windows",
-            ],
-        )
+    return [*layers, body_limit, Middleware(Compressed), fast_path, Middleware(HeadAsGet)]

@@ -1,9 +1,10 @@
 """`heedful`, but each request leaks LEAK bytes, which the memory test must catch."""
 
-from fastapi import FastAPI
+from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from heedful.app import serving
+from heedful.app.application import Application
 from heedful.app.main import create_app
 from heedful.app.settings import Settings
 from heedful.app.state import Peers
@@ -29,9 +30,9 @@ def leaking(
     group: WorkerGroup | None = None,
     peers: Peers | None = None,
     loaded: Loaded | None = None,
-) -> FastAPI:
+) -> Application:
     made = create_app(settings, group, peers, loaded)
-    made.add_middleware(Leak)
+    made.outside = [Middleware(Leak), *made.outside]
     return made
 
 

@@ -1,0 +1,23 @@
+"""Application: FastAPI inside our middleware."""
+
+from collections.abc import Sequence
+
+from fastapi import FastAPI
+from starlette.middleware import Middleware
+from starlette.types import ASGIApp
+
+
+class Application(FastAPI):
+    """FastAPI whose own middleware is inside ours, so that only the requests pass it that FastAPI answers.
+
+    What `add_middleware` adds is inside FastAPI's own.
+    """
+
+    outside: Sequence[Middleware] = ()
+    """Ours, the outermost first."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        app = super().build_middleware_stack()
+        for layer in reversed(self.outside):
+            app = layer.cls(app, *layer.args, **layer.kwargs)
+        return app
