@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks import records
 from benchmarks.closed_loop import Closed
-from benchmarks.open_loop import at_rate
+from benchmarks.open_loop import CONNECTIONS, at_rate
 from benchmarks.options import BUNDLES, Data, Models, Quick, Rounds, Seconds
 from benchmarks.processes import Server, heedful
 from benchmarks.texts import DATA, groups, sentences
@@ -40,7 +40,8 @@ of the server's process tree with every shipped bundle loaded; the cores used do
 The last column is processor time of the server for a request, less that of the encoder's batches as the service
 counts it (`heedful_encoder_cpu_seconds_total`), in whichever thread they run."""
 OPEN = f"""Open loop at {100 * SHARE:.0f} % of the rate at c = {SATURATED}, single sentences: requests leave at fixed
-times, and latency counts from the moment a request was due. Medians of alternating saturation and open-loop rounds."""
+times on {CONNECTIONS} connections, more where none is free, and latency counts from the moment a request was due.
+Medians of alternating saturation and open-loop rounds."""
 
 
 def main(

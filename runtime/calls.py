@@ -78,7 +78,12 @@ class FairQueue(Generic[W, R]):
         self._normal: OrderedDict[Call[W, R], None] = OrderedDict()
         self._bulk: OrderedDict[Call[W, R], None] = OrderedDict()
         self._rows = 0
+        self._large = 0  # calls that are not small
         self._small_turn = False  # whether the last turn was that of small calls
+
+    def __len__(self) -> int:
+        """Waiting rows."""
+        return self._rows
 
     @property
     def only_bulk(self) -> bool:
@@ -89,6 +94,11 @@ class FairQueue(Generic[W, R]):
         """Whether a small call waits."""
         return any(call.small and not call.finished for call in self._normal)
 
+    @property
+    def has_large(self) -> bool:
+        """Whether another call waits, or has finished and is not discarded yet."""
+        return self._large > 0
+
     def small_turn(self) -> bool:
         """Whether small calls alone should be taken now: never twice in a row while larger ones wait."""
         # A finished call that is not discarded yet has no rows to take: a turn of it alone would be empty.
@@ -96,15 +106,12 @@ class FairQueue(Generic[W, R]):
         self._small_turn = True in kinds and not (self._small_turn and False in kinds)
         return self._small_turn
 
-    def __len__(self) -> int:
-        """Waiting rows."""
-        return self._rows
-
     def put(self, call: Call[W, R]) -> None:
         """Queue the call's rows; `discard` it when its caller has gone."""
         if call.items:
             self._of(call)[call] = None
             self._rows += len(call.items)
+            self._large += not call.small
 
     def take(
         self,
@@ -112,15 +119,15 @@ class FairQueue(Generic[W, R]):
         cost: Callable[[W], float],
         max_tickets: int | None = None,
         *,
-        small: bool = False,
+        small: bool | None = None,
     ) -> list[Ticket[W, R]]:
         """Up to `max_tickets` rows that cost at most `budget` together; at least one if any waits.
 
-        With `small` those of small calls alone.
+        Those of small calls alone, or of others, if `small` says so.
         """
         tickets: list[Ticket[W, R]] = []
         line = self._normal or self._bulk
-        calls = deque(call for call in line if call.small or not small)
+        calls = deque(call for call in line if small is None or call.small == small)
         while calls and len(tickets) != max_tickets:
             call = calls.popleft()
             if call.finished:
@@ -135,6 +142,7 @@ class FairQueue(Generic[W, R]):
             self._rows -= 1
             if call.taken == len(call.items):
                 del line[call]
+                self._large -= not call.small
             else:
                 line.move_to_end(call)
                 calls.append(call)
@@ -145,6 +153,7 @@ class FairQueue(Generic[W, R]):
         if call in self._of(call):
             del self._of(call)[call]
             self._rows -= len(call.items) - call.taken
+            self._large -= not call.small
 
     def _of(self, call: Call[W, R]) -> OrderedDict[Call[W, R], None]:
         """The calls of its class."""
@@ -155,5 +164,5 @@ class FairQueue(Generic[W, R]):
         calls = [*self._normal, *self._bulk]
         self._normal.clear()
         self._bulk.clear()
-        self._rows = 0
+        self._rows = self._large = 0
         return calls

@@ -198,7 +198,7 @@ class Scheduler:
             fair = math.ceil(len(self._queue) / self._free)
             # A sentence that comes now waits for one batch of bulk at most.
             budget = 1 / WINDOW if self._queue.only_bulk else 1.0
-            small = self._queue.small_turn()
+            small = self._queue.small_turn() or None
             tickets = self._queue.take(budget, lambda item: item.share, fair, small=small)
             if not tickets:
                 break

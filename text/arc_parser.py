@@ -130,29 +130,39 @@ class ArcParser:
             raise ValueError("the arc parser's graph cannot be opened") from error
         return self
 
-    def trees(self, texts: Sequence[Tokens], each: Each = map) -> list[Tree]:
-        """One tree per text. `each` runs the graph for groups of texts."""
-        found: list[Tree] = [(np.empty(0, np.int64), ())] * len(texts)
+    def trees(
+        self, texts: Sequence[Tokens], each: Each = map, cells: int = CELLS
+    ) -> Iterator[list[tuple[int, Tree]]]:
+        """The trees of each run of the graph, with the places of their texts, as they are made.
+
+        A run has at most `cells` words, padding counted, or one text. `each` runs the graph.
+        """
+        if empty := [i for i, one in enumerate(texts) if not len(one)]:
+            yield [(i, (np.empty(0, np.int64), ())) for i in empty]
         present = [i for i, one in enumerate(texts) if len(one)]
-        grouped = cheapest([len(texts[i]) for i in present], CELLS, RUN)
+        grouped = cheapest([len(texts[i]) for i in present], cells, RUN)
         groups = [[present[i] for i in group] for group in grouped]
         feeds = (self._feeds([texts[i] for i in group]) for group in groups)
         for group, (heads, relations) in zip(groups, each(self._parse, feeds), strict=True):
-            for number, row, names in zip(group, heads, relations, strict=True):
-                size = len(texts[number])
-                # ONNX Runtime's integers are C's long long, which orjson does not know.
-                found[number] = row[:size].astype(np.int64), tuple(names[:size])
-        return found
+            sizes = [len(texts[i]) for i in group]
+            # ONNX Runtime's integers are C's long long, which orjson does not know.
+            yield [
+                (i, (row[:size].astype(np.int64), tuple(names[:size])))
+                for i, size, row, names in zip(group, sizes, heads, relations, strict=True)
+            ]
 
     def _annotate(self, docs: Sequence[Doc]) -> None:
         """Set heads and relations."""
-        found = self.trees([Tokens.of(doc) for doc in docs])
-        for doc, (heads, relations) in zip(docs, found, strict=True):
-            if len(doc):
-                steps = (heads - np.arange(len(doc))).astype(np.uint64)  # to the governor
-                hashes = np.array([self._vocab.strings[name] for name in relations], np.uint64)
-                columns: Any = np.stack([steps, hashes], -1)  # spaCy types them as its own integers
-                doc.from_array([HEAD, DEP], columns)
+        for part in self.trees([Tokens.of(doc) for doc in docs]):
+            for i, (heads, relations) in part:
+                self._set(docs[i], heads, relations)
+
+    def _set(self, doc: Doc, heads: Ints, relations: Sequence[str]) -> None:
+        if len(doc):
+            steps = (heads - np.arange(len(doc))).astype(np.uint64)  # to the governor
+            hashes = np.array([self._vocab.strings[name] for name in relations], np.uint64)
+            columns: Any = np.stack([steps, hashes], -1)  # spaCy types them as its own integers
+            doc.from_array([HEAD, DEP], columns)
 
     def _parse(self, feeds: Feeds) -> Heads:
         """Governors (B, L), a root's is itself, and relations; after a text's end they mean nothing."""

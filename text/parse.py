@@ -1,8 +1,9 @@
 """Text -> tokens with character offsets and, on request, the dependency tree (spaCy)."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,8 +16,14 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from heedful.text.arc_parser import ArcParser, Each, Tree  # a pipeline may name this component
+from heedful.text.arc_parser import (
+    CELLS,
+    ArcParser,
+    Each,
+    Tree,
+)  # a pipeline may name this component
 from heedful.text.arrays import Ints
+from heedful.text.batch import plan
 from heedful.text.errors import ParserError
 from heedful.text.tokenize import TextTokenizer
 from heedful.text.tokens import ATTRIBUTES, Tokens, hashes
@@ -90,27 +97,47 @@ class Parser:
 
         `each` may run the arc parser in several threads.
         """
-        texts = [self._tokenizer.tokenize(job.text, job.max_tokens) for job in jobs]
-        wanted = [one for job, one in zip(jobs, texts, strict=True) if job.tree]
-        trees = iter(self._trees(wanted, each)) if wanted else iter(())
-        parses = []
-        for job, one in zip(jobs, texts, strict=True):
-            spans = zip(one.starts, one.stops, strict=True)
-            tokens = tuple([job.text[start:stop] for start, stop in spans])
-            places = np.array(one.starts, np.int64), np.array(one.stops, np.int64)
-            heads, deps = next(trees) if job.tree else (_no_heads(len(tokens)), ())
-            parses.append(Parse(job.text, tokens, *places, heads, deps, one.cut))
-        return parses
+        found = dict(chain.from_iterable(self.parts([jobs], each)))
+        return [found[place] for place in range(len(jobs))]
 
-    def _piped(self, texts: Sequence[Tokens], _: Each) -> list[Tree]:
-        """The trees of spaCy's own parser, which runs in one thread."""
-        found = []
-        with self._tokenizer.zone():
-            for doc in self._nlp.pipe([self._doc(one) for one in texts]):
-                steps, names = doc.to_array([HEAD, DEP]).T  # steps to the governor
-                heads = steps.astype(np.int64) + np.arange(len(doc))
-                found.append((heads, _names(doc.vocab, names.tolist())))
-        return found
+    def parts(
+        self, pieces: Iterable[Sequence[ParseJob]], each: Each = map, cells: int = CELLS
+    ) -> Iterator[list[tuple[int, Parse]]]:
+        """The parses of all jobs, each with its job's place, in parts as they are made.
+
+        There is a part for each piece, which is tokenized at once and may have no parse yet, then one for each run of
+        the arc parser, of at most `cells` words.
+        """
+        waiting: list[tuple[int, ParseJob, Tokens]] = []
+        place = 0
+        for jobs in pieces:
+            done: list[tuple[int, Parse]] = []
+            for job in jobs:
+                tokens = self._tokenizer.tokenize(job.text, job.max_tokens)
+                if job.tree:
+                    waiting.append((place, job, tokens))
+                else:
+                    done.append((place, _parse_of(job, tokens, (_no_heads(len(tokens)), ()))))
+                place += 1
+            yield done
+        if waiting:
+            for part in self._trees([tokens for _, _, tokens in waiting], each, cells):
+                yield [(waiting[i][0], _parse_of(*waiting[i][1:], tree)) for i, tree in part]
+
+    def _piped(
+        self, texts: Sequence[Tokens], _: Each, words: int
+    ) -> Iterator[list[tuple[int, Tree]]]:
+        """The trees of spaCy's own parser, which runs in one thread, in parts of at most `words` words."""
+        for group in plan([len(one) for one in texts], words):
+            found = []
+            with self._tokenizer.zone():
+                for i, doc in zip(
+                    group, self._nlp.pipe([self._doc(texts[i]) for i in group]), strict=True
+                ):
+                    steps, names = doc.to_array([HEAD, DEP]).T  # steps to the governor
+                    heads = steps.astype(np.int64) + np.arange(len(doc))
+                    found.append((i, (heads, _names(doc.vocab, names.tolist()))))
+            yield found
 
     def _doc(self, tokens: Tokens) -> Doc:
         """The tokens as spaCy's tokenizer gives them, with their norms."""
@@ -122,6 +149,13 @@ class Parser:
         norms: Any = hashes([tokens])[:, :1]  # spaCy types them as its own integers
         doc.from_array([NORM], norms)
         return doc
+
+
+def _parse_of(job: ParseJob, tokens: Tokens, tree: Tree) -> Parse:
+    spans = zip(tokens.starts, tokens.stops, strict=True)
+    forms = tuple([job.text[start:stop] for start, stop in spans])
+    places = np.array(tokens.starts, np.int64), np.array(tokens.stops, np.int64)
+    return Parse(job.text, forms, *places, *tree, tokens.cut)
 
 
 def fingerprint(folder: Path) -> str:

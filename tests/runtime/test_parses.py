@@ -1,13 +1,14 @@
 """Parses on the event loop: in slices, fair to all, once for equal texts, and alone when one fails."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
 from heedful.runtime.errors import InferenceFailed, Unavailable
 from heedful.runtime.observer import Observer
-from heedful.runtime.parses import EFFORT, SHORT, TEXTS, TEXTS_BESIDE_SMALL, Parses
+from heedful.runtime.parses import CELLS, CELLS_BESIDE_SMALL, EFFORT, SHORT, TEXTS, Parses
 from heedful.runtime.phases import Phases
 from heedful.text.parse import Parse, ParseJob, Parser
 from heedful.text.tokenize import MAX_RUN, effort
@@ -77,11 +78,20 @@ async def turns(parses: Parses, jobs: Sequence[ParseJob], *, alone: bool = False
 
 
 async def test_others_go_on_between_slices(parses: Parses) -> None:
-    one = await turns(parses, [job(f"kid {i}") for i in range(TEXTS)])
-    assert await turns(parses, [job(f"kid {i}") for i in range(4 * TEXTS)]) == one + 3
+    one = await turns(parses, [job("(" * 150)])
     dear = [job("(" * 150 + str(i)) for i in range(4)]  # two of them are more than EFFORT
     assert effort(dear[0].text, 512) < EFFORT < 2 * effort(dear[0].text, 512)
     assert await turns(parses, dear) == one + 3
+
+
+async def test_others_go_on_between_the_parts_of_large_calls(parses: Parses) -> None:
+    one = await turns(parses, [job(f"kid {i}") for i in range(TEXTS)])  # a piece, a run
+    assert await turns(parses, [job(f"kid {i}") for i in range(4 * TEXTS)]) == one + 3
+    assert await turns(parses, [job(f"kid {i}") for i in range(10 * TEXTS)]) == one + 10
+    long = [job(f"the dog {i} " * 64) for i in range(24)]
+    assert sum(effort(each.text, 512) for each in long) < EFFORT
+    runs = math.ceil(24 / (CELLS // (3 * 64)))
+    assert await turns(parses, long) == one + runs - 1
 
 
 async def test_a_short_text_without_a_tree_is_parsed_at_once(parses: Parses) -> None:
@@ -103,12 +113,11 @@ async def test_so_is_a_tree_whose_request_is_the_only_one(parses: Parses) -> Non
     assert await turns(parses, [job("(" * SHORT + ".")], alone=True) > 1
 
 
-async def test_slices_are_short_while_small_calls_come_too(parses: Parses) -> None:
-    many = 4 * TEXTS
-    alone = await turns(parses, [job(f"kid {i}") for i in range(many)])
+async def test_parts_are_short_while_small_calls_come_too(parses: Parses) -> None:
+    many = [job(f"kid {i}") for i in range(4 * TEXTS)]
+    alone = await turns(parses, many)
     await parses.get([job()])
-    beside = await turns(parses, [job(f"kid {i}") for i in range(many)])
-    assert beside == alone + (many // TEXTS_BESIDE_SMALL - many // TEXTS)
+    assert await turns(parses, many) == alone + 2 * len(many) // CELLS_BESIDE_SMALL - 1
 
 
 @pytest.mark.parametrize("one_core", [True, False])
@@ -143,14 +152,17 @@ async def test_a_short_call_does_not_wait_for_a_long_one(parses: Parses) -> None
 
 
 async def test_jobs_of_a_cancelled_call_are_dropped(parses: Parses, watcher: Watcher) -> None:
-    cancelled = asyncio.create_task(parses.get([job(f"dog {i}") for i in range(4 * TEXTS)]))
-    kept = asyncio.create_task(parses.get([job()]))
-    while 3 * TEXTS not in watcher.waiting:  # its first slice has begun
+    jobs = [job(f"dog {i}", tree=False) for i in range(20 * TEXTS)]
+    cancelled = asyncio.create_task(parses.get(jobs))
+    while 19 * TEXTS not in watcher.waiting:  # its first part is parsed
         await asyncio.sleep(0)
+    kept = asyncio.create_task(parses.get([job()]))
     cancelled.cancel()
     await asyncio.wait([cancelled])
-    assert watcher.waiting[-1] == 0
     assert len(await kept) == 1
+    while watcher.waiting[-1]:
+        await asyncio.sleep(0)
+    assert min(n for n in watcher.waiting if n > 1) >= 12 * TEXTS
 
 
 async def test_a_text_that_the_parser_fails_on_fails_alone_and_the_log_says_why(
@@ -167,9 +179,34 @@ async def test_a_text_that_the_parser_fails_on_fails_alone_and_the_log_says_why(
     assert line.exc_info[0] is UnicodeEncodeError
 
 
-async def test_stopping_answers_what_waits_and_refuses_the_rest(parses: Parses) -> None:
-    waiting = asyncio.create_task(parses.get([job(f"dog {i}") for i in range(2 * TEXTS)]))
+async def test_so_does_one_among_the_texts_of_a_large_call(
+    parses: Parses, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad = [job(f"kid {i}") for i in range(TEXTS)] + [job("half a pair: \ud800")]
+    broken = asyncio.create_task(parses.get(bad))
+    neighbour = asyncio.create_task(parses.get([job(f"dog {i}") for i in range(TEXTS)]))
+    with pytest.raises(InferenceFailed, match="the parser failed on one of the texts"):
+        await broken
+    assert [parse.text for parse in await neighbour] == [f"dog {i}" for i in range(TEXTS)]
+    messages = [line.getMessage() for line in caplog.records]
+    assert "the parser failed on a text of 14 characters" in messages
+
+
+async def test_bulk_is_parsed_once_no_other_call_waits(parses: Parses) -> None:
+    other = asyncio.create_task(parses.get([job(f"kid {i}") for i in range(TEXTS)]))
+    bulk = asyncio.create_task(parses.get([job(f"dog {i}") for i in range(TEXTS)], bulk=True))
     await asyncio.sleep(0)
+    other.cancel()  # bulk has seen it waiting
+    assert len(await bulk) == TEXTS
+
+
+async def test_stopping_answers_what_waits_and_refuses_the_rest(
+    parses: Parses, watcher: Watcher
+) -> None:
+    begun = [job(f"dog {i}", tree=False) for i in range(2 * TEXTS)]
+    waiting = asyncio.create_task(parses.get(begun))
+    while TEXTS not in watcher.waiting:  # its first part is parsed
+        await asyncio.sleep(0)
     parses.stop()
     with pytest.raises(Unavailable, match="shutting down"):
         await waiting
