@@ -33,10 +33,12 @@ EFFORT = 40_000
 """Limit of the work of a slice, as `effort` counts: about 64 trees of 20 words."""
 TEXTS = 64
 """Most texts of a slice."""
-PIECES = 8
-"""Slices of large calls' texts that are parsed together: texts of SNLI take 80 µs each in one, and 60 in eight."""
-CELLS, CELLS_BESIDE_SMALL = 1024, 256
-"""Words that the parser reads without a pause: 5 ms, and 1 ms while small calls come too."""
+TOGETHER = 512
+"""Texts of large calls that are parsed together, in parts: one of SNLI takes 60 µs, and 80 in a slice of TEXTS."""
+WORDS = 1024
+"""Most words of a part, which take 5 ms."""
+BESIDE_SMALL = 16, 128
+"""Texts that are tokenized, and words that are parsed, without a pause while small calls come too: below 1 ms."""
 SHORT = 200
 """Characters of a text that is tokenized at once: its work is at most EFFORT."""
 SMALL_SECONDS = 1.0
@@ -149,16 +151,17 @@ class Parses:
 
     def _parse_large(self) -> None:
         """Take what larger calls wait for, and parse it in parts."""
+        beside = time.monotonic() - self._small_at < SMALL_SECONDS
+        texts, words = BESIDE_SMALL if beside else (TEXTS, WORDS)
         pieces: list[list[Ticket[ParseJob, Parse]]] = []
-        while len(pieces) < PIECES:
-            tickets = self._queue.take(EFFORT, _effort, TEXTS, small=False)
+        while len(pieces) * texts < TOGETHER:
+            tickets = self._queue.take(EFFORT, _effort, texts, small=False)
             if not tickets:
                 break
             pieces.append(tickets)
         self._left = dict(enumerate(chain.from_iterable(pieces)))
-        beside = time.monotonic() - self._small_at < SMALL_SECONDS
         jobs = [[ticket.item for ticket in piece] for piece in pieces]
-        self._go_on(self._parser.parts(jobs, cells=CELLS_BESIDE_SMALL if beside else CELLS))
+        self._go_on(self._parser.parts(jobs, cells=words))
 
     def _go_on(self, parts: Iterator[list[tuple[int, Parse]]]) -> None:
         """The next part; before the one after it others have their turns."""

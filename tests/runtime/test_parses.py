@@ -8,7 +8,7 @@ import pytest
 
 from heedful.runtime.errors import InferenceFailed, Unavailable
 from heedful.runtime.observer import Observer
-from heedful.runtime.parses import CELLS, CELLS_BESIDE_SMALL, EFFORT, SHORT, TEXTS, Parses
+from heedful.runtime.parses import BESIDE_SMALL, EFFORT, SHORT, TEXTS, WORDS, Parses
 from heedful.runtime.phases import Phases
 from heedful.text.parse import Parse, ParseJob, Parser
 from heedful.text.tokenize import MAX_RUN, effort
@@ -90,7 +90,7 @@ async def test_others_go_on_between_the_parts_of_large_calls(parses: Parses) -> 
     assert await turns(parses, [job(f"kid {i}") for i in range(10 * TEXTS)]) == one + 10
     long = [job(f"the dog {i} " * 64) for i in range(24)]
     assert sum(effort(each.text, 512) for each in long) < EFFORT
-    runs = math.ceil(24 / (CELLS // (3 * 64)))
+    runs = math.ceil(24 / (WORDS // (3 * 64)))
     assert await turns(parses, long) == one + runs - 1
 
 
@@ -115,9 +115,11 @@ async def test_so_is_a_tree_whose_request_is_the_only_one(parses: Parses) -> Non
 
 async def test_parts_are_short_while_small_calls_come_too(parses: Parses) -> None:
     many = [job(f"kid {i}") for i in range(4 * TEXTS)]
-    alone = await turns(parses, many)
+    alone = await turns(parses, many)  # 4 pieces and a run
     await parses.get([job()])
-    assert await turns(parses, many) == alone + 2 * len(many) // CELLS_BESIDE_SMALL - 1
+    texts, words = BESIDE_SMALL
+    parts = len(many) // texts + 2 * len(many) // words
+    assert await turns(parses, many) == alone + parts - 5
 
 
 @pytest.mark.parametrize("one_core", [True, False])
