@@ -1,0 +1,52 @@
+"""Whose middleware a request passes, and what an uncaught exception is answered on either way."""
+
+from pathlib import Path
+from typing import NoReturn
+
+import httpx
+import pytest
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from heedful.app.main import create_app
+from heedful.app.settings import Settings
+from heedful.app.state import state_of
+from heedful.runtime.service import Service
+
+pytestmark = pytest.mark.anyio
+
+
+class Seen:
+    """Notes the path of each request that FastAPI's middleware passes on."""
+
+    def __init__(self, app: ASGIApp, paths: list[str]) -> None:
+        self._app, self._paths = app, paths
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            self._paths.append(scope["path"])
+        await self._app(scope, receive, send)
+
+
+async def test_only_what_fastapi_answers_passes_its_middleware(
+    models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fault(*_: object, **__: object) -> NoReturn:
+        raise LookupError("a cause")
+
+    paths: list[str] = []
+    app = create_app(Settings(models=models))
+    app.add_middleware(Seen, paths=paths)
+    transport = httpx.ASGITransport(app=app)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://heedful") as client,
+    ):
+        await state_of(app).starting
+        answer = await client.post("/embed", json={"inputs": "a dog"})
+        assert (answer.status_code, paths) == (200, [])
+        assert (await client.get("/health")).status_code == 200
+        assert (await client.get("/embed")).status_code == 405
+        assert paths == ["/health", "/embed"]
+        monkeypatch.setattr(Service, "bind", fault)
+        answer = await client.post("/embed", json={"inputs": "a dog"})
+        assert answer.json()["error"]["code"] == "internal_error"
