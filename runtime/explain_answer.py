@@ -20,8 +20,8 @@ def tokens(text: TokenizedText) -> list[dict[str, Any]]:
     columns = zip(
         text.ids.tolist(),
         parse.tokens,
-        parse.starts.tolist(),
-        parse.stops.tolist(),
+        parse.starts,
+        parse.stops,
         parse.heads.tolist(),
         parse.deps,
         text.known.tolist(),

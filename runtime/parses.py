@@ -89,8 +89,7 @@ class Parses:
         async def make(rows: list[int]) -> list[Parse]:
             made = await self.make([jobs[row] for row in rows], bulk, alone)
             for parse in made:  # several requests may share it
-                for array in (parse.starts, parse.stops, parse.heads):
-                    array.flags.writeable = False
+                parse.heads.flags.writeable = False
             return made
 
         return await self._cache.get([(job.text, job.max_tokens, job.tree) for job in jobs], make)
@@ -208,4 +207,4 @@ def _answer(ticket: Ticket[ParseJob, Parse], parse: Parse | None) -> None:
 
 def _weigh(job: Key, parse: Parse) -> int:
     """Approximate bytes: key and parse both hold the text; object sizes were measured. Relations' names are shared."""
-    return 2 * sys.getsizeof(job[0]) + 700 + 100 * len(parse)
+    return 2 * sys.getsizeof(job[0]) + 350 + 100 * len(parse)

@@ -103,7 +103,8 @@ class _Cutter:
             self._at += len(parse.text)
             return
         is_end = not parse.cut and self._at + len(parse.text) >= len(self._text.rstrip())
-        spaced = np.append(parse.starts[1:], _next_start(parse)) > parse.stops
+        nexts = (*parse.starts[1:], _next_start(parse))
+        spaced = np.greater(nexts, parse.stops)
         begin = 0
         while begin < len(parse):
             tokens = parse.tokens[begin : begin + self._limit]
@@ -113,13 +114,13 @@ class _Cutter:
             if end < len(parse) or not is_end:
                 gaps = np.flatnonzero(spaced[begin:end])
                 end = begin + int(gaps[-1]) + 1 if len(gaps) else end
-            window = slice(int(parse.starts[begin]), int(parse.stops[end - 1]))
+            window = slice(parse.starts[begin], parse.stops[end - 1])
             self.windows.append(parse.text[window])
             begin = end
-        self._at += int(parse.stops[begin - 1])
+        self._at += parse.stops[begin - 1]
 
 
 def _next_start(parse: Parse) -> int:
     """Where the first character after the last token is that is not white space."""
-    after = _RUN.search(parse.text, int(parse.stops[-1]))
+    after = _RUN.search(parse.text, parse.stops[-1])
     return after.start() if after else len(parse.text)

@@ -40,8 +40,8 @@ class Parse:
 
     text: str
     tokens: tuple[str, ...]
-    starts: Ints  # (L,) character offsets
-    stops: Ints  # (L,)
+    starts: Sequence[int]  # (L,) character offsets
+    stops: Sequence[int]  # (L,)
     heads: Ints  # (L,) index of the governor; its own for a root, and for all without a tree
     deps: tuple[str, ...]  # (L,) UD relations; empty without a tree
     cut: bool  # whether later tokens were left out
@@ -154,8 +154,7 @@ class Parser:
 def _parse_of(job: ParseJob, tokens: Tokens, tree: Tree) -> Parse:
     spans = zip(tokens.starts, tokens.stops, strict=True)
     forms = tuple([job.text[start:stop] for start, stop in spans])
-    places = np.array(tokens.starts, np.int64), np.array(tokens.stops, np.int64)
-    return Parse(job.text, forms, *places, *tree, tokens.cut)
+    return Parse(job.text, forms, tuple(tokens.starts), tuple(tokens.stops), *tree, tokens.cut)
 
 
 def fingerprint(folder: Path) -> str:

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import compress, pairwise
+from itertools import accumulate, compress, pairwise
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -130,12 +131,12 @@ def build(
             raise ValueError("a relation holds half of a surrogate pair: send valid Unicode")
     check_heads(heads)
     pieces = [token + " " * space for token, space in zip(tokens, spaces, strict=True)]
-    starts = np.cumsum([0, *map(len, pieces[:-1])], dtype=np.int64)
+    starts = tuple(accumulate(map(len, pieces[:-1]), initial=0))
     return Parse(
         text="".join(pieces).rstrip(" "),
         tokens=tuple(tokens),
         starts=starts,
-        stops=starts + np.fromiter(map(len, tokens), np.int64),
+        stops=tuple(map(add, starts, map(len, tokens))),
         heads=np.asarray(heads, np.int64),
         deps=tuple(deps),
         cut=False,
@@ -149,8 +150,8 @@ def drop(parse: Parse, gone: Sequence[int], *, cut: bool = False) -> Parse:
     return Parse(
         text=parse.text,
         tokens=tuple(compress(parse.tokens, kept.tolist())),
-        starts=parse.starts[kept],
-        stops=parse.stops[kept],
+        starts=tuple(compress(parse.starts, kept.tolist())),
+        stops=tuple(compress(parse.stops, kept.tolist())),
         heads=without(parse.heads, np.flatnonzero(~kept)),
         deps=tuple(compress(parse.deps, kept.tolist())),
         cut=cut or parse.cut,

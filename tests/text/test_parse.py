@@ -57,7 +57,7 @@ def test_offsets_are_the_tokens_of_any_text(parser: Parser, text: str) -> None:
             plain.INVISIBLE.sub("", "".join(each)) for each in (parse.tokens, text.split())
         )
         assert seen == whole
-    assert (parse.starts[1:] >= parse.stops[:-1]).all()
+    assert all(start >= stop for start, stop in zip(parse.starts[1:], parse.stops, strict=False))
     assert not parse.cut
 
 
@@ -125,7 +125,7 @@ def test_a_cut_parse_is_the_beginning_of_the_whole(
 ) -> None:
     whole, cut = read(parser, text), read(parser, text, max_tokens, tree=tree)
     assert cut.tokens == whole.tokens[:max_tokens]
-    assert cut.starts.tolist() == whole.starts[:max_tokens].tolist()
+    assert cut.starts == whole.starts[:max_tokens]
     assert cut.cut == (len(whole) > max_tokens)  # white space after the last token is no loss
     check_heads(cut.heads)
 

@@ -43,7 +43,7 @@ def test_both_shapes_can_be_read_again(heads: Ints, data: st.DataObject) -> None
         assert again.tokens == parse.tokens
         np.testing.assert_array_equal(again.heads, heads)
         assert again.deps == parse.deps
-    np.testing.assert_array_equal(from_conllu(to_conllu(parse)).starts, parse.starts)
+    assert from_conllu(to_conllu(parse)).starts == parse.starts
 
 
 @pytest.mark.parametrize(
