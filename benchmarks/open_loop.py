@@ -1,10 +1,10 @@
 """Open loop: requests leave at a fixed rate, whether or not earlier ones were answered.
 
-The latency of a request counts from the moment it was due, so that a server that stalls is charged for
-all that came due meanwhile (what Tene calls coordinated omission). Connections are open before the first request is
-due; one for which none is free opens another. wrk2 measures so, and Debian does not package it; httpx and aiohttp
-cost as much a request as the server that is measured on the same cores (asyncio's transports 106 µs, this 78), so
-that the client is a few lines over sockets.
+The latency of a request counts from the moment it was due, so that a server that stalls is charged for all that came
+due meanwhile (what Tene calls coordinated omission). Connections are open before the first request is due, as those
+of wrk2, which Debian does not package; a request for which none is free opens another. httpx and aiohttp cost as much
+a request as the server that is measured on the same cores (asyncio's transports 106 µs, this 78), so that the client
+is a few lines over sockets.
 """
 
 import math
@@ -21,6 +21,11 @@ from urllib.parse import urlsplit
 import orjson
 
 from benchmarks.closed_loop import PATIENCE, LoadFailed
+
+CONNECTIONS = 64
+"""Open before the first request is due: opening them costs the server 15 ms, in which requests would wait."""
+ACCEPTED_SECONDS = 0.1
+"""How long the server has to take them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +59,6 @@ def _request(url: str, path: str, body: bytes) -> bytes:
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     )
     return head.encode() + body
-
-
-CONNECTIONS = 64
-"""Open before the first request is due: opening them costs the server 15 ms, in which requests would wait."""
-ACCEPTED_SECONDS = 0.1
-"""How long the server has to take them."""
 
 
 class _Connection:

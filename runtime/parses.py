@@ -154,10 +154,12 @@ class Parses:
         texts, words = BESIDE_SMALL if beside else (TEXTS, WORDS)
         pieces: list[list[Ticket[ParseJob, Parse]]] = []
         while len(pieces) * texts < TOGETHER:
-            tickets = self._queue.take(EFFORT, _effort, texts, small=False)
+            tickets = self._queue.take(EFFORT * texts / TEXTS, _effort, texts, small=False)
             if not tickets:
                 break
             pieces.append(tickets)
+        if not pieces:  # bulk behind a small call, whose end wakes it
+            return
         self._left = dict(enumerate(chain.from_iterable(pieces)))
         jobs = [[ticket.item for ticket in piece] for piece in pieces]
         self._go_on(self._parser.parts(jobs, cells=words))

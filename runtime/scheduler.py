@@ -71,8 +71,8 @@ FLUSH_INTERVAL = 0.005
 class Scheduler:
     """Batches every model's sentences, one batch at a time per session thread.
 
-    `small` runs batches of small calls, which may have a higher priority, and takes one dispatch of them more while
-    all `threads` are at large ones. For the event loop's thread only.
+    `small` runs the batches of small calls, of which one dispatch more is taken while all `threads` are at large
+    ones. For the event loop's thread only.
     """
 
     def __init__(
