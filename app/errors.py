@@ -7,7 +7,7 @@ The Open Inference Protocol's `error` is the message; the other fields are besid
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NoReturn
 
 import orjson
 from fastapi import FastAPI, Request
@@ -279,6 +279,10 @@ def install(app: FastAPI) -> None:
         faults = [{**one, "loc": one["loc"][1:]} for one in error.errors()]  # without "query"
         return respond(record.of(request.scope), bad_input(faults))
 
+    async def uncaught(_: Request, error: Exception) -> NoReturn:
+        raise error  # to app.middleware.Failures: FastAPI would answer in its own words
+
+    app.add_exception_handler(Exception, uncaught)
     app.add_exception_handler(RequestError, refused)
     app.add_exception_handler(RequestValidationError, wrong_query)
     app.add_exception_handler(HTTPException, framework)

@@ -126,7 +126,6 @@ def create_app(
     errors.install(app)
     described = partial(document.openapi, app, endpoints, batchable)
     app.openapi = described  # type: ignore[method-assign]  # as FastAPI documents it
-    app.add_middleware(Failures)  # FastAPI would answer what its routes raise in its own words
     recorded = Middleware(Recorded, metrics=metrics, paths=Paths(_paths()), tracing=tracing)
     app.outside = [recorded, *_middleware(settings, keys, group.rates if group else Rates())]
     return app
@@ -156,7 +155,7 @@ def _paths() -> set[str]:
 
 def _middleware(settings: Settings, keys: Keys, rates: Rates) -> list[Middleware]:
     """Ours, the outermost first; the record of the request is outside of all."""
-    layers = [Middleware(Failures)]
+    layers = []
     if settings.cors_origins:
         exposed = [
             "Content-Range",
@@ -177,20 +176,25 @@ def _middleware(settings: Settings, keys: Keys, rates: Rates) -> list[Middleware
             allow_headers=["*"],
             expose_headers=exposed,
         )
-        layers.insert(0, cross_origin)
+        layers.append(cross_origin)
+    layers.append(Middleware(Failures))
     if keys.needed:
         layers.append(Middleware(ApiKey, keys=keys, rates=rates, pages=playground.PATHS))
-    body_limit = Middleware(
-        BodyLimit,
-        limit=settings.max_body_bytes,
-        uploads={"/v1/files": settings.max_file_bytes},
-        timeout=settings.request_timeout,
-    )
-    fast_path = Middleware(
-        FastPath,
-        routers=ROUTERS,
-        limit=settings.request_timeout,
-        max_bytes=settings.max_body_bytes,
-        max_inputs=settings.max_batch_inputs,
-    )
-    return [*layers, body_limit, Middleware(Compressed), fast_path, Middleware(HeadAsGet)]
+    return [
+        *layers,
+        Middleware(
+            BodyLimit,
+            limit=settings.max_body_bytes,
+            uploads={"/v1/files": settings.max_file_bytes},
+            timeout=settings.request_timeout,
+        ),
+        Middleware(Compressed),
+        Middleware(
+            FastPath,
+            routers=ROUTERS,
+            limit=settings.request_timeout,
+            max_bytes=settings.max_body_bytes,
+            max_inputs=settings.max_batch_inputs,
+        ),
+        Middleware(HeadAsGet),
+    ]

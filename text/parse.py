@@ -16,12 +16,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from heedful.text.arc_parser import (
-    CELLS,
-    ArcParser,
-    Each,
-    Tree,
-)  # a pipeline may name this component
+from heedful.text.arc_parser import CELLS, ArcParser, Each, Tree  # a pipeline may name it
 from heedful.text.arrays import Ints
 from heedful.text.batch import plan
 from heedful.text.errors import ParserError
@@ -131,9 +126,8 @@ class Parser:
         for group in plan([len(one) for one in texts], words):
             found = []
             with self._tokenizer.zone():
-                for i, doc in zip(
-                    group, self._nlp.pipe([self._doc(texts[i]) for i in group]), strict=True
-                ):
+                docs = self._nlp.pipe([self._doc(texts[i]) for i in group])
+                for i, doc in zip(group, docs, strict=True):
                     steps, names = doc.to_array([HEAD, DEP]).T  # steps to the governor
                     heads = steps.astype(np.int64) + np.arange(len(doc))
                     found.append((i, (heads, _names(doc.vocab, names.tolist()))))

@@ -1,10 +1,12 @@
 """Whose middleware a request passes, and what an uncaught exception is answered on either way."""
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import NoReturn
 
 import httpx
 import pytest
+from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from heedful.app.main import create_app
@@ -50,3 +52,23 @@ async def test_only_what_fastapi_answers_passes_its_middleware(
         monkeypatch.setattr(Service, "bind", fault)
         answer = await client.post("/embed", json={"inputs": "a dog"})
         assert answer.json()["error"]["code"] == "internal_error"
+
+
+async def test_an_answer_that_breaks_off_is_logged_once(
+    models: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken() -> StreamingResponse:
+        async def parts() -> AsyncIterator[bytes]:
+            yield b"begun"
+            raise LookupError("a cause")
+
+        return StreamingResponse(parts())
+
+    app = create_app(Settings(models=models))
+    app.add_api_route("/broken", broken)
+    transport = httpx.ASGITransport(app=app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://heedful") as client:
+        with pytest.raises(LookupError):
+            await client.get("/broken")
+    [logged] = [line for line in caplog.records if line.exc_info]
+    assert logged.getMessage() == "request failed"
