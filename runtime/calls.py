@@ -55,7 +55,7 @@ class Call(Generic[W, R]):
             self.done.set_exception(error)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Ticket(Generic[W, R]):
     """One row of a call."""
 

@@ -31,7 +31,7 @@ from heedful.text.batch import cheapest
 from heedful.text.errors import GraphError
 from heedful.text.hashed_words import ZERO, WordVectors
 from heedful.text.products import product
-from heedful.text.tokens import Tokens, hashes
+from heedful.text.tokens import Run, Tokens, hashes
 
 GRAPH, WORDS, CONFIG = FILES = ("graph.onnx", "words.npz", "config.json")
 CELLS = 2048
@@ -153,7 +153,7 @@ class ArcParser:
 
     def _annotate(self, docs: Sequence[Doc]) -> None:
         """Set heads and relations."""
-        for part in self.trees([Tokens.of(doc) for doc in docs]):
+        for part in self.trees([Tokens.of([Run.of(doc)]) for doc in docs]):
             for i, (heads, relations) in part:
                 self._set(docs[i], heads, relations)
 

@@ -79,20 +79,30 @@ def collate(sentences: Sequence[Sentence]) -> Batch:
     """Pad to the longest sentence. Raises ValueError for no sentence or an empty one."""
     if len(sentences) == 1 and len(sentences[0]):
         return _alone(sentences[0])
-    lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
-    if not len(lengths) or not lengths.min():
+    lengths = np.array([one.heads.size for one in sentences], np.int64)
+    if not sentences or not lengths.all():
         raise ValueError("a batch needs at least one sentence, and each of them a token")
-    B, L, S = len(sentences), int(lengths.max()), max(len(one.ids) for one in sentences)
-    ids = np.full((B, S), PAD, np.int64)
-    heads = np.tile(np.arange(L), (B, 1))
-    pieces = None if sentences[0].pieces is None else np.zeros((B, L), np.int64)
-    for row, sentence in enumerate(sentences):
-        ids[row, : len(sentence.ids)] = sentence.ids
-        heads[row, : len(sentence)] = sentence.heads
-        if pieces is not None and sentence.pieces is not None:
-            pieces[row, : len(sentence)] = sentence.pieces
-    padding = 1.0 - sum(len(one.ids) for one in sentences) / ids.size
-    return Batch(ids, heads, lengths, padding, pieces, _join_features(sentences, ids))
+    sizes = np.array([one.ids.size for one in sentences])
+    ids = _padded([one.ids for one in sentences], sizes, PAD)
+    heads = _padded([one.heads for one in sentences], lengths, np.arange(max(lengths.tolist())))
+    pieces = [one.pieces for one in sentences if one.pieces is not None]
+    return Batch(
+        ids,
+        heads,
+        lengths,
+        1.0 - int(sizes.sum()) / ids.size,
+        _padded(pieces, lengths, 0) if pieces else None,
+        _join_features(sentences, ids),
+    )
+
+
+def _padded(rows: Sequence[Ints], sizes: Ints, padding: int | Ints) -> Ints:
+    """Rows of these sizes side by side: (B, L)."""
+    places = np.arange(max(sizes.tolist()))
+    padded = np.empty((len(rows), len(places)), np.int64)
+    padded[:] = padding
+    padded[places < sizes[:, None]] = np.concatenate(rows)
+    return padded
 
 
 def _alone(sentence: Sentence) -> Batch:
@@ -111,14 +121,13 @@ def _alone(sentence: Sentence) -> Batch:
 
 def _join_features(sentences: Sequence[Sentence], ids: Ints) -> Ints | None:
     """The composed words of all sentences (K, F); their ids (B, S) are renumbered in place."""
-    found: list[Ints] = []
-    before = 0
-    for row, sentence in enumerate(sentences):
-        if sentence.features is not None:
-            ids[row] -= before * (ids[row] < 0)
-            before += len(sentence.features)
-            found.append(sentence.features)
-    return np.concatenate(found) if found else None
+    found = [one.features for one in sentences if one.features is not None]
+    if not found:
+        return None
+    counts = np.array([0 if one.features is None else len(one.features) for one in sentences])
+    before: Ints = np.cumsum(counts) - counts
+    ids -= before[:, None] * (ids < 0)
+    return np.concatenate(found)
 
 
 def plan(lengths: Sequence[int], budget: int) -> list[list[int]]:

@@ -3,9 +3,10 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import heedful.text.spacy_import  # noqa: F401  # before spaCy  # isort: skip
 
@@ -21,7 +22,7 @@ from heedful.text.arrays import Ints
 from heedful.text.batch import plan
 from heedful.text.errors import ParserError
 from heedful.text.tokenize import TextTokenizer
-from heedful.text.tokens import ATTRIBUTES, Tokens, hashes
+from heedful.text.tokens import ATTRIBUTES, Spans, Tokens, adjoining, hashes
 
 _OWN: Ints = np.arange(1024)
 _OWN.flags.writeable = False
@@ -29,24 +30,37 @@ _RELATIONS: dict[int, str] = {}
 """Names of relations by their hash, which is the same in every vocabulary: a parser has about fifty."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Parse:
     """A text's L tokens, none of them white space; `text[start:stop]` is the token, for any Unicode."""
 
     text: str
     tokens: tuple[str, ...]
-    starts: Sequence[int]  # (L,) character offsets
-    stops: Sequence[int]  # (L,)
     heads: Ints  # (L,) index of the governor; its own for a root, and for all without a tree
     deps: tuple[str, ...]  # (L,) UD relations; empty without a tree
     cut: bool  # whether later tokens were left out
+    spans: Spans | None = None
+    """(L,) `starts` and `stops`; None where each token adjoins the one before, or a blank stands between."""
 
     def __len__(self) -> int:
         return len(self.tokens)
 
+    @cached_property
+    def starts(self) -> Sequence[int]:
+        """(L,) character offsets. Most requests ask for none."""
+        return self._spans[0]
 
-@dataclass(frozen=True, slots=True)
-class ParseJob:
+    @cached_property
+    def stops(self) -> Sequence[int]:
+        """(L,) character offsets."""
+        return self._spans[1]
+
+    @cached_property
+    def _spans(self) -> Spans:
+        return self.spans or adjoining(self.text, self.tokens)
+
+
+class ParseJob(NamedTuple):
     """A text to tokenize up to `max_tokens`, with or without its tree."""
 
     text: str
@@ -135,10 +149,11 @@ class Parser:
 
     def _doc(self, tokens: Tokens) -> Doc:
         """The tokens as spaCy's tokenizer gives them, with their norms."""
-        forms, spaces = [], []
+        forms: list[str] = []
+        spaces: list[bool] = []
         for run in tokens.runs:
-            forms += [run.text[start:stop] for start, stop, _ in run.tokens]
-            spaces += [*[False] * (len(run.tokens) - 1), True]
+            forms += run.forms
+            spaces += [*[False] * (len(run.forms) - 1), True]
         doc = Doc(self._nlp.vocab, forms[: len(tokens)], spaces[: len(tokens)])
         norms: Any = hashes([tokens])[:, :1]  # spaCy types them as its own integers
         doc.from_array([NORM], norms)
@@ -146,9 +161,7 @@ class Parser:
 
 
 def _parse_of(job: ParseJob, tokens: Tokens, tree: Tree) -> Parse:
-    spans = zip(tokens.starts, tokens.stops, strict=True)
-    forms = tuple([job.text[start:stop] for start, stop in spans])
-    return Parse(job.text, forms, tuple(tokens.starts), tuple(tokens.stops), *tree, tokens.cut)
+    return Parse(job.text, tokens.forms, *tree, tokens.cut, tokens.spans)
 
 
 def fingerprint(folder: Path) -> str:

@@ -2,10 +2,10 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from itertools import accumulate, chain, islice, repeat
-from operator import itemgetter
+from itertools import accumulate, islice
+from operator import itemgetter, mul
 from typing import Any
 
 import heedful.text.spacy_import  # noqa: F401  # before spaCy  # isort: skip
@@ -14,14 +14,14 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from heedful.text.plain import plain, unescape
-from heedful.text.tokens import Run, Tokens
+from heedful.text.tokens import Run, Tokens, adjoining, spans
 
 MAX_RUN = 500
 """Longest run of characters without white space: spaCy's tokenizer is quadratic in its length."""
 KEPT_WORDS = 10_000
 """Words that the vocabulary keeps for good, about 4 MB. spaCy takes ten times as long for an unknown word."""
-KEPT_RUNS = 10_000
-"""Runs in each of two generations, in 4 MB, at worst 20: a full one takes the place of the older one, whose runs are
+KEPT_RUNS = 16_384
+"""Runs in each of two generations, in 7 MB, at worst 30: a full one takes the place of the older one, whose runs are
 forgotten unless they were met again. spaCy takes 60 µs for a run."""
 LONGEST_KEPT = 24
 """Characters of a run that is kept."""
@@ -57,46 +57,36 @@ class TextTokenizer:
         A run between white space holds at least one token, so only the first `max_tokens` + 1 runs are read.
         Typographic marks are read as plain ones, which stand in the same places, HTML entities as their characters.
         """
-        text = plain(text)
-        if "&" in text:
-            unescaped, places = unescape(text)
-            if places:
-                tokens = self._read(unescaped, max_tokens)
-                _restore(tokens, places)
-                return tokens
-        return self._read(text, max_tokens)
-
-    def _read(self, text: str, max_tokens: int) -> Tokens:
-        runs = text.split()
-        if len(text) <= MAX_RUN and " ".join(runs) == text:
-            return self._collect(runs, chain([0], repeat(1)), max_tokens)
-        found = list(islice(_RUN.finditer(text), max_tokens + 1))
-        too_long = [i for i, run in enumerate(found) if run.end() - run.start() > MAX_RUN]
-        found = found[: too_long[0] + 1] if too_long else found
-        ends = [0, *(run.end() for run in found)]
-        gaps = [run.start() - end for run, end in zip(found, ends, strict=False)]
-        tokens = self._collect([run[0][:MAX_RUN] for run in found], gaps, max_tokens)
-        tokens.cut |= bool(too_long)
+        read = plain(text)
+        places: list[tuple[int, int]] = []
+        if "&" in read:
+            unescaped, places = unescape(read)
+            read = unescaped if places else read
+        tokens = self._read(read, max_tokens)
+        if read is not text:
+            _restore(tokens, read, places, text)
         return tokens
 
-    def _collect(self, runs: Iterable[str], gaps: Iterable[int], max_tokens: int) -> Tokens:
-        """The first tokens of the runs. `gaps` is how many characters of white space stand before each."""
-        read, starts, stops, keys = [], [], [], []
-        at = 0
-        for text, gap in zip(runs, gaps, strict=False):
-            run = self._known.get(text) or self._split(text)
-            read.append(run)
-            at += gap
-            for start, stop, key in run.tokens:
-                starts.append(at + start)
-                stops.append(at + stop)
-                keys.append(key)
-            if len(keys) > max_tokens:
-                for each in (starts, stops, keys):
-                    del each[max_tokens:]
-                return Tokens(read, starts, stops, keys, cut=True)
-            at += len(text)
-        return Tokens(read, starts, stops, keys)
+    def _read(self, text: str, max_tokens: int) -> Tokens:
+        find = self._known.get
+        texts = text.split()
+        if len(text) <= MAX_RUN and " ".join(texts) == text:
+            return Tokens.of([find(one) or self._split(one) for one in texts], max_tokens)
+        runs: list[Run] = []
+        starts: list[int] = []
+        cut = False
+        for found in islice(_RUN.finditer(text), max_tokens + 1):
+            spelling = found[0][:MAX_RUN]
+            run = find(spelling) or self._split(spelling)
+            runs.append(run)
+            starts += [found.start() + start for start in run.starts]
+            cut = len(found[0]) > MAX_RUN
+            if cut or len(starts) > max_tokens:
+                break
+        tokens = Tokens.of(runs, max_tokens)
+        tokens.cut |= cut
+        tokens.spans = spans(starts[:max_tokens], tokens.forms)
+        return tokens
 
     def _split(self, text: str) -> Run:
         """The tokens of a run that is not in `_known`."""
@@ -111,22 +101,26 @@ class TextTokenizer:
         return run
 
 
-def _restore(tokens: Tokens, places: Sequence[tuple[int, int]]) -> None:
-    """Move the tokens from where they stand without HTML entities to where they stand with them.
+def _restore(tokens: Tokens, read: str, places: Sequence[tuple[int, int]], text: str) -> None:
+    """Give the tokens that were read their forms and spans in the text: HTML entities are longer there.
 
     `places` as `unescape` gives them.
     """
     longer = [0, *accumulate(length - 1 for _, length in places)]  # than the character
 
-    def moved(offsets: list[int]) -> list[int]:
-        return [
+    def moved(offsets: Sequence[int]) -> tuple[int, ...]:
+        return tuple(
             offset + longer[bisect_left(places, offset, key=itemgetter(0))] for offset in offsets
-        ]
+        )
 
-    tokens.starts, tokens.stops = moved(tokens.starts), moved(tokens.stops)
+    starts, stops = map(moved, tokens.spans or adjoining(read, tokens.forms))
+    tokens.spans = starts, stops
+    tokens.forms = tuple([text[start:stop] for start, stop in zip(starts, stops, strict=True)])
 
 
 def effort(text: str, max_tokens: int) -> int:
     """The highest cost of tokenizing a text up to `max_tokens`, in squared characters of about 0.5 µs each."""
-    runs = text.split(maxsplit=max_tokens)[:max_tokens]
-    return sum(min(len(run), MAX_RUN) ** 2 for run in runs)
+    lengths = list(map(len, text.split(maxsplit=max_tokens)[:max_tokens]))
+    if len(text) > MAX_RUN:
+        lengths = [min(length, MAX_RUN) for length in lengths]
+    return sum(map(mul, lengths, lengths))

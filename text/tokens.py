@@ -1,7 +1,9 @@
 """The tokens of a text as numbers: where they stand, and what the arc parser reads of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from operator import add
 from typing import NamedTuple, Self
 
 import heedful.text.spacy_import  # noqa: F401  # before spaCy  # isort: skip
@@ -15,49 +17,78 @@ from heedful.text.arrays import Hashes
 ATTRIBUTES = (NORM, PREFIX, SUFFIX, SHAPE)
 """What the vector of a token is made of. The norm comes first."""
 _COLUMNS = [IDX, LENGTH, ORTH, *ATTRIBUTES]
-_MIX = np.uint64(0x9E3779B97F4A7C15)
+_MIX, _64_BITS = 0x9E3779B97F4A7C15, 2**64 - 1
+_ALONE = (0,)  # most runs have one token
+
+
+Spans = tuple[Sequence[int], Sequence[int]]
+"""Where tokens start and where they stop, in characters."""
 
 
 class Run(NamedTuple):
     """Characters between white space, and the n tokens that they are split into."""
 
     text: str
-    tokens: tuple[tuple[int, int, int], ...]
-    """Where each starts and stops in the run, and a key of its form and norm: "ca" of "can't" is not the "ca" alone."""
+    forms: tuple[str, ...]
+    starts: tuple[int, ...]  # in the run
+    keys: tuple[int, ...]  # of form and norm: "ca" of "can't" is not the "ca" alone
     hashes: bytes  # of the ATTRIBUTES: (n, 4) uint64
 
     @classmethod
     def of(cls, doc: Doc) -> Self:
         """A document as one run."""
         found = doc.to_array(_COLUMNS)  # (n, 7) uint64
-        starts, lengths, forms, norms = found[:, :4].T
-        stops, keys = starts + lengths, forms ^ norms * _MIX
+        text, rows = doc.text, found.tolist()
+        starts = tuple([row[0] for row in rows])
         return cls(
-            doc.text,
-            tuple(zip(starts.tolist(), stops.tolist(), keys.tolist(), strict=True)),
+            text,
+            tuple([text[row[0] : row[0] + row[1]] for row in rows]),
+            _ALONE if starts == _ALONE else starts,
+            tuple([(row[2] ^ row[3] * _MIX) & _64_BITS for row in rows]),
             found[:, 3:].tobytes(),
         )
 
 
 @dataclass(slots=True)
 class Tokens:
-    """The first tokens of a text."""
+    """The first L tokens of a text."""
 
-    runs: list[Run]  # that they come from; the last one may hold more
-    starts: list[int]  # in the text
-    stops: list[int]
-    keys: list[int]
+    runs: Sequence[Run]  # that they come from; the last one may hold more
+    forms: tuple[str, ...]  # as the text has them
     cut: bool = False  # whether later tokens were left out
+    spans: Spans | None = None  # None where each adjoins the one before, or a blank stands between
 
     @classmethod
-    def of(cls, doc: Doc) -> Self:
-        """All tokens of a document."""
-        run = Run.of(doc)
-        starts, stops, keys = ([token[i] for token in run.tokens] for i in range(3))
-        return cls([run], starts, stops, keys)
+    def of(cls, runs: Sequence[Run], limit: int | None = None) -> Self:
+        """The first `limit` tokens of the runs."""
+        forms = tuple(chain.from_iterable([run.forms for run in runs]))
+        if limit is None or len(forms) <= limit:
+            return cls(runs, forms)
+        return cls(runs, forms[:limit], cut=True)
+
+    @property
+    def keys(self) -> list[int]:
+        """Of each token."""
+        return list(chain.from_iterable([run.keys for run in self.runs]))[: len(self)]
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self.forms)
+
+
+def spans(starts: Iterable[int], forms: Sequence[str]) -> Spans:
+    """Those of tokens of these forms."""
+    begun = tuple(starts)
+    return begun, tuple(map(add, begun, map(len, forms)))
+
+
+def adjoining(text: str, forms: Sequence[str]) -> Spans:
+    """The spans of tokens that adjoin each other in a text, or have a blank between them."""
+    starts, at = [], 0
+    for form in forms:
+        at += text.startswith(" ", at)
+        starts.append(at)
+        at += len(form)
+    return spans(starts, forms)
 
 
 def hashes(texts: Sequence[Tokens]) -> Hashes:

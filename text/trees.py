@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import accumulate, compress, pairwise
-from operator import add
+from itertools import compress, pairwise
 from typing import Any
 
 import numpy as np
@@ -131,12 +130,9 @@ def build(
             raise ValueError("a relation holds half of a surrogate pair: send valid Unicode")
     check_heads(heads)
     pieces = [token + " " * space for token, space in zip(tokens, spaces, strict=True)]
-    starts = tuple(accumulate(map(len, pieces[:-1]), initial=0))
     return Parse(
         text="".join(pieces).rstrip(" "),
         tokens=tuple(tokens),
-        starts=starts,
-        stops=tuple(map(add, starts, map(len, tokens))),
         heads=np.asarray(heads, np.int64),
         deps=tuple(deps),
         cut=False,
@@ -150,11 +146,13 @@ def drop(parse: Parse, gone: Sequence[int], *, cut: bool = False) -> Parse:
     return Parse(
         text=parse.text,
         tokens=tuple(compress(parse.tokens, kept.tolist())),
-        starts=tuple(compress(parse.starts, kept.tolist())),
-        stops=tuple(compress(parse.stops, kept.tolist())),
         heads=without(parse.heads, np.flatnonzero(~kept)),
         deps=tuple(compress(parse.deps, kept.tolist())),
         cut=cut or parse.cut,
+        spans=(
+            tuple(compress(parse.starts, kept.tolist())),
+            tuple(compress(parse.stops, kept.tolist())),
+        ),
     )
 
 

@@ -1,6 +1,6 @@
 """Word <-> id. The file has one word a line; the line number is the id."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from heedful.text import composition
 from heedful.text.arrays import Ints
 from heedful.text.batch import PAD, Sentence
-from heedful.text.plain import plain_word, shortened
+from heedful.text.plain import REMEMBERED_WORDS, plain_word, shortened
 
 UNKNOWN = 1
 SPECIAL = ("<pad>", "<unk>")
@@ -34,6 +34,7 @@ class Vocab:
         self.composed = composed
         self.words: tuple[str, ...] = (*SPECIAL, *words)
         self._ids = {word: i for i, word in enumerate(self.words)}
+        self._seen = _Seen(self._id)
         if len(self._ids) != len(self.words):
             raise ValueError("the vocabulary holds a word twice")
         for word in self.words:
@@ -44,19 +45,19 @@ class Vocab:
         return len(self.words)
 
     def __contains__(self, token: str) -> bool:
-        return self._found([token])[0] > UNKNOWN
+        return self._id(token) > UNKNOWN
 
     def ids(self, tokens: Sequence[str]) -> Ints:
         """(L,) ids, `UNKNOWN` for a word that is not in the vocabulary. A literal "<pad>" is unknown too."""
         return np.array(self._found(tokens), np.int64)
 
     def _found(self, tokens: Sequence[str]) -> list[int]:
-        find = self._ids.get
-        return [find(plain_word(token).lower()) or self._other(token) for token in tokens]
+        return list(map(self._seen.__getitem__, tokens))
 
-    def _other(self, token: str) -> int:
-        """The id of the token as it was typed, or of its stretched letters shortened; else UNKNOWN."""
-        spellings = (token.lower(), *shortened(plain_word(token).lower()))
+    def _id(self, token: str) -> int:
+        """The id of its plain spelling, of the token as it was typed, or of its stretched letters shortened."""
+        word = plain_word(token).lower()
+        spellings = (word, token.lower(), *shortened(word))
         return next((found for each in spellings if (found := self._ids.get(each))), UNKNOWN)
 
     def sentence(self, tokens: Sequence[str], heads: Ints) -> Sentence:
@@ -108,3 +109,17 @@ class Vocab:
 
     def save(self, path: Path) -> None:
         path.write_text("\n".join(self.words) + "\n", encoding="utf-8", newline="\n")
+
+
+class _Seen(dict[str, int]):
+    """The ids of the tokens met so far; of more than REMEMBERED_WORDS all are forgotten."""
+
+    def __init__(self, find: Callable[[str], int]) -> None:
+        super().__init__()
+        self._find = find
+
+    def __missing__(self, token: str) -> int:
+        if len(self) >= REMEMBERED_WORDS:
+            self.clear()
+        found = self[token] = self._find(token)
+        return found

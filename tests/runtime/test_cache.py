@@ -197,8 +197,7 @@ def test_a_parse_weighs_what_it_needs(parser: Parser) -> None:
         needed, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    keys = [(job.text, job.max_tokens, job.tree) for job in jobs]
-    counted = sum(_weigh(key, parse) for key, parse in zip(keys, copies, strict=True))
+    counted = sum(_weigh(job, parse) for job, parse in zip(jobs, copies, strict=True))
     counted -= sum(len(text) for text in texts)  # the jobs' own texts are not in the copies
     assert 0.7 < needed / counted < 1.4
 
