@@ -9,6 +9,7 @@ import orjson
 from starlette.responses import Response
 
 from heedful.app import answer_schemas
+from heedful.kernels.json_rows import json_rows
 from heedful.runtime.card import Card
 from heedful.runtime.errors import BadInput
 from heedful.runtime.turns import turns
@@ -118,15 +119,22 @@ class JSONBytes(Response):
 
 
 async def rows(values: Sequence[Any] | npt.NDArray[Any]) -> bytes:
-    """The JSON of a list. Others go on between parts of it: 512 vectors take 10 ms or more."""
+    """The JSON of a list. Others go on between parts of it: 512 vectors take 5 ms or more."""
     if len(values) <= ROWS_AT_ONCE:
-        return orjson.dumps(values, option=orjson.OPT_SERIALIZE_NUMPY)
+        return _list(values)
     parts = []
     for begin in range(0, len(values), ROWS_AT_ONCE):
         await turns().wait()
-        part = values[begin : begin + ROWS_AT_ONCE]
-        parts.append(orjson.dumps(part, option=orjson.OPT_SERIALIZE_NUMPY)[1:-1])
+        parts.append(_list(values[begin : begin + ROWS_AT_ONCE])[1:-1])
     return b"[" + b",".join(parts) + b"]"
+
+
+def _list(values: Sequence[Any] | npt.NDArray[Any]) -> bytes:
+    if isinstance(values, np.ndarray) and values.dtype == np.float32 and values.ndim == 2:
+        write = json_rows()
+        if write is not None:
+            return write(values)
+    return orjson.dumps(values, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 def ranked(

@@ -41,4 +41,7 @@ void mix_values(const float* weights, const float* v, int64_t L, int64_t size, i
 int64_t tree_work(int64_t L);
 bool tree_distance(const int64_t* heads, int64_t L, uint64_t* work, float* distance);
 
+/* json.c: the size of the JSON of rows of D numbers, which has 24 bytes of room for each number, and for each row */
+int64_t write_json(const float* x, int64_t rows, int64_t D, char* json);
+
 #endif
