@@ -1,13 +1,18 @@
-"""Waiting sentences -> the cheapest batches, each of one encoder, and how long one will take."""
+"""Waiting sentences -> the cheapest batches, each of one encoder, and how long one will take.
+
+Batches are padded here, in the event loop's thread, whose processor's cache has the sentences: in a session thread it
+takes five times as long.
+"""
 
 import math
 from dataclasses import dataclass, field
+from typing import Self
 from weakref import WeakKeyDictionary
 
 from heedful.runtime.calls import Ticket
 from heedful.runtime.encoder_session import EncoderSession
 from heedful.text.arrays import Floats
-from heedful.text.batch import Sentence, cheapest
+from heedful.text.batch import Batch, Sentence, cheapest, collate
 
 Vectors = Floats
 Group = list[Ticket["EncodeItem", Vectors]]
@@ -38,8 +43,21 @@ class PlannedBatch:
     """A batch to run."""
 
     encoder: EncoderSession
-    groups: list[Group]
+    groups: list[Group]  # one for each of the batch's sentences
+    batch: Batch
     small: bool  # whether it is of small calls
+
+    @classmethod
+    def of(cls, encoder: EncoderSession, groups: list[Group], *, small: bool) -> Self:
+        return cls(encoder, groups, collate([group[0].item.sentence for group in groups]), small)
+
+    def unanswered(self) -> Self | None:
+        """The batch without sentences of finished calls; None if nothing is left."""
+        groups = [[t for t in group if not t.call.finished] for group in self.groups]
+        if all(groups):
+            return self
+        left = [group for group in groups if group]
+        return self.of(self.encoder, left, small=self.small) if left else None
 
 
 class Pace:
@@ -61,9 +79,9 @@ def plan(tickets: list[Ticket[EncodeItem, Vectors]]) -> list[PlannedBatch]:
     """The cheapest batches, each of one encoder, and of small calls or of others."""
     if len(tickets) == 1:
         [one] = tickets
-        return [PlannedBatch(one.item.encoder, [[one]], one.call.small)]
+        return [PlannedBatch.of(one.item.encoder, [[one]], small=one.call.small)]
     return [
-        PlannedBatch(encoder, [groups[i] for i in batch], small)
+        PlannedBatch.of(encoder, [groups[i] for i in batch], small=small)
         for (encoder, small), groups in _by_encoder(tickets).items()
         for batch in cheapest(
             [group[0].item.cost for group in groups], encoder.budget, encoder.overhead

@@ -31,7 +31,6 @@ from heedful.runtime.answered import Answered, fail
 from heedful.runtime.batch_plan import (
     WINDOW,
     EncodeItem,
-    Group,
     Pace,
     PlannedBatch,
     Vectors,
@@ -47,7 +46,7 @@ from heedful.runtime.phases import Phases
 from heedful.runtime.session import SessionThreads
 from heedful.runtime.steps import Encoded
 from heedful.runtime.turns import Once, gathering, in_turn
-from heedful.text.batch import Batch, Sentence, collate
+from heedful.text.batch import Sentence, collate
 from heedful.text.vocab import UNKNOWN
 
 log = logging.getLogger(__name__)
@@ -284,54 +283,51 @@ class Scheduler:
         """In a thread: run the batches. Deliver small calls' every FLUSH_INTERVAL; return the remaining ones."""
         done: list[_Ran] = []
         due = time.monotonic() + FLUSH_INTERVAL
-        for one in planned:
-            encoder = one.encoder
-            wanted = [[t for t in group if not t.call.finished] for group in one.groups]
-            groups = [group for group in wanted if group]
-            if not groups:
+        for waiting in planned:
+            one = waiting.unanswered()
+            if one is None:
                 continue
             if one.small and time.monotonic() > due:
                 loop.call_soon_threadsafe(self._deliver, done)
                 done, due = [], time.monotonic() + FLUSH_INTERVAL
-            batch = collate([group[0].item.sentence for group in groups])
             vectors, seconds = None, 0.0
-            feeds = encoder_feeds(encoder.card, batch)
+            feeds = encoder_feeds(one.encoder.card, one.batch)
             before = time.thread_time()
             with suppress(InferenceFailed):  # which is logged
-                vectors, seconds = threads.timed(encoder.session, feeds)
-            processor_seconds = time.thread_time() - before
-            done.append(_Ran(encoder, groups, batch, vectors, seconds, processor_seconds))
+                vectors, seconds = threads.timed(one.encoder.session, feeds)
+            done.append(_Ran(one, vectors, seconds, time.thread_time() - before))
         return done
 
     def _deliver(self, done: list["_Ran"]) -> None:
         """Answer the sentences of each batch."""
         for ran in done:
-            with Answered(ran.groups):
+            with Answered(ran.planned.groups):
                 self._give(ran)
 
     def _give(self, ran: "_Ran") -> None:
         """One vector for each group of equal sentences."""
-        name = ran.encoder.card.name
+        encoder, groups, batch = ran.planned.encoder, ran.planned.groups, ran.planned.batch
         if ran.vectors is None:
-            fail(ran.groups)
-            self._spawn(self._check(ran.encoder))
+            fail(groups)
+            self._spawn(self._check(encoder))
             return
         if self.failures:
-            self.failures.pop(ran.encoder, None)
-        if len(ran.groups) == 1:
-            self._pace.measured(ran.encoder, ran.groups[0][0].item.cost, ran.seconds)
-        for call in {ticket.call for group in ran.groups for ticket in group}:
+            self.failures.pop(encoder, None)
+        if len(groups) == 1:
+            self._pace.measured(encoder, groups[0][0].item.cost, ran.seconds)
+        for call in {ticket.call for group in groups for ticket in group}:
             call.seconds += ran.seconds
         finite: npt.NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(ran.vectors), axis=1)
-        for group, vector, usable in zip(ran.groups, ran.vectors, finite, strict=True):
+        for group, vector, usable in zip(groups, ran.vectors, finite, strict=True):
             for ticket in group:
                 if usable:
                     ticket.call.put(ticket.row, vector)
                 else:
                     ticket.call.fail(InferenceFailed("the model gave NaN or infinity"))
-        tokens = int(ran.batch.lengths.sum())
-        padding = ran.batch.padding
-        self._observer.batch(name, len(ran.groups), tokens, padding, ran.processor_seconds)
+        tokens = int(batch.lengths.sum())
+        self._observer.batch(
+            encoder.card.name, len(groups), tokens, batch.padding, ran.processor_seconds
+        )
 
     async def _check(self, encoder: EncoderSession) -> None:
         """Probe, and while that fails, again until it succeeds or has failed FAILURES times.
@@ -364,9 +360,7 @@ class Scheduler:
 class _Ran:
     """A batch that a session has run."""
 
-    encoder: EncoderSession
-    groups: list[Group]
-    batch: Batch
+    planned: PlannedBatch
     vectors: Vectors | None  # None where the session failed
     seconds: float
     processor_seconds: float  # of the thread
