@@ -206,5 +206,8 @@ def _answer(ticket: Ticket[ParseJob, Parse], parse: Parse | None) -> None:
 
 
 def _weigh(job: ParseJob, parse: Parse) -> int:
-    """Approximate bytes: key and parse both hold the text; object sizes were measured. Relations' names are shared."""
+    """Approximate bytes: key and parse both hold the text. Objects were measured, `starts` and `stops` among them.
+
+    Relations' names are shared.
+    """
     return 2 * sys.getsizeof(job.text) + 350 + 100 * len(parse)

@@ -63,7 +63,7 @@ class TextTokenizer:
             unescaped, places = unescape(read)
             read = unescaped if places else read
         tokens = self._read(read, max_tokens)
-        if read is not text:
+        if read != text:
             _restore(tokens, read, places, text)
         return tokens
 
