@@ -130,10 +130,13 @@ async def rows(values: Sequence[Any] | npt.NDArray[Any]) -> bytes:
 
 
 def _list(values: Sequence[Any] | npt.NDArray[Any]) -> bytes:
-    if isinstance(values, np.ndarray) and values.dtype == np.float32 and values.ndim == 2:
-        write = json_rows()
-        if write is not None:
-            return write(values)
+    if (
+        isinstance(values, np.ndarray)
+        and values.dtype == np.float32
+        and values.ndim == 2
+        and (write := json_rows())
+    ):
+        return write(values)
     return orjson.dumps(values, option=orjson.OPT_SERIALIZE_NUMPY)
 
 

@@ -104,6 +104,11 @@ static char* write_other(char* out, const char digits[16], int n, int whole) {
 static char* write_block(char* out, const uint32_t* numbers, int count, const Decimals* found) {
   for (int i = 0; i < count; i++) {
     uint32_t size = numbers[i] & 0x7fffffff;
+    if (size >= 0x7f800000) {
+      memcpy(out, "null,", 5);
+      out += 5;
+      continue;
+    }
     uint64_t others = found->others[i] | 0x3030303030303030;
     char first = (char)('0' + found->first[i]);
     int n = found->others[i] ? 9 - __builtin_clzll(found->others[i]) / 8 : 1; /* without zeros at the end */
@@ -113,10 +118,6 @@ static char* write_block(char* out, const uint32_t* numbers, int count, const De
     if (size == 0) {
       memcpy(out, "0.0", 3);
       out += 3;
-    } else if (size >= 0x7f800000) {
-      out -= numbers[i] >> 31;
-      memcpy(out, "null", 4);
-      out += 4;
     } else if (-MOST_ZEROS <= whole && whole <= 0) {
       memcpy(out, "0.00000", 8);
       out += 2 - whole;

@@ -84,7 +84,7 @@ def collate(sentences: Sequence[Sentence]) -> Batch:
         raise ValueError("a batch needs at least one sentence, and each of them a token")
     sizes = np.array([one.ids.size for one in sentences])
     ids = _padded([one.ids for one in sentences], sizes, PAD)
-    heads = _padded([one.heads for one in sentences], lengths, np.arange(max(lengths.tolist())))
+    heads = _padded([one.heads for one in sentences], lengths, None)
     pieces = [one.pieces for one in sentences if one.pieces is not None]
     return Batch(
         ids,
@@ -96,11 +96,11 @@ def collate(sentences: Sequence[Sentence]) -> Batch:
     )
 
 
-def _padded(rows: Sequence[Ints], sizes: Ints, padding: int | Ints) -> Ints:
-    """Rows of these sizes side by side: (B, L)."""
+def _padded(rows: Sequence[Ints], sizes: Ints, padding: int | None) -> Ints:
+    """Rows of these sizes side by side: (B, L). None pads each place with itself."""
     places = np.arange(max(sizes.tolist()))
     padded = np.empty((len(rows), len(places)), np.int64)
-    padded[:] = padding
+    padded[:] = places if padding is None else padding
     padded[places < sizes[:, None]] = np.concatenate(rows)
     return padded
 

@@ -45,12 +45,12 @@ class Parse:
     def __len__(self) -> int:
         return len(self.tokens)
 
-    @cached_property
+    @property
     def starts(self) -> Sequence[int]:
         """(L,) character offsets. Most requests ask for none."""
         return self._spans[0]
 
-    @cached_property
+    @property
     def stops(self) -> Sequence[int]:
         """(L,) character offsets."""
         return self._spans[1]

@@ -59,6 +59,8 @@ READ = 32_768
 """Characters of a text that are made plain: of a longer one no more is read, unless it is mostly blanks."""
 REMEMBERED_WORDS = 16_384
 """Words whose plain spelling is kept, in about 200 bytes each."""
+LONGEST_KEPT = 24
+"""Characters of a token, or of a run between white space, of which more is kept."""
 
 
 def plain(text: str) -> str:

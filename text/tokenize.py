@@ -13,7 +13,7 @@ import heedful.text.spacy_import  # noqa: F401  # before spaCy  # isort: skip
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from heedful.text.plain import plain, unescape
+from heedful.text.plain import LONGEST_KEPT, plain, unescape
 from heedful.text.tokens import Run, Tokens, adjoining, spans
 
 MAX_RUN = 500
@@ -23,8 +23,6 @@ KEPT_WORDS = 10_000
 KEPT_RUNS = 16_384
 """Runs in each of two generations, in 7 MB, at worst 30: a full one takes the place of the older one, whose runs are
 forgotten unless they were met again. spaCy takes 60 µs for a run."""
-LONGEST_KEPT = 24
-"""Characters of a run that is kept."""
 _RUN = re.compile(r"\S+")
 
 

@@ -76,7 +76,7 @@ class Tokens:
 
 
 def spans(starts: Iterable[int], forms: Sequence[str]) -> Spans:
-    """Those of tokens of these forms."""
+    """The spans of tokens of these forms that start there."""
     begun = tuple(starts)
     return begun, tuple(map(add, begun, map(len, forms)))
 

@@ -1,6 +1,6 @@
 """Word <-> id. The file has one word a line; the line number is the id."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from heedful.text import composition
 from heedful.text.arrays import Ints
 from heedful.text.batch import PAD, Sentence
-from heedful.text.plain import REMEMBERED_WORDS, plain_word, shortened
+from heedful.text.plain import LONGEST_KEPT, REMEMBERED_WORDS, plain_word, shortened
 
 UNKNOWN = 1
 SPECIAL = ("<pad>", "<unk>")
@@ -34,7 +34,7 @@ class Vocab:
         self.composed = composed
         self.words: tuple[str, ...] = (*SPECIAL, *words)
         self._ids = {word: i for i, word in enumerate(self.words)}
-        self._seen = _Seen(self._id)
+        self._seen = _Seen(self._ids)
         if len(self._ids) != len(self.words):
             raise ValueError("the vocabulary holds a word twice")
         for word in self.words:
@@ -45,7 +45,7 @@ class Vocab:
         return len(self.words)
 
     def __contains__(self, token: str) -> bool:
-        return self._id(token) > UNKNOWN
+        return self._seen[token] > UNKNOWN
 
     def ids(self, tokens: Sequence[str]) -> Ints:
         """(L,) ids, `UNKNOWN` for a word that is not in the vocabulary. A literal "<pad>" is unknown too."""
@@ -53,12 +53,6 @@ class Vocab:
 
     def _found(self, tokens: Sequence[str]) -> list[int]:
         return list(map(self._seen.__getitem__, tokens))
-
-    def _id(self, token: str) -> int:
-        """The id of its plain spelling, of the token as it was typed, or of its stretched letters shortened."""
-        word = plain_word(token).lower()
-        spellings = (word, token.lower(), *shortened(word))
-        return next((found for each in spellings if (found := self._ids.get(each))), UNKNOWN)
 
     def sentence(self, tokens: Sequence[str], heads: Ints) -> Sentence:
         found = self._found(tokens)
@@ -112,14 +106,22 @@ class Vocab:
 
 
 class _Seen(dict[str, int]):
-    """The ids of the tokens met so far; of more than REMEMBERED_WORDS all are forgotten."""
+    """The ids of the tokens met so far, but for long ones; of more than REMEMBERED_WORDS all are forgotten.
 
-    def __init__(self, find: Callable[[str], int]) -> None:
+    It knows no Vocab: a cycle would outlive a reload, because those of the start are frozen (runtime.memory).
+    """
+
+    def __init__(self, ids: Mapping[str, int]) -> None:
         super().__init__()
-        self._find = find
+        self._ids = ids
 
     def __missing__(self, token: str) -> int:
-        if len(self) >= REMEMBERED_WORDS:
-            self.clear()
-        found = self[token] = self._find(token)
+        """The id of its plain spelling, of the token as it was typed, or of its stretched letters shortened."""
+        word = plain_word(token).lower()
+        spellings = (word, token.lower(), *shortened(word))
+        found = next((id_ for each in spellings if (id_ := self._ids.get(each))), UNKNOWN)
+        if len(token) <= LONGEST_KEPT:
+            if len(self) >= REMEMBERED_WORDS:
+                self.clear()
+            self[token] = found
         return found
