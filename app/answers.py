@@ -9,7 +9,7 @@ import orjson
 from starlette.responses import Response
 
 from heedful.app import answer_schemas
-from heedful.kernels.json_rows import json_rows
+from heedful.kernels.vectors import vector_kernels
 from heedful.runtime.card import Card
 from heedful.runtime.errors import BadInput
 from heedful.runtime.turns import turns
@@ -134,9 +134,9 @@ def _list(values: Sequence[Any] | npt.NDArray[Any]) -> bytes:
         isinstance(values, np.ndarray)
         and values.dtype == np.float32
         and values.ndim == 2
-        and (write := json_rows())
+        and (kernels := vector_kernels())
     ):
-        return write(values)
+        return kernels.json_rows(values)
     return orjson.dumps(values, option=orjson.OPT_SERIALIZE_NUMPY)
 
 

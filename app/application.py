@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from fastapi import FastAPI
 from starlette.middleware import Middleware
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 class Application(FastAPI):
@@ -15,6 +15,14 @@ class Application(FastAPI):
 
     outside: Sequence[Middleware] = ()
     """Ours, the outermost first."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Of a request FastAPI would ask for telemetry, which `app.tracing` and `app.metrics` are."""
+        if scope["type"] != "http" or self.middleware_stack is None:
+            await super().__call__(scope, receive, send)
+            return
+        scope["app"] = self
+        await self.middleware_stack(scope, receive, send)
 
     def build_middleware_stack(self) -> ASGIApp:
         app = super().build_middleware_stack()

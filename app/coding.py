@@ -77,10 +77,10 @@ class Compressed:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        coding = accepted(scope) if scope["type"] == "http" else None
+        if coding is None:
             await self._app(scope, receive, send)
             return
-        coding = accepted(scope)
         head: Message | None = None
 
         async def send_on(message: Message) -> None:
@@ -95,12 +95,14 @@ class Compressed:
                 await send(start)
             await send(message)
 
-        await self._app(scope, receive, send_on if coding else send)
+        await self._app(scope, receive, send_on)
 
 
 def accepted(scope: Scope) -> str | None:
     """The coding to use: the one of the larger weight, zstd where they are equal; None without any."""
     offered = record.accepts(scope, b"accept-encoding")
+    if not offered:
+        return None
     best = max(("zstd", "gzip"), key=lambda coding: offered.get(coding, 0.0))
     return best if offered.get(best) else None
 
@@ -114,9 +116,7 @@ def _worth_it(start: Message, message: Message) -> bool:
     )
 
 
-async def _compress(
-    start: Message, message: Message, coding: str | None
-) -> tuple[Message, Message]:
+async def _compress(start: Message, message: Message, coding: str) -> tuple[Message, Message]:
     body: bytes = message["body"]
     compress: Callable[[bytes], bytes] = (
         zstandard.ZstdCompressor(level=1).compress
@@ -128,7 +128,7 @@ async def _compress(
     headers = [
         *kept,
         (b"content-length", str(len(body)).encode()),
-        (b"content-encoding", str(coding).encode()),
+        (b"content-encoding", coding.encode()),
         (b"vary", b"Accept-Encoding"),
     ]
     return {**start, "headers": headers}, {**message, "body": body}

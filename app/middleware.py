@@ -175,10 +175,12 @@ class BodyLimit:
             limit = self._uploads[scope["path"]]
             receive = _impatient(receive, self._timeout)
         announced = record.header(scope, b"content-length")
-        if announced.isdecimal() and int(announced) > limit:
-            await errors.respond(record.of(scope), errors.body_too_large(limit))(
-                scope, receive, send
-            )
+        if announced.isdecimal():  # then the server reads no more
+            if int(announced) <= limit:
+                await self._app(scope, receive, send)
+                return
+            refusal = errors.respond(record.of(scope), errors.body_too_large(limit))
+            await refusal(scope, receive, send)
             return
         read = 0
 

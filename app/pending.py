@@ -4,6 +4,7 @@ Adding to a pending value changes a number or two of this process; `flush` adds 
 """
 
 from bisect import bisect_left
+from collections import Counter as Counts
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -45,31 +46,26 @@ class PendingGauge:
 
 
 class PendingHistogram:
-    """Observations by bucket, and their sum."""
+    """`observe` the values."""
 
-    __slots__ = ("_bounds", "_counts", "_histogram", "_sum")
+    __slots__ = ("_bounds", "_histogram", "_values", "observe")
 
     def __init__(self, histogram: Histogram, bounds: Sequence[float]) -> None:
         """`bounds` are the histogram's buckets."""
         self._histogram = histogram
         self._bounds = bounds
-        self._counts = [0] * (len(bounds) + 1)  # the last one is of larger values
-        self._sum = 0.0
-
-    def observe(self, value: float) -> None:
-        self._counts[bisect_left(self._bounds, value)] += 1
-        self._sum += value
+        self._values: list[float] = []
+        self.observe = self._values.append
 
     def flush(self) -> None:
         """prometheus_client takes observations one by one only, so this adds to the values inside its histogram."""
-        if not any(self._counts):
+        if not self._values:
             return
-        self._histogram._sum.inc(self._sum)
-        for bucket, count in zip(self._histogram._buckets, self._counts, strict=True):
-            if count:
-                bucket.inc(count)
-        self._counts = [0] * len(self._counts)
-        self._sum = 0.0
+        self._histogram._sum.inc(sum(self._values))
+        buckets = self._histogram._buckets  # the last one is of larger values than any bound
+        for i, count in Counts(bisect_left(self._bounds, one) for one in self._values).items():
+            buckets[i].inc(count)
+        self._values.clear()
 
 
 class Series(dict[Labels, S], Generic[S]):

@@ -118,7 +118,6 @@ class Protocol(HttpToolsProtocol):
     def _read(self, data: bytes) -> None:
         if self._dropping:
             return
-        self._unset_keepalive_if_required()
         self._fed += len(data)
         try:
             self.parser.feed_data(data)
@@ -191,13 +190,20 @@ class Protocol(HttpToolsProtocol):
             super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        super().on_response_complete()
-        if self.cycle.response_complete and not self.pipeline:
-            if not self._dropping:
-                self._await("idle_timeout")
-            if not self.transport.is_closing():
-                self.waiting[self] = None
-            self._tell_state()
+        """As uvicorn's, which sets a timer for the next request: `check_time` looks at the deadline of all."""
+        self.server_state.total_requests += 1
+        closing = self.transport.is_closing()
+        if not closing:
+            self.flow.resume_reading()
+        if self.pipeline:
+            if not closing:
+                self._start_asgi_task(*self.pipeline.pop())
+            return
+        if not self._dropping:
+            self._await("idle_timeout")
+        if not closing:
+            self.waiting[self] = None
+        self._tell_state()
 
     def _go_on_without_upgrade(self, rest: bytes) -> None:
         """Read the head again without `Upgrade`, which a server may ignore (RFC 9110, 7.8), then the body."""
@@ -237,9 +243,6 @@ class Protocol(HttpToolsProtocol):
                 self.transport.abort()
         elif now >= self._deadline:
             self._expire()
-
-    def timeout_keep_alive_handler(self) -> None:
-        self._expire()
 
     def _expire(self) -> None:
         if self._dropping or not self._in_head:

@@ -154,5 +154,4 @@ def config(app: FastAPI) -> uvicorn.Config:
         ssl_certfile=settings.tls_cert,
         ssl_keyfile=settings.tls_key,
         timeout_graceful_shutdown=FLUSH_TIMEOUT,
-        timeout_keep_alive=cast(int, settings.idle_timeout),  # any number of seconds
     )

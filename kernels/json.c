@@ -135,12 +135,12 @@ static char* write_block(char* out, const uint32_t* numbers, int count, const De
   return out;
 }
 
-int64_t write_json(const float* x, int64_t rows, int64_t D, char* json) {
+int64_t write_json(const float* x, int64_t rows, int64_t D, int64_t stride, char* json) {
   Decimals found;
   uint32_t numbers[BLOCK] = {0};
   char* out = json;
   *out++ = '[';
-  for (int64_t row = 0; row < rows; row++, x += D) {
+  for (int64_t row = 0; row < rows; row++, x += stride) {
     *out++ = '[';
     for (int64_t d = 0; d < D; d += BLOCK) {
       int count = D - d < BLOCK ? (int)(D - d) : BLOCK; /* behind them stand numbers of before */

@@ -11,9 +11,9 @@ MAX_CHARACTERS = 1000
 """How much of a text is looked at."""
 
 
-def unfamiliar(text: str, tokens: int, known: int) -> bool:
-    """Whether most of the tokens are not `known`, or most of the letters not Latin: the models read English."""
-    return 2 * known < tokens or not _latin(text)
+def unfamiliar(text: str, tokens: int, unlisted: int) -> bool:
+    """Whether most of the tokens are `unlisted`, or most of the letters not Latin: the models read English."""
+    return 2 * unlisted > tokens or not _latin(text)
 
 
 def _latin(text: str) -> bool:

@@ -171,7 +171,7 @@ class Inference:
         parsed = await self._parse(inputs, truncate=truncate or mean)
         long = parsed.cut() if mean else []
         if long:
-            unfamiliar = parsed.unfamiliar(parsed.known())
+            unfamiliar = parsed.unfamiliar(parsed.unlisted())
             return replace(await self._mean(inputs, long, finish), unfamiliar=unfamiliar)
         encoded = await self._encode(parsed)
         self._count_untypical(parsed, encoded.vectors)

@@ -63,15 +63,14 @@ class Parsed:
         )
         return shares
 
-    def known(self) -> list[int]:
-        """How many of each text's tokens the vocabulary lists."""
-        known = self.model.vocab.known
-        return [int(np.count_nonzero(known(sentence))) for sentence in self.sentences]
+    def unlisted(self) -> list[int]:
+        """How many of each text's tokens the vocabulary does not list."""
+        return list(map(self.model.vocab.unlisted, self.sentences))
 
-    def unfamiliar(self, known: Sequence[int]) -> int:
-        """How many rows hold a text of another script, or mostly of unlisted words. `known` is self.known()."""
-        texts = zip(self.parses, self.sentences, known, strict=True)
-        return self._rows([unfamiliar(parse.text, len(one), count) for parse, one, count in texts])
+    def unfamiliar(self, unlisted: Sequence[int]) -> int:
+        """How many rows hold a text of another script, or mostly of unlisted words. `unlisted` is self.unlisted()."""
+        texts = zip(self.parses, unlisted, strict=True)
+        return self._rows([unfamiliar(parse.text, len(parse), count) for parse, count in texts])
 
     def result(
         self,
@@ -81,17 +80,16 @@ class Parsed:
     ) -> Result[T]:
         """The value with its counts and times, both in seconds."""
         cut = [parse.cut for parse in self.parses]
-        tokens = [len(sentence) for sentence in self.sentences]
-        known = self.known()
+        unlisted = self.unlisted()
         return Result(
             value=value,
             card=self.model.card,
             timing=Timing(self.seconds, queue, inference),
             inputs=len(cut) // self.texts_per_row,
             truncated=self._rows(cut),
-            tokens=sum(tokens),
-            unlisted=sum(tokens) - sum(known),
-            unfamiliar=self.unfamiliar(known),
+            tokens=sum(map(len, self.parses)),
+            unlisted=sum(unlisted),
+            unfamiliar=self.unfamiliar(unlisted),
         )
 
     def _rows(self, texts: Sequence[bool]) -> int:

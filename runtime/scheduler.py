@@ -131,7 +131,8 @@ class Scheduler:
         if self._cache.off:
             vectors, inference = await self._run(encoder, sentences, bulk, alone)
             waited = time.perf_counter() - started - inference
-            return Encoded(np.array(vectors), max(waited, 0.0), inference)
+            rows = vectors[0][None] if len(vectors) == 1 else np.array(vectors)
+            return Encoded(rows, max(waited, 0.0), inference)
         inference = 0.0
 
         async def make(rows: list[int]) -> list[Vectors]:

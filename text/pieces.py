@@ -85,6 +85,10 @@ class Pieces:
         )
         return known
 
+    def unlisted(self, sentence: Sentence) -> int:
+        """How many of the words are not `known`."""
+        return len(sentence) - int(np.count_nonzero(self.known(sentence)))
+
     @classmethod
     def load(cls, path: Path) -> Self:
         """Read a file that `save` wrote. Raises ValueError."""

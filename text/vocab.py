@@ -78,6 +78,13 @@ class Vocab:
         known: npt.NDArray[np.bool_] = sentence.ids > UNKNOWN
         return known
 
+    def unlisted(self, sentence: Sentence) -> int:
+        """How many of the words are not `known`."""
+        if self.composed:
+            return 0 if sentence.features is None else len(sentence.features)
+        ids: list[int] = sentence.ids.tolist()
+        return ids.count(UNKNOWN)
+
     def masked(self, sentence: Sentence, gone: Sequence[int]) -> Sentence:
         """The sentence with the padding's vector, zero, in place of the words `gone`."""
         ids = sentence.ids.copy()
