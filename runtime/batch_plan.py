@@ -18,8 +18,9 @@ Vectors = Floats
 Group = list[Ticket["EncodeItem", Vectors]]
 """Tickets of equal sentences."""
 
-WINDOW = 4
-"""Batches planned at once: more means less padding, fewer admits new requests sooner."""
+WINDOW = 8
+"""Batches planned at once: more means less padding, fewer admits new requests sooner. Of what 4 of SNLI's
+sentences hold 7 % is padding, of 8 3 %, of 12 2 %."""
 
 
 @dataclass(slots=True, eq=False)
