@@ -10,6 +10,7 @@ from typing import Any
 
 import heedful.text.spacy_import  # noqa: F401  # before spaCy  # isort: skip
 
+from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
@@ -89,7 +90,9 @@ class TextTokenizer:
     def _split(self, text: str) -> Run:
         """The tokens of a run that is not in `_known`."""
         run = self._known_before.get(text)
-        if run is None:
+        if run is None and self._is_word(text):
+            run = Run.of_word(text, self._vocab)
+        elif run is None:
             with self.zone():
                 run = Run.of(self._tokenize(text))
         if len(text) <= LONGEST_KEPT:
@@ -97,6 +100,19 @@ class TextTokenizer:
                 self._known_before, self._known = self._known, {}
             self._known[text] = run
         return run
+
+    def _is_word(self, text: str) -> bool:
+        """Whether it is of ASCII letters, and none of the tokenizer's rules splits it: most runs are such words."""
+        rules = self._tokenize
+        return (
+            text.isascii()
+            and text.isalpha()
+            and isinstance(rules, Tokenizer)
+            and text not in rules.rules
+            and not rules.prefix_search(text)
+            and not rules.suffix_search(text)
+            and not any(rules.infix_finditer(text))
+        )
 
 
 def _restore(tokens: Tokens, read: str, places: Sequence[tuple[int, int]], text: str) -> None:

@@ -1,15 +1,17 @@
 """The tokens of a text as numbers: where they stand, and what the arc parser reads of them."""
 
+import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import add
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import heedful.text.spacy_import  # noqa: F401  # before spaCy  # isort: skip
 
 import numpy as np
 from spacy.attrs import IDX, LENGTH, NORM, ORTH, PREFIX, SHAPE, SUFFIX
+from spacy.strings import get_string_id
 from spacy.tokens import Doc
 
 from heedful.text.arrays import Hashes
@@ -44,9 +46,26 @@ class Run(NamedTuple):
             text,
             tuple([text[row[0] : row[0] + row[1]] for row in rows]),
             _ALONE if starts == _ALONE else starts,
-            tuple([(row[2] ^ row[3] * _MIX) & _64_BITS for row in rows]),
+            tuple([_key(row[2], row[3]) for row in rows]),
             found[:, 3:].tobytes(),
         )
+
+    @classmethod
+    def of_word(cls, word: str, vocab: Any) -> Self:
+        """A word that is one token to spaCy, with its vocabulary. A document of it would take three times as long."""
+        if word in vocab:
+            lexeme = vocab[word]
+            hashes = [lexeme.norm, lexeme.prefix, lexeme.suffix, lexeme.shape]
+        else:  # it need not be kept there
+            attribute = vocab.lex_attr_getters
+            hashes = [get_string_id(attribute[name](word)) for name in ATTRIBUTES]
+        key = _key(get_string_id(word), hashes[0])
+        return cls(word, (word,), _ALONE, (key,), struct.pack("=4Q", *hashes))
+
+
+def _key(form: int, norm: int) -> int:
+    """Of a token, from the hashes of its form and its norm."""
+    return (form ^ norm * _MIX) & _64_BITS
 
 
 @dataclass(slots=True)

@@ -2,7 +2,9 @@
 
 import html
 import random
+import re
 import string
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,13 +12,17 @@ import spacy
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from spacy.attrs import NORM, ORTH, PREFIX, SHAPE, SPACY, SUFFIX
+from spacy.lang.en import English
 from spacy.language import Language
+from spacy.symbols import IDS
 from spacy.tokens import Doc
+from spacy.vocab import Vocab
 
 from heedful.text import plain
 from heedful.text.parse import Parse, ParseJob, Parser
 from heedful.text.structure import check_heads
 from heedful.text.tokenize import MAX_RUN
+from heedful.text.tokens import Run
 from tests.builders import BuiltParser
 
 EVERYTHING = 100_000
@@ -81,6 +87,44 @@ def test_spacys_parser_gets_what_spacys_tokenizer_gives(parser: Parser) -> None:
     cut = parser._doc(parser._tokenizer.tokenize(text, 3))
     assert [token.text for token in cut] == ["Two", "kids", "ca"]
     assert cut[2].norm_ == "can"
+
+
+letters = st.text(string.ascii_letters, min_size=1, max_size=12)
+rules_of_english = [
+    *English.Defaults.tokenizer_exceptions,
+    *IDS,
+]  # symbols have numbers of their own
+
+
+@pytest.fixture(scope="module")
+def new_vocab(pipeline: BuiltParser) -> Vocab:
+    """It has the words of the tokenizer's rules alone."""
+    return spacy.load(pipeline.folder).vocab
+
+
+@settings(max_examples=300)
+@given(letters | st.sampled_from(sorted(filter(str.isalpha, rules_of_english))))
+def test_a_word_is_what_spacy_makes_of_it(parser: Parser, new_vocab: Vocab, word: str) -> None:
+    tokenizer = parser._tokenizer
+    expected = Run.of(parser._nlp.make_doc(word))
+    assert tokenizer._split(word) == expected
+    if tokenizer._is_word(word):
+        kept = len(new_vocab)
+        assert Run.of_word(word, parser._nlp.vocab) == Run.of_word(word, new_vocab) == expected
+        assert len(new_vocab) == kept
+
+
+def test_no_word_is_what_a_rule_splits(pipeline: BuiltParser) -> None:
+    nlp = spacy.load(pipeline.folder)
+    tokenizer: Any = nlp.tokenizer
+    tokenizer.prefix_search = re.compile("^un").search
+    tokenizer.suffix_search = re.compile("ing$").search
+    tokenizer.infix_finditer = re.compile("(?<=a)q(?=a)").finditer
+    tokenizer.add_special_case("cannot", [{ORTH: "can"}, {ORTH: "not"}])
+    own = Parser(nlp, "en_own", pipeline.fingerprint)
+    for _ in range(2):
+        found = read(own, "unhappy going aqa cannot plain", tree=False).tokens
+        assert found == ("un", "happy", "go", "ing", "a", "q", "a", "can", "not", "plain")
 
 
 def test_only_so_many_runs_are_kept(pipeline: BuiltParser, monkeypatch: pytest.MonkeyPatch) -> None:
