@@ -24,6 +24,8 @@ KEPT_WORDS = 10_000
 KEPT_RUNS = 16_384
 """Runs in each of two generations, in 7 MB, at worst 30: a full one takes the place of the older one, whose runs are
 forgotten unless they were met again. spaCy takes 60 µs for a run."""
+MARKS = frozenset(".,!?;:")
+"""What most words with a mark behind them have there."""
 _RUN = re.compile(r"\S+")
 
 
@@ -90,9 +92,9 @@ class TextTokenizer:
     def _split(self, text: str) -> Run:
         """The tokens of a run that is not in `_known`."""
         run = self._known_before.get(text)
-        if run is None and self._is_word(text):
-            run = Run.of_word(text, self._vocab)
-        elif run is None:
+        if run is None:
+            run = self._plain_run(text)
+        if run is None:
             with self.zone():
                 run = Run.of(self._tokenize(text))
         if len(text) <= LONGEST_KEPT:
@@ -101,18 +103,32 @@ class TextTokenizer:
             self._known[text] = run
         return run
 
-    def _is_word(self, text: str) -> bool:
-        """Whether it is of ASCII letters, and none of the tokenizer's rules splits it: most runs are such words."""
+    def _plain_run(self, text: str) -> Run | None:
+        """A word of ASCII letters, and the mark behind it if there is one: most runs are such.
+
+        None for other runs, and for words that a rule of the tokenizer splits.
+        """
         rules = self._tokenize
-        return (
-            text.isascii()
-            and text.isalpha()
-            and isinstance(rules, Tokenizer)
-            and text not in rules.rules
-            and not rules.prefix_search(text)
-            and not rules.suffix_search(text)
-            and not any(rules.infix_finditer(text))
-        )
+        if not isinstance(rules, Tokenizer):
+            return None
+        word, mark = (text[:-1], text[-1]) if text[-1] in MARKS else (text, "")
+        if not (word.isascii() and word.isalpha()) or word in rules.rules:
+            return None
+        if (
+            rules.prefix_search(word)
+            or rules.suffix_search(word)
+            or any(rules.infix_finditer(word))
+        ):
+            return None
+        run = Run.of_word(word, self._vocab)
+        if not mark:
+            return run
+        if {text, mark} & rules.rules.keys() or rules.prefix_search(text):
+            return None
+        found = rules.suffix_search(text)
+        if not found or found[0] != mark or (rules.token_match and rules.token_match(text)):
+            return None
+        return run.then(Run.of_word(mark, self._vocab))
 
 
 def _restore(tokens: Tokens, read: str, places: Sequence[tuple[int, int]], text: str) -> None:

@@ -62,6 +62,17 @@ class Run(NamedTuple):
         key = _key(get_string_id(word), hashes[0])
         return cls(word, (word,), _ALONE, (key,), struct.pack("=4Q", *hashes))
 
+    def then(self, other: Self) -> Self:
+        """The two without white space between them."""
+        starts = (*self.starts, *[len(self.text) + start for start in other.starts])
+        return type(self)(
+            self.text + other.text,
+            self.forms + other.forms,
+            starts,
+            self.keys + other.keys,
+            self.hashes + other.hashes,
+        )
+
 
 def _key(form: int, norm: int) -> int:
     """Of a token, from the hashes of its form and its norm."""
