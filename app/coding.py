@@ -7,7 +7,7 @@ import asyncio
 import gzip
 import io
 import zlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -76,11 +76,13 @@ class Compressed:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         coding = accepted(scope) if scope["type"] == "http" else None
         if coding is None:
-            await self._app(scope, receive, send)
-            return
+            return self._app(scope, receive, send)
+        return self._compressed(coding, scope, receive, send)
+
+    async def _compressed(self, coding: str, scope: Scope, receive: Receive, send: Send) -> None:
         head: Message | None = None
 
         async def send_on(message: Message) -> None:

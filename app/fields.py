@@ -34,7 +34,10 @@ def ignored(body: object, path: str = "") -> list[str]:
     if not isinstance(body, BaseModel):
         return []
     names = [path + name for name in body.model_extra or ()]
+    sent = body.model_fields_set
     for name, value in vars(body).items():
+        if name not in sent:
+            continue
         if isinstance(value, BaseModel):
             names += ignored(value, f"{path}{name}.")
         elif isinstance(value, list):

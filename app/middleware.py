@@ -4,7 +4,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Collection, Mapping
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -166,22 +166,22 @@ class BodyLimit:
         self._uploads = uploads
         self._timeout = timeout
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] != "http" or ndjson.declared(scope):  # a limit for each line
-            await self._app(scope, receive, send)
-            return
+            return self._app(scope, receive, send)
         limit = self._limit
         if scope["path"] in self._uploads:
             limit = self._uploads[scope["path"]]
             receive = _impatient(receive, self._timeout)
         announced = record.header(scope, b"content-length")
-        if announced.isdecimal():  # then the server reads no more
-            if int(announced) <= limit:
-                await self._app(scope, receive, send)
-                return
+        if not announced.isdecimal():
+            return self._counted(limit, scope, receive, send)
+        if int(announced) > limit:
             refusal = errors.respond(record.of(scope), errors.body_too_large(limit))
-            await refusal(scope, receive, send)
-            return
+            return refusal(scope, receive, send)
+        return self._app(scope, receive, send)  # the server reads no more than is announced
+
+    async def _counted(self, limit: int, scope: Scope, receive: Receive, send: Send) -> None:
         read = 0
 
         async def receive_on() -> Message:

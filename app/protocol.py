@@ -161,15 +161,12 @@ class Protocol(HttpToolsProtocol):
         if self.parser.should_upgrade() and method != b"CONNECT":
             self._upgrading = True  # the head is read again, without this header
             return
-        hosts = sum(name == b"host" for name, _ in self.headers)
-        if hosts != 1 and self.parser.get_http_version() == "1.1":
+        version, names = self.parser.get_http_version(), [name for name, _ in self.headers]
+        if (hosts := names.count(b"host")) != 1 and version == "1.1":
             raise errors.MalformedHTTP(f"HTTP/1.1 wants one Host header, not {hosts}")
-        codings = [v.strip().lower() for name, v in self.headers if name == b"transfer-encoding"]
-        if codings not in ([], [b"chunked"]):
-            raise errors.MalformedHTTP(
-                "of Transfer-Encoding only chunked is read: name a compression in Content-Encoding"
-            )
-        if self.parser.get_http_version() == "1.0":
+        if b"transfer-encoding" in names:
+            self._check_codings()
+        if version == "1.0":
             self.expect_100_continue = False  # such a client knows no interim answer
         self._in_head = False
         self._fed = self._head_bytes = 0
@@ -179,6 +176,14 @@ class Protocol(HttpToolsProtocol):
         if method == b"CONNECT":
             self._dropping = True  # no tunnel is opened
             self.cycle.keep_alive = False
+
+    def _check_codings(self) -> None:
+        """Raises MalformedHTTP for other transfer codings than chunked."""
+        codings = [v.strip().lower() for name, v in self.headers if name == b"transfer-encoding"]
+        if codings != [b"chunked"]:
+            raise errors.MalformedHTTP(
+                "of Transfer-Encoding only chunked is read: name a compression in Content-Encoding"
+            )
 
     def on_body(self, body: bytes) -> None:
         self._fed = 0

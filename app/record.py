@@ -11,7 +11,7 @@ from starlette.types import Scope
 from heedful.app import fields
 from heedful.runtime.answers import Result
 
-_KEY = "heedful.record"
+_KEY, _HEADERS = "heedful.record", "heedful.headers"
 _VALID_ID = re.compile(r"[!-~]{1,128}")  # printable ASCII: safe in a header and in a log line
 
 
@@ -83,11 +83,15 @@ def request_id(scope: Scope) -> str:
 
 def header(scope: Scope, name: bytes) -> str:
     """The first header with this lower-case name, or ""."""
-    for key, value in scope["headers"]:
-        if key == name:
-            found: str = value.decode("latin-1")
-            return found
-    return ""
+    return _headers(scope).get(name, b"").decode("latin-1")
+
+
+def _headers(scope: Scope) -> dict[bytes, bytes]:
+    """The first one of each name."""
+    found: dict[bytes, bytes] | None = scope.get(_HEADERS)
+    if found is None:
+        found = scope[_HEADERS] = dict(reversed(scope["headers"]))
+    return found
 
 
 def accepts(scope: Scope, name: bytes) -> dict[str, float]:
@@ -95,7 +99,9 @@ def accepts(scope: Scope, name: bytes) -> dict[str, float]:
 
     0 is the weight of what it does not accept, or of one that is no number. Several lines are one list (RFC 9110, 5.3).
     """
-    found = {}
+    found: dict[str, float] = {}
+    if name not in _headers(scope):
+        return found
     for key, line in scope["headers"]:
         if key == name:
             for offer in line.decode("latin-1").lower().split(","):

@@ -146,6 +146,7 @@ def config(app: FastAPI) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=Protocol,
+        interface="asgi3",
         log_config=None,
         access_log=False,
         proxy_headers=False,  # nothing here needs the client's address

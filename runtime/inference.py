@@ -1,7 +1,7 @@
 """One request's work by one model: texts in, vectors and probabilities out."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -253,8 +253,8 @@ class Inference:
         seconds = time.perf_counter() - started
         return Parsed(model, parses, sentences, inputs.texts_per_row, seconds)
 
-    async def _encode(self, parsed: Parsed) -> Encoded:
-        return await self.engine.scheduler.encode(
+    def _encode(self, parsed: Parsed) -> Awaitable[Encoded]:
+        return self.engine.scheduler.encode(
             self.model.encoder, parsed.sentences, bulk=self.bulk, alone=self.alone
         )
 

@@ -57,6 +57,8 @@ class Inputs:
                 raise BadInput(f"{path} is blank: send a text", param=path)
             if "\0" in text:
                 raise BadInput(f"{path} holds a NUL character: remove it", param=path)
+            if text.isascii():
+                continue
             try:
                 text.encode()
             except UnicodeEncodeError as error:

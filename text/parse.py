@@ -106,6 +106,8 @@ class Parser:
 
         `each` may run the arc parser in several threads.
         """
+        if not any(job.tree for job in jobs):
+            return list(map(self._flat, jobs))
         found = dict(chain.from_iterable(self.parts([jobs], each)))
         return [found[place] for place in range(len(jobs))]
 
@@ -122,16 +124,20 @@ class Parser:
         for jobs in pieces:
             done: list[tuple[int, Parse]] = []
             for job in jobs:
-                tokens = self._tokenizer.tokenize(job.text, job.max_tokens)
                 if job.tree:
-                    waiting.append((place, job, tokens))
+                    waiting.append((place, job, self._tokenizer.tokenize(job.text, job.max_tokens)))
                 else:
-                    done.append((place, _parse_of(job, tokens, (_no_heads(len(tokens)), ()))))
+                    done.append((place, self._flat(job)))
                 place += 1
             yield done
         if waiting:
             for part in self._trees([tokens for _, _, tokens in waiting], each, cells):
                 yield [(waiting[i][0], _parse_of(*waiting[i][1:], tree)) for i, tree in part]
+
+    def _flat(self, job: ParseJob) -> Parse:
+        """A parse without a tree."""
+        tokens = self._tokenizer.tokenize(job.text, job.max_tokens)
+        return _parse_of(job, tokens, (_no_heads(len(tokens)), ()))
 
     def _piped(
         self, texts: Sequence[Tokens], _: Each, words: int
