@@ -34,7 +34,7 @@ def run(bundles: Path, model: str, cost: int) -> None:
     def compute(texts: list[str]) -> None:
         parses = parser.parse([ParseJob(text, card.max_tokens, card.tree) for text in texts])
         sentences = [vocab.sentence(parse.tokens, parse.heads) for parse in parses]
-        for batch in cheapest([len(one) for one in sentences], cost, round(OVERHEAD * cost)):
+        for batch in cheapest([len(one) for one in sentences], cost, OVERHEAD):
             vectors = session.run(encoder_feeds(card, collate([sentences[i] for i in batch])))
             vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 

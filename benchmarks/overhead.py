@@ -24,6 +24,7 @@ from benchmarks.processes import bundles, heedful
 from benchmarks.texts import DATA, sentences
 from benchmarks.workers import rate, worker
 from heedful.runtime.cores import usable_cores
+from heedful.runtime.encoder_session import BUDGET
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service, running
 
@@ -31,7 +32,7 @@ MODELS = ("disan-sst5", "ms-san-embed")
 BATCH = 64
 CONCURRENCY = (2, 8, 16)
 """Requests of 64 sentences in flight: the best one counts."""
-COSTS = (512, 2048)
+COSTS = (BUDGET, 512)
 """Tokens in a batch of the bare loop: the best one counts."""
 SENTENCES, ROUND_SENTENCES = 12_800, 2048
 LIMIT = f"""Batches of {BATCH} over HTTP as a share of the limit: as many processes as cores, each of which parses
