@@ -1,6 +1,6 @@
 """Application: FastAPI inside our middleware."""
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 
 from fastapi import FastAPI
 from starlette.middleware import Middleware
@@ -16,14 +16,13 @@ class Application(FastAPI):
     outside: Sequence[Middleware] = ()
     """Ours, the outermost first."""
 
-    def __call__(  # type: ignore[override]  # an ASGI application need be no coroutine function
-        self, scope: Scope, receive: Receive, send: Send
-    ) -> Awaitable[None]:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Of a request FastAPI would ask for telemetry, which `app.tracing` and `app.metrics` are."""
         if scope["type"] != "http" or self.middleware_stack is None:
-            return super().__call__(scope, receive, send)
+            await super().__call__(scope, receive, send)
+            return
         scope["app"] = self
-        return self.middleware_stack(scope, receive, send)
+        await self.middleware_stack(scope, receive, send)
 
     def build_middleware_stack(self) -> ASGIApp:
         app = super().build_middleware_stack()

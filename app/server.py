@@ -146,7 +146,6 @@ def config(app: FastAPI) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=Protocol,
-        interface="asgi3",
         log_config=None,
         access_log=False,
         proxy_headers=False,  # nothing here needs the client's address

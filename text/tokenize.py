@@ -109,7 +109,11 @@ class TextTokenizer:
         None for other runs, and for words that a rule of the tokenizer splits.
         """
         rules = self._tokenize
-        if not isinstance(rules, Tokenizer):
+        if not isinstance(rules, Tokenizer) or None in (
+            rules.prefix_search,
+            rules.suffix_search,
+            rules.infix_finditer,
+        ):
             return None
         word, mark = (text[:-1], text[-1]) if text[-1] in MARKS else (text, "")
         if not (word.isascii() and word.isalpha()) or word in rules.rules:

@@ -17,6 +17,7 @@ from spacy.attrs import NORM, ORTH, PREFIX, SHAPE, SPACY, SUFFIX
 from spacy.lang.en import English
 from spacy.language import Language
 from spacy.symbols import IDS
+from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
@@ -148,6 +149,13 @@ def test_no_word_is_plain_that_a_rule_splits(pipeline: BuiltParser) -> None:
     expected = "un happy go ing a q a can not plain, no. da y. whole! half !"
     for _ in range(2):
         assert read(own, text, tree=False).tokens == tuple(expected.split())
+
+
+def test_a_tokenizer_without_rules_is_asked_itself(pipeline: BuiltParser) -> None:
+    nlp = spacy.load(pipeline.folder)
+    nlp.tokenizer = Tokenizer(nlp.vocab, token_match=re.compile(r"\S+").match)
+    own = Parser(nlp, "en_own", pipeline.fingerprint)
+    assert read(own, "two kids, don't", tree=False).tokens == ("two", "kids,", "don't")
 
 
 def test_only_so_many_runs_are_kept(pipeline: BuiltParser, monkeypatch: pytest.MonkeyPatch) -> None:
