@@ -8,7 +8,7 @@ FLAGS = "-std=gnu11 -O3 -Wno-psabi -fno-math-errno -fno-trapping-math -ffinite-m
 BUILDS = {"avx512": ["-march=x86-64-v4"], "avx2": ["-march=x86-64-v3"], "plain": []}
 FOLDER = Path("kernels")
 CALLED = {"json.c", "python.c", "units.c"}
-"""What Python calls. It is a library of its own, because only this needs Python's headers."""
+"""What Python calls. It is a separate library, because only this needs Python's headers."""
 
 
 def extension(name: str, sources: list[Path], build: str) -> Extension:

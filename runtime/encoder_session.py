@@ -9,8 +9,8 @@ from heedful.text.arrays import Floats
 from heedful.text.graph import CUDA
 
 BUDGET, CUDA_BUDGET = 320, 16384
-"""Cost limit of a batch, in tokens of a linear encoder. A token costs 4 to 8 % more where a batch has 512 of them on a
-core with 2 MB of cache, or 192."""
+"""Cost limit of a batch, in tokens of a linear encoder. A token of a batch of 512 costs up to 9 % more on a core
+with 2 MB of cache."""
 OVERHEAD, CUDA_OVERHEAD = 32, 1024
 """Fixed cost of a batch, in tokens: 260 to 310 µs, a token takes 8 to 12 (int8, one core)."""
 QUADRATIC_FROM = 16

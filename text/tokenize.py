@@ -92,8 +92,7 @@ class TextTokenizer:
     def _split(self, text: str) -> Run:
         """The tokens of a run that is not in `_known`."""
         run = self._known_before.get(text)
-        if run is None:
-            run = self._plain_run(text)
+        run = run or self._plain_run(text)
         if run is None:
             with self.zone():
                 run = Run.of(self._tokenize(text))

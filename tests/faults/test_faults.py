@@ -37,7 +37,7 @@ async def test_overload_is_refused_and_accepted_requests_are_answered(place: Pla
 
 
 REQUESTS, SETTLED, MAX_GROWTH = 4200, 0.65, 5.0  # percent; memory settles after some 2,500 requests
-SMALL = {"cache-items": 64}  # so that the caches have filled when half of them are answered
+SMALL = {"cache-items": 64}  # so that the caches have filled by then
 
 
 async def test_memory_does_not_grow(place: Place) -> None:

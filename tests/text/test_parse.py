@@ -96,7 +96,7 @@ letters = st.text(string.ascii_letters, min_size=1, max_size=12)
 rules_of_english = [
     *English.Defaults.tokenizer_exceptions,
     *IDS,
-]  # symbols have numbers of their own
+]  # a symbol's id is no hash
 
 
 words_of_letters = letters | st.sampled_from(sorted(filter(str.isalpha, rules_of_english)))
