@@ -8,6 +8,7 @@ COPY heedful heedful
 COPY app app
 COPY cli cli
 COPY export export
+COPY files files
 COPY kernels kernels
 COPY library library
 COPY models models

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PIP_INSTALL = pip install --quiet --disable-pip-version-check --constraint constraints.txt
 KERNELS = setup.py $(wildcard kernels/*.c kernels/*.h kernels/onnxruntime/*.h)
-SOURCES = pyproject.toml constraints.txt $(KERNELS) $(wildcard heedful/*.py app/*.py app/static/* app/static/vendor/* cli/*.py export/*.py kernels/*.py library/*.py models/*.py runtime/*.py text/*.py training/*.py training/tasks/*.py)
+SOURCES = pyproject.toml constraints.txt $(KERNELS) $(wildcard heedful/*.py app/static/* app/static/vendor/*) $(shell find app cli export files kernels library models runtime text training -name '*.py')
 
 # Where the datasets are (docs/data.md); `data/` unless something else is said.
 ifneq ($(wildcard ../shared/data),)

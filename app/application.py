@@ -1,31 +1,201 @@
-"""Application: FastAPI inside our middleware."""
+"""create_app: settings -> the ASGI application, which starts and stops the service in its lifespan."""
 
-from collections.abc import Sequence
+import asyncio
+import contextlib
+import importlib.metadata
+import time
+from collections.abc import AsyncIterator
+from functools import partial
 
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from starlette.middleware import Middleware
-from starlette.types import ASGIApp, Receive, Scope, Send
+
+from heedful.app import errors
+from heedful.app.batches import batch_routes, file_routes
+from heedful.app.batches.batches import Batches
+from heedful.app.http import array_responses
+from heedful.app.http.auth import Keys, Rates
+from heedful.app.http.content_encoding import Compressed
+from heedful.app.http.cors import CrossOrigin
+from heedful.app.http.fast_path import FastPath, inference_routes
+from heedful.app.http.fastapi_application import Application
+from heedful.app.http.middleware import ApiKey, BodyLimit, Failures, HeadAsGet, Recorded
+from heedful.app.http.paths import Paths
+from heedful.app.observability.metrics import Metrics
+from heedful.app.observability.tracing import Tracing
+from heedful.app.process.worker_group import RESERVE, WorkerGroup, descriptors
+from heedful.app.routes import (
+    core,
+    demo_page,
+    explanations,
+    openapi_document,
+    reload,
+    status,
+    swagger_page,
+)
+from heedful.app.routes.compat import (
+    huggingface,
+    kserve,
+    kserve_binary,
+    openai,
+    openai_models,
+    predict,
+    rerank,
+    similarity,
+)
+from heedful.app.settings import Settings
+from heedful.app.state import AppState, Peers
+from heedful.runtime.bundles.loader import Loaded
+from heedful.runtime.cores import usable_cores
+from heedful.runtime.service import Options, Service
+
+ROUTERS = (
+    core.router,
+    huggingface.router,
+    predict.router,
+    similarity.router,
+    explanations.router,
+    openai.router,
+    openai_models.router,
+    status.router,
+    reload.router,
+    demo_page.router,
+    swagger_page.router,
+    file_routes.router,
+    batch_routes.router,
+    batch_routes.create_router,
+    rerank.router,
+    kserve.router,
+    kserve.infer_router,
+)
 
 
-class Application(FastAPI):
-    """FastAPI whose own middleware is inside ours, so that only the requests pass it that FastAPI answers.
+def create_app(
+    settings: Settings,
+    group: WorkerGroup | None = None,
+    peers: Peers | None = None,
+    loaded: Loaded | None = None,
+) -> Application:
+    """The application, alone or in one process of a group. Unless `loaded`, it answers 503 while the models load."""
+    metrics = Metrics(group)
+    tracing = Tracing.from_environment()
+    service = Service(_options(settings, group), metrics, loaded)
+    created = group.started if group else int(time.time())
+    endpoints = inference_routes(
+        router for router in ROUTERS if router is not batch_routes.create_router
+    )
+    batchable = {path: one for path, one in endpoints.items() if "{" not in path}
+    connections = settings.max_connections or descriptors() - RESERVE
+    share = max(1, connections // (group.size if group else 1))
+    keys = Keys(settings)
+    state = AppState(settings, service, metrics, created, share, keys, frozenset(batchable), peers)
 
-    What `add_middleware` adds is inside FastAPI's own.
-    """
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        state.start()
+        batches = Batches(app, state.files, batchable, settings.max_body_bytes)
+        working = {asyncio.create_task(keys.keep_fresh())}
+        if settings.files:
+            working.add(asyncio.create_task(batches.run()))
+        try:
+            yield
+        finally:
+            await state.stop()
+            for task in working:
+                task.cancel()
+            await asyncio.wait(working)
+            metrics.flush()
+            if tracing:
+                await asyncio.to_thread(tracing.close)
 
-    outside: Sequence[Middleware] = ()
-    """Ours, the outermost first."""
+    app = Application(
+        title="Heedful",
+        summary="Small self-attentive sentence encoders",
+        version=importlib.metadata.version("heedful"),
+        lifespan=lifespan,
+        redoc_url=None,
+        docs_url=None,  # app.routes.swagger_page has it
+        redirect_slashes=False,
+        # app.observability.tracing and app.observability.metrics do this; FastAPI would count everything twice.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
+    )
+    app.state.heedful = state
+    for router in ROUTERS:
+        app.include_router(router)
+    app.router.routes.extend(demo_page.FILES)
+    errors.install(app)
+    described = partial(openapi_document.openapi, app, endpoints, batchable)
+    app.openapi = described  # type: ignore[method-assign]  # as FastAPI documents it
+    recorded = Middleware(Recorded, metrics=metrics, paths=Paths(_paths()), tracing=tracing)
+    app.outside = [recorded, *_middleware(settings, keys, group.rates if group else Rates())]
+    return app
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Of a request FastAPI would ask for telemetry, which `app.tracing` and `app.metrics` are."""
-        if scope["type"] != "http" or self.middleware_stack is None:
-            await super().__call__(scope, receive, send)
-            return
-        scope["app"] = self
-        await self.middleware_stack(scope, receive, send)
 
-    def build_middleware_stack(self) -> ASGIApp:
-        app = super().build_middleware_stack()
-        for layer in reversed(self.outside):
-            app = layer.cls(app, *layer.args, **layer.kwargs)
-        return app
+def _options(settings: Settings, group: WorkerGroup | None) -> Options:
+    """The service's part of the settings; the processes of a group share the cores."""
+    share = max(1, usable_cores() // (group.size if group else 1))
+    return Options(
+        models=settings.models,
+        parser=settings.parser,
+        device=settings.device,
+        threads=settings.threads or share,
+        cores=share,
+        max_queue=settings.max_queue,
+        max_batch_inputs=settings.max_batch_inputs,
+        cache_items=settings.cache_items,
+    )
+
+
+def _paths() -> set[str]:
+    """Every path that metrics and logs may name."""
+    routes = (route for router in ROUTERS for route in router.routes)
+    served = {route.path for route in routes if isinstance(route, APIRoute)}
+    return served | demo_page.PATHS | {"/openapi.json"}
+
+
+def _middleware(settings: Settings, keys: Keys, rates: Rates) -> list[Middleware]:
+    """Ours, the outermost first; the record of the request is outside of all."""
+    layers = []
+    if settings.cors_origins:
+        exposed = [
+            "Content-Range",
+            "Retry-After",
+            "Server-Timing",
+            *array_responses.HEADERS,
+            kserve_binary.JSON_SIZE,
+            "X-Ignored-Fields",
+            "X-Request-Id",
+            "X-Truncated",
+            "X-Warning",
+            "X-Windows",
+        ]
+        cross_origin = Middleware(
+            CrossOrigin,
+            allow_origins=settings.cors_origins,
+            allow_methods=["*"],
+            allow_headers=["*"],
+            expose_headers=exposed,
+        )
+        layers.append(cross_origin)
+    layers.append(Middleware(Failures))
+    if keys.needed:
+        layers.append(Middleware(ApiKey, keys=keys, rates=rates, pages=demo_page.PATHS))
+    return [
+        *layers,
+        Middleware(
+            BodyLimit,
+            limit=settings.max_body_bytes,
+            uploads={"/v1/files": settings.max_file_bytes},
+            timeout=settings.request_timeout,
+        ),
+        Middleware(Compressed),
+        Middleware(
+            FastPath,
+            routers=ROUTERS,
+            limit=settings.request_timeout,
+            max_bytes=settings.max_body_bytes,
+            max_inputs=settings.max_batch_inputs,
+        ),
+        Middleware(HeadAsGet),
+    ]

@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
 
-from heedful.app import record
+from heedful.app.http import request_record
 from heedful.runtime.errors import (
     BadInput,
     InferenceFailed,
@@ -218,7 +218,7 @@ def has_text_error(path: str) -> bool:
 
 
 def respond(
-    entry: record.Record, error: RequestError, headers: Mapping[str, str] | None = None
+    entry: request_record.Record, error: RequestError, headers: Mapping[str, str] | None = None
 ) -> Response:
     """The envelope of `error` with its status and headers. Notes its code in the record."""
     entry.refusal = error.code
@@ -261,11 +261,11 @@ def install(app: FastAPI) -> None:
 
     async def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestError)
-        return respond(record.of(request.scope), error)
+        return respond(request_record.of(request.scope), error)
 
     async def framework(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        entry = record.of(request.scope)
+        entry = request_record.of(request.scope)
         if error.status_code == 404:
             return respond(entry, UnknownRoute("no such route; GET /docs lists them"))
         if error.status_code == 405:
@@ -277,10 +277,10 @@ def install(app: FastAPI) -> None:
     async def wrong_query(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
         faults = [{**one, "loc": one["loc"][1:]} for one in error.errors()]  # without "query"
-        return respond(record.of(request.scope), bad_input(faults))
+        return respond(request_record.of(request.scope), bad_input(faults))
 
     async def uncaught(_: Request, error: Exception) -> NoReturn:
-        raise error  # to app.middleware.Failures: FastAPI would answer in its own words
+        raise error  # to app.http.middleware.Failures: FastAPI would answer in its own words
 
     app.add_exception_handler(Exception, uncaught)
     app.add_exception_handler(RequestError, refused)
@@ -325,7 +325,7 @@ def _allowed(request: Request) -> list[str]:
         for route in request.app.routes
         if route.matches({**request.scope, "method": method})[0] is Match.FULL
     }
-    return sorted(found | ({"HEAD"} if "GET" in found else set()))  # app.middleware answers it
+    return sorted(found | ({"HEAD"} if "GET" in found else set()))  # app.http.middleware answers it
 
 
 def _encodable(text: str) -> str:

@@ -16,7 +16,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from heedful.runtime import shipped
+from heedful.runtime.bundles import shipped
 
 PREFIX = "HEEDFUL_"
 RENAMED = {"grace": "shutdown_timeout"}

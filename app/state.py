@@ -9,12 +9,12 @@ from typing import Protocol
 
 from fastapi import FastAPI
 
-from heedful.app.file_store import FileStore
-from heedful.app.keys import Keys
-from heedful.app.large import LargeBodies
-from heedful.app.metrics import Metrics
+from heedful.app.batches.file_store import FileStore
+from heedful.app.http.auth import Keys
+from heedful.app.http.large_bodies import LargeBodies
+from heedful.app.http.tls import reload_certificate
+from heedful.app.observability.metrics import Metrics
 from heedful.app.settings import Settings
-from heedful.app.tls import reload_certificate
 from heedful.runtime.errors import StartupError
 from heedful.runtime.service import Reloaded, Service
 

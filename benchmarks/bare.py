@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.answering import answer
-from heedful.runtime.bundle import read
-from heedful.runtime.encoder_session import OVERHEAD
-from heedful.runtime.graphs import encoder_feeds
+from heedful.runtime.bundles.bundle import read
+from heedful.runtime.engine.encoder_session import OVERHEAD
+from heedful.runtime.engine.graphs import encoder_feeds
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.memory import freeze_gc
 from heedful.text.batch import cheapest, collate

@@ -11,7 +11,7 @@ from benchmarks import records
 from benchmarks.graphs import call_seconds, runner, sessions
 from benchmarks.options import BUNDLES, Models, Quick, Rounds, Seconds
 from benchmarks.processes import shipped
-from heedful.runtime.bundle import read
+from heedful.runtime.bundles.bundle import read
 from heedful.runtime.cores import usable_cores
 
 LENGTHS = (12, 24, 48)

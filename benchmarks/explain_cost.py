@@ -21,15 +21,15 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from heedful.runtime.bundle import read
-from heedful.runtime.card import ENCODER
+from heedful.runtime.bundles.bundle import read
+from heedful.runtime.bundles.card import ENCODER
 from heedful.runtime.cores import usable_cores
-from heedful.runtime.explain_graph import ExplainGraph
-from heedful.runtime.explain_run import ExplainOptions
-from heedful.runtime.graphs import encoder_feeds
+from heedful.runtime.engine.graphs import encoder_feeds
+from heedful.runtime.engine.session import OrtSession
+from heedful.runtime.explain.graph import ExplainGraph
+from heedful.runtime.explain.run import ExplainOptions
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service
-from heedful.runtime.session import OrtSession
 from heedful.text.batch import Sentence, collate
 
 ROUNDS = 50

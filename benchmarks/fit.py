@@ -35,9 +35,9 @@ from heedful.cli.fit_linear import (
     embed,
 )
 from heedful.cli.local_model import open_folder
-from heedful.runtime import bundle
+from heedful.files.atomic import write_file, write_json
+from heedful.runtime.bundles import bundle
 from heedful.text.arrays import Floats
-from heedful.text.atomic import write_file, write_json
 from heedful.text.parse import ParseJob, Parser
 from heedful.training import assess, minilm
 from heedful.training.data_folder import data_folder

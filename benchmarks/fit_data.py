@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from heedful.files.atomic import write_arrays
 from heedful.text.arrays import Floats
-from heedful.text.atomic import write_arrays
 from heedful.training import tasks
 from heedful.training.tasks import sst
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks import environments
 from benchmarks.fit_data import SIZES, TASKS, Texts, draw, read
-from heedful.text.atomic import write_json
+from heedful.files.atomic import write_json
 from heedful.training import minilm
 from heedful.training.data_folder import data_folder
 from heedful.training.source_commit import source_commit

@@ -11,7 +11,7 @@ from benchmarks import records
 from benchmarks.graphs import call_seconds, plain, runner
 from benchmarks.options import BUNDLES, Models, Quick, Rounds, Seconds
 from benchmarks.processes import shipped
-from heedful.runtime.bundle import read
+from heedful.runtime.bundles.bundle import read
 from heedful.runtime.loaded_model import LoadedModel
 
 LENGTHS = (12, 24, 48)

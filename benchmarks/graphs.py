@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from heedful.runtime.bundle import Bundle
-from heedful.runtime.card import ENCODER
-from heedful.runtime.graphs import encoder_feeds
+from heedful.runtime.bundles.bundle import Bundle
+from heedful.runtime.bundles.card import ENCODER
+from heedful.runtime.engine.graphs import encoder_feeds
+from heedful.runtime.engine.session import OrtSession, Session
 from heedful.runtime.loaded_model import LoadedModel
-from heedful.runtime.session import OrtSession, Session
 from heedful.text.arrays import Floats
 from heedful.text.batch import Sentence, collate
 

@@ -20,7 +20,7 @@ from benchmarks.options import BUNDLES, Data, Models, Quick, Rounds, Seconds
 from benchmarks.processes import bundles, heedful, shipped
 from benchmarks.texts import DATA, sentences
 from heedful.models.registry import build
-from heedful.runtime.bundle import read
+from heedful.runtime.bundles.bundle import read
 
 MODELS = ("disan-sst5", "ms-san-sst5")
 LENGTHS = (12, 24, 48)

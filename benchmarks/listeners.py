@@ -17,10 +17,10 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
-from heedful.app.main import create_app
-from heedful.app.protocol import Protocol
-from heedful.app.server import Server
-from heedful.app.serving import run
+from heedful.app.application import create_app
+from heedful.app.http.protocol import Protocol
+from heedful.app.process.serve import run
+from heedful.app.process.server import Server
 from heedful.app.settings import load
 
 

@@ -22,7 +22,7 @@ from benchmarks.open_loop import CONNECTIONS, at_rate
 from benchmarks.options import BUNDLES, Data, Models, Quick, Rounds, Seconds
 from benchmarks.processes import Server, heedful
 from benchmarks.texts import DATA, groups, sentences
-from heedful.app.metrics import FLUSH_SECONDS
+from heedful.app.observability.metrics import FLUSH_SECONDS
 
 MODELS = ("disan-sst5", "ms-san-embed")
 """One model without a parse, one with."""

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from heedful.files.atomic import write_json
 from heedful.runtime.cores import usable_cores
-from heedful.text.atomic import write_json
 from heedful.training.source_commit import source_commit
 
 RESULTS = Path("results/performance")

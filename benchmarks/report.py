@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from benchmarks.records import RESULTS
-from heedful.text.atomic import write_file
+from heedful.files.atomic import write_file
 from heedful.training.markdown import reached
 from heedful.training.markdown import table as markdown_table
 

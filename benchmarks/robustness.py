@@ -18,7 +18,7 @@ from spacy.lang.en.stop_words import STOP_WORDS
 
 from benchmarks.records import Row, table, write
 from heedful.cli.local_model import open_folder
-from heedful.runtime.bundle import read
+from heedful.runtime.bundles.bundle import read
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.vocab import Vocab
 from heedful.training.composed import SHORTEST_MISSPELT, misspell

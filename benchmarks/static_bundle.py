@@ -7,8 +7,8 @@ import torch
 from heedful.export.bundle import TrainedModel, export_bundle
 from heedful.models.registry import build
 from heedful.models.sentence import SentenceEncoder, word_table
-from heedful.runtime.bundle import read_card
-from heedful.runtime.card import VOCAB
+from heedful.runtime.bundles.bundle import read_card
+from heedful.runtime.bundles.card import VOCAB
 from heedful.text.vocab import SPECIAL, Vocab
 from heedful.training.vectors import Table
 

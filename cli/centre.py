@@ -12,8 +12,8 @@ from heedful.cli.gradient_scores import spread
 from heedful.cli.local_model import open_folder
 from heedful.cli.options import DATA, BundleParser, Bundles, Data, parser_for
 from heedful.export.centring import offset, shifted
-from heedful.runtime.bundle import read
-from heedful.runtime.card import Card
+from heedful.runtime.bundles.bundle import read
+from heedful.runtime.bundles.card import Card
 from heedful.training.errors import ConfigError
 
 SENTENCES = 10_000

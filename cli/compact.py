@@ -17,8 +17,8 @@ from heedful.cli.options import DATA, PARSER, Data, Parser
 from heedful.export.bundle import export_bundle
 from heedful.export.run import read
 from heedful.export.weight_storage import int8_rows
+from heedful.files.atomic import replace_folder, write_json
 from heedful.runtime.errors import StartupError
-from heedful.text.atomic import replace_folder, write_json
 from heedful.training import checkpoint, cross_encoder, tasks
 from heedful.training.errors import DataError, DataMissing
 from heedful.training.restore import read_record

@@ -13,8 +13,8 @@ from heedful.cli.options import DATA, BundleParser, Bundles, Data, parser_for
 from heedful.export.compose import listed_vectors, opened
 from heedful.export.errors import ExportError
 from heedful.models.composed_words import ComposedWords
-from heedful.runtime.bundle import read
-from heedful.runtime.card import Card
+from heedful.runtime.bundles.bundle import read
+from heedful.runtime.bundles.card import Card
 from heedful.text.composition import SIGNATURE
 from heedful.text.vocab import SPECIAL, Vocab
 from heedful.training import composed

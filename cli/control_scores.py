@@ -10,11 +10,11 @@ import numpy.typing as npt
 from heedful.export.controls import Control, controlled
 from heedful.export.head import open_head
 from heedful.runtime.answers import cosines, expected_score
-from heedful.runtime.bundle import Bundle
-from heedful.runtime.card import ENCODER, EXPLAIN
-from heedful.runtime.explain_graph import ExplainGraph
-from heedful.runtime.graphs import encoder_feeds
-from heedful.runtime.session import OrtSession
+from heedful.runtime.bundles.bundle import Bundle
+from heedful.runtime.bundles.card import ENCODER, EXPLAIN
+from heedful.runtime.engine.graphs import encoder_feeds
+from heedful.runtime.engine.session import OrtSession
+from heedful.runtime.explain.graph import ExplainGraph
 from heedful.text.arrays import Floats, Ints
 from heedful.text.batch import Batch, Sentence, collate, plan
 from heedful.text.parse import ParseJob, Parser

@@ -34,9 +34,9 @@ from heedful.cli.vector_formats import Vectors
 from heedful.cli.vectors import STDOUT, StandardOutput, VectorFile, check_free
 from heedful.library.load import default_name, load
 from heedful.library.model import Model
-from heedful.runtime.card import Card
+from heedful.runtime.bundles.card import Card
+from heedful.runtime.engine.session import Device
 from heedful.runtime.errors import BadInput
-from heedful.runtime.session import Device
 
 CHUNK, CHUNK_CHARACTERS = 512, 4 * 1024 * 1024
 """Maximum of texts embedded at once. The same chunks give the same bits, so a resumed run gives the

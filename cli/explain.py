@@ -9,16 +9,16 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
-from heedful.app.explain_schemas import Priors
+from heedful.app.schemas.explain_bodies import Priors
 from heedful.cli.options import MODELS, Models, ServedParser
+from heedful.files.atomic import write_file
 from heedful.library import explain_page
 from heedful.runtime.errors import BadInput
-from heedful.runtime.explain_answer import answer
-from heedful.runtime.explain_run import ExplainOptions
+from heedful.runtime.explain.answer import answer
+from heedful.runtime.explain.run import ExplainOptions
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.model_registry import Task
 from heedful.runtime.service import Options, Service, running
-from heedful.text.atomic import write_file
 
 
 def command(

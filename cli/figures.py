@@ -16,12 +16,12 @@ from rich.console import Console
 from heedful.cli import figure_numbers, figure_plots
 from heedful.cli.explain import explained
 from heedful.cli.options import DATA, Data, Results
+from heedful.files.atomic import write_file
 from heedful.library.explain_page import Answer
-from heedful.runtime.card import Card
-from heedful.runtime.explain_run import ExplainOptions
+from heedful.runtime.bundles.card import Card
+from heedful.runtime.explain.run import ExplainOptions
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service, running
-from heedful.text.atomic import write_file
 from heedful.training import tasks
 from heedful.training.errors import DataMissing
 from heedful.training.tasks.base import Example

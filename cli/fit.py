@@ -20,9 +20,9 @@ from heedful.cli.fit_tuned import Tuned
 from heedful.cli.options import Delimiter, Encoding, Threads
 from heedful.library.load import bundle_folder
 from heedful.models.registry import ENCODERS
-from heedful.runtime import shipped
-from heedful.runtime.bundle import check_replaceable
-from heedful.runtime.card import Card, ScoreCard
+from heedful.runtime.bundles import shipped
+from heedful.runtime.bundles.bundle import check_replaceable
+from heedful.runtime.bundles.card import Card, ScoreCard
 from heedful.runtime.cores import usable_cores
 from heedful.runtime.errors import StartupError
 from heedful.training import assess, labelled_texts, minilm

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from heedful.cli.local_model import open_folder
-from heedful.runtime.card import Card, DataCard, ScoreCard
+from heedful.runtime.bundles.card import Card, DataCard, ScoreCard
 from heedful.text.arrays import Doubles
 from heedful.training.assess import Flags, HeldOut, temperature
 from heedful.training.fit import UNSTATED

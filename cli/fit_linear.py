@@ -15,8 +15,8 @@ from heedful.cli.fit_candidate import BundleFacts, Candidate, Problem
 from heedful.cli.local_model import LocalModel, open_folder
 from heedful.export import bag
 from heedful.export.linear_head import Provenance, write_bundle
-from heedful.runtime import bundle
-from heedful.runtime.card import Card
+from heedful.runtime.bundles import bundle
+from heedful.runtime.bundles.card import Card
 from heedful.text.arrays import Floats, Ints
 from heedful.text.batch import Sentence
 from heedful.text.parse import ParseJob, Parser

@@ -21,8 +21,8 @@ from heedful.cli.fit_page import (
     page,
     test_lines,
 )
-from heedful.runtime.card import Card
-from heedful.text.atomic import write_file, write_json
+from heedful.files.atomic import write_file, write_json
+from heedful.runtime.bundles.card import Card
 from heedful.training import assess
 from heedful.training.errors import DataError
 from heedful.training.labelled_texts import Row, same

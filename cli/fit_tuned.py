@@ -14,8 +14,8 @@ from rich.console import Console
 from heedful.cli.fit_candidate import BundleFacts, Candidate, Problem, answers
 from heedful.export import run as runs
 from heedful.export.bundle import TrainedModel, export_bundle
-from heedful.runtime.bundle import write
-from heedful.runtime.card import Card
+from heedful.runtime.bundles.bundle import write
+from heedful.runtime.bundles.card import Card
 from heedful.text.arrays import Doubles
 from heedful.training import fit, vectors
 from heedful.training.assess import Split, held_out, of_an_encoder

@@ -14,9 +14,9 @@ from heedful.cli import rescore
 from heedful.cli.errors import CommandError
 from heedful.cli.local_model import LocalModel, open_folder
 from heedful.export.word_scale import scalable
-from heedful.runtime.bundle import Bundle, read, rewrite, write
-from heedful.runtime.card import EXPLAIN, EXPLAIN_INT8, GOLDEN, Card, GradientsCard
-from heedful.runtime.explain_run import ExplainOptions
+from heedful.runtime.bundles.bundle import Bundle, read, rewrite, write
+from heedful.runtime.bundles.card import EXPLAIN, EXPLAIN_INT8, GOLDEN, Card, GradientsCard
+from heedful.runtime.explain.run import ExplainOptions
 from heedful.training.tasks.base import Example, Task
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from heedful.library.load import load
 from heedful.library.model import Model, Question
-from heedful.runtime.card import CARD, Card
+from heedful.runtime.bundles.card import CARD, Card
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.model_registry import Task as ServiceTask
 from heedful.text.arrays import Floats

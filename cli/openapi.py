@@ -4,7 +4,7 @@ import json
 
 import typer
 
-from heedful.app.main import create_app
+from heedful.app.application import create_app
 from heedful.app.settings import Settings
 
 

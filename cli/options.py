@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from heedful.runtime import shipped
-from heedful.runtime.session import Device
+from heedful.runtime.bundles import shipped
+from heedful.runtime.engine.session import Device
 from heedful.training import config
 from heedful.training.data_folder import DEFAULT, PAGE, VARIABLE
 

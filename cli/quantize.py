@@ -14,8 +14,8 @@ from heedful.cli.local_model import open_folder
 from heedful.cli.options import DATA, BundleParser, Bundles, Data, parser_for
 from heedful.export.errors import ExportError
 from heedful.export.int8_bundle import Int8Files, float_files, int8_files
-from heedful.runtime.bundle import Bundle, read, rewrite, write
-from heedful.runtime.card import Card, Int8Card
+from heedful.runtime.bundles.bundle import Bundle, read, rewrite, write
+from heedful.runtime.bundles.card import Card, Int8Card
 from heedful.text.arrays import Floats
 from heedful.training.evaluate import Score, measure
 from heedful.training.tasks.base import Task

@@ -17,7 +17,7 @@ from heedful.cli.options import ROWS_PER_FILE
 from heedful.library.load import default_name
 from heedful.library.tables import ANSWER_COLUMNS, OUTCOME, TableModel, TableTask
 from heedful.runtime.cores import usable_cores
-from heedful.runtime.session import Device
+from heedful.runtime.engine.session import Device
 
 CONNECT_SECONDS = 10.0
 MADE_FROM, SUCCESS = "_made_from.json", "_SUCCESS"

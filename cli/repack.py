@@ -8,8 +8,8 @@ from rich.console import Console
 from heedful.cli import rescore
 from heedful.cli.options import DATA, BundleParser, Bundles, Data, parser_for
 from heedful.export.repack import repacked
-from heedful.runtime.bundle import read
-from heedful.runtime.card import Card
+from heedful.runtime.bundles.bundle import read
+from heedful.runtime.bundles.card import Card
 
 MAX_LOSS = 0.003
 """The dev score may fall by 0.3 points."""

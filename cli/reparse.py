@@ -11,8 +11,8 @@ from heedful.cli import rescore
 from heedful.cli.options import DATA, Bundles, Data, parser_for
 from heedful.cli.quantize import changes, compared_sentences, measured
 from heedful.export.int8_bundle import float_files
-from heedful.runtime.bundle import Bundle, read
-from heedful.runtime.card import Card, Int8Card, ParserCard
+from heedful.runtime.bundles.bundle import Bundle, read
+from heedful.runtime.bundles.card import Card, Int8Card, ParserCard
 from heedful.text.parse import Parser
 
 MAX_LOSS = 0.002

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from heedful.cli.options import Results
-from heedful.text.atomic import write_file
+from heedful.files.atomic import write_file
 from heedful.training.report import report
 
 

@@ -15,7 +15,7 @@ from heedful.cli.local_model import open_folder
 from heedful.cli.options import DATA, PARSER, Data, Parser, Results, Threads, TrainsOn
 from heedful.export import run as runs
 from heedful.export.bundle import export_bundle
-from heedful.text.atomic import write_json
+from heedful.files.atomic import write_json
 from heedful.training import checkpoint, paper_tables, papers, tasks
 from heedful.training.config import Device, Paths, Precision, RunConfig
 from heedful.training.evaluate import measure

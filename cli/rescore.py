@@ -9,8 +9,8 @@ from rich.console import Console
 
 from heedful.cli.local_model import LocalModel, open_folder
 from heedful.export.errors import ExportError
-from heedful.runtime.bundle import Bundle, rewrite, write
-from heedful.runtime.card import Card
+from heedful.runtime.bundles.bundle import Bundle, rewrite, write
+from heedful.runtime.bundles.card import Card
 from heedful.training import tasks
 from heedful.training.errors import ConfigError
 from heedful.training.evaluate import Score, measure

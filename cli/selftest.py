@@ -15,9 +15,9 @@ import typer
 from heedful.cli.errors import CommandError
 from heedful.cli.options import URL, BundleParser, Url, parser_for
 from heedful.export.golden import golden
-from heedful.runtime.bundle import read, rewrite
-from heedful.runtime.card import GOLDEN, Card
-from heedful.runtime.self_test import SelfTest
+from heedful.runtime.bundles.bundle import read, rewrite
+from heedful.runtime.bundles.card import GOLDEN, Card
+from heedful.runtime.bundles.self_test import SelfTest
 from heedful.runtime.service import Options, running
 from heedful.text import parse
 

@@ -54,6 +54,6 @@ def command(**flags: Any) -> None:
     chosen = settings.load(**{name: value for name, value in flags.items() if value is not None})
     # Before numpy is imported: its idle BLAS threads spin, and halve what the encoders get done.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from heedful.app.serving import serve  # takes seconds: a wrong setting is refused before
+    from heedful.app.process.serve import serve  # takes seconds: a wrong setting is refused before
 
     serve(chosen)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from heedful.cli.local_model import LocalModel, open_folder
 from heedful.export.word_means import word_means
-from heedful.runtime.bundle import read
-from heedful.runtime.card import CARD
-from heedful.text.atomic import write_json
+from heedful.files.atomic import write_json
+from heedful.runtime.bundles.bundle import read
+from heedful.runtime.bundles.card import CARD
 from heedful.text.kinds import NLI_LABELS
 from heedful.training import minilm, tasks
 from heedful.training.calibration import Numbers

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast, get_args
 
 from heedful.cli.errors import CommandError
-from heedful.text.rows import MAX_LINE, SEPARATORS, Line, Rows, separator_of
+from heedful.files.rows import MAX_LINE, SEPARATORS, Line, Rows, separator_of
 
 Format = Literal["jsonl", "csv", "tsv", "txt", "parquet"]
 GZIPPED, GZIP_MAGIC = ".gz", b"\x1f\x8b"

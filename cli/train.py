@@ -9,7 +9,7 @@ from rich.console import Console
 
 from heedful.cli.options import DATA, PARSER, Data, Threads, TrainsOn
 from heedful.cli.train_arc_parser import write_arc_parser
-from heedful.runtime import shipped
+from heedful.runtime.bundles import shipped
 from heedful.training import config, cross_encoder, cross_encoder_training
 from heedful.training.config import Paths
 from heedful.training.loop import train

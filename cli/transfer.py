@@ -13,9 +13,9 @@ import typer
 import heedful
 from heedful.cli.local_model import open_model
 from heedful.cli.options import DATA, URL, Data, FolderParser, Results, Threads, Url
-from heedful.runtime.card import CARD
+from heedful.files.atomic import write_json
+from heedful.runtime.bundles.card import CARD
 from heedful.text.arrays import Floats
-from heedful.text.atomic import write_json
 from heedful.training import minilm, transfer
 from heedful.training.tasks import subj
 from heedful.training.transfer import Embed

@@ -16,9 +16,9 @@ from heedful.cli.local_model import LocalModel, open_folder
 from heedful.cli.options import DATA, BundleParser, Bundles, Data, parser_for
 from heedful.cli.trust_page import write_page
 from heedful.export.typical import typical
-from heedful.runtime.bundle import read, rewrite
-from heedful.runtime.card import TYPICAL, Card, ControlCard, TrustCard, TypicalCard
-from heedful.runtime.explain_run import ExplainOptions
+from heedful.runtime.bundles.bundle import read, rewrite
+from heedful.runtime.bundles.card import TYPICAL, Card, ControlCard, TrustCard, TypicalCard
+from heedful.runtime.explain.run import ExplainOptions
 from heedful.text import parse
 from heedful.training.metrics import dev_metric
 from heedful.training.tasks.base import Example, Task

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from heedful.cli.errors import CommandError
-from heedful.runtime.card import Card, TrustCard
-from heedful.text.atomic import write_file
+from heedful.files.atomic import write_file
+from heedful.runtime.bundles.card import Card, TrustCard
 
 BEGIN, END = "<!-- heedful trust --page: begin -->", "<!-- heedful trust --page: end -->"
 

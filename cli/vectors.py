@@ -23,7 +23,7 @@ import orjson
 from heedful.cli.errors import CommandError
 from heedful.cli.texts import Row
 from heedful.cli.vector_formats import Vectors, json_lines, to_gzip, to_parquet
-from heedful.text.atomic import remove_parts, write_file
+from heedful.files.atomic import remove_parts, write_file
 
 SUFFIXES = (".jsonl", ".jsonl.gz", ".npy", ".parquet")
 STDOUT = Path("-")

@@ -13,9 +13,10 @@ from ray import serve
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from heedful.app import logs, settings
-from heedful.app.main import create_app
-from heedful.app.serving import check_files
+from heedful.app import settings
+from heedful.app.application import create_app
+from heedful.app.observability import logs
+from heedful.app.process.serve import check_files
 
 
 def load_settings() -> settings.Settings:

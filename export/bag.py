@@ -24,9 +24,16 @@ from heedful.export.weight_sharing import (
     share_weights,
 )
 from heedful.export.word_scale import unscalable
-from heedful.runtime.bundle import Bundle
-from heedful.runtime.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, TOKENIZER, VOCAB
-from heedful.runtime.graphs import encoder_feeds, encoder_inputs
+from heedful.runtime.bundles.bundle import Bundle
+from heedful.runtime.bundles.card import (
+    ENCODER,
+    ENCODER_INT8,
+    EXPLAIN,
+    EXPLAIN_INT8,
+    TOKENIZER,
+    VOCAB,
+)
+from heedful.runtime.engine.graphs import encoder_feeds, encoder_inputs
 from heedful.text import composition
 from heedful.text.batch import PAD, Sentence, collate
 from heedful.text.graph import open_session

@@ -10,9 +10,9 @@ import onnx
 from onnx import TensorProto, helper
 
 from heedful.export.parity import EXPLAINED, cases
-from heedful.runtime.card import EXPLAIN_INT8, Card
-from heedful.runtime.explain_graph import ExplainGraph
-from heedful.runtime.graphs import encoder_feeds
+from heedful.runtime.bundles.card import EXPLAIN_INT8, Card
+from heedful.runtime.engine.graphs import encoder_feeds
+from heedful.runtime.explain.graph import ExplainGraph
 from heedful.text.batch import Batch, Sentence, collate
 from heedful.text.graph import open_session
 from heedful.text.pieces import Lexicon

@@ -17,8 +17,8 @@ from heedful.export.weight_storage import Storage, round_weights
 from heedful.export.word_scale import scalable
 from heedful.models.registry import ENCODERS
 from heedful.models.sentence import SentenceEncoder
-from heedful.runtime.bundle import write
-from heedful.runtime.card import (
+from heedful.runtime.bundles.bundle import write
+from heedful.runtime.bundles.card import (
     ENCODER,
     EXPLAIN,
     HEAD,

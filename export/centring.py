@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from heedful.export.errors import ExportError
 from heedful.export.graph_edits import edited
 from heedful.runtime.answers import normalise
-from heedful.runtime.bundle import Bundle
+from heedful.runtime.bundles.bundle import Bundle
 from heedful.text.arrays import Floats
 
 BIAS = "projection.bias"

@@ -18,8 +18,8 @@ from heedful.export.weight_sharing import serialize
 from heedful.export.weight_storage import round_weights
 from heedful.export.word_scale import word_vectors
 from heedful.models.composed_words import ComposedWords
-from heedful.runtime.bundle import Bundle
-from heedful.runtime.card import ENCODER
+from heedful.runtime.bundles.bundle import Bundle
+from heedful.runtime.bundles.card import ENCODER
 from heedful.text import composition
 from heedful.text.arrays import Floats
 

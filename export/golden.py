@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from heedful.export.head import open_head
-from heedful.runtime.bundle import Bundle
-from heedful.runtime.card import ENCODER, MEASURED
-from heedful.runtime.golden import ENCODERS, Golden, Outputs, Precision, outputs, sides
-from heedful.runtime.graphs import encoder_feeds
-from heedful.runtime.session import OrtSession
+from heedful.runtime.bundles.bundle import Bundle
+from heedful.runtime.bundles.card import ENCODER, MEASURED
+from heedful.runtime.bundles.golden import ENCODERS, Golden, Outputs, Precision, outputs, sides
+from heedful.runtime.engine.graphs import encoder_feeds
+from heedful.runtime.engine.session import OrtSession
 from heedful.text.batch import collate
 from heedful.text.parse import Parse, ParseJob
 from heedful.text.trees import fitting

@@ -16,8 +16,8 @@ from heedful.export.weight_sharing import (
     serialize,
     share_weights,
 )
-from heedful.runtime.bundle import Bundle
-from heedful.runtime.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8
+from heedful.runtime.bundles.bundle import Bundle
+from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8
 from heedful.text.graph import open_session
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from heedful.runtime.bundle import Bundle
-from heedful.runtime.card import HEAD
-from heedful.runtime.graphs import head_inputs
-from heedful.runtime.session import OrtSession
+from heedful.runtime.bundles.bundle import Bundle
+from heedful.runtime.bundles.card import HEAD
+from heedful.runtime.engine.graphs import head_inputs
+from heedful.runtime.engine.session import OrtSession
 from heedful.text.arrays import Floats
 
 

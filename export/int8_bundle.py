@@ -15,8 +15,8 @@ from heedful.export.weight_sharing import (
     serialize,
     share_weights,
 )
-from heedful.runtime.bundle import Bundle
-from heedful.runtime.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8
+from heedful.runtime.bundles.bundle import Bundle
+from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8
 
 MAX_DEVIATION = 1e-5
 """Between a vector's values alone and in any batch: the service's contract."""

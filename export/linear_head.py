@@ -9,8 +9,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from heedful.export.errors import ParityError
 from heedful.runtime.answers import normalise
-from heedful.runtime.bundle import Bundle, write
-from heedful.runtime.card import HEAD, TYPICAL, Card, DataCard, ScoreCard
+from heedful.runtime.bundles.bundle import Bundle, write
+from heedful.runtime.bundles.card import HEAD, TYPICAL, Card, DataCard, ScoreCard
 from heedful.text.arrays import Doubles, Floats
 from heedful.text.graph import open_session
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from heedful.export.errors import ParityError
 from heedful.models.sentence import SentenceEncoder
-from heedful.runtime.graphs import Feeds, feeds_of
+from heedful.runtime.engine.graphs import Feeds, feeds_of
 from heedful.text import composition
 from heedful.text.arrays import Floats, Ints
 from heedful.text.batch import Batch, Sentence, collate

@@ -10,8 +10,8 @@ from heedful.export.errors import ExportError
 from heedful.export.graph_edits import edited, renamed
 from heedful.export.onnx import graph
 from heedful.export.weight_storage import Int4Table
-from heedful.runtime.bundle import Bundle
-from heedful.runtime.card import ENCODER
+from heedful.runtime.bundles.bundle import Bundle
+from heedful.runtime.bundles.card import ENCODER
 
 IDS = "ids"
 PREFIX = "embedding."

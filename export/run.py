@@ -8,7 +8,7 @@ from torch import nn
 from heedful.export.bundle import TrainedModel
 from heedful.export.errors import ExportError
 from heedful.models.composed_words import ComposedWords
-from heedful.runtime.card import ParserCard, ScoreCard, TrainingCard
+from heedful.runtime.bundles.card import ParserCard, ScoreCard, TrainingCard
 from heedful.text.vocab import SPECIAL, Vocab
 from heedful.training import checkpoint
 from heedful.training.config import RunConfig

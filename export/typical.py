@@ -5,7 +5,7 @@ from sklearn.cluster import KMeans
 
 from heedful.export.errors import ExportError
 from heedful.runtime.answers import normalise
-from heedful.runtime.typical import QUANTILES, Typical, distances
+from heedful.runtime.bundles.typical import QUANTILES, Typical, distances
 from heedful.text.arrays import Floats
 
 CENTROIDS = 32

@@ -8,9 +8,9 @@ import spacy
 from onnx.utils import Extractor
 
 from heedful.export.errors import ExportError
-from heedful.runtime.bundle import Bundle
-from heedful.runtime.card import ENCODER
-from heedful.runtime.graphs import encoder_feeds
+from heedful.runtime.bundles.bundle import Bundle
+from heedful.runtime.bundles.card import ENCODER
+from heedful.runtime.engine.graphs import encoder_feeds
 from heedful.text.arrays import Floats
 from heedful.text.batch import collate
 from heedful.text.graph import open_session

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper, shape_inference
 from heedful.export.errors import ExportError
 from heedful.export.graph_edits import values_read
 from heedful.export.weight_sharing import serialize
-from heedful.runtime.explain_graph import SCALE
+from heedful.runtime.explain.graph import SCALE
 
 TABLES = ("embedding.", "model.embedding.")
 """Begins the names of the word tables, as the exporter calls the parameters of `SentenceEncoder.embedding`."""

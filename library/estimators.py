@@ -20,8 +20,8 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from heedful.library.inputs import NO_ROWS, as_list, is_missing
 from heedful.library.load import load
 from heedful.library.model import Model
-from heedful.runtime.bundle import read_card
-from heedful.runtime.card import CARD, Card, DataCard
+from heedful.runtime.bundles.bundle import read_card
+from heedful.runtime.bundles.card import CARD, Card, DataCard
 from heedful.runtime.errors import BundleError
 from heedful.runtime.inputs import Inputs
 from heedful.text.arrays import Doubles, Floats
@@ -207,7 +207,7 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
         load, where `out` is the bundle `model`, and where it holds something that is no bundle.
         """
         from heedful.export.linear_head import Provenance, write_bundle  # needs onnx
-        from heedful.runtime.bundle import read
+        from heedful.runtime.bundles.bundle import read
 
         self._check_fitted()
         out = Path(out)

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from heedful.app.playground import STATIC
+from heedful.app.routes.demo_page import STATIC
 from heedful.library import explain_svg
 from heedful.library.explain_svg import Drawing
 from heedful.runtime.errors import BadInput

@@ -6,12 +6,12 @@ from html import escape
 from pathlib import Path
 from typing import Any, Self
 
+from heedful.files.atomic import write_file
 from heedful.runtime.answers import Result, TokenizedText
-from heedful.runtime.card import Card
-from heedful.runtime.explain_answer import answer
-from heedful.runtime.explain_run import ExplainOptions
-from heedful.runtime.explain_service import ExplainResult
-from heedful.text.atomic import write_file
+from heedful.runtime.bundles.card import Card
+from heedful.runtime.explain.answer import answer
+from heedful.runtime.explain.run import ExplainOptions
+from heedful.runtime.explain.service import ExplainResult
 
 HEIGHT = 640
 """Pixels of the frame in a notebook; it scrolls."""

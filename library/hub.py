@@ -10,12 +10,12 @@ from pathlib import Path
 
 from huggingface_hub import CommitOperationAdd, HfApi, errors
 
+from heedful.files.atomic import replace_folder
 from heedful.library.hub_card import model_card
-from heedful.runtime import bundle
-from heedful.runtime.card import CARD, Card
+from heedful.runtime.bundles import bundle
+from heedful.runtime.bundles.card import CARD, Card
+from heedful.runtime.bundles.shipped import PARSER, parser_of
 from heedful.runtime.errors import BundleError, HeedfulError
-from heedful.runtime.shipped import PARSER, parser_of
-from heedful.text.atomic import replace_folder
 from heedful.text.parse import fingerprint
 
 HTTPError: type[Exception] = errors.HTTPError  # type: ignore[attr-defined]  # of httpx or httpx2

@@ -2,7 +2,7 @@
 
 from huggingface_hub import EvalResult, ModelCardData
 
-from heedful.runtime.card import Card
+from heedful.runtime.bundles.card import Card
 from heedful.text.kinds import Kind
 
 TASKS: dict[Kind, str] = {

@@ -8,13 +8,13 @@ from typing import Any, get_args
 from heedful.library.inputs import is_count
 from heedful.library.model import Model
 from heedful.library.processes import Processes
-from heedful.runtime import bundle, shipped
-from heedful.runtime.card import CARD
+from heedful.runtime.bundles import bundle, shipped
+from heedful.runtime.bundles.card import CARD
 from heedful.runtime.cores import usable_cores
+from heedful.runtime.engine.session import Device, split_threads
 from heedful.runtime.errors import BundleError, StartupError
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.model_registry import KINDS, Task, default_of
-from heedful.runtime.session import Device, split_threads
 from heedful.text.errors import ParserError
 from heedful.text.parse import Parser
 

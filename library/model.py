@@ -15,11 +15,11 @@ from heedful.library.explanation import Explanation
 from heedful.library.inputs import Pairs, in_chunks, is_count, is_text, pair_inputs, text_inputs
 from heedful.library.processes import Processes
 from heedful.runtime.answers import chosen, unit_rows
-from heedful.runtime.bundle import read_card
-from heedful.runtime.card import CARD, Card
-from heedful.runtime.direct import DirectParses, DirectThreads, direct_engine, finish
+from heedful.runtime.bundles.bundle import read_card
+from heedful.runtime.bundles.card import CARD, Card
+from heedful.runtime.engine.direct import DirectParses, DirectThreads, direct_engine, finish
 from heedful.runtime.errors import BadInput, BundleError, WrongTask
-from heedful.runtime.explain_run import ExplainOptions
+from heedful.runtime.explain.run import ExplainOptions
 from heedful.runtime.inference import Inference
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.loaded_model import LoadedModel

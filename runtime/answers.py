@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from heedful.kernels.vectors import vector_kernels
-from heedful.runtime.card import Card
+from heedful.runtime.bundles.card import Card
 from heedful.text.arrays import AnyFloats, Doubles, Floats, Ints
 from heedful.text.parse import Parse
 

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from heedful.runtime.admission import Admission
 from heedful.runtime.answers import (
     Result,
     TokenizedText,
@@ -19,10 +18,14 @@ from heedful.runtime.answers import (
     normalise,
     probabilities,
 )
-from heedful.runtime.card import Card
+from heedful.runtime.bundles.card import Card
+from heedful.runtime.engine.admission import Admission
+from heedful.runtime.engine.session import SessionThreads
+from heedful.runtime.engine.steps import Encoded, EncodeStep, ParseStep
+from heedful.runtime.engine.windows import split
 from heedful.runtime.errors import BadInput
-from heedful.runtime.explain_run import ExplainOptions
-from heedful.runtime.explain_service import (
+from heedful.runtime.explain.run import ExplainOptions
+from heedful.runtime.explain.service import (
     ExplainResult,
     check_length,
     check_priors,
@@ -32,10 +35,7 @@ from heedful.runtime.explain_service import (
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.parsed import Parsed
-from heedful.runtime.session import SessionThreads
-from heedful.runtime.steps import Encoded, EncodeStep, ParseStep
 from heedful.runtime.untypical import UntypicalInputs
-from heedful.runtime.windows import split
 from heedful.text.arrays import Doubles, Floats
 from heedful.text.batch import Sentence
 from heedful.text.parse import Parse, ParseJob
@@ -49,7 +49,7 @@ ROWS_AT_ONCE = 32
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What all requests share: `runtime.service` makes one that waits, `runtime.direct` one that does not."""
+    """What all requests share: `runtime.service` makes one that waits, `runtime.engine.direct` one that does not."""
 
     parses: ParseStep
     scheduler: EncodeStep

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from heedful.runtime.card import Card
+from heedful.runtime.bundles.card import Card
 from heedful.runtime.errors import BadInput, TooManyInputs
 from heedful.text.parse import Parse
 from heedful.text.tokenize import MAX_RUN

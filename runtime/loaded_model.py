@@ -7,16 +7,16 @@ from typing import Literal
 import numpy as np
 from onnxruntime import OrtValue
 
-from heedful.runtime.batch_plan import Vectors
-from heedful.runtime.bundle import Bundle
-from heedful.runtime.calls import SMALL_ROWS
-from heedful.runtime.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, GOLDEN, HEAD
-from heedful.runtime.encoder_session import EncoderSession
+from heedful.runtime.bundles.bundle import Bundle
+from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, GOLDEN, HEAD
+from heedful.runtime.bundles.golden import Outputs, outputs, sides
+from heedful.runtime.engine.batch_plan import Vectors
+from heedful.runtime.engine.calls import SMALL_ROWS
+from heedful.runtime.engine.encoder_session import EncoderSession
+from heedful.runtime.engine.graphs import check_encoder, check_head, encoder_feeds, head_inputs
+from heedful.runtime.engine.session import Device, OrtSession, SessionThreads, takes_cuda
 from heedful.runtime.errors import BundleError, InferenceFailed, ProviderError
-from heedful.runtime.explain_graph import ExplainGraph, open_checked
-from heedful.runtime.golden import Outputs, outputs, sides
-from heedful.runtime.graphs import check_encoder, check_head, encoder_feeds, head_inputs
-from heedful.runtime.session import Device, OrtSession, SessionThreads, takes_cuda
+from heedful.runtime.explain.graph import ExplainGraph, open_checked
 from heedful.text.arrays import Floats
 from heedful.text.batch import Sentence, collate
 from heedful.text.graph import CUDA

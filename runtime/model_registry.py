@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from heedful.runtime.card import CARD, Card, ScoreCard
+from heedful.runtime.bundles.card import CARD, Card, ScoreCard
 from heedful.runtime.errors import BundleError, UnknownModel, WrongTask
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.text.parse import Parser

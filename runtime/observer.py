@@ -1,4 +1,4 @@
-"""Events of the runtime. `app.metrics` counts them for Prometheus."""
+"""Events of the runtime. `app.observability.metrics` counts them for Prometheus."""
 
 
 class Observer:

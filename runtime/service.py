@@ -9,26 +9,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from heedful.runtime.admission import Admission
-from heedful.runtime.bundle_loader import BundleLoader, Loaded, Reloaded
-from heedful.runtime.card import Card
+from heedful.runtime.bundles.card import Card
+from heedful.runtime.bundles.loader import BundleLoader, Loaded, Reloaded
+from heedful.runtime.bundles.self_test import SelfTest, self_test
 from heedful.runtime.cores import usable_cores
-from heedful.runtime.errors import StartupError, Unavailable
-from heedful.runtime.inference import Engine, Inference
-from heedful.runtime.memory import trim_heap
-from heedful.runtime.model_registry import ModelRegistry, Task
-from heedful.runtime.observer import Observer
-from heedful.runtime.parses import Parses
-from heedful.runtime.phases import Phases
-from heedful.runtime.scheduler import FAILURES, Scheduler
-from heedful.runtime.self_test import SelfTest, self_test
-from heedful.runtime.session import (
+from heedful.runtime.engine.admission import Admission
+from heedful.runtime.engine.parses import Parses
+from heedful.runtime.engine.phases import Phases
+from heedful.runtime.engine.scheduler import FAILURES, Scheduler
+from heedful.runtime.engine.session import (
     STUCK_SECONDS,
     Device,
     SessionThreads,
     split_threads,
     takes_cuda,
 )
+from heedful.runtime.errors import StartupError, Unavailable
+from heedful.runtime.inference import Engine, Inference
+from heedful.runtime.memory import trim_heap
+from heedful.runtime.model_registry import ModelRegistry, Task
+from heedful.runtime.observer import Observer
 from heedful.runtime.untypical import UntypicalInputs
 from heedful.text.parse import Parser
 
@@ -46,7 +46,7 @@ TRIM_INTERVAL = 2.0
 class Options:
     """`max_queue` bounds the inputs in flight of all requests, `max_batch_inputs` those of one.
 
-    Up to `cache_items` parses and as many vectors are cached, within `runtime.cache.BYTES` each;
+    Up to `cache_items` parses and as many vectors are cached, within `runtime.engine.cache.BYTES` each;
     0 turns the caches off.
     """
 

@@ -9,7 +9,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from heedful.runtime.batch_plan import Vectors
+from heedful.runtime.engine.batch_plan import Vectors
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.observer import Observer
 

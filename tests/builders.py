@@ -21,8 +21,8 @@ from thinc.api import fix_random_seed
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from heedful.export.weight_sharing import externalize_weights, share_weights
-from heedful.runtime.bundle import write
-from heedful.runtime.card import (
+from heedful.runtime.bundles.bundle import write
+from heedful.runtime.bundles.card import (
     ENCODER,
     ENCODER_INT8,
     EXPLAIN,
@@ -32,7 +32,7 @@ from heedful.runtime.card import (
     VOCAB,
     Card,
 )
-from heedful.runtime.explain_graph import SCALE
+from heedful.runtime.explain.graph import SCALE
 from heedful.text import composition
 from heedful.text.arrays import Floats
 from heedful.text.batch import Sentence

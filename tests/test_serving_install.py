@@ -96,7 +96,7 @@ def test_the_wheel_has_one_top_level_name(wheel: Path) -> None:
 def test_it_imports_and_serves_in_a_project_with_the_same_names(
     python: Path, hostile: Path, tmp_path: Path
 ) -> None:
-    run(python, "-c", "import heedful, heedful.app.main, heedful.text", cwd=hostile)
+    run(python, "-c", "import heedful, heedful.app.application, heedful.text", cwd=hostile)
     bundles = tmp_path / "bundles"
     bundles.mkdir()
     for name in ("parser", "ms-san-sst2"):

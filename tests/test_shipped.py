@@ -10,9 +10,9 @@ import pytest
 from spacy import displacy
 
 from heedful.cli import selftest
-from heedful.runtime.bundle import read
-from heedful.runtime.graphs import encoder_feeds
-from heedful.runtime.session import OrtSession
+from heedful.runtime.bundles.bundle import read
+from heedful.runtime.engine.graphs import encoder_feeds
+from heedful.runtime.engine.session import OrtSession
 from heedful.text.arrays import Floats
 from heedful.text.batch import collate
 from heedful.text.parse import ParseJob, Parser

@@ -23,7 +23,7 @@ import torch
 from pydantic import BaseModel
 from torch import Tensor
 
-from heedful.text.atomic import remove_parts, write_file
+from heedful.files.atomic import remove_parts, write_file
 from heedful.training.errors import ConfigError, RunDamaged, RunMissing
 
 VOCAB, TOKENIZER = "vocab.txt", "tokenizer.json"

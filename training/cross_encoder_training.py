@@ -9,8 +9,8 @@ from rich.progress import track
 from torch import nn
 from torch.nn import functional
 
+from heedful.files.atomic import write_json
 from heedful.text.arrays import Ints
-from heedful.text.atomic import write_json
 from heedful.training import checkpoint
 from heedful.training.checkpoint import Progress
 from heedful.training.config import Paths

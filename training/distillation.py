@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from rich.progress import track
 
+from heedful.files.atomic import write_arrays
 from heedful.models.registry import reads_trees
 from heedful.text.arrays import Floats
-from heedful.text.atomic import write_arrays
 from heedful.text.parse import Parser
 from heedful.training import checkpoint, cross_encoder
 from heedful.training.data import Examples

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import torch
 from rich.progress import track
 
+from heedful.files.atomic import write_arrays
 from heedful.text.arrays import Ints
-from heedful.text.atomic import write_arrays
 from heedful.training.data import Rows, cells
 from heedful.training.model import EncodedBatch, TrainingModel
 

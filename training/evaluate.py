@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from rich.progress import track
 
+from heedful.files.atomic import write_json
 from heedful.text.arrays import Floats
-from heedful.text.atomic import write_json
 from heedful.training import checkpoint
 from heedful.training.data import class_numbers, labels, subsample
 from heedful.training.errors import ConfigError, TrainingError

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
-from heedful.text.rows import Format, Line, Rows, separator_of
+from heedful.files.rows import Format, Line, Rows, separator_of
 from heedful.training.errors import DataError
 
 FORMATS: dict[str, Format] = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl"}

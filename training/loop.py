@@ -12,7 +12,7 @@ import torch
 from rich.console import Console
 from rich.progress import track
 
-from heedful.text.atomic import write_file, write_json
+from heedful.files.atomic import write_file, write_json
 from heedful.text.batch import Batch
 from heedful.text.pieces import Lexicon
 from heedful.training import checkpoint, composed

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from heedful.files.atomic import write_arrays
 from heedful.text.arrays import Floats
-from heedful.text.atomic import write_arrays
 from heedful.training import minilm
 
 SIZE = 384

@@ -4,7 +4,7 @@ import re
 import sys
 from pathlib import Path
 
-from heedful.text.atomic import write_json
+from heedful.files.atomic import write_json
 from heedful.training import data_folder, tasks
 from heedful.training.labelled_texts import same
 from heedful.training.tasks.base import Example, Task

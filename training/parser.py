@@ -17,7 +17,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from spacy.vectors import Vectors
 
-from heedful.text.atomic import replace_folder, write_file
+from heedful.files.atomic import replace_folder, write_file
 from heedful.text.errors import ParserError
 from heedful.training import minilm, soft_trees, tree_teacher, treebank
 from heedful.training.data_folder import find, records

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from rich.progress import track
 
+from heedful.files.atomic import write_arrays
 from heedful.text.arrays import Ints
-from heedful.text.atomic import write_arrays
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.pieces import Lexicon
 from heedful.text.plain import plain_word

@@ -21,8 +21,8 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from torch import Tensor
 
+from heedful.files.atomic import write_arrays
 from heedful.text.arrays import Bytes, Ints
-from heedful.text.atomic import write_arrays
 from heedful.text.structure import check_heads
 from heedful.training import tree_teacher
 from heedful.training.data_folder import records

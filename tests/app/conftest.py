@@ -15,10 +15,10 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from heedful.app.main import create_app
+from heedful.app.application import create_app
 from heedful.app.settings import PREFIX, Settings
 from heedful.app.state import state_of
-from heedful.runtime import scheduler
+from heedful.runtime.engine import scheduler
 from heedful.runtime.service import Service
 from tests.builders import build_bundle, build_models
 from tests.process import HOLDING, ROOT, Process

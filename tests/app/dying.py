@@ -3,8 +3,8 @@
 import os
 import signal
 
-from heedful.app import server
-from heedful.app.protocol import Protocol
+from heedful.app.http.protocol import Protocol
+from heedful.app.process import server
 from heedful.cli.main import main
 
 

@@ -7,7 +7,7 @@ import httpx
 import numpy as np
 import pytest
 
-from heedful.app.explain_schemas import ExplainAnswer
+from heedful.app.schemas.explain_bodies import ExplainAnswer
 from heedful.app.settings import Settings
 from heedful.library.explain_page import standalone_svg
 from tests.app.conftest import ask

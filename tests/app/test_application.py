@@ -9,7 +9,7 @@ import pytest
 from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from heedful.app.main import create_app
+from heedful.app.application import create_app
 from heedful.app.settings import Settings
 from heedful.app.state import state_of
 from heedful.runtime.service import Service

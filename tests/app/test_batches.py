@@ -22,11 +22,11 @@ import pytest
 from openai.types import Batch
 from starlette.responses import FileResponse
 
-from heedful.app import file_store
-from heedful.app.batches import _chunks, _lines
+from heedful.app.batches import file_store
+from heedful.app.batches.batches import _chunks, _lines
+from heedful.app.batches.file_store import FileStore, new_id
 from heedful.app.errors import NotFound
-from heedful.app.file_store import FileStore, new_id
-from heedful.app.serving import check_files
+from heedful.app.process.serve import check_files
 from heedful.app.settings import Settings
 from heedful.runtime.errors import StartupError
 from tests.app.conftest import KEY, Serve, Start
@@ -230,7 +230,7 @@ async def test_a_batch_without_a_description_does_not_stop_the_others(
 async def test_a_batch_whose_disk_is_full_waits_and_holds_no_other_up(
     serve: Serve, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("heedful.app.batches.RETRY_SECONDS", math.inf)
+    monkeypatch.setattr("heedful.app.batches.batches.RETRY_SECONDS", math.inf)
     store = FileStore(tmp_path)
 
     async def create(client: httpx.AsyncClient) -> str:
@@ -475,7 +475,7 @@ async def test_the_event_loop_runs_while_a_list_is_read(
 ADD = """
 import io, os, signal, sys
 from pathlib import Path
-from heedful.app.file_store import FileStore
+from heedful.app.batches.file_store import FileStore
 class Content(io.BytesIO):
     def read(self, size=-1):
         found = super().read(size)

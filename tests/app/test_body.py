@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from heedful.app.errors import BodyTooLarge, MalformedBody
+from heedful.app.http.body import MAX_CONTAINERS, MAX_DEPTH, parse
 from heedful.app.settings import Settings
-from heedful.app.strict_json import MAX_CONTAINERS, MAX_DEPTH, parse
 
 VALUES = st.recursive(
     st.none()

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from heedful.app import errors
-from heedful.app.main import create_app
+from heedful.app.application import create_app
 from heedful.app.settings import Settings
 from heedful.runtime import errors as runtime_errors
 from tests.app.conftest import Serve

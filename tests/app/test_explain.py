@@ -5,9 +5,9 @@ from typing import Any
 import httpx
 import pytest
 
-from heedful.app.answer_schemas import Token
-from heedful.app.explain_schemas import ExplainAnswer
-from heedful.runtime.explain_answer import TOKEN_FIELDS
+from heedful.app.schemas.explain_bodies import ExplainAnswer
+from heedful.app.schemas.response_bodies import Token
+from heedful.runtime.explain.answer import TOKEN_FIELDS
 
 pytestmark = pytest.mark.anyio
 

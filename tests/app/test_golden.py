@@ -9,8 +9,8 @@ import pytest
 
 from heedful.app.settings import Settings
 from heedful.export.golden import SENTENCES, golden
-from heedful.runtime.bundle import read, write
-from heedful.runtime.card import GOLDEN
+from heedful.runtime.bundles.bundle import read, write
+from heedful.runtime.bundles.card import GOLDEN
 from heedful.text.parse import Parse, ParseJob, Parser
 from tests.app.conftest import ask
 from tests.builders import build_bundle, build_parser

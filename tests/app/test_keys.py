@@ -14,10 +14,10 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from heedful.app.keys import Key, Keys, Rates
+from heedful.app.http.auth import Key, Keys, Rates
+from heedful.app.http.tls import check_tls
 from heedful.app.settings import Settings
 from heedful.app.state import AppState, state_of
-from heedful.app.tls import check_tls
 from heedful.runtime.errors import StartupError
 from tests.app.conftest import Serve, Start
 from tests.app.test_errors import check

@@ -10,12 +10,12 @@ import pytest
 from fastapi import FastAPI
 from pydantic import TypeAdapter, ValidationError
 
-from heedful.app.large import LARGE_BYTES, LargeBodies
-from heedful.app.openai import EmbeddingsRequest
-from heedful.app.predict import PredictRequest
-from heedful.app.schemas import EmbedRequest, ManyPairs
+from heedful.app.http.large_bodies import LARGE_BYTES, LargeBodies
+from heedful.app.routes.compat.kserve_tensors import InferRequest
+from heedful.app.routes.compat.openai import EmbeddingsRequest
+from heedful.app.routes.compat.predict import PredictRequest
+from heedful.app.schemas.request_bodies import EmbedRequest, ManyPairs
 from heedful.app.state import state_of
-from heedful.app.v2_tensors import InferRequest
 from tests.app.conftest import Serve
 from tests.app.test_errors import JSON, check
 from tests.app.test_ndjson import NDJSON

@@ -11,8 +11,8 @@ import httpx
 import pytest
 from starlette.types import Message
 
-from heedful.app.file_store import FileStore
-from heedful.app.middleware import CLIENT_CLOSED
+from heedful.app.batches.file_store import FileStore
+from heedful.app.http.middleware import CLIENT_CLOSED
 from heedful.runtime.inference import Inference
 from heedful.runtime.service import Service
 from tests.app.conftest import Serve, held

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from heedful.app.logs import JSONLine, Line, Stderr, TextLine, info
+from heedful.app.observability.logs import JSONLine, Line, Stderr, TextLine, info
 
 
 def record(**extra: object) -> logging.LogRecord:

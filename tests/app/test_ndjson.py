@@ -13,9 +13,9 @@ import pytest
 from pydantic import TypeAdapter
 from starlette.responses import Response
 
-from heedful.app import lines
-from heedful.app.fast_path import InferenceRoute
-from heedful.app.ndjson import _lines
+from heedful.app.http import lines
+from heedful.app.http.fast_path import InferenceRoute
+from heedful.app.http.ndjson import _lines
 from heedful.runtime.errors import TimedOut
 from tests.app.conftest import KEY, Serve
 from tests.app.test_answers import TEXTS, embed

@@ -8,8 +8,8 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from heedful.app.answers import ERRORS
-from heedful.app.main import create_app
+from heedful.app.application import create_app
+from heedful.app.http.responses import ERRORS
 from heedful.app.settings import Settings
 from tests.app.bodies import INFER, bodies
 

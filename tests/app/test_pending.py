@@ -3,7 +3,7 @@
 from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.core import Metric
 
-from heedful.app.pending import PendingHistogram
+from heedful.app.observability.pending import PendingHistogram
 
 BOUNDS = (1, 2, 4)
 

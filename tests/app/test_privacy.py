@@ -15,8 +15,8 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from heedful.runtime.bundle import write
-from heedful.runtime.card import ENCODER, VOCAB
+from heedful.runtime.bundles.bundle import write
+from heedful.runtime.bundles.card import ENCODER, VOCAB
 from heedful.text.vocab import SPECIAL
 from tests.builders import WORDS, build_bundle, build_parser
 from tests.process import PATIENCE, Process

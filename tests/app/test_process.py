@@ -14,7 +14,7 @@ import httpx
 import pytest
 import yaml
 
-from heedful.app.serving import listen
+from heedful.app.process.serve import listen
 from tests.app.conftest import Start
 from tests.process import PATIENCE, ROOT, tool, wait_for
 

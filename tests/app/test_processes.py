@@ -24,13 +24,13 @@ import numpy as np
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from heedful.app.messages import WorkerReloaded
-from heedful.app.reload_queue import shortened
+from heedful.app.process.messages import WorkerReloaded
+from heedful.app.process.reload_queue import shortened
+from heedful.app.process.supervisor import Supervisor
+from heedful.app.process.worker_group import Link, WorkerGroup, WorkerProcess
 from heedful.app.settings import Settings
-from heedful.app.supervisor import Supervisor
-from heedful.app.worker_group import Link, WorkerGroup, WorkerProcess
-from heedful.runtime.card import GOLDEN
-from heedful.runtime.golden import Golden, Outputs
+from heedful.runtime.bundles.card import GOLDEN
+from heedful.runtime.bundles.golden import Golden, Outputs
 from heedful.runtime.service import Reloaded
 from heedful.text.parse import fingerprint
 from tests.app.conftest import KEY, Start
@@ -444,7 +444,7 @@ def test_a_process_that_hangs_is_killed_once_and_a_pause_of_all_is_no_hang(
         now += 100.0
         return []
 
-    monkeypatch.setattr("heedful.app.supervisor.time", Mock(monotonic=lambda: now))
+    monkeypatch.setattr("heedful.app.process.supervisor.time", Mock(monotonic=lambda: now))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         supervisor = Supervisor(listener, WorkerGroup.create(1), Settings(), lambda *_: 0, None)
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])

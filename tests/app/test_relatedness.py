@@ -9,7 +9,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from heedful.app.explain_schemas import ExplainAnswer
+from heedful.app.schemas.explain_bodies import ExplainAnswer
 from tests.app.conftest import Serve
 from tests.builders import build_bundle, build_parser
 

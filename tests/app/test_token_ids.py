@@ -6,7 +6,7 @@ import httpx
 import numpy as np
 import pytest
 
-from heedful.app import token_ids
+from heedful.app.routes.compat import token_ids
 from tests.app.test_answers import TEXTS, embed
 from tests.app.test_errors import check
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 import httpx
 import pytest
 
-from heedful.app.tracing import ENDPOINTS, Tracing
+from heedful.app.observability.tracing import ENDPOINTS, Tracing
 from heedful.runtime.errors import StartupError
 from tests.app.conftest import Serve, Start
 from tests.http_server import serving

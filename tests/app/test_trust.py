@@ -10,13 +10,13 @@ import pytest
 
 from heedful.app.settings import Settings
 from heedful.runtime.answers import normalise
-from heedful.runtime.bundle import read, write
-from heedful.runtime.card import ENCODER, TYPICAL
-from heedful.runtime.graphs import encoder_feeds
+from heedful.runtime.bundles.bundle import read, write
+from heedful.runtime.bundles.card import ENCODER, TYPICAL
+from heedful.runtime.bundles.typical import QUANTILES, Typical
+from heedful.runtime.engine.graphs import encoder_feeds
+from heedful.runtime.engine.session import OrtSession
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.observer import Observer
-from heedful.runtime.session import OrtSession
-from heedful.runtime.typical import QUANTILES, Typical
 from heedful.runtime.untypical import ROWS, SECONDS, UntypicalInputs
 from heedful.text.batch import collate
 from tests.app.conftest import ask

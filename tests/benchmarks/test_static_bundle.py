@@ -7,7 +7,7 @@ import numpy as np
 import heedful
 from benchmarks import static_bundle
 from heedful.export.word_means import word_means
-from heedful.runtime.bundle import read
+from heedful.runtime.bundles.bundle import read
 from tests.shipped import BUNDLES
 
 SOURCE = BUNDLES / "disan-sst5"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from heedful.export.bundle import TrainedModel, export_bundle
-from heedful.runtime.card import ParserCard, ScoreCard
+from heedful.runtime.bundles.card import ParserCard, ScoreCard
 from tests.builders import BuiltParser, build_parser
 from tests.export.trained import WORDS, trained
 

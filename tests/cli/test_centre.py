@@ -18,8 +18,8 @@ from heedful.export.bundle import TrainedModel, export_bundle
 from heedful.export.centring import mean_cosine, offset
 from heedful.export.errors import ExportError
 from heedful.models.sentence import SentenceEncoder
-from heedful.runtime.bundle import read
-from heedful.runtime.card import ENCODER, ENCODER_INT8
+from heedful.runtime.bundles.bundle import read
+from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8
 from heedful.text.arrays import Floats
 from heedful.training.errors import ConfigError
 from tests.builders import BuiltParser, build_bundle

@@ -12,8 +12,8 @@ from heedful.cli.local_model import open_folder
 from heedful.cli.quantize import quantize
 from heedful.export.compose import listed_vectors
 from heedful.export.errors import ExportError
-from heedful.runtime.bundle import read
-from heedful.runtime.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8
+from heedful.runtime.bundles.bundle import read
+from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8
 from heedful.text.arrays import Floats
 from tests.builders import BuiltParser
 

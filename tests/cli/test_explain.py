@@ -12,7 +12,7 @@ import pytest
 from heedful.cli.explain import Question, explained, read_priors, write
 from heedful.library.explain_page import html
 from heedful.runtime.errors import BadInput, UnknownModel, WrongTask
-from heedful.runtime.explain_run import ExplainOptions
+from heedful.runtime.explain.run import ExplainOptions
 from heedful.runtime.service import Options, running
 from tests.builders import build_bundle, build_models
 from tests.cli.test_explain_page import data

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.app.playground import STATIC
+from heedful.app.routes.demo_page import STATIC
 from heedful.library.explain_page import html, standalone_svg
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -20,7 +20,7 @@ from heedful.cli.figure_numbers import (
 from heedful.cli.figures import draw
 from heedful.export.bundle import export_bundle
 from heedful.models.registry import build
-from heedful.runtime.card import ParserCard
+from heedful.runtime.bundles.card import ParserCard
 from heedful.runtime.service import Options
 from heedful.training.errors import DataMissing
 from tests.builders import BuiltParser, build_bundle

@@ -18,7 +18,7 @@ from rich.console import Console
 from sklearn.metrics import f1_score
 from typer.testing import CliRunner
 
-from heedful.app.main import create_app
+from heedful.app.application import create_app
 from heedful.app.settings import Settings
 from heedful.app.state import state_of
 from heedful.cli.fit import Wanted, fit_file
@@ -26,8 +26,8 @@ from heedful.cli.fit import command as fit_command
 from heedful.cli.fit_candidate import Problem
 from heedful.cli.fit_page import COLUMNS
 from heedful.cli.fit_report import Report
-from heedful.runtime.bundle import read
-from heedful.runtime.card import Card
+from heedful.runtime.bundles.bundle import read
+from heedful.runtime.bundles.card import Card
 from heedful.runtime.errors import BundleError
 from heedful.training import contrastive
 from heedful.training.assess import HeldOut

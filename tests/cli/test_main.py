@@ -14,8 +14,8 @@ from heedful.cli import main as cli
 from heedful.cli.errors import OTHER_EXTRAS, TRAIN_EXTRA, CommandError, describe
 from heedful.cli.explain import read_priors
 from heedful.models.registry import ENCODERS
+from heedful.runtime.engine.session import gpus
 from heedful.runtime.errors import BadInput
-from heedful.runtime.session import gpus
 from tests.process import ROOT
 
 

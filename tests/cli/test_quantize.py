@@ -10,8 +10,8 @@ from rich.console import Console
 from heedful.cli.quantize import MIN_COSINE, quantize
 from heedful.export.bundle import TrainedModel, export_bundle
 from heedful.export.errors import ExportError
-from heedful.runtime.bundle import read
-from heedful.runtime.card import ENCODER_INT8, EXPLAIN_INT8
+from heedful.runtime.bundles.bundle import read
+from heedful.runtime.bundles.card import ENCODER_INT8, EXPLAIN_INT8
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.training.errors import ConfigError
 from tests.builders import BuiltParser

@@ -13,10 +13,10 @@ from heedful.cli.local_model import open_folder
 from heedful.cli.quantize import quantize
 from heedful.export.errors import ExportError
 from heedful.export.weight_storage import Int4Table, Int8Table, round_weights
-from heedful.runtime.bundle import read
-from heedful.runtime.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8
-from heedful.runtime.graphs import encoder_feeds
-from heedful.runtime.session import OrtSession
+from heedful.runtime.bundles.bundle import read
+from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8
+from heedful.runtime.engine.graphs import encoder_feeds
+from heedful.runtime.engine.session import OrtSession
 from heedful.text.arrays import Floats
 from heedful.text.batch import Batch, collate
 from tests.builders import BuiltParser

@@ -12,7 +12,7 @@ from heedful.cli import reparse
 from heedful.cli.local_model import open_folder
 from heedful.cli.quantize import quantize
 from heedful.export.errors import ExportError
-from heedful.runtime.bundle import read, write
+from heedful.runtime.bundles.bundle import read, write
 from heedful.text.parse import fingerprint
 from tests.builders import BuiltParser
 

@@ -11,8 +11,8 @@ from rich.console import Console
 from heedful.cli import rescore
 from heedful.cli.local_model import open_folder
 from heedful.export.errors import ExportError
-from heedful.runtime.bundle import Bundle, read
-from heedful.runtime.card import Card
+from heedful.runtime.bundles.bundle import Bundle, read
+from heedful.runtime.bundles.card import Card
 from heedful.training import tasks
 from heedful.training.evaluate import measure
 from tests.builders import WORDS, BuiltParser, build_bundle

@@ -15,10 +15,10 @@ from heedful.cli import selftest
 from heedful.cli.errors import CommandError
 from heedful.cli.local_model import open_folder
 from heedful.export.golden import golden as make_golden
-from heedful.runtime.bundle import read, rewrite
-from heedful.runtime.card import ENCODER, ENCODER_INT8, GOLDEN, HEAD
+from heedful.runtime.bundles.bundle import read, rewrite
+from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, GOLDEN, HEAD
+from heedful.runtime.bundles.golden import Golden
 from heedful.runtime.errors import BundleError
-from heedful.runtime.golden import Golden
 from heedful.runtime.service import Options, running
 from heedful.text.parse import Parser
 from tests.builders import BuiltParser, build_bundle

@@ -14,7 +14,7 @@ def serve(settings):
     found = threadpoolctl.threadpool_info()
     print(json.dumps([one["num_threads"] for one in found if one["user_api"] == "blas"]))
 
-serving = types.ModuleType("heedful.app.serving")
+serving = types.ModuleType("heedful.app.process.serve")
 serving.serve = serve
 sys.modules[serving.__name__] = serving
 sys.argv = ["heedful", "serve"]

@@ -17,7 +17,7 @@ from heedful.export.bundle import TrainedModel
 from heedful.export.weight_storage import round_weights
 from heedful.export.word_means import word_means
 from heedful.runtime.answers import softmax
-from heedful.runtime.bundle import read
+from heedful.runtime.bundles.bundle import read
 from heedful.text.kinds import NLI_LABELS
 from heedful.training import suite as sets
 from heedful.training.calibration import calibration_error

@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 from heedful.cli.errors import CommandError
 from heedful.cli.texts import Columns, Dialect, Format, Row, Texts, format_of, open_texts
-from heedful.text.rows import MAX_LINE
+from heedful.files.rows import MAX_LINE
 
 texts_of_any_kind = st.lists(
     st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda t: not t.isspace()),

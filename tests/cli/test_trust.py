@@ -15,8 +15,8 @@ from heedful.cli.gradient_scores import measure_gradients
 from heedful.cli.local_model import open_folder
 from heedful.cli.trust_page import BEGIN, END, verdict, write_page
 from heedful.export.bundle import export_bundle
-from heedful.runtime.bundle import read
-from heedful.runtime.card import ParserCard, TrustCard
+from heedful.runtime.bundles.bundle import read
+from heedful.runtime.bundles.card import ParserCard, TrustCard
 from heedful.text.structure import check_heads
 from heedful.training.evaluate import measure
 from heedful.training.tasks import get

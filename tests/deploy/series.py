@@ -1,6 +1,6 @@
 """The names of the series that the service's metrics page holds."""
 
-from heedful.app.metrics import Metrics
+from heedful.app.observability.metrics import Metrics
 
 SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count"), "gauge": ("",)}
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from heedful.app.server import FLUSH_TIMEOUT
+from heedful.app.process.server import FLUSH_TIMEOUT
 from heedful.app.settings import Settings, environment_name
 
 ROOT = Path(__file__).parents[2]

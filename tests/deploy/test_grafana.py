@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
-from heedful.app.metrics import MODEL_LABELS, Metrics
-from heedful.app.middleware import PUBLIC
+from heedful.app.http.middleware import PUBLIC
+from heedful.app.observability.metrics import MODEL_LABELS, Metrics
 from tests.deploy.series import served
 
 ROOT = Path(__file__).parents[2]

@@ -7,12 +7,12 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from heedful.app.metrics import Metrics
-from heedful.app.routes import router as routes
-from heedful.app.server import FLUSH_TIMEOUT
+from heedful.app.observability.metrics import Metrics
+from heedful.app.process.server import FLUSH_TIMEOUT
+from heedful.app.routes.compat.kserve import router as v2
+from heedful.app.routes.core import router as routes
+from heedful.app.routes.status import router as status
 from heedful.app.settings import Settings, environment_name
-from heedful.app.status import router as status
-from heedful.app.v2 import router as v2
 
 FOLDER = Path(__file__).parents[2] / "deploy/kubernetes"
 

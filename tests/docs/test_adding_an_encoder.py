@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.runtime.bundle import read
+from heedful.runtime.bundles.bundle import read
 from tests.builders import build_parser
 from tests.process import ROOT
 

@@ -9,9 +9,9 @@ import httpx
 import pytest
 from fastapi.routing import APIRoute
 
-from heedful.app.document import EXAMPLES
+from heedful.app.application import ROUTERS
 from heedful.app.errors import STATUS
-from heedful.app.main import ROUTERS
+from heedful.app.routes.openapi_document import EXAMPLES
 from tests.docs.examples import Example, alike, examples, requests, run, table
 from tests.process import ROOT
 

@@ -2,7 +2,7 @@
 
 import html
 
-from heedful.app.metrics import Metrics
+from heedful.app.observability.metrics import Metrics
 from heedful.app.settings import Settings, environment_name
 from tests.docs.examples import table
 from tests.process import ROOT

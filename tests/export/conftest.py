@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from heedful.export.bundle import export_bundle
-from heedful.runtime.bundle import Bundle, read
+from heedful.runtime.bundles.bundle import Bundle, read
 from tests.export.trained import trained
 
 torch.set_num_threads(1)  # small tensors: a second thread only waits for the first

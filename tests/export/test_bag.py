@@ -9,8 +9,8 @@ import pytest
 from heedful.export import bag
 from heedful.export.errors import ParityError
 from heedful.export.linear_head import Provenance, write_bundle
-from heedful.runtime.bundle import Bundle, read
-from heedful.runtime.card import DataCard
+from heedful.runtime.bundles.bundle import Bundle, read
+from heedful.runtime.bundles.card import DataCard
 from heedful.runtime.service import Options, running
 from heedful.text.vocab import Vocab
 from heedful.training.bag import word_keys

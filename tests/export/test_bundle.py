@@ -14,7 +14,7 @@ from heedful.export.bundle import export_bundle
 from heedful.export.errors import ExportError, ParityError
 from heedful.export.parity import TOLERANCE
 from heedful.models.heads import RelatednessHead
-from heedful.runtime.bundle import Bundle, read
+from heedful.runtime.bundles.bundle import Bundle, read
 from heedful.runtime.errors import BundleError
 from heedful.text.vocab import Vocab
 from tests.export.trained import DIM, LABELS, MAX_TOKENS, trained

@@ -12,9 +12,9 @@ from heedful.export.bundle import TrainedModel, export_bundle
 from heedful.export.int8_bundle import int8_files
 from heedful.models.composed_words import ComposedWords
 from heedful.models.sentence import SentenceEncoder
-from heedful.runtime.bundle import Bundle, read
-from heedful.runtime.card import ENCODER
-from heedful.runtime.graphs import encoder_feeds
+from heedful.runtime.bundles.bundle import Bundle, read
+from heedful.runtime.bundles.card import ENCODER
+from heedful.runtime.engine.graphs import encoder_feeds
 from heedful.text.arrays import Floats
 from heedful.text.batch import Sentence, collate
 from heedful.text.composition import SIGNATURE

@@ -9,9 +9,9 @@ from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 
 from heedful.export.bundle import export_bundle
 from heedful.export.composed_branch import composed_in_branch
-from heedful.runtime.bundle import Bundle, read
-from heedful.runtime.card import ENCODER
-from heedful.runtime.graphs import Feeds, encoder_feeds
+from heedful.runtime.bundles.bundle import Bundle, read
+from heedful.runtime.bundles.card import ENCODER
+from heedful.runtime.engine.graphs import Feeds, encoder_feeds
 from heedful.text.arrays import Floats
 from heedful.text.batch import collate
 from heedful.text.graph import open_session

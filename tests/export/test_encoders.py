@@ -22,14 +22,14 @@ from heedful.export.weight_sharing import MIN_BYTES, share_weights
 from heedful.export.weight_storage import round_weights
 from heedful.models.registry import ENCODERS, build
 from heedful.models.sentence import SentenceEncoder, word_table
-from heedful.runtime import gradients
-from heedful.runtime.bundle import read
-from heedful.runtime.card import ENCODER, ENCODER_INT8, EXPLAIN, TOKENIZER, Card, ParserCard
-from heedful.runtime.explain_graph import ExplainGraph
-from heedful.runtime.explain_run import ExplainOptions
-from heedful.runtime.graphs import encoder_feeds
+from heedful.runtime.bundles.bundle import read
+from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, EXPLAIN, TOKENIZER, Card, ParserCard
+from heedful.runtime.engine.graphs import encoder_feeds
+from heedful.runtime.engine.session import OrtSession
+from heedful.runtime.explain import gradients
+from heedful.runtime.explain.graph import ExplainGraph
+from heedful.runtime.explain.run import ExplainOptions
 from heedful.runtime.service import Options, Service
-from heedful.runtime.session import OrtSession
 from heedful.text.batch import Sentence, collate
 from heedful.text.parse import ParseJob, Parser
 from tests.asking import classify, embed, explain

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from heedful.export.weight_storage import round_weights
-from heedful.runtime.bundle import Bundle
-from heedful.runtime.card import ENCODER, HEAD
+from heedful.runtime.bundles.bundle import Bundle
+from heedful.runtime.bundles.card import ENCODER, HEAD
 from heedful.text.arrays import Floats
 from heedful.text.batch import Batch, Sentence, collate
 from tests.export.trained import MAX_TOKENS, WORDS, trained

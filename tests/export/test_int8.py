@@ -16,11 +16,11 @@ from heedful.export.errors import ExportError
 from heedful.export.int8 import LARGEST, float_graph, int8_columns, int8_graph, products
 from heedful.export.int8_bundle import Int8Files, int8_files
 from heedful.export.weight_sharing import externalize_weights, restore_weights, share_weights
-from heedful.runtime.bundle import Bundle, read
-from heedful.runtime.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8
-from heedful.runtime.explain_graph import ExplainGraph
-from heedful.runtime.graphs import encoder_feeds
-from heedful.runtime.session import OrtSession
+from heedful.runtime.bundles.bundle import Bundle, read
+from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8
+from heedful.runtime.engine.graphs import encoder_feeds
+from heedful.runtime.engine.session import OrtSession
+from heedful.runtime.explain.graph import ExplainGraph
 from heedful.text.arrays import Floats
 from heedful.text.batch import Sentence, collate
 from tests.builders import BuiltParser, build_bundle

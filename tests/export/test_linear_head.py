@@ -10,8 +10,8 @@ import pytest
 from heedful.export.errors import ParityError
 from heedful.export.linear_head import LinearHead, Provenance, head_graph, write_bundle
 from heedful.runtime.answers import softmax
-from heedful.runtime.bundle import read
-from heedful.runtime.card import TYPICAL, DataCard, TrustCard, TypicalCard
+from heedful.runtime.bundles.bundle import read
+from heedful.runtime.bundles.card import TYPICAL, DataCard, TrustCard, TypicalCard
 from heedful.runtime.errors import BundleError
 from heedful.runtime.service import Options, running
 from heedful.text.graph import open_session

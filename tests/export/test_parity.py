@@ -11,8 +11,8 @@ from torch import nn
 from heedful.export.errors import ParityError
 from heedful.export.parity import ParityModel, cases, check
 from heedful.export.weight_storage import round_weights
-from heedful.runtime.bundle import Bundle
-from heedful.runtime.card import ENCODER, HEAD
+from heedful.runtime.bundles.bundle import Bundle
+from heedful.runtime.bundles.card import ENCODER, HEAD
 from heedful.text.kinds import HEAD_INPUTS
 from heedful.text.structure import ancestors, check_heads
 from heedful.text.vocab import UNKNOWN

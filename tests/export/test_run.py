@@ -13,7 +13,7 @@ from rich.console import Console
 
 from heedful.export import run
 from heedful.export.bundle import export_bundle
-from heedful.runtime.bundle import read
+from heedful.runtime.bundles.bundle import read
 from heedful.runtime.service import Options, running
 from heedful.text.batch import collate
 from heedful.text.parse import ParseJob, Parser

@@ -13,7 +13,7 @@ from heedful.cli.errors import CommandError
 from heedful.export import run
 from heedful.export.bundle import export_bundle
 from heedful.export.weight_storage import Storage
-from heedful.runtime.bundle import read
+from heedful.runtime.bundles.bundle import read
 from heedful.text.batch import collate
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.pieces import Pieces

@@ -11,7 +11,7 @@ from heedful.models.masks import token_mask
 from heedful.models.pooling import mean_pooling, mean_share
 from heedful.models.registry import ENCODERS, build
 from heedful.models.sentence import Encoder, Explanation, SentenceEncoder, word_table
-from heedful.runtime.card import ParserCard, TrainingCard
+from heedful.runtime.bundles.card import ParserCard, TrainingCard
 from heedful.text.kinds import Kind
 from heedful.text.vocab import Vocab
 from tests.builders import build_pieces

@@ -3,14 +3,14 @@
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from heedful.app import serving
-from heedful.app.application import Application
-from heedful.app.main import create_app
+from heedful.app.application import create_app
+from heedful.app.http.fastapi_application import Application
+from heedful.app.process import serve
+from heedful.app.process.worker_group import WorkerGroup
 from heedful.app.settings import Settings
 from heedful.app.state import Peers
-from heedful.app.worker_group import WorkerGroup
 from heedful.cli.main import main
-from heedful.runtime.bundle_loader import Loaded
+from heedful.runtime.bundles.loader import Loaded
 
 LEAK = 256 * 1024
 
@@ -37,5 +37,5 @@ def leaking(
 
 
 if __name__ == "__main__":
-    vars(serving)["create_app"] = leaking
+    vars(serve)["create_app"] = leaking
     main()

@@ -17,8 +17,8 @@ from pathlib import Path
 import httpx
 import numpy as np
 
-from heedful.runtime import bundle
-from heedful.runtime.card import ENCODER, GOLDEN
+from heedful.runtime.bundles import bundle
+from heedful.runtime.bundles.card import ENCODER, GOLDEN
 from tests.load import HUNG_SECONDS, Answer, Load, load, mixed, texts, until
 from tests.process import Process
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from benchmarks.graphs import plain
-from heedful.runtime.bundle import read
-from heedful.runtime.graphs import encoder_feeds
+from heedful.runtime.bundles.bundle import read
+from heedful.runtime.engine.graphs import encoder_feeds
+from heedful.runtime.engine.session import gpus
 from heedful.runtime.loaded_model import LoadedModel
-from heedful.runtime.session import gpus
 from heedful.text.batch import Sentence, collate
 from heedful.text.graph import CUDA
 

@@ -12,7 +12,7 @@ from typing import Any
 import onnxruntime
 
 SLOW_SECONDS = 0.02
-"""Several times heedful.runtime.scheduler.QUICK_SECONDS."""
+"""Several times heedful.runtime.engine.scheduler.QUICK_SECONDS."""
 _run = onnxruntime.InferenceSession.run
 
 

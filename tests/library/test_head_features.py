@@ -9,9 +9,9 @@ import heedful
 from heedful.export.linear_head import LinearHead, Provenance, write_bundle
 from heedful.export.typical import CENTROIDS, typical
 from heedful.runtime.answers import softmax
-from heedful.runtime.bundle import read
-from heedful.runtime.card import DataCard
-from heedful.runtime.explain_run import ExplainOptions
+from heedful.runtime.bundles.bundle import read
+from heedful.runtime.bundles.card import DataCard
+from heedful.runtime.explain.run import ExplainOptions
 from tests.builders import DIMENSION, build_bundle, build_parser, random_texts
 
 ADDED = 2

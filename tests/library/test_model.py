@@ -23,9 +23,9 @@ import pytest
 import heedful
 from heedful.library import inputs as library_inputs
 from heedful.library.model import Model
-from heedful.runtime.bundle import read, write
+from heedful.runtime.bundles.bundle import read, write
 from heedful.runtime.errors import BadInput, BundleError, StartupError, Unavailable, WrongTask
-from heedful.runtime.explain_run import ExplainOptions
+from heedful.runtime.explain.run import ExplainOptions
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service, running
 from heedful.text.arrays import Doubles, Floats

@@ -4,8 +4,8 @@ import contextlib
 
 import pytest
 
-from heedful.runtime.admission import MAX_RETRY, RESERVE_SHARE, Admission
-from heedful.runtime.calls import SMALL_ROWS
+from heedful.runtime.engine.admission import MAX_RETRY, RESERVE_SHARE, Admission
+from heedful.runtime.engine.calls import SMALL_ROWS
 from heedful.runtime.errors import Overloaded
 
 

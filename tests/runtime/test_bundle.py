@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from heedful.runtime import bundle
-from heedful.runtime.card import CARD, ENCODER, GOLDEN, HEAD, VOCAB, Card, CardContent
+from heedful.runtime.bundles import bundle
+from heedful.runtime.bundles.card import CARD, ENCODER, GOLDEN, HEAD, VOCAB, Card, CardContent
+from heedful.runtime.bundles.golden import Golden, Outputs
 from heedful.runtime.errors import BundleError
-from heedful.runtime.golden import Golden, Outputs
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.text.vocab import SPECIAL, Vocab
 from tests.builders import (

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.runtime import cache as caches
-from heedful.runtime.cache import Cache
+from heedful.runtime.engine import cache as caches
+from heedful.runtime.engine.cache import Cache
+from heedful.runtime.engine.parses import _weigh
 from heedful.runtime.errors import Unavailable
 from heedful.runtime.observer import Observer
-from heedful.runtime.parses import _weigh
 from heedful.runtime.service import Options, Service
 from heedful.text.parse import Parse, ParseJob, Parser
 from tests.asking import embed, tokenize

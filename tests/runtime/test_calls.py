@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.runtime.calls import SMALL_ROWS, Call, FairQueue
+from heedful.runtime.engine.calls import SMALL_ROWS, Call, FairQueue
 from heedful.runtime.errors import Unavailable
 
 T = TypeVar("T")

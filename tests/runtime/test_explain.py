@@ -11,15 +11,15 @@ import onnx
 import pytest
 
 from heedful.runtime.answers import TokenizedText
-from heedful.runtime.bundle import read
-from heedful.runtime.card import ENCODER, EXPLAIN
-from heedful.runtime.card import EXPLAIN as FILE
+from heedful.runtime.bundles.bundle import read
+from heedful.runtime.bundles.card import ENCODER, EXPLAIN
+from heedful.runtime.bundles.card import EXPLAIN as FILE
+from heedful.runtime.engine.session import OrtSession
 from heedful.runtime.errors import BadInput, BundleError, WrongTask
-from heedful.runtime.explain_graph import MAX_TOKENS, ExplainGraph
-from heedful.runtime.explain_run import ExplainOptions, cosine_matrix
-from heedful.runtime.explain_service import DRAWS, ExplainResult
+from heedful.runtime.explain.graph import MAX_TOKENS, ExplainGraph
+from heedful.runtime.explain.run import ExplainOptions, cosine_matrix
+from heedful.runtime.explain.service import DRAWS, ExplainResult
 from heedful.runtime.model_registry import Task
-from heedful.runtime.session import OrtSession
 from heedful.text.arrays import Doubles
 from heedful.text.batch import Sentence, collate
 from heedful.text.structure import without

@@ -8,8 +8,8 @@ import numpy as np
 import onnx
 import pytest
 
-from heedful.runtime import bundle
-from heedful.runtime.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8
+from heedful.runtime.bundles import bundle
+from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8
 from heedful.runtime.errors import BundleError
 from heedful.runtime.service import Options, Service
 from tests.asking import embed, explain

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from heedful.runtime.card import Card, ScoreCard
+from heedful.runtime.bundles.card import Card, ScoreCard
 from heedful.runtime.model_registry import default
 
 SHIPPED = Card.model_validate_json(Path("bundles/ms-san-nli/card.json").read_bytes())

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
+from heedful.runtime.engine.parses import BESIDE_SMALL, EFFORT, SHORT, TEXTS, WORDS, Parses
+from heedful.runtime.engine.phases import Phases
 from heedful.runtime.errors import InferenceFailed, Unavailable
 from heedful.runtime.observer import Observer
-from heedful.runtime.parses import BESIDE_SMALL, EFFORT, SHORT, TEXTS, WORDS, Parses
-from heedful.runtime.phases import Phases
 from heedful.text.parse import Parse, ParseJob, Parser
 from heedful.text.tokenize import MAX_RUN, effort
 from tests.builders import BuiltParser

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heedful.runtime import bundle
-from heedful.runtime.card import TOKENIZER
-from heedful.runtime.encoder_session import BUDGET
+from heedful.runtime.bundles import bundle
+from heedful.runtime.bundles.card import TOKENIZER
+from heedful.runtime.engine.encoder_session import BUDGET
 from heedful.runtime.errors import BadInput, BundleError
 from heedful.runtime.service import Options, Service
 from heedful.text.parse import ParseJob, Parser

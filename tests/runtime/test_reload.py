@@ -240,7 +240,7 @@ def test_a_folder_that_may_not_be_entered_is_named(tmp_path: Path) -> None:
     (tmp_path / "bundle").mkdir(mode=0)
     load = (
         "import pathlib, sys\n"
-        "from heedful.runtime.bundle_loader import BundleLoader\n"
+        "from heedful.runtime.bundles.loader import BundleLoader\n"
         "print(BundleLoader(pathlib.Path(sys.argv[1]), 'cpu', 1, None)._bundles())"
     )
     # Without what lets root into every folder.

@@ -14,16 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.runtime.batch_plan import WINDOW
-from heedful.runtime.calls import SMALL_ROWS
-from heedful.runtime.card import Card
-from heedful.runtime.encoder_session import BUDGET, CUDA_BUDGET, EncoderSession
+from heedful.runtime.bundles.card import Card
+from heedful.runtime.engine.batch_plan import WINDOW
+from heedful.runtime.engine.calls import SMALL_ROWS
+from heedful.runtime.engine.encoder_session import BUDGET, CUDA_BUDGET, EncoderSession
+from heedful.runtime.engine.phases import SENTENCES, Phases
+from heedful.runtime.engine.scheduler import FLUSH_INTERVAL, QUICK_SECONDS, Scheduler
+from heedful.runtime.engine.session import SessionThreads
+from heedful.runtime.engine.steps import Encoded
 from heedful.runtime.errors import InferenceFailed, Unavailable
 from heedful.runtime.observer import Observer
-from heedful.runtime.phases import SENTENCES, Phases
-from heedful.runtime.scheduler import FLUSH_INTERVAL, QUICK_SECONDS, Scheduler
-from heedful.runtime.session import SessionThreads
-from heedful.runtime.steps import Encoded
 from heedful.text.arrays import Floats, Ints
 from heedful.text.batch import Sentence
 from heedful.text.graph import CPU, CUDA

@@ -14,7 +14,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from heedful.runtime.answers import normalise, softmax
-from heedful.runtime.bundle_loader import load_before_fork
+from heedful.runtime.bundles.loader import load_before_fork
+from heedful.runtime.engine.session import OrtSession, gpus
 from heedful.runtime.errors import (
     BadInput,
     BundleError,
@@ -28,7 +29,6 @@ from heedful.runtime.errors import (
 )
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service
-from heedful.runtime.session import OrtSession, gpus
 from heedful.text.batch import Sentence
 from heedful.text.graph import CPU, CUDA
 from heedful.text.parse import ParseJob, Parser, fingerprint

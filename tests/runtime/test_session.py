@@ -12,8 +12,8 @@ from typing import get_args
 import numpy as np
 import pytest
 
+from heedful.runtime.engine.session import Device, OrtSession, SessionThreads, gpus
 from heedful.runtime.errors import InferenceFailed, ProviderError, Unavailable
-from heedful.runtime.session import Device, OrtSession, SessionThreads, gpus
 from heedful.text.batch import Sentence, collate
 from heedful.text.graph import CPU
 from tests.builders import encoder_graph, expected_embedding, word_table
@@ -56,7 +56,7 @@ def test_cuda_where_there_is_none_is_an_error(graph: Path) -> None:
 @pytest.mark.parametrize("device", sorted(set(get_args(Device)) - {"cuda"}))
 def test_the_provider_in_use_is_told_and_nothing_is_printed(graph: Path, device: str) -> None:
     program = (
-        "import sys; from pathlib import Path; from heedful.runtime.session import OrtSession\n"
+        "import sys; from pathlib import Path; from heedful.runtime.engine.session import OrtSession\n"
         "sys.stdout.write(OrtSession(Path(sys.argv[1]), sys.argv[2], 1).provider)"
     )
     ran = subprocess.run(
@@ -131,7 +131,7 @@ async def test_a_run_that_never_ends_is_told_and_not_waited_for(
             end.wait()
             return session.run(feeds)
 
-    monkeypatch.setattr("heedful.runtime.session.STUCK_SECONDS", 0.0)
+    monkeypatch.setattr("heedful.runtime.engine.session.STUCK_SECONDS", 0.0)
     assert not thread.stuck
     one = feeds([Sentence(np.array([4]), np.array([0]))])
     run = asyncio.create_task(thread.run(Hanging(), one))

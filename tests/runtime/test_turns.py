@@ -5,7 +5,7 @@ from collections import deque
 
 import pytest
 
-from heedful.runtime.turns import Once, gathering, turns
+from heedful.runtime.engine.turns import Once, gathering, turns
 
 pytestmark = pytest.mark.anyio
 

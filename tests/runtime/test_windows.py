@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from heedful.runtime.answers import normalise
+from heedful.runtime.engine.parses import Parses
+from heedful.runtime.engine.phases import Phases
+from heedful.runtime.engine.windows import MAX_WINDOWS, split
 from heedful.runtime.errors import BadInput
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.observer import Observer
-from heedful.runtime.parses import Parses
-from heedful.runtime.phases import Phases
-from heedful.runtime.windows import MAX_WINDOWS, split
 from heedful.text.parse import Parse, ParseJob, Parser
 from heedful.text.tokenize import MAX_RUN
 from tests.asking import embed, similarity

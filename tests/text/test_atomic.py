@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from heedful.text.atomic import remove_parts, replace_folder, write_file
+from heedful.files.atomic import remove_parts, replace_folder, write_file
 from tests.process import ROOT
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from heedful.text.atomic import write_file
+from heedful.files.atomic import write_file
 
 path = Path(sys.argv[1])
 kill = lambda *_: os.kill(os.getpid(), signal.SIGKILL)

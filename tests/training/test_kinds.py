@@ -10,7 +10,7 @@ import torch
 from rich.console import Console
 
 from heedful.export import run
-from heedful.text.atomic import write_arrays
+from heedful.files.atomic import write_arrays
 from heedful.training import checkpoint, loop, minilm_targets, tasks
 from heedful.training.config import Paths, RunConfig
 from heedful.training.tasks.base import Example, Source, Task

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.text.rows import MAX_LINE
+from heedful.files.rows import MAX_LINE
 from heedful.training.errors import DataError
 from heedful.training.labelled_texts import Reading, Row, read, same
 

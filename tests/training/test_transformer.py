@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from heedful.text.atomic import write_json
+from heedful.files.atomic import write_json
 from heedful.text.batch import collate
 from heedful.text.pieces import Pieces
 from heedful.training import checkpoint, minilm, tasks, transformer

@@ -1,0 +1,1 @@
+"""HTTP: bytes to checked bodies, answers to bytes."""

@@ -1,0 +1,194 @@
+"""application/x-ndjson on the inference routes: a request a line, its answer or error a line, in order.
+
+The first answers leave while the client still sends: it has to read and send at the same time, as curl does.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import orjson
+from starlette.requests import ClientDisconnect
+from starlette.types import Message, Receive, Scope, Send
+
+from heedful.app import errors
+from heedful.app.errors import MalformedBody
+from heedful.app.http import request_record
+from heedful.app.http.body import parse
+from heedful.app.http.lines import InferenceEndpoint, answer
+from heedful.app.http.responses import repeatable
+from heedful.app.state import state_of
+from heedful.runtime.errors import RequestError, TimedOut, Unavailable
+
+MEDIA_TYPE = "application/x-ndjson"
+MAX_LINES = 64
+"""Lines in flight of one request: as many as make a good batch."""
+
+
+def declared(scope: Scope) -> bool:
+    """Whether the body is said to be NDJSON."""
+    return request_record.of(scope).media == MEDIA_TYPE
+
+
+async def stream(
+    endpoint: InferenceEndpoint,
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+    *,
+    limit: float,
+    max_bytes: int,
+) -> None:
+    """Answer every line. `limit` seconds bound how long a line is sent, answered, and not read.
+
+    A line of more than `max_bytes` ends the stream with its error, and so does the first one that comes after SIGTERM.
+    At most `max_bytes` are in flight.
+    Raises MalformedBody for a compressed body.
+    """
+    if request_record.header(scope, b"content-encoding").strip().lower() not in ("", "identity"):
+        raise MalformedBody("NDJSON is read uncompressed only", code="wrong_content_encoding")
+    # Every line's answer is JSON: what the client accepts is the answer as a whole.
+    others = [(name, value) for name, value in scope["headers"] if name != b"accept"]
+    scope = {**scope, "headers": others}
+    queue: asyncio.Queue[asyncio.Task[bytes] | None] = asyncio.Queue(MAX_LINES)
+    budget = _Budget(max_bytes)
+    headers = [(b"content-type", MEDIA_TYPE.encode())]
+
+    async def send_on(message: Message) -> None:
+        async with asyncio.timeout(limit):
+            await send(message)
+
+    async def write() -> None:
+        task = await queue.get()
+        # Not before the body is read: a client that expects 100 Continue gets it by the first read.
+        await send_on({"type": "http.response.start", "status": 200, "headers": headers})
+        while task is not None:
+            body = await task
+            await send_on({"type": "http.response.body", "body": body, "more_body": True})
+            task = await queue.get()
+        await send_on({"type": "http.response.body", "body": b""})
+
+    async def one(number: int, line: bytes) -> bytes:
+        try:
+            return await _answered(endpoint, scope, number, line, limit)
+        finally:
+            budget.give_back(len(line))
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(write())
+            number = 0
+            try:
+                async for line in _lines(receive, limit, max_bytes):
+                    if state_of(scope["app"]).service.stopping:
+                        raise Unavailable(
+                            "the service is stopping: send this line and the rest again"
+                        )
+                    if line.strip():
+                        await budget.take(len(line))
+                        await queue.put(group.create_task(one(number, line)))
+                    number += 1
+            except RequestError as error:
+                await queue.put(group.create_task(_refused(number, error)))
+            await queue.put(None)
+    except* (ClientDisconnect, TimeoutError):
+        pass  # it does not send or read any more: what was in flight is dropped
+
+
+async def _lines(receive: Receive, limit: float, max_bytes: int) -> AsyncIterator[bytes]:
+    """The body's lines as they come, each within `limit` seconds after the one before was taken.
+
+    Raises BodyTooLarge, TimedOut, ClientDisconnect.
+    """
+    clock = asyncio.get_running_loop().time
+    line = _Line(max_bytes)
+    deadline = clock() + limit
+    more = True
+    while more:
+        try:
+            async with asyncio.timeout_at(deadline):
+                message = await receive()
+        except TimeoutError:
+            raise TimedOut(f"no line came within {limit:g} s") from None
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        first, *others = message.get("body", b"").split(b"\n")
+        more = message.get("more_body", False)
+        line.add(first)
+        for begin in others:
+            yield line.end()
+            line.add(begin)
+            deadline = clock() + limit
+    if rest := line.end():
+        yield rest
+
+
+class _Line:
+    """A line that comes in parts: joining it with each of them would take time quadratic in its length."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._parts: list[bytes] = []
+        self._length = 0
+
+    def add(self, part: bytes) -> None:
+        """Raises BodyTooLarge."""
+        self._length += len(part)
+        if self._length > self._max_bytes:
+            raise errors.line_too_long(self._max_bytes)
+        self._parts.append(part)
+
+    def end(self) -> bytes:
+        """The whole line; another one begins."""
+        whole = b"".join(self._parts)
+        self._parts, self._length = [], 0
+        return whole
+
+
+async def _answered(
+    endpoint: InferenceEndpoint, scope: Scope, number: int, line: bytes, limit: float
+) -> bytes:
+    """The answer's line: {"line", "id"?, "headers"?, "answer"} or {"line", "id"?, "error"}."""
+    head: dict[str, Any] = {"line": number}
+
+    def body() -> Any:
+        value = parse(line)
+        if isinstance(value, dict) and "id" in value:
+            head["id"] = repeatable(value.pop("id"), "id")
+        return value
+
+    bulk = request_record.of(scope).bulk
+    response, entry = await answer(scope, endpoint, len(line), body, limit, bulk=bulk)
+    if response.status_code == 200:
+        if headers := entry.notes():
+            head["headers"] = headers
+        return _line(head, b'"answer":' + response.body)
+    return _line(head, bytes(response.body)[1:-1])  # {"error": {..}}
+
+
+async def _refused(number: int, error: RequestError) -> bytes:
+    return _line({"line": number}, errors.envelope(error)[1:-1])
+
+
+def _line(head: dict[str, Any], rest: bytes) -> bytes:
+    return orjson.dumps(head)[:-1] + b"," + rest + b"}\n"
+
+
+class _Budget:
+    """Bytes of lines in flight."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._used = 0
+        self._freed = asyncio.Event()
+
+    async def take(self, count: int) -> None:
+        """Wait until that many fit; one alone always does."""
+        while self._used and self._used + count > self._limit:
+            self._freed.clear()
+            await self._freed.wait()
+        self._used += count
+
+    def give_back(self, count: int) -> None:
+        self._used -= count
+        self._freed.set()

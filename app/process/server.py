@@ -1,0 +1,157 @@
+"""A serving process, from its start to the last answer after SIGTERM."""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Coroutine
+from typing import Any, cast
+
+import uvicorn
+from fastapi import FastAPI
+
+from heedful.app.http.protocol import Protocol
+from heedful.app.state import state_of
+from heedful.runtime.errors import ServiceFault, Unavailable
+from heedful.runtime.memory import freeze_gc
+
+log = logging.getLogger("heedful.server")
+
+FLUSH_TIMEOUT = 2
+"""Seconds after the shutdown timeout to send answers; then slow clients are dropped."""
+KILL_TIMEOUT = 3
+"""Seconds after the shutdown timeout until a process that hangs is killed."""
+CHECK_TICKS = 3
+"""Tenths of a second between two looks at the connections' time limits."""
+
+
+class Server(uvicorn.Server):
+    """A uvicorn server that ends when the models do not load, and drains before it closes."""
+
+    app: FastAPI
+
+    def __init__(self, app: FastAPI) -> None:
+        super().__init__(config(app))
+        self.app = app
+        state_of(app).running = self.server_state.tasks
+        self._fault: ServiceFault | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup([])
+        for sock in sockets or []:  # uvicorn would give a TLS handshake a minute
+            server = await asyncio.get_running_loop().create_server(
+                self.protocol,
+                sock=sock,
+                ssl=self.config.ssl,
+                ssl_handshake_timeout=self.handshake_timeout(),
+                backlog=self.config.backlog,
+            )
+            self.servers.append(server)
+        state_of(self.app).tls = self.config.ssl
+        self.handle_sighup()
+        state_of(self.app).starting.add_done_callback(lambda _: freeze_gc())
+
+    def protocol(self) -> Protocol:
+        """Of a new connection."""
+        return Protocol(self.config, self.server_state, self.lifespan.state)
+
+    def handshake_timeout(self) -> float | None:
+        """Seconds from a connection to the end of its TLS handshake; None without TLS."""
+        return state_of(self.app).settings.head_timeout if self.config.ssl else None
+
+    def handle_sighup(self) -> None:
+        """Reload the bundles and the certificate on SIGHUP."""
+        asyncio.get_running_loop().add_signal_handler(
+            signal.SIGHUP, lambda: self.spawn(self._reload())
+        )
+
+    async def _reload(self) -> None:
+        try:
+            await state_of(self.app).reload()
+        except Unavailable:
+            pass  # shutting down
+        except Exception:
+            log.exception("the reload failed, the models served before stay")
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Run it as a task. The event loop holds only weak references to tasks."""
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % CHECK_TICKS == 0:
+            now = asyncio.get_running_loop().time()
+            for connection in list(self.server_state.connections):
+                cast(Protocol, connection).check_time(now)
+            state_of(self.app).metrics.connections(len(self.server_state.connections))
+        return await super().on_tick(counter) or self.failure() is not None
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Refuse new requests with 503, answer those in flight, then close the sockets."""
+        timeout = state_of(self.app).settings.shutdown_timeout
+        end = asyncio.get_running_loop().time() + timeout
+        # A thread that never ends would hold us.
+        hanging = threading.Timer(timeout + KILL_TIMEOUT, _exit)
+        hanging.daemon = True
+        hanging.start()
+        await self._end_connections()
+        await state_of(self.app).stop()
+        self.leave()
+        if not self.failure():
+            await self._wait_for_requests(end)
+        await super().shutdown(sockets)
+
+    async def _wait_for_requests(self, end: float) -> None:
+        """Until none is left, or `end` on the loop's clock: a body may still be coming, or an answer being read."""
+        clock = asyncio.get_running_loop().time
+        while (running := self.server_state.tasks) and (left := end - clock()) > 0:
+            await asyncio.wait(running, timeout=left)
+
+    async def _end_connections(self) -> None:
+        """Close those without a request, and each other one after its next answer: clients then ask elsewhere."""
+        # Of each answer from now on. Only `on_tick` sets these, and the main loop has ended.
+        close = (b"connection", b"close")
+        self.server_state.default_headers = [*self.server_state.default_headers, close]
+        await asyncio.sleep(0)  # reads the requests that have arrived
+        for connection in list(self.server_state.connections):
+            cast(Protocol, connection).end()
+
+    def leave(self) -> None:
+        """Accept no more connections."""
+
+    def failure(self) -> BaseException | None:
+        """Why the models did not load, or why the service cannot continue."""
+        if self._fault is None and (reason := state_of(self.app).service.fault()):
+            self._fault = ServiceFault(reason)
+        starting = state_of(self.app).starting
+        failed = starting.exception() if starting.done() and not starting.cancelled() else None
+        return failed or self._fault
+
+
+def _exit() -> None:
+    message = "the shutdown takes too long: exiting with status 1"
+    # In another thread: where nobody reads stderr, it waits for ever.
+    threading.Thread(target=log.critical, args=(message,), daemon=True).start()
+    time.sleep(0.1)
+    os._exit(1)
+
+
+def config(app: FastAPI) -> uvicorn.Config:
+    settings = state_of(app).settings
+    return uvicorn.Config(
+        app,
+        http=Protocol,
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,  # nothing here needs the client's address
+        ws="none",
+        server_header=False,
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
+        timeout_graceful_shutdown=FLUSH_TIMEOUT,
+    )

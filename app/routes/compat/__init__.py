@@ -1,0 +1,1 @@
+"""Routes that other services' clients call."""

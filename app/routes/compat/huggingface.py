@@ -1,0 +1,73 @@
+"""POST /: what TEI and Hugging Face's InferenceClient send to a service's own address."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request
+from pydantic import Discriminator, GetJsonSchemaHandler, Tag
+from pydantic_core import CoreSchema
+from starlette.responses import Response
+
+from heedful.app.http import array_responses, responses
+from heedful.app.http.fast_path import InferenceRoute
+from heedful.app.routes import core
+from heedful.app.routes.compat import similarity
+from heedful.app.schemas import request_bodies, response_bodies
+
+router = APIRouter(route_class=InferenceRoute, responses=responses.ERRORS, tags=["models"])
+
+
+def _task(value: object) -> str | None:
+    """InferenceClient names no task: one sends `source_sentence`, another always `parameters`."""
+    if not isinstance(value, dict):
+        return None
+    inputs = value.get("inputs")
+    if isinstance(inputs, dict) and "source_sentence" in inputs:
+        return "<similarity>"
+    return "<embed>" if value.get("parameters") is None else "<classify>"
+
+
+class _AnyOf:
+    """A text alone fits two of the requests, so that the document may not say oneOf."""
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        written = handler(schema)
+        written["anyOf"] = written.pop("oneOf")
+        return written
+
+
+AnyRequest = Annotated[
+    Annotated[request_bodies.EmbedRequest, Tag("<embed>")]
+    | Annotated[request_bodies.ClassifyRequest, Tag("<classify>")]
+    | Annotated[similarity.SimilarityRequest, Tag("<similarity>")],
+    Discriminator(
+        _task,
+        custom_error_type="object_type",
+        custom_error_message="must be an object with inputs",
+    ),
+    _AnyOf(),
+]
+
+
+@router.post(
+    "/",
+    responses=responses.in_bytes(
+        responses.documented(
+            list[list[float]]
+            | list[float]
+            | list[response_bodies.Label]
+            | list[list[response_bodies.Label]]
+            | response_bodies.TrustedLabels
+            | list[response_bodies.TrustedLabels]
+        ),
+        array_responses.HEADERS,
+    ),
+)
+async def root(body: AnyRequest, request: Request) -> Response:
+    """As /embed; as /classify with `parameters`; as /similarity with a source sentence."""
+    if isinstance(body, request_bodies.EmbedRequest):
+        return await core.embed(body, request)
+    if isinstance(body, request_bodies.ClassifyRequest):
+        return await core.classify(body, request)
+    return await similarity.similarity(body, request)

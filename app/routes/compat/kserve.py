@@ -1,0 +1,204 @@
+"""The Open Inference Protocol V2 over HTTP, as KServe's and Triton's clients speak it."""
+
+import importlib.metadata
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from heedful.app.http import binding, responses
+from heedful.app.http.fast_path import InferenceRoute
+from heedful.app.routes.compat.kserve_binary import JSON_SIZE, read_body, written
+from heedful.app.routes.compat.kserve_tensors import (
+    SIGNATURES,
+    InferParameters,
+    InferRequest,
+    OutputTensor,
+    Signature,
+    TensorMetadata,
+    Wanted,
+    metadata,
+    read_inputs,
+)
+from heedful.app.routes.status import ready_service
+from heedful.app.schemas import response_bodies
+from heedful.app.state import state_of
+from heedful.runtime.answers import Result, chosen
+from heedful.runtime.bundles.card import Card
+from heedful.runtime.errors import BadInput, Unavailable, UnknownModel
+from heedful.runtime.inference import Inference
+from heedful.text.arrays import Floats
+
+TAG = "Open Inference Protocol"
+
+
+class TensorRoute(InferenceRoute):
+    """An inference route whose body may hold binary tensors."""
+
+    read = staticmethod(read_body)
+
+
+def _with_text_errors(responses: responses.Documented) -> responses.Documented:
+    """The same for the OpenAPI document, with the protocol's errors."""
+    error = {"model": response_bodies.ProtocolError}
+    return {status: one if status == 200 else {**one, **error} for status, one in responses.items()}
+
+
+router = APIRouter(tags=[TAG])
+infer_router = APIRouter(
+    route_class=TensorRoute, responses=_with_text_errors(responses.ERRORS), tags=[TAG]
+)
+NAMED = responses.path_parameters("model")
+VERSIONED = responses.path_parameters("model", "version")
+
+
+class Server(BaseModel):
+    name: str
+    version: str
+    extensions: list[str]
+
+
+class Live(BaseModel):
+    live: bool
+
+
+class Ready(BaseModel):
+    ready: bool
+
+
+class ModelReady(BaseModel):
+    name: str
+    ready: bool
+
+
+class ModelMetadata(BaseModel):
+    name: str
+    versions: list[str] = Field(description="The one that is loaded.")
+    platform: str
+    inputs: list[TensorMetadata]
+    outputs: list[TensorMetadata]
+
+
+class InferAnswer(BaseModel):
+    model_name: str
+    model_version: str
+    id: str | None = None
+    outputs: list[OutputTensor]
+
+
+@router.get("/v2", responses=_with_text_errors(responses.documented(Server, 401)))
+async def server() -> Response:
+    """The server's name and version."""
+    version = importlib.metadata.version("heedful")
+    return responses.json(
+        {"name": "heedful", "version": version, "extensions": ["binary_tensor_data"]}
+    )
+
+
+@router.get("/v2/health/live", responses=responses.documented(Live))
+async def live() -> Response:
+    """As /health."""
+    return responses.json({"live": True})
+
+
+@router.get("/v2/health/ready", responses=_with_text_errors(responses.documented(Ready, 503)))
+async def ready(request: Request) -> Response:
+    """As /ready."""
+    ready_service(request)
+    if reason := state_of(request.app).peer_status():
+        raise Unavailable(reason, code="not_ready")
+    return responses.json({"ready": True})
+
+
+METADATA = _with_text_errors(responses.documented(ModelMetadata, 401, 404, 503))
+READY = _with_text_errors(responses.documented(ModelReady, 401, 404, 503))
+INFERRED = responses.in_bytes(
+    responses.documented(InferAnswer), {JSON_SIZE: "how many of them are JSON, before the tensors."}
+)
+
+
+@router.get("/v2/models/{model}", responses=METADATA, openapi_extra=NAMED)
+@router.get("/v2/models/{model}/versions/{version}", responses=METADATA, openapi_extra=VERSIONED)
+async def model_metadata(request: Request) -> Response:
+    """The model's tensors."""
+    card = _card(request)
+    inputs, outputs = metadata(card)
+    about = {"name": card.name, "versions": [card.version], "platform": "onnxruntime_onnx"}
+    return responses.json({**about, "inputs": inputs, "outputs": outputs})
+
+
+@router.get("/v2/models/{model}/ready", responses=READY, openapi_extra=NAMED)
+@router.get("/v2/models/{model}/versions/{version}/ready", responses=READY, openapi_extra=VERSIONED)
+async def model_ready(request: Request) -> Response:
+    """Whether the model answers."""
+    return responses.json({"name": _card(request).name, "ready": True})
+
+
+@infer_router.post("/v2/models/{model}/infer", responses=INFERRED, openapi_extra=NAMED)
+@infer_router.post(
+    "/v2/models/{model}/versions/{version}/infer", responses=INFERRED, openapi_extra=VERSIONED
+)
+async def infer(body: InferRequest, request: Request) -> Response:
+    """The model's outputs for texts or pairs of texts."""
+    named = {} if body.id is None else {"id": responses.repeatable(body.id, "id")}
+    kind = SIGNATURES[_card(request).kind]
+    model = binding.bind(request, kind.task, request.path_params["model"])
+    result = await _run(model, kind, body, request)
+    values = np.asarray(binding.record_result(request, result))
+    outputs = [_tensor(kind.scores, "FP32", values.astype(np.float32, copy=False))]
+    if kind.labelled:
+        labels = [label or "" for label in chosen(model.card, values)]  # a BYTES tensor has no null
+        outputs.append(
+            {"name": "label", "datatype": "BYTES", "shape": [len(labels)], "data": labels}
+        )
+    asked = body.outputs or [Wanted(name=output["name"]) for output in outputs]
+    in_bytes = body.parameters is not None and body.parameters.binary_data_output is True
+    found = [
+        (_find(one.name, i, outputs), one.in_bytes(unless_said=in_bytes))
+        for i, one in enumerate(asked)
+    ]
+    about = {"model_name": model.card.name, "model_version": model.card.version}
+    return written({**about, **named}, found)
+
+
+async def _run(
+    model: Inference, kind: Signature, body: InferRequest, request: Request
+) -> Result[npt.NDArray[Any]]:
+    inputs = read_inputs(body.inputs, kind, state_of(request.app).settings.max_batch_inputs)
+    parameters = body.parameters or InferParameters()
+    mean = parameters.long == "mean"
+    truncate = binding.truncates(request, parameters.truncate)
+    if kind.task == "embed":
+        return await model.embed(inputs, truncate=truncate, mean=mean, normalize=True)
+    if kind.task == "relatedness":
+        return await model.relatedness(inputs, truncate=truncate)
+    return await model.classify(inputs, truncate=truncate)
+
+
+def _card(request: Request) -> Card:
+    """The card of the model that the path names. Raises Unavailable, UnknownModel."""
+    ready_service(request)
+    named = request.path_params
+    card = binding.bind(request, "embed", named["model"]).card  # every model embeds
+    if named.get("version", card.version) != card.version:
+        message = f"{card.name} has the version {card.version} alone; leave the version out"
+        raise UnknownModel(message, param="version")
+    return card
+
+
+def _tensor(name: str, datatype: str, values: Floats) -> dict[str, Any]:
+    return {"name": name, "datatype": datatype, "shape": values.shape, "data": values.reshape(-1)}
+
+
+def _find(name: str, position: int, outputs: list[dict[str, Any]]) -> dict[str, Any]:
+    for output in outputs:
+        if output["name"] == name:
+            return output
+    known = ", ".join(output["name"] for output in outputs)
+    raise BadInput(
+        f"outputs[{position}].name: the model has no output {name[:100]!r}; it has {known}",
+        param=f"outputs[{position}].name",
+    )

@@ -1,0 +1,180 @@
+"""Tensors of the Open Inference Protocol V2: texts in, numbers and labels out."""
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, Field
+from pydantic_core import PydanticCustomError
+
+from heedful.app.http.large_bodies import check_length
+from heedful.app.schemas.base import FIRST_ERROR, NOT_EMPTY, StrictModel
+from heedful.app.schemas.request_bodies import Long, Truncate, not_both
+from heedful.app.schemas.unknown_fields import PASS_OVER, refused
+from heedful.runtime.bundles.card import Card
+from heedful.runtime.errors import BadInput
+from heedful.runtime.inputs import Inputs
+from heedful.runtime.model_registry import Task
+from heedful.text.kinds import Kind
+
+MAX_DIMENSIONS = 32
+"""Of a tensor: as many as numpy had for long. The product of a million sizes would take minutes."""
+
+
+class InferParameters(StrictModel):
+    model_config = PASS_OVER
+
+    truncate: Truncate = None
+    long: Annotated[Long, AfterValidator(not_both)] = None
+    binary_data_output: bool | None = Field(
+        None, description="Triton's: outputs follow the JSON as bytes, unless theirs say otherwise."
+    )
+
+
+def _flat(data: list[Any]) -> list[str]:
+    """Nested lists of texts in row-major order. For pydantic, which reads large bodies in a thread."""
+    flat: list[str] = []
+    _add(data, flat)
+    return flat
+
+
+def _add(data: list[Any], flat: list[str]) -> None:
+    """Append the texts to `flat`."""
+    for item in data:
+        if isinstance(item, list):
+            _add(item, flat)
+        elif isinstance(item, str):
+            flat.append(item)
+        else:
+            raise PydanticCustomError("texts_type", "must hold strings")
+
+
+class TensorParameters(StrictModel):
+    model_config = PASS_OVER
+
+    binary_data_size: int | None = Field(
+        None, description="Triton's: bytes of the tensor, which follows the JSON."
+    )
+
+
+class Tensor(StrictModel):
+    model_config = PASS_OVER
+
+    name: str
+    shape: Annotated[list[Annotated[int, Field(ge=0)]], FIRST_ERROR] = Field(
+        max_length=MAX_DIMENSIONS
+    )
+    datatype: Literal["BYTES"]
+    data: Annotated[list[Any], AfterValidator(_flat)] = Field(
+        description="Texts; they may be nested.", json_schema_extra={"minItems": 1}
+    )
+    parameters: TensorParameters | None = None
+
+
+class WantedParameters(StrictModel):
+    model_config = PASS_OVER
+
+    classification: Annotated[
+        None,
+        refused("labels are not ranked here; take the outputs label and probabilities"),
+        Field(description="Triton's. Refused."),
+    ] = None
+    binary_data: bool | None = Field(
+        None, description="Triton's: the tensor follows the JSON as bytes."
+    )
+
+
+class Wanted(StrictModel):
+    model_config = PASS_OVER
+
+    name: str
+    parameters: WantedParameters | None = None
+
+    def in_bytes(self, *, unless_said: bool) -> bool:
+        """Whether it follows the JSON as bytes."""
+        said = self.parameters.binary_data if self.parameters else None
+        return unless_said if said is None else said
+
+
+class InferRequest(StrictModel):
+    model_config = PASS_OVER
+
+    id: str | None = None
+    parameters: InferParameters | None = None
+    inputs: Annotated[list[Tensor], FIRST_ERROR, NOT_EMPTY]
+    outputs: Annotated[list[Wanted], FIRST_ERROR] | None = Field(
+        None, description="Without any, all outputs."
+    )
+
+
+class TensorMetadata(BaseModel):
+    name: str
+    datatype: str
+    shape: list[int] = Field(description="-1 stands for the number of inputs.")
+
+
+class OutputTensor(TensorMetadata):
+    data: list[float | str]
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A kind of model's tensors."""
+
+    task: Task
+    inputs: tuple[str, ...]
+    scores: str  # the name of its numbers
+    labelled: bool
+
+
+SIGNATURES: Mapping[Kind, Signature] = {
+    "embedding": Signature("embed", ("text",), "embedding", labelled=False),
+    "classification": Signature("classify", ("text",), "probabilities", labelled=True),
+    "nli": Signature("nli", ("premise", "hypothesis"), "probabilities", labelled=True),
+    "relatedness": Signature("relatedness", ("a", "b"), "score", labelled=False),
+}
+
+
+def metadata(card: Card) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The model's inputs and outputs."""
+    kind = SIGNATURES[card.kind]
+    width = {"embedding": [card.dimension], "score": []}.get(kind.scores, [len(card.labels)])
+    outputs = [{"name": kind.scores, "datatype": "FP32", "shape": [-1, *width]}]
+    if kind.labelled:
+        outputs.append({"name": "label", "datatype": "BYTES", "shape": [-1]})
+    inputs = [{"name": name, "datatype": "BYTES", "shape": [-1]} for name in kind.inputs]
+    return inputs, outputs
+
+
+def read_inputs(tensors: list[Tensor], kind: Signature, max_inputs: int) -> Inputs:
+    """The texts of the tensors, which must be those that the model reads. Raises BadInput, TooManyInputs."""
+    columns: list[list[str]] = []
+    for name in kind.inputs:
+        at = next((i for i, tensor in enumerate(tensors) if tensor.name == name), None)
+        if at is None:
+            names = " and ".join(kind.inputs)
+            raise BadInput(f"inputs: the model reads {names}; send {name}", param="inputs")
+        columns.append(_texts(tensors[at], f"inputs[{at}]"))
+    for i, tensor in enumerate(tensors):
+        if tensor.name not in kind.inputs or tensor.name in {one.name for one in tensors[:i]}:
+            path, names = f"inputs[{i}].name", " and ".join(kind.inputs)
+            raise BadInput(f"{path}: the model reads {names}, each once; leave it out", param=path)
+    if len({len(column) for column in columns}) > 1:
+        raise BadInput("inputs: the two tensors differ in length", param="inputs")
+    check_length(columns[0], max_inputs, "inputs")
+    paths = [f"inputs.{name}[{row}]" for row in range(len(columns[0])) for name in kind.inputs]
+    texts = list(itertools.chain.from_iterable(zip(*columns, strict=True)))
+    return Inputs(texts, paths, "inputs", len(columns))
+
+
+def _texts(tensor: Tensor, path: str) -> list[str]:
+    """The tensor's texts in row-major order. Raises BadInput."""
+    if math.prod(tensor.shape) != len(tensor.data):
+        count = len(tensor.data)
+        raise BadInput(
+            f"{path}.shape: is {tensor.shape}, but data has {count} texts: send [{count}]",
+            param=f"{path}.shape",
+        )
+    return tensor.data

@@ -1,0 +1,101 @@
+"""TEI's /predict: texts go to a classifier, pairs of texts to an NLI model."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Request
+from pydantic import Discriminator, Field, RootModel, Tag, field_validator
+from pydantic_core import PydanticCustomError
+from starlette.responses import Response
+
+from heedful.app.http import binding, responses
+from heedful.app.http.fast_path import InferenceRoute
+from heedful.app.schemas import request_bodies, response_bodies
+from heedful.app.schemas.base import FIRST_ERROR, NOT_EMPTY, Text
+from heedful.app.schemas.huggingface_bodies import HubFields, finished
+from heedful.app.schemas.unknown_fields import PASS_OVER, unsupported
+from heedful.runtime.inputs import Inputs
+from heedful.runtime.model_registry import Task
+
+router = APIRouter(route_class=InferenceRoute, responses=responses.ERRORS, tags=["models"])
+
+
+class TextOrPair(RootModel[list[str]]):
+    root: Annotated[list[Text], FIRST_ERROR] = Field(
+        json_schema_extra={"minItems": 1, "maxItems": 2}
+    )
+
+    @field_validator("root")
+    @classmethod
+    def _one_or_two(cls, texts: list[str]) -> list[str]:
+        if len(texts) not in (1, 2):
+            raise PydanticCustomError(
+                "length", "must be [text] or the pair [text, text]; a batch is [[text], [text], ..]"
+            )
+        return texts
+
+
+class Batch(RootModel[list[TextOrPair]]):
+    root: Annotated[list[TextOrPair], FIRST_ERROR, NOT_EMPTY]
+
+    @field_validator("root")
+    @classmethod
+    def _all_alike(cls, rows: list[TextOrPair]) -> list[TextOrPair]:
+        if len({len(row.root) for row in rows}) > 1:
+            raise unsupported("texts and pairs go to different models; send them in two requests")
+        return rows
+
+
+def _shape(value: object) -> str | None:
+    if isinstance(value, str):
+        return "<text>"
+    if isinstance(value, list):
+        return "<batch>" if value and isinstance(value[0], list) else "<row>"
+    return None
+
+
+class PredictRequest(request_bodies.Request, request_bodies.Truncation, HubFields):
+    model_config = PASS_OVER
+
+    inputs: Annotated[
+        Annotated[Text, Tag("<text>")]
+        | Annotated[TextOrPair, Tag("<row>")]
+        | Annotated[Batch, Tag("<batch>")],
+        Discriminator(
+            _shape,
+            custom_error_type="texts_type",
+            custom_error_message="must be a text, a pair [text, text], or a list of such lists",
+        ),
+        Field(description="A text, a pair, or a batch: all [text], or all pairs."),
+    ]
+    raw_scores: bool = Field(False, description="Logits instead of probabilities.")
+
+    def read(self) -> Inputs:
+        """The texts or pairs with their paths."""
+        if isinstance(self.inputs, str):
+            return Inputs([self.inputs], ["inputs"])
+        if isinstance(self.inputs, TextOrPair):
+            texts = self.inputs.root
+            return Inputs(texts, [f"inputs[{i}]" for i in range(len(texts))], "inputs", len(texts))
+        rows = [row.root for row in self.inputs.root]
+        width = len(rows[0])
+        paths = [f"inputs[{i}][{j}]" for i in range(len(rows)) for j in range(width)]
+        return Inputs([text for row in rows for text in row], paths, "inputs", width)
+
+
+@router.post(
+    "/predict",
+    responses=responses.documented(list[response_bodies.Label] | list[list[response_bodies.Label]]),
+)
+async def predict(body: PredictRequest, request: Request) -> Response:
+    """The labels of each text or pair with their probabilities, best first, as on /classify."""
+    inputs = body.read()
+    task: Task = "nli" if inputs.texts_per_row == 2 else "classify"
+    model = binding.bind(request, task, body.model)
+    raw = body.raw_scores or body.function != "softmax"
+    truncate = binding.truncates(request, body.truncate)
+    result = await model.classify(inputs, truncate=truncate, raw=raw)
+    scores = finished(binding.record_result(request, result), body.function)
+    top_k = body.parameters.top_k if body.parameters else None
+    ranked = [responses.ranked(row, model.card, top_k, raw=raw) for row in scores]
+    listed = isinstance(body.inputs, Batch) or body.parameters is not None
+    return responses.json(ranked if listed else ranked[0])

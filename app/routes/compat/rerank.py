@@ -1,0 +1,135 @@
+"""Cohere's and Jina's rerank: documents ranked by their cosine with the query."""
+
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, Request
+from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag
+from starlette.responses import Response
+
+from heedful.app.http import binding, request_record, responses
+from heedful.app.http.fast_path import InferenceRoute
+from heedful.app.schemas.base import FIRST_ERROR, NOT_EMPTY, StrictModel, Text
+from heedful.app.schemas.unknown_fields import PASS_OVER, unsupported
+from heedful.runtime.inputs import Inputs
+
+router = APIRouter(route_class=InferenceRoute, responses=responses.ERRORS, tags=["rerank"])
+
+
+COHERES_TOKENS = 4096
+"""Cohere's default of max_tokens_per_doc, which some of its clients always send."""
+
+
+class Document(StrictModel):
+    model_config = PASS_OVER
+
+    text: Text
+
+
+def _kind(value: object) -> str | None:
+    if isinstance(value, str):
+        return "<text>"
+    return "<object>" if isinstance(value, dict | Document) else None
+
+
+def _text_alone(fields: list[str] | None) -> list[str] | None:
+    if fields not in (None, ["text"]):
+        raise unsupported('documents are ranked by their text alone; send ["text"] or leave it out')
+    return fields
+
+
+def _not_cut(tokens: int | None) -> int | None:
+    if tokens not in (None, COHERES_TOKENS):
+        raise unsupported("documents are not cut, long ones are averaged; leave it out")
+    return tokens
+
+
+class DocumentsRequest(StrictModel):
+    model_config = PASS_OVER
+
+    model: str | None = Field(None, description="A name from /models, or an alias.")
+    query: Text
+    documents: Annotated[
+        list[
+            Annotated[
+                Annotated[Text, Tag("<text>")] | Annotated[Document, Tag("<object>")],
+                Discriminator(
+                    _kind,
+                    custom_error_type="texts_type",
+                    custom_error_message="must be a string or an object with text",
+                ),
+            ]
+        ],
+        FIRST_ERROR,
+        NOT_EMPTY,
+    ]
+    rank_fields: Annotated[list[str] | None, AfterValidator(_text_alone)] = Field(
+        None, description='Cohere\'s. Refused unless it is ["text"]: nothing else is ranked.'
+    )
+    max_tokens_per_doc: Annotated[int | None, AfterValidator(_not_cut)] = Field(
+        None,
+        description=f"Cohere's. Refused unless it is its default, {COHERES_TOKENS}: long documents are averaged.",
+    )
+    top_n: int | None = Field(None, ge=1, description="Return this many of the best documents.")
+    return_documents: bool | None = Field(
+        None, description="Jina's default is true on /v1; on /v2 it is false, as Cohere's."
+    )
+
+
+class Ranked(BaseModel):
+    index: int = Field(description="Position of the document in the request.")
+    relevance_score: float = Field(description="The cosine, from -1 to 1.")
+    document: dict[str, str] = Field(
+        default_factory=dict, description='Its {"text"}, if documents are returned.'
+    )
+
+
+class Reranked(BaseModel):
+    id: str
+    model: str
+    results: list[Ranked] = Field(description="Best first.")
+    usage: dict[str, int] = Field(description="Jina's: total_tokens.")
+    meta: dict[str, Any] = Field(description="Cohere's: api_version and billed_units.")
+
+
+@router.post("/v1/rerank", responses=responses.documented(Reranked))
+async def rerank_v1(body: DocumentsRequest, request: Request) -> Response:
+    """Cohere's first version and Jina's: the documents ranked by their cosine with the query."""
+    return await _rerank(body, request, version="1")
+
+
+@router.post("/v2/rerank", responses=responses.documented(Reranked))
+async def rerank_v2(body: DocumentsRequest, request: Request) -> Response:
+    """Cohere's second version: the documents ranked by their cosine with the query."""
+    return await _rerank(body, request, version="2")
+
+
+async def _rerank(body: DocumentsRequest, request: Request, version: str) -> Response:
+    model = binding.bind(request, "embed", body.model)
+    texts = [one if isinstance(one, str) else one.text for one in body.documents]
+    truncate = binding.truncates(request, None)
+    result = await model.similarity(
+        Inputs([body.query], ["query"]),
+        Inputs.from_texts(texts, "documents"),
+        truncate=truncate,
+        mean=not truncate,
+    )
+    scores = binding.record_result(request, result)
+    with_text = version == "1" if body.return_documents is None else body.return_documents
+    results = [
+        {
+            "index": index,
+            "relevance_score": scores[index],
+            **({"document": {"text": texts[index]}} if with_text else {}),
+        }
+        for index in np.argsort(-scores, kind="stable")[: body.top_n]
+    ]
+    return responses.json(
+        {
+            "id": request_record.of(request.scope).id,
+            "model": model.card.name,
+            "results": results,
+            "usage": {"total_tokens": result.tokens},
+            "meta": {"api_version": {"version": version}, "billed_units": {"search_units": 1}},
+        }
+    )

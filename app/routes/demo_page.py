@@ -1,0 +1,51 @@
+"""The page at /: the files of app/static, read once. Nothing in it comes from requests or other hosts."""
+
+import hashlib
+import mimetypes
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from heedful.app.http import responses
+
+STATIC = Path(__file__).parents[1] / "static"
+HEADERS = {
+    # Scripts may set styles on elements, which CSP does not count as inline; all else is our own file.
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",  # revalidated each time, 304 while unchanged
+}
+
+
+def _serve_file(file: Path) -> Callable[[Request], Awaitable[Response]]:
+    content = file.read_bytes()
+    kind = mimetypes.guess_type(file.name)[0] or "text/plain"
+    headers = {**HEADERS, "ETag": f'"{hashlib.sha256(content).hexdigest()[:16]}"'}
+
+    async def page(request: Request) -> Response:
+        """A web page that queries the service and draws what the models attend to."""
+        if headers["ETag"] in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        return Response(content, media_type=kind, headers=headers)
+
+    return page
+
+
+PAGE = STATIC / "index.html"
+router = APIRouter(tags=["page"])
+router.get("/", response_class=Response, responses=responses.text("text/html"))(_serve_file(PAGE))
+FILES = [
+    Route(f"/static/{file.relative_to(STATIC).as_posix()}", _serve_file(file), methods=["GET"])
+    for file in sorted(STATIC.rglob("*"))
+    if file.is_file() and file != PAGE
+]
+PATHS = frozenset({"/", *(route.path for route in FILES)})
+"""The page and its files contain no data and need no API key."""

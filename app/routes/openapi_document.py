@@ -1,0 +1,115 @@
+"""The OpenAPI document: FastAPI's, with the API key, the headers of answers, examples, and NDJSON."""
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from fastapi import FastAPI
+
+from heedful.app.http.middleware import PUBLIC
+from heedful.app.http.ndjson import MEDIA_TYPE
+
+HEADERS = {
+    "X-Request-Id": ("string", "The request's id: the client's own, if it sent one."),
+    "Server-Timing": (
+        "string",
+        "Milliseconds: total, and where a model ran parse, queue and inference.",
+    ),
+    "X-Truncated": ("integer", "How many inputs were cut, if any."),
+    "X-Windows": ("integer", "How many inputs have the mean of their windows, if any."),
+    "X-Warning": ("string", "How many inputs the models were not trained to read, if any."),
+    "X-Ignored-Fields": (
+        "string",
+        "Names of the fields that the route does not know, percent-encoded.",
+    ),
+    "Retry-After": ("integer", "Seconds after which to try again."),
+    "WWW-Authenticate": ("string", "Bearer: send the API key in Authorization."),
+}
+NOTES = ("X-Truncated", "X-Windows", "X-Warning", "X-Ignored-Fields")
+"""Of an inference route's answer."""
+OF_STATUS = {"401": ("WWW-Authenticate",), "429": ("Retry-After",)}
+
+_RANK: Mapping[str, Any] = {
+    "query": "Kids wash their hands.",
+    "documents": ["A dog barks.", "Children clean up."],
+    "top_n": 1,
+}
+_TENSORS: Mapping[str, Any] = {
+    "inputs": [{"name": "text", "shape": [1], "datatype": "BYTES", "data": ["A witty movie."]}]
+}
+EXAMPLES: Mapping[str, Mapping[str, Any]] = {
+    "/embed": {"inputs": ["Kids wash their hands.", "A dog barks."]},
+    "/": {"inputs": ["Kids wash their hands.", "A dog barks."]},
+    "/nli": {"premise": "A man sleeps.", "hypothesis": "Nobody is awake."},
+    "/relatedness": {
+        "pairs": [{"a": "A man is playing a guitar.", "b": "Somebody plays an instrument."}]
+    },
+    "/classify": {
+        "inputs": ["A gorgeous, witty, seductive movie.", "Two hours that feel like four."]
+    },
+    "/predict": {"inputs": ["A man sleeps.", "Nobody is awake."]},
+    "/similarity": {
+        "inputs": {
+            "source_sentence": "Kids wash their hands.",
+            "sentences": ["Children clean up.", "A dog barks."],
+        }
+    },
+    "/rerank": {
+        "query": "Kids wash their hands.",
+        "texts": ["A dog barks.", "Children clean up."],
+        "return_text": True,
+    },
+    "/tokenize": {"inputs": "Kids wash hands."},
+    "/explain": {"inputs": "It is not without charm.", "evidence": True},
+    "/v1/embeddings": {"input": "Kids wash their hands.", "model": "ms-san-embed"},
+    "/v1/rerank": _RANK,
+    "/v2/rerank": _RANK,
+    "/v2/models/{model}/infer": _TENSORS,
+    "/v2/models/{model}/versions/{version}/infer": _TENSORS,
+    "/v1/batches": {"input_file_id": "file-..", "endpoint": "/v1/embeddings"},
+}
+"""A body of each path, which the shipped bundles answer, but for the file's id. Without it Swagger UI fills in every
+field, "string" for a model, which no service answers."""
+
+
+def openapi(app: FastAPI, inference: Collection[str], streams: Collection[str]) -> dict[str, Any]:
+    """The document. `inference` are the paths that ask a model, `streams` those that take NDJSON."""
+    document = FastAPI.openapi(app)
+    components = document["components"]
+    scheme = {"type": "http", "scheme": "bearer", "description": "Where the service has keys."}
+    components["securitySchemes"] = {"key": scheme}
+    components["headers"] = {
+        name: {"description": about, "schema": {"type": kind}}
+        for name, (kind, about) in HEADERS.items()
+    }
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            if path not in PUBLIC:
+                operation["security"] = [{"key": []}, {}]
+            for status, response in operation["responses"].items():
+                names = ["X-Request-Id", "Server-Timing", *OF_STATUS.get(status, ())]
+                names += NOTES if path in inference and status == "200" else ()
+                response["headers"] = response.get("headers", {}) | {
+                    name: {"$ref": f"#/components/headers/{name}"} for name in names
+                }
+        if path in EXAMPLES:
+            content = operations["post"]["requestBody"]["content"]
+            content["application/json"]["example"] = EXAMPLES[path]
+        if path in streams:
+            _add_ndjson(operations["post"], EXAMPLES[path])
+    return document
+
+
+def _add_ndjson(operation: dict[str, Any], line: Mapping[str, Any]) -> None:
+    """Say that the operation takes a request a line too, such as `line`, and answers a line for each."""
+    for part, about in (
+        (operation["requestBody"], "A request a line, each with an `id` if you like."),
+        (
+            operation["responses"]["200"],
+            'Of each line {"line", "id", "headers", "answer"}, or {"line", "id", "error"}.',
+        ),
+    ):
+        part["content"][MEDIA_TYPE] = {"schema": {"type": "string", "description": about}}
+    operation["requestBody"]["content"][MEDIA_TYPE]["example"] = (
+        json.dumps({**line, "id": 1}) + "\n"
+    )

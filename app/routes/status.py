@@ -1,0 +1,104 @@
+"""The GET routes: models, versions, limits, health and metrics."""
+
+import importlib.metadata
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from heedful.app.http import request_record, responses
+from heedful.app.schemas import response_bodies
+from heedful.app.state import state_of
+from heedful.runtime.errors import Unavailable
+from heedful.runtime.service import Service
+
+router = APIRouter(tags=["status"])
+
+
+@router.get("/models", responses=responses.documented(response_bodies.Cards, 401, 503))
+async def models(request: Request) -> Response:
+    """The card of each model, and the default model of each task."""
+    service = ready_service(request)
+    cards = [card.model_dump(mode="json") for card in service.cards.values()]
+    return responses.json({"models": cards, "defaults": service.defaults})
+
+
+@router.get("/info", responses=responses.documented(response_bodies.Info, 401, 503))
+async def info(request: Request) -> Response:
+    """The version, the device, the limits and the parser; TEI's fields about the default embedding model."""
+    service = ready_service(request)
+    settings = state_of(request.app).settings
+    embedding = service.cards[service.defaults["embed"]]
+    return responses.json(
+        {
+            "model_id": embedding.name,
+            "served_model_name": embedding.name,
+            "model_dtype": service.precisions[embedding.name],
+            "model_type": {"embedding": {"pooling": embedding.encoder.name}},
+            "max_client_batch_size": settings.max_batch_inputs,
+            "max_input_length": embedding.max_tokens,
+            "auto_truncate": settings.truncate,
+            "version": importlib.metadata.version("heedful"),
+            "device": "cuda" if service.provider.startswith("CUDA") else "cpu",
+            "provider": service.provider,
+            "limits": {
+                "max_batch_inputs": settings.max_batch_inputs,
+                "max_body_bytes": settings.max_body_bytes,
+                "max_queue": settings.max_queue,
+                "request_timeout": settings.request_timeout,
+            },
+            "models": list(service.cards),
+            "precision": service.precisions,
+            # A bundle refuses every parser but its own, so all cards name the one in use.
+            "parser": next(card.parser.model_dump() for card in service.cards.values()),
+            "golden": service.deviations,
+        }
+    )
+
+
+@router.get("/health", responses=responses.documented(response_bodies.Status))
+async def health() -> Response:
+    """Whether the process answers; says nothing about the models."""
+    return responses.json({"status": "ok"})
+
+
+@router.get("/ready", responses=responses.documented(response_bodies.Readiness, 422, 503))
+async def ready(
+    request: Request,
+    deep: Annotated[
+        bool, Query(description="Also run the golden sentences of every model.")
+    ] = False,
+) -> Response:
+    """Whether every model is loaded and warm and every worker is alive."""
+    service = ready_service(request)
+    if reason := state_of(request.app).peer_status():
+        raise Unavailable(reason, code="not_ready")
+    found: dict[str, Any] = {"status": "ready", "refused": service.refused}
+    if not deep:
+        return responses.json(found)
+    test = await service.self_test()
+    state_of(request.app).metrics.golden(service.deviations)
+    if test.moved:
+        said = "; ".join(f"{name}: {', '.join(moved)}" for name, moved in test.moved.items())
+        raise Unavailable(f"golden vectors: {said}", code="golden_moved")
+    return responses.json({**found, "golden": test.deviations})
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses=responses.text("text/plain", "application/openmetrics-text"),
+)
+async def metrics(request: Request) -> Response:
+    """Metrics in Prometheus' format."""
+    accepted = request_record.accepts(request.scope, b"accept")
+    page, content_type = state_of(request.app).metrics.page(accepted)
+    return Response(page, headers={"Content-Type": content_type})
+
+
+def ready_service(request: Request) -> Service:
+    """The service. Raises Unavailable with the reason when it is not ready."""
+    service = state_of(request.app).service
+    if reason := service.ready():
+        raise Unavailable(reason, code="not_ready")
+    return service

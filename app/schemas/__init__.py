@@ -1,0 +1,1 @@
+"""What routes read and answer, as pydantic models."""

@@ -1,0 +1,146 @@
+"""Trees that clients send instead of texts: they are used as given, and nothing is parsed.
+
+`/explain` answers in the same two shapes.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import (
+    BaseModel,
+    Discriminator,
+    Field,
+    PrivateAttr,
+    Tag,
+)
+
+from heedful.app.schemas.base import FIRST_ERROR, StrictModel, Text
+from heedful.runtime.errors import BadInput
+from heedful.runtime.inputs import Inputs
+from heedful.text import trees
+from heedful.text.parse import Parse
+
+MAX_TREE_WORDS = 10_000
+_WHITE_SPACE = re.compile(r"\s")
+
+
+class Word(StrictModel):
+    text: str = Field(min_length=1, description="A token; it holds no white space.")
+    tag: str = Field("", description="displaCy's line under the word; ignored.")
+
+
+class Arc(StrictModel):
+    """An arc between two tokens, `start` on the left. A token that no arc points to is a root."""
+
+    start: int = Field(ge=0)
+    end: int = Field(ge=0)
+    label: str = Field(description="The relation.")
+    dir: Literal["left", "right"] = Field(
+        description="Where the arrow points: left if `end` governs `start`, right if `start` governs `end`."
+    )
+
+
+class Displacy(StrictModel):
+    """The input of `displacy.render(.., manual=True)`."""
+
+    words: Annotated[list[Word], FIRST_ERROR] = Field(min_length=1, max_length=MAX_TREE_WORDS)
+    arcs: Annotated[list[Arc], FIRST_ERROR] = Field(max_length=MAX_TREE_WORDS)
+
+
+class Tree(StrictModel):
+    """Read together with the body, which is done in a thread where it is large."""
+
+    _read: Parse | ValueError = PrivateAttr()
+
+    def model_post_init(self, _: object) -> None:
+        try:
+            self._read = self._parse()
+        except ValueError as error:
+            self._read = error
+
+    def _parse(self) -> Parse:
+        """Raises ValueError where it is no tree."""
+        raise NotImplementedError
+
+    def parse(self) -> Parse:
+        """Raises ValueError where it is no tree."""
+        if isinstance(self._read, ValueError):
+            raise self._read
+        return self._read
+
+
+class DisplacyTree(Tree):
+    displacy: Displacy
+
+    def _parse(self) -> Parse:
+        for i, arc in enumerate(self.displacy.arcs):
+            if _WHITE_SPACE.search(arc.label):
+                raise ValueError(f"arcs[{i}].label holds white space, which CoNLL-U cannot hold")
+        return trees.from_displacy(self.displacy.model_dump())
+
+
+class ConlluTree(Tree):
+    conllu: str = Field(
+        min_length=1, description="ID, FORM, HEAD, DEPREL and SpaceAfter=No are used."
+    )
+
+    def _parse(self) -> Parse:
+        return trees.from_conllu(self.conllu)
+
+
+class Trees(BaseModel):
+    """One tree in both shapes."""
+
+    displacy: Displacy
+    conllu: str
+
+
+Given = str | DisplacyTree | ConlluTree
+
+
+def shape(value: object) -> str | None:
+    """The tag of the text or tree that the value looks like."""
+    if isinstance(value, str):
+        return "<text>"
+    for name, kind in (("displacy", DisplacyTree), ("conllu", ConlluTree)):
+        if isinstance(value, kind) or (isinstance(value, dict) and name in value):
+            return f"<{name}>"
+    return None
+
+
+Item = Annotated[
+    Annotated[Text, Tag("<text>")]
+    | Annotated[DisplacyTree, Tag("<displacy>")]
+    | Annotated[ConlluTree, Tag("<conllu>")],
+    Discriminator(
+        shape,
+        custom_error_type="item_type",
+        custom_error_message='must be a string, or a tree: {"displacy": {..}} or {"conllu": ".."}',
+    ),
+]
+
+
+def read_inputs(inputs: Given | Sequence[Given], path: str = "inputs") -> Inputs:
+    """The field `path`, which holds one text or tree, or a list of them. Raises BadInput."""
+    if isinstance(inputs, Given):
+        return read([inputs], [path], path)
+    return read(inputs, [f"{path}[{i}]" for i in range(len(inputs))], path)
+
+
+def read(
+    items: Sequence[Given], paths: Sequence[str], path: str = "inputs", texts_per_row: int = 1
+) -> Inputs:
+    """Texts, and trees as parses. Raises BadInput, which names the tree's field."""
+    read = [_read(item, where) for item, where in zip(items, paths, strict=True)]
+    return Inputs(read, paths, path, texts_per_row)
+
+
+def _read(item: Given, path: str) -> str | Parse:
+    if isinstance(item, str):
+        return item
+    try:
+        return item.parse()
+    except ValueError as error:
+        (field,) = type(item).model_fields
+        raise BadInput(f"{path}.{field}: {error}", param=f"{path}.{field}") from error

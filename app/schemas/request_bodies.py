@@ -1,0 +1,206 @@
+"""Bodies of requests. They are strict: no type is coerced.
+
+Every field that TEI defines for a route is known here. A field is refused by name if it would change
+the answer and no model here supports it. TEI routes ignore unknown fields (see `unknown_fields`), ours refuse them.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+)
+
+from heedful.app.schemas.base import FIRST_ERROR, NOT_EMPTY, StrictModel, Text
+from heedful.app.schemas.given_trees import ConlluTree, DisplacyTree, Item, shape
+from heedful.app.schemas.huggingface_bodies import HubFields, TopK
+from heedful.app.schemas.unknown_fields import PASS_OVER, unsupported
+
+
+def _no_prompt(name: str | None) -> str | None:
+    if name is not None:
+        raise unsupported("no model here has prompts; leave it out")
+    return name
+
+
+PromptName = Annotated[
+    str | None,
+    AfterValidator(_no_prompt),
+    Field(description="TEI's. Refused: no model has prompts."),
+]
+
+
+def _no_ids(value: object) -> object:
+    first = value[0] if isinstance(value, list) and value else None
+    if isinstance(first, list) and first:
+        first = first[0]
+    if type(first) is int:
+        raise unsupported("token ids are not accepted, each model has its own; send the text")
+    return value
+
+
+def _one_or_many(value: object) -> str | None:
+    return "<one>" if isinstance(value, str) else "<many>" if isinstance(value, list) else None
+
+
+Texts = Annotated[
+    Annotated[Text, Tag("<one>")] | Annotated[list[Text], FIRST_ERROR, NOT_EMPTY, Tag("<many>")],
+    Discriminator(
+        _one_or_many,
+        custom_error_type="texts_type",
+        custom_error_message="must be a string or a list of strings",
+    ),
+    Field(description="One text, or a list of them."),
+    BeforeValidator(_no_ids),
+]
+
+
+def _items(value: object) -> str | None:
+    return "<many>" if isinstance(value, list) else shape(value)
+
+
+Items = Annotated[
+    Annotated[Text, Tag("<text>")]
+    | Annotated[DisplacyTree, Tag("<displacy>")]
+    | Annotated[ConlluTree, Tag("<conllu>")]
+    | Annotated[list[Item], FIRST_ERROR, NOT_EMPTY, Tag("<many>")],
+    Discriminator(
+        _items,
+        custom_error_type="texts_type",
+        custom_error_message="must be a string, a tree, or a list of them",
+    ),
+    Field(description="One text, or a list of them; a tree may replace a text."),
+    BeforeValidator(_no_ids),
+]
+
+
+Truncate = Annotated[
+    bool | None,
+    Field(
+        description="Whether a text that is too long for the model is cut, not refused; "
+        "null takes the setting HEEDFUL_TRUNCATE."
+    ),
+]
+Long = Annotated[
+    Literal["mean"] | None,
+    Field(
+        description="mean: a text that is too long for the model has the mean of its windows' "
+        "vectors. It may not be sent with truncate."
+    ),
+]
+
+
+def not_both(long: str | None, info: ValidationInfo) -> str | None:
+    """Refuse `long` where `truncate` is true."""
+    if long and info.data.get("truncate"):
+        raise unsupported("a text is cut or has the mean of its windows; leave one of the two out")
+    return long
+
+
+class Request(StrictModel):
+    model: str | None = Field(
+        None, description="A name from /models; defaults to the task's model."
+    )
+
+
+class Cutting(Request):
+    truncate: Truncate = None
+
+
+class Truncation(StrictModel):
+    """TEI's two fields."""
+
+    truncate: Truncate = None
+    truncation_direction: Annotated[
+        Literal["Left", "Right", "left", "right"],
+        # Generators of clients name an enum's values without regard to case.
+        WithJsonSchema({"type": "string", "enum": ["Left", "Right"]}),
+    ] = Field("Right", description="Texts are cut at their end: Left is refused with truncate.")
+
+    @field_validator("truncation_direction")
+    @classmethod
+    def _cut_at_the_end(cls, direction: str, info: ValidationInfo) -> str:
+        if direction.lower() == "left" and info.data.get("truncate"):
+            raise unsupported("texts are cut at their end only; send Right")
+        return direction
+
+
+Dimensions = Annotated[
+    int | None,
+    Field(ge=1, description="Keep this many leading values; cut before normalizing."),
+]
+
+
+class Trusting(StrictModel):
+    trust: bool = Field(False, description="Also say how far each answer can be trusted.")
+
+
+class EmbedRequest(Request, Truncation):
+    model_config = PASS_OVER
+
+    inputs: Items
+    normalize: bool = Field(True, description="Scale each row to length 1.")
+    dimensions: Dimensions = None
+    long: Annotated[Long, AfterValidator(not_both)] = None
+    prompt_name: PromptName = None
+
+
+class Pair(StrictModel):
+    premise: Item
+    hypothesis: Item
+
+
+class OnePair(Cutting, Trusting):
+    premise: Item
+    hypothesis: Item
+
+
+class ManyPairs(Cutting, Trusting):
+    pairs: Annotated[list[Pair], FIRST_ERROR, NOT_EMPTY]
+
+
+def _pair_or_pairs(value: object) -> str | None:
+    if not isinstance(value, dict):
+        return None
+    return "<many>" if "pairs" in value else "<one>"
+
+
+NLIRequest = Annotated[
+    Annotated[OnePair, Tag("<one>")] | Annotated[ManyPairs, Tag("<many>")],
+    Discriminator(
+        _pair_or_pairs,
+        custom_error_type="object_type",
+        custom_error_message="must be an object with premise and hypothesis, or with pairs",
+    ),
+]
+
+
+class TwoTexts(StrictModel):
+    a: Text
+    b: Text
+
+
+class RelatednessRequest(Cutting, Trusting):
+    pairs: Annotated[list[TwoTexts], FIRST_ERROR, NOT_EMPTY]
+
+
+class ClassifyRequest(Cutting, HubFields, Trusting):
+    inputs: Items
+    top_k: TopK = None
+
+
+class TokenizeRequest(Cutting):
+    model_config = PASS_OVER
+
+    inputs: Texts
+    add_special_tokens: bool = Field(
+        True,
+        description="TEI's. No effect: tokens are words, and none of them is special.",
+    )
+    prompt_name: PromptName = None

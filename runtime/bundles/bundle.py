@@ -1,0 +1,242 @@
+"""A bundle: one trained model in a folder. This file defines the format.
+
+bundles/ms-san-sst2/
+    card.json       describes the model (runtime.bundles.card), with the hash of every other file and a
+                    version that is the hash of all of it
+    encoder.onnx    ids (B, S), lengths (B), [heads (B, L)], [alpha ()], [pieces (B, L)],
+                    [features (K, F)] -> embedding (B, D)
+    explain.onnx    the same inputs and a boolean () per prior -> what the encoder computes on its
+                    way; reads its weights from encoder.onnx (runtime.explain.graph); optional
+    encoder.int8.onnx, explain.int8.onnx
+                    the same with int8 matrix products, for the CPU; they also read their weights from
+                    encoder.onnx; optional
+    head.onnx       the sentences' embeddings -> logits (B, C); absent if the kind has no head
+    vocab.txt       one word per line (text.vocab): an id is a word, S = L
+    tokenizer.json  or this: Hugging Face's format, whose truncation is the limit (text.pieces)
+    golden.npz      sentences with the vectors and answers of these files (runtime.bundles.golden); optional
+    typical.npz     where training sentences lie (runtime.bundles.typical); optional
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from heedful.files.atomic import replace_folder
+from heedful.runtime.bundles.card import (
+    CARD,
+    EXPLAIN,
+    EXPLAIN_INT8,
+    FORMAT,
+    GOLDEN,
+    TOKENIZER,
+    TYPICAL,
+    VOCAB,
+    Card,
+    CardContent,
+)
+from heedful.runtime.bundles.golden import Golden
+from heedful.runtime.bundles.typical import Typical
+from heedful.runtime.engine.graphs import check_graphs
+from heedful.runtime.errors import BundleError
+from heedful.runtime.explain.graph import open_checked
+from heedful.text.pieces import Lexicon, Pieces
+from heedful.text.vocab import Vocab
+
+C = TypeVar("C", bound=CardContent)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A checked folder: its card, hashes, vocabulary and graphs.
+
+    `files` holds the checked contents, since the folder may be replaced at any time.
+    """
+
+    folder: Path
+    card: Card
+    files: Mapping[str, bytes]
+    vocab: Lexicon
+    golden: Golden | None = None
+    typical: Typical | None = None
+
+    @property
+    def model_files(self) -> dict[str, bytes]:
+        """The files without golden vectors, which are true of exactly these files."""
+        return {name: content for name, content in self.files.items() if name != GOLDEN}
+
+
+def read(folder: Path, *, golden: bool = True, graphs: bool = True) -> Bundle:
+    """Read and check a bundle, if `golden` is set with its golden vectors.
+
+    Runs the graphs, but not the golden sentences. Without `graphs` these are not opened: LoadedModel checks
+    those that it serves. Raises BundleError, which names the bundle, the file and the reason.
+    """
+    card, files = read_files(folder)
+    file = TOKENIZER if card.pieces else VOCAB
+    try:
+        vocab: Lexicon = (
+            Pieces.read(files[file]) if card.pieces else Vocab.read(files[file], card.composed)
+        )
+    except ValueError as error:
+        raise BundleError(card.name, file, str(error)) from error
+    if graphs:
+        check_graphs(files, card, vocab)
+        for name in (EXPLAIN, EXPLAIN_INT8):
+            if name in files:
+                open_checked(files, card, vocab, name)
+    return Bundle(
+        folder.resolve(),
+        card,
+        files,
+        vocab,
+        _measured(card, files, GOLDEN, lambda content: Golden.read(content, card.files))
+        if golden
+        else None,
+        _measured(card, files, TYPICAL, lambda content: Typical.read(content, card.dimension)),
+    )
+
+
+def _measured(
+    card: Card, files: Mapping[str, bytes], name: str, reader: Callable[[bytes], T]
+) -> T | None:
+    """What is in an optional file. Raises BundleError."""
+    if name not in files:
+        return None
+    try:
+        return reader(files[name])
+    except ValueError as error:
+        raise BundleError(card.name, name, str(error)) from error
+
+
+def read_files(folder: Path) -> tuple[Card, dict[str, bytes]]:
+    """The card and its files, whose hashes are checked. Runs no graph. Raises BundleError.
+
+    `folder` may be a link: one of the two names, its own or that of the folder it leads to, is the model's.
+    """
+    # All files are of one bundle, also where a link is replaced meanwhile.
+    target = folder.resolve()
+    card = read_card(target, named=False)
+    check_name(card, folder.absolute().name, target.name)
+    files = {name: _bytes(target, name) for name in card.files}
+    for name, content in files.items():
+        if _sha256(content) != card.files[name]:
+            raise BundleError(
+                card.name, name, f"not the file that {CARD} names: copy the bundle again"
+            )
+    return card, files
+
+
+def rewrite(folder: Path, card: Mapping[str, Any], files: Mapping[str, Path | bytes]) -> Card:
+    """`write` over the bundle in `folder`: what is no part of it, such as the report of `heedful fit`, stays.
+
+    Raises BundleError.
+    """
+    parts = {CARD, *read_card(folder).files, *files}
+    beside = [path for path in folder.iterdir() if path.name not in parts]
+    return write(folder, card, files, beside=beside)
+
+
+def write(
+    folder: Path,
+    card: Mapping[str, Any],
+    files: Mapping[str, Path | bytes],
+    *,
+    beside: Sequence[Path] = (),
+) -> Card:
+    """Write a bundle, or replace the one in `folder`, atomically.
+
+    `card` holds every field of Card except format, name, version and files, which follow from the
+    folder's name and the files. Raises BundleError if the new bundle would not load, or if `folder`
+    holds something else; then nothing changes.
+    """
+    check_replaceable(folder)
+    hashes = {name: _sha256(_content(source)) for name, source in files.items()}
+    fields = {**card, "format": FORMAT, "name": folder.name, "files": hashes}
+    content = _validate(CardContent, folder.name, fields)
+    made = Card.model_validate({**content.model_dump(), "version": content.identity()})
+    with replace_folder(folder) as new:
+        for path in beside:
+            copy = shutil.copytree if path.is_dir() else shutil.copy2
+            copy(path, new / path.name)
+        for name, source in files.items():
+            (new / name).write_bytes(_content(source))
+        (new / CARD).write_bytes(made.model_dump_json(indent=2).encode() + b"\n")
+        read(new)
+    return made
+
+
+def check_replaceable(folder: Path) -> None:
+    """Raise BundleError where a new bundle in `folder` would delete what is no bundle."""
+    holds = any(folder.iterdir()) if folder.is_dir() else folder.exists()
+    if holds and not (folder / CARD).is_file():
+        reason = (
+            f"is missing, and {folder} is not empty: name a new folder, "
+            "an empty one or a bundle's, which is replaced"
+        )
+        raise BundleError(folder.name, CARD, reason)
+
+
+def read_card(folder: Path, *, named: bool = True) -> Card:
+    """The card alone; its files are not read. Unless `named`, the folder may have another name.
+
+    Raises BundleError.
+    """
+    try:
+        fields = json.loads(_bytes(folder, CARD))
+    except (ValueError, RecursionError) as error:
+        raise BundleError(folder.name, CARD, f"not JSON: {error}") from error
+    if (
+        isinstance(fields, dict)
+        and isinstance(fields.get("format"), int)
+        and fields["format"] > FORMAT
+    ):
+        reason = (
+            f"format {fields['format']} is later than {FORMAT}, the latest known: upgrade heedful"
+        )
+        raise BundleError(folder.name, CARD, reason)
+    card = _validate(Card, folder.name, fields)
+    if named:
+        check_name(card, folder.name)
+    return card
+
+
+def check_name(card: Card, *names: str) -> None:
+    """Raise BundleError unless one of its folder's names is the model's."""
+    if card.name not in names:
+        reason = f"names the model {card.name!r}: the folder must have that name"
+        raise BundleError(names[0], CARD, reason)
+
+
+def _validate(model: type[C], name: str, fields: object) -> C:
+    try:
+        return model.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise BundleError(
+            name, CARD, f"{where}: {first['msg']}" if where else first["msg"]
+        ) from error
+
+
+def _bytes(folder: Path, file: str) -> bytes:
+    if (folder / file).is_fifo():  # reading it would wait for ever
+        raise BundleError(folder.name, file, "is no regular file")
+    try:
+        return (folder / file).read_bytes()
+    except OSError as error:
+        raise BundleError(folder.name, file, f"cannot be read: {error.strerror}") from error
+
+
+def _content(source: Path | bytes) -> bytes:
+    return source if isinstance(source, bytes) else source.read_bytes()
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,179 @@
+"""Bundles on disk -> warm, checked models, at the start and at every reload."""
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from heedful.runtime.bundles import bundle
+from heedful.runtime.bundles.card import CARD
+from heedful.runtime.bundles.shipped import parser_of
+from heedful.runtime.cores import usable_cores
+from heedful.runtime.engine.session import Device, SessionThreads, takes_cuda
+from heedful.runtime.errors import BundleError, InferenceFailed, ProviderError, StartupError
+from heedful.runtime.loaded_model import LoadedModel
+from heedful.runtime.memory import trim_heap
+from heedful.runtime.model_registry import ModelRegistry, check_parser
+from heedful.text.errors import ParserError
+from heedful.text.parse import Parser
+
+log = logging.getLogger(__name__)
+
+SWAP_SECONDS = 0.2
+"""Wait before looking again for a missing bundle: it may be between the two renames of a swap."""
+NONE_LEFT = "the models folder no longer holds a bundle: the loaded models stay"
+
+
+@dataclass(frozen=True, slots=True)
+class Reloaded:
+    """The outcome of a reload. `refused` gives a reason per bundle whose old model stays."""
+
+    loaded: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a service needs of a folder of bundles: models, warm and checked, and their parser."""
+
+    registry: ModelRegistry
+    parser: Parser
+
+
+class BundleLoader:
+    """Loads the bundles of one folder. Reads files and optimises graphs in threads."""
+
+    def __init__(self, folder: Path, device: Device, threads: int, warm_in: SessionThreads) -> None:
+        self._folder = folder
+        self._device = device
+        self._threads = threads
+        self._warm_in = warm_in
+
+    async def load(self, pipeline: str | Path | None) -> Loaded:
+        """All bundles, and the parser of that name or folder; None is the folder's own. Other folders are ignored.
+
+        Raises StartupError if there is no bundle or no parser, BundleError, ProviderError.
+        """
+        loaded = await asyncio.to_thread(self._open_all, pipeline or parser_of(self._folder))
+        models = loaded.registry.models.values()
+        for model in models:
+            check_parser(model.card, loaded.parser)
+        await asyncio.gather(*map(self._warm, models))
+        return loaded
+
+    async def _warm(self, model: LoadedModel) -> None:
+        await model.warm(self._warm_in)
+        await model.check_golden(self._warm_in)
+
+    def _open_all(self, pipeline: str | Path) -> Loaded:
+        """The bundles with open sessions that are not warm yet, and the parser; several at once on a CPU."""
+        folders = self._bundles()
+        if not folders and not self._folder.is_dir():
+            raise StartupError(
+                f"there is no folder {self._folder}: name the one that holds the bundles"
+            )
+        if not folders:
+            raise StartupError(
+                f"{self._folder} holds no bundle (a folder with a {CARD}): "
+                "make one with `heedful export`, or name another folder"
+            )
+        with ThreadPoolExecutor(1 if takes_cuda(self._device) else usable_cores()) as pool:
+            parser = pool.submit(_parser, pipeline)
+            models = list(pool.map(self._open, folders))
+        return Loaded(ModelRegistry({model.card.name: model for model in models}), parser.result())
+
+    async def reload(self, served: ModelRegistry, parser: Parser) -> tuple[ModelRegistry, Reloaded]:
+        """The folder's current models. Changed bundles are loaded and warmed up next to the live ones.
+
+        A refused bundle leaves its old model in place and does not affect the others.
+        """
+        folders = await asyncio.to_thread(self._look, served.models)
+        if not folders:
+            return served, Reloaded(unchanged=tuple(served.models), refused=(NONE_LEFT,))
+        models: dict[str, LoadedModel] = {}
+        refused = []
+        for name in sorted(folders):
+            old = served.models.get(name)
+            try:
+                models[name] = await self._refresh(self._folder / name, old, parser)
+            except BundleError as error:
+                refused.append(str(error))
+            except (ProviderError, InferenceFailed) as error:
+                refused.append(f"bundle {name}: {error}")
+            if old:
+                models.setdefault(name, old)
+        return ModelRegistry(models), Reloaded(
+            loaded=tuple(n for n, model in models.items() if model is not served.models.get(n)),
+            unchanged=tuple(n for n, model in models.items() if model is served.models.get(n)),
+            removed=tuple(name for name in served.models if name not in models),
+            refused=tuple(refused),
+        )
+
+    async def _refresh(self, folder: Path, old: LoadedModel | None, parser: Parser) -> LoadedModel:
+        """The folder's model, warm; `old` itself if it has not changed."""
+        card, _ = await asyncio.to_thread(bundle.read_files, folder)
+        if old and old.card == card:
+            return old
+        check_parser(card, parser)
+        model = await asyncio.to_thread(self._open, folder)
+        check_parser(model.card, parser)  # the folder may have been replaced since
+        await self._warm(model)
+        return model
+
+    def _bundles(self) -> list[Path]:
+        """Those that there are. A folder that may not be entered is named in the log: it may be one too."""
+        for folder in self._folder.glob("*"):
+            if folder.is_dir() and not os.access(folder, os.X_OK):
+                log.warning("%s is passed over: this user may not enter it", folder)
+        return sorted(card.parent for card in self._folder.glob(f"*/{CARD}"))
+
+    def _look(self, served: Iterable[str]) -> set[str]:
+        """Names of the bundles, including those of served models that are being replaced."""
+
+        def look() -> set[str]:
+            found = {folder.name for folder in self._bundles()}
+            return found | {name for name in served if (self._folder / name).is_dir()}
+
+        found = look()
+        if not found.issuperset(served):
+            time.sleep(SWAP_SECONDS)
+            found |= look()
+        return found
+
+    def _open(self, folder: Path) -> LoadedModel:
+        read = bundle.read(folder, graphs=False)
+        # Or a link would serve a bundle under a second name.
+        bundle.check_name(read.card, folder.name)
+        return LoadedModel(read, self._device, self._threads)
+
+
+def load_before_fork(folder: Path, pipeline: str | Path | None) -> Loaded:
+    """`BundleLoader.load` on the CPU, for processes that are forked from this one: they share the memory.
+
+    Leaves no thread behind. Raises what `load` raises.
+    """
+
+    async def load() -> Loaded:
+        threads = SessionThreads(usable_cores())
+        try:
+            return await BundleLoader(folder, "cpu", 1, threads).load(pipeline)
+        finally:
+            await threads.stop()
+
+    loaded = asyncio.run(load())
+    trim_heap()
+    return loaded
+
+
+def _parser(pipeline: str | Path) -> Parser:
+    """Raises StartupError."""
+    try:
+        return Parser.load(pipeline)
+    except ParserError as error:
+        raise StartupError(str(error)) from error

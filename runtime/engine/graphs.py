@@ -1,0 +1,150 @@
+"""Inputs and outputs of a bundle's ONNX graphs, and whether they agree with the card."""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+
+from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, HEAD, Card
+from heedful.runtime.errors import BundleError
+from heedful.text import composition
+from heedful.text.batch import Batch, Sentence, collate
+from heedful.text.errors import GraphError
+from heedful.text.graph import bounded_run, open_session
+from heedful.text.kinds import HEAD_INPUTS, RELATEDNESS_LEVELS
+from heedful.text.pieces import Lexicon
+from heedful.text.vocab import Vocab
+
+Feeds = dict[str, npt.NDArray[np.generic]]
+Shape = dict[str, tuple[str, int]]  # name -> (ONNX Runtime's type, rank)
+
+
+def encoder_inputs(card: Card) -> Shape:
+    """Inputs of encoder.onnx."""
+    inputs: Shape = {"ids": ("tensor(int64)", 2), "lengths": ("tensor(int64)", 1)}
+    if card.tree:
+        inputs["heads"] = ("tensor(int64)", 2)
+    if card.alpha is not None:
+        inputs["alpha"] = ("tensor(float)", 0)
+    if card.pieces:
+        inputs["pieces"] = ("tensor(int64)", 2)
+    if card.composed:
+        inputs["features"] = ("tensor(int64)", 2)
+    return inputs
+
+
+def head_inputs(card: Card) -> tuple[str, ...]:
+    """Inputs of head.onnx, each (B, D): one sentence, or the two of a pair (premise first)."""
+    return HEAD_INPUTS[card.kind]
+
+
+def encoder_feeds(card: Card, batch: Batch, alpha: float | None = None) -> Feeds:
+    """Inputs of encoder.onnx for a batch. Without `alpha` the card's is read."""
+    return feeds_of(encoder_inputs(card), batch, card.alpha if alpha is None else alpha)
+
+
+def feeds_of(inputs: Iterable[str], batch: Batch, alpha: float | None) -> Feeds:
+    """The named inputs of a batch's encoder. A batch without composed words has one row of features, of zeros."""
+    feeds: Feeds = {}
+    for name in inputs:
+        if name == "alpha":
+            feeds[name] = np.array(alpha, np.float32)
+        elif name == "features" and batch.features is None:
+            feeds[name] = np.zeros((1, composition.FEATURES), np.int64)
+        else:
+            feeds[name] = getattr(batch, name)
+    return feeds
+
+
+def check_graphs(files: Mapping[str, bytes], card: Card, vocab: Lexicon) -> None:
+    """Open each graph as it is in its file, and check it. Raises BundleError."""
+    for file in (ENCODER, ENCODER_INT8):
+        if file in files:
+            check_encoder(_open(files, card, file), card, file, vocab)
+    if card.kind != "embedding":
+        check_head(_open(files, card, HEAD), card)
+
+
+def check_encoder(
+    session: onnxruntime.InferenceSession, card: Card, file: str, vocab: Lexicon
+) -> None:
+    """Raise BundleError unless the encoder of `file` has the card's inputs and output, and runs.
+
+    The last id and the longest sentence in pieces are among what it runs on, so that a table that is too small
+    fails here.
+    """
+    _check_signature(session, card, file, encoder_inputs(card), "embedding")
+    for B, L in ((1, 1), (2, 3)):
+        feeds = encoder_feeds(card, collate([_last_ids(vocab, L)] * B))
+        _check_run(session, card, file, feeds, (B, card.width))
+    if card.composed:
+        words = np.array([-1, -2])
+        last = np.full((2, composition.FEATURES), card.composed - 1)
+        feeds = encoder_feeds(card, collate([Sentence(words, np.arange(2), features=last)]))
+        _check_run(session, card, file, feeds, (1, card.width))
+
+
+def check_head(session: onnxruntime.InferenceSession, card: Card) -> None:
+    """Raise BundleError unless head.onnx has the card's inputs and output, and runs."""
+    inputs = head_inputs(card)
+    _check_signature(session, card, HEAD, dict.fromkeys(inputs, ("tensor(float)", 2)), "logits")
+    width = RELATEDNESS_LEVELS if card.kind == "relatedness" else len(card.labels)
+    for B in (1, 3):
+        feeds: Feeds = {name: np.zeros((B, card.width), np.float32) for name in inputs}
+        _check_run(session, card, HEAD, feeds, (B, width))
+
+
+def _last_ids(vocab: Lexicon, words: int) -> Sentence:
+    """Worst-case sentence: the last id repeated; with word pieces, at the length limit."""
+    if isinstance(vocab, Vocab):
+        return Sentence(np.full(words, len(vocab) - 1), np.arange(words))
+    pieces = np.ones(min(words, vocab.limit - 2), np.int64)
+    pieces[0] += vocab.limit - 2 - len(pieces)
+    return Sentence(np.full(vocab.limit, len(vocab) - 1), np.arange(len(pieces)), pieces)
+
+
+def _open(files: Mapping[str, bytes], card: Card, file: str) -> onnxruntime.InferenceSession:
+    try:
+        return open_session(files[file], optimize=False, files={ENCODER: files[ENCODER]})
+    except GraphError as error:
+        raise BundleError(card.name, file, f"ONNX Runtime cannot load it: {error}") from error
+
+
+def _check_signature(
+    session: onnxruntime.InferenceSession, card: Card, file: str, inputs: Shape, output: str
+) -> None:
+    found = {node.name: (node.type, len(node.shape)) for node in session.get_inputs()}
+    if found != inputs:
+        raise BundleError(card.name, file, f"has the inputs {_list(found)}, not {_list(inputs)}")
+    outputs = {node.name: (node.type, len(node.shape)) for node in session.get_outputs()}
+    expected = {output: ("tensor(float)", 2)}
+    if outputs != expected:
+        raise BundleError(
+            card.name, file, f"has the outputs {_list(outputs)}, not {_list(expected)}"
+        )
+
+
+def _check_run(
+    session: onnxruntime.InferenceSession,
+    card: Card,
+    file: str,
+    feeds: Feeds,
+    expected: tuple[int, int],
+) -> None:
+    try:
+        with bounded_run() as options:
+            (output,) = session.run(None, feeds, options)
+    except GraphError as error:
+        shapes = ", ".join(f"{name} {value.shape}" for name, value in feeds.items())
+        raise BundleError(card.name, file, f"does not run on {shapes}: {error}") from error
+    if output.shape != expected:
+        raise BundleError(card.name, file, f"gives {output.shape}, the card says {expected}")
+    if not np.isfinite(output).all():
+        raise BundleError(card.name, file, "gives NaN or infinity")
+
+
+def _list(shape: Shape) -> str:
+    return ", ".join(
+        f"{name} {kind} of rank {rank}" for name, (kind, rank) in sorted(shape.items())
+    )

@@ -1,0 +1,1 @@
+"""What a model attends to."""

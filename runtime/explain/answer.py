@@ -1,0 +1,106 @@
+"""What a model attends to, and the tokens that it reads, as dictionaries: the answers of /explain and /tokenize."""
+
+from typing import Any
+
+import numpy as np
+
+from heedful.runtime.answers import TokenizedText, chosen
+from heedful.runtime.bundles.card import Card
+from heedful.runtime.explain.graph import ExplainOutputs
+from heedful.runtime.explain.service import DRAWS, ExplainResult
+from heedful.text.arrays import Doubles
+from heedful.text.trees import to_conllu, to_displacy
+
+TOKEN_FIELDS = ("id", "text", "start", "stop", "head", "dep", "known", "composed")
+
+
+def tokens(text: TokenizedText) -> list[dict[str, Any]]:
+    """The text's tokens, as POST /tokenize lists them."""
+    parse = text.parse
+    columns = zip(
+        text.ids.tolist(),
+        parse.tokens,
+        parse.starts,
+        parse.stops,
+        parse.heads.tolist(),
+        parse.deps,
+        text.known.tolist(),
+        text.composed.tolist(),
+        strict=True,
+    )
+    return [dict(zip(TOKEN_FIELDS, row, strict=True)) for row in columns]
+
+
+def answer(
+    card: Card, texts: list[TokenizedText], explained: ExplainResult, k: int = 1
+) -> dict[str, Any]:
+    """The answer of POST /explain (docs/explain.md), with numpy arrays for lists."""
+    priors: dict[str, Any] = dict(explained.priors)
+    if explained.alpha is not None:
+        priors["alpha"] = explained.alpha
+    found: dict[str, Any] = {
+        "model": card.name,
+        "priors": priors,
+        "sentences": [
+            _sentence(text, one) for text, one in zip(texts, explained.sentences, strict=True)
+        ],
+    }
+    if explained.scores is not None:
+        found |= _answer_fields(explained.scores, card)
+    if explained.similarity is not None:
+        found["similarity"] = explained.similarity
+    if explained.ablation is not None:
+        found["ablation"] = [
+            {
+                "prior": one.prior,
+                "cosine": one.cosine,
+                **_change(explained.scores, one.scores, card),
+            }
+            for one in explained.ablation
+        ]
+    if explained.faithfulness is not None:
+        found["faithfulness"] = {
+            "k": k,
+            "draws": DRAWS,
+            "sentences": explained.faithfulness,  # orjson writes dataclasses
+        }
+    for name in ("evidence", "curves"):
+        if (sentences := getattr(explained, name)) is not None:
+            found[name] = {"of": explained.measured, "sentences": sentences}
+    return found
+
+
+def _sentence(text: TokenizedText, explanation: ExplainOutputs) -> dict[str, Any]:
+    def listed(kind: str) -> list[dict[str, Any]]:
+        named = getattr(explanation, kind).items()
+        return [{"name": name, "weights": np.ascontiguousarray(array[0])} for name, array in named]
+
+    return {
+        "text": text.parse.text,
+        "tokens": tokens(text),
+        "tree": {"displacy": to_displacy(text.parse), "conllu": to_conllu(text.parse)},
+        **{kind: listed(kind) for kind in ("maps", "gate", "pooling")},
+    }
+
+
+def _answer_fields(scores: Doubles, card: Card) -> dict[str, Any]:
+    """The model's answer: a label and its scores, or how related a pair is."""
+    if not card.labels:
+        return {"relatedness": scores.item()}
+    named = dict(zip(card.labels, scores.tolist(), strict=True))
+    return {"prediction": {"label": _label(scores, card), "scores": named}}
+
+
+def _label(scores: Doubles, card: Card) -> str | None:
+    """The answer to scores (C,), None where the model abstains."""
+    (label,) = chosen(card, scores[np.newaxis])
+    return label
+
+
+def _change(before: Doubles | None, after: Doubles | None, card: Card) -> dict[str, Any]:
+    if before is None or after is None:
+        return {}
+    names = card.labels or ("relatedness",)
+    change = dict(zip(names, (after - before).tolist(), strict=True))
+    flips = {"flips": _label(after, card) != _label(before, card)} if card.labels else {}
+    return {**_answer_fields(after, card), "change": change, **flips}

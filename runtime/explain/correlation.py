@@ -1,0 +1,50 @@
+"""How attention ranks a sentence's tokens, compared with the size of their evidence."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from heedful.runtime.explain.graph import ExplainOutputs
+from heedful.text.arrays import Doubles, Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """Spearman's rank correlation of one weight per token with the size of the evidence."""
+
+    kind: str  # "maps", "pooling" or "gate"
+    name: str
+    value: float | None  # None where one of the two is constant
+
+
+def correlations(found: ExplainOutputs, evidence: Doubles) -> list[Correlation]:
+    """Every map, pooling and gate of a sentence with its evidence (L,), which may be signed."""
+    return [
+        Correlation(kind, name, rank_correlation(per_token, np.abs(evidence)))
+        for kind, name, per_token in _weights(found)
+    ]
+
+
+def _weights(found: ExplainOutputs) -> Iterator[tuple[str, str, Floats]]:
+    """Kind, name and a weight per token: of a map, how much all tokens take from each, on average."""
+    for name, attention in found.maps.items():
+        yield "maps", name, attention[0].mean(0)
+    for name, weights in found.pooling.items():
+        yield "pooling", name, weights[0]
+    for name, weights in found.gate.items():
+        yield "gate", name, weights[0]
+
+
+def rank_correlation(first: Doubles | Floats, second: Doubles | Floats) -> float | None:
+    """Spearman's correlation of two arrays (N,), equal values at their mean rank; None if one is constant."""
+    a, b = (_ranks(values) - (len(values) - 1) / 2 for values in (first, second))
+    scale = float(np.sqrt((a @ a) * (b @ b)))
+    return float(a @ b) / scale if scale else None
+
+
+def _ranks(values: Doubles | Floats) -> Doubles:
+    above = values[:, None] > values
+    ties = values[:, None] == values
+    ranks: Doubles = above.sum(1) + (ties.sum(1) - 1) / 2
+    return ranks

@@ -1,0 +1,144 @@
+"""Integrated gradients of the predicted score (Sundararajan et al. 2017, equation 1), one weight per token.
+
+The path leads from a zero vector in the place of every word to the words' vectors; tokens, tree and positions
+stay. It is cut into intervals. Along each, the vectors move one after the other, once in the order of the tokens
+and once in the reverse order. A token's weight is the mean of what its two moves change, so the weights of an
+interval add up to the score's change along it. On short intervals such steps lead where the straight path does:
+how far the weights of the two orders lie apart shows what is still missing, and the intervals where they lie
+farthest apart are halved.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from heedful.runtime.errors import BadInput
+from heedful.runtime.explain.correlation import Correlation, correlations
+from heedful.runtime.explain.run import Prediction
+from heedful.text.arrays import Doubles, Ints
+from heedful.text.batch import Sentence
+
+MAX_GRADIENT_TOKENS = 48
+"""Longest sentence: an interval costs two runs of it for each token."""
+INTERVALS, MAX_INTERVALS = 8, 256
+"""At first, and at most."""
+TOLERANCE = 0.1
+"""Largest sum of the intervals' spreads, relative to the sum of |weights|. The weights were then within 3 % of the
+straight path's (docs/experiments.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gradients:
+    """`weights` (L,) sum to `score` - `baseline`, but for `error`."""
+
+    weights: Doubles
+    score: float  # of the sentence
+    baseline: float  # the score with a zero vector for every word
+    error: float | None  # of the sum, relative to score - baseline; None where these are equal
+    spread: float  # between a weight's two orders and their mean, summed, relative to the sum of |weights|
+    intervals: int
+    correlations: list[Correlation]
+
+
+@dataclass(slots=True)
+class _Intervals:
+    """N intervals of the path, from 0 to 1, and what moving each token along them changes in either order."""
+
+    ends: Doubles  # (N, 2)
+    forward: Doubles  # (N, L)
+    backward: Doubles  # (N, L)
+
+    @property
+    def weights(self) -> Doubles:
+        """(L,)"""
+        weights: Doubles = (self.forward + self.backward).sum(0) / 2
+        return weights
+
+    @property
+    def spread(self) -> Doubles:
+        """(N, L), signed: from the mean of the two orders to the first."""
+        return (self.forward - self.backward) / 2
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+
+class _Path:
+    """The predicted score of a sentence whose word vectors are scaled."""
+
+    def __init__(self, prediction: Prediction, side: int, sentence: Sentence) -> None:
+        self._prediction, self._side, self._sentence = prediction, side, sentence
+
+    async def scores(self, scales: Doubles) -> Doubles:
+        """(N,) with the word vectors scaled by (N, L)."""
+        vectors = await self._prediction.run.scaled(self._sentence, scales.astype(np.float32))
+        return await self._prediction.of(self._side, vectors)
+
+    async def intervals(self, ends: Doubles) -> _Intervals:
+        """Those with these ends (N, 2)."""
+        number, length = len(ends), len(self._sentence)
+        start, width = ends[:, :1, None], np.diff(ends)[:, :, None]
+        moved = np.tri(length + 1, length, -1)  # row k: the first k tokens have moved
+        forward = start + width * moved  # (N, L + 1, L)
+        backward = start + width * moved[1:-1, ::-1]  # its ends are those of `forward`
+        steps = np.concatenate([forward, backward], axis=1).reshape(-1, length)
+        scores = (await self.scores(steps)).reshape(number, -1)
+        there, between = scores[:, : length + 1], scores[:, length + 1 :]
+        back = np.concatenate([there[:, :1], between, there[:, -1:]], axis=1)
+        return _Intervals(ends, np.diff(there), np.diff(back)[:, ::-1])
+
+    async def halved(self, intervals: _Intervals, chosen: Ints) -> _Intervals:
+        """The intervals, those at the indices `chosen` (M,) halved."""
+        first, last = intervals.ends[chosen].T
+        middle = (first + last) / 2
+        halves = await self.intervals(
+            np.concatenate([np.stack([first, middle], 1), np.stack([middle, last], 1)])
+        )
+        return _Intervals(
+            *(
+                np.concatenate([np.delete(old, chosen, axis=0), new])
+                for old, new in (
+                    (intervals.ends, halves.ends),
+                    (intervals.forward, halves.forward),
+                    (intervals.backward, halves.backward),
+                )
+            )
+        )
+
+
+async def gradients(prediction: Prediction, side: int, sentence: Sentence) -> Gradients:
+    """Integrate along the path of sentence `side`. Raises BadInput where the bundle's graph cannot."""
+    if not prediction.run.explain_graph.scalable:
+        raise BadInput(
+            f"{prediction.run.model.card.name} has no gradients: its explain.onnx cannot scale word "
+            "vectors; `heedful trust --gradients` adds that, but not to a model of word pieces",
+            param="gradients",
+            code="no_gradients",
+        )
+    path = _Path(prediction, side, sentence)
+    baseline, score = await path.scores(np.array([[0.0], [1.0]]) * np.ones(len(sentence)))
+    places = np.linspace(0, 1, INTERVALS + 1)
+    found = await path.intervals(np.stack([places[:-1], places[1:]], axis=1))
+    while len(worst := _worst(found)) and len(found) < MAX_INTERVALS:
+        found = await path.halved(found, worst[: MAX_INTERVALS - len(found)])
+    weights, change = found.weights, float(score - baseline)
+    size, apart = np.abs(weights).sum(), np.abs(found.spread.sum(0)).sum()
+    return Gradients(
+        weights,
+        float(score),
+        float(baseline),
+        error=abs(float(weights.sum()) - change) / abs(change) if change else None,
+        spread=float(apart / size) if size else 0.0,
+        intervals=len(found),
+        correlations=correlations(prediction.found[side], weights),
+    )
+
+
+def _worst(intervals: _Intervals) -> Ints:
+    """The intervals of the largest spread: without them, the others have half of the tolerance at most."""
+    spread, size = np.abs(intervals.spread).sum(1), np.abs(intervals.weights).sum()
+    if spread.sum() <= TOLERANCE * size:
+        return np.empty(0, np.int64)
+    order = np.argsort(spread, kind="stable")
+    kept = int(np.searchsorted(spread[order].cumsum(), TOLERANCE * size / 2, side="right"))
+    return order[kept:][::-1]

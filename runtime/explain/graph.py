@@ -1,0 +1,204 @@
+"""explain.onnx: what an encoder computes on its way to the sentence vector.
+
+The graph holds no weights: they are inputs, fed from the bytes of encoder.onnx. The
+encoder's session uses the same word table (`shared`), so that it is in memory once. The session always
+runs on the CPU. explain.int8.onnx does the same for encoder.int8.onnx: matrices are inputs, vectors
+are its own.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+from pydantic import BaseModel, Json, ValidationError
+
+from heedful.runtime.bundles.card import ENCODER, EXPLAIN, Card
+from heedful.runtime.engine.graphs import Feeds, encoder_feeds, encoder_inputs
+from heedful.runtime.errors import BundleError
+from heedful.text.arrays import Floats
+from heedful.text.batch import Batch, collate
+from heedful.text.errors import GraphError
+from heedful.text.graph import CPU, bounded_run, open_session
+from heedful.text.pieces import Lexicon
+
+MAX_TOKENS = 128
+"""Longest sentence that is explained, in tokens."""
+MAX_WEIGHTS = 2**18
+"""Most weights in all maps of one sentence: about 3 MB of JSON."""
+PRIORS = ("direction", "word", "dependency")
+SCALE = "scale"
+"""Optional input (B, L): a factor of each word vector, 1 by default (export.word_scale)."""
+TYPES = {
+    f"tensor({name})": np.dtype(numpy)
+    for name, numpy in {
+        "float": "f4",
+        "float16": "f2",
+        "int8": "i1",
+        "uint8": "u1",
+        "int32": "i4",
+        "int64": "i8",
+        "bool": "?",
+    }.items()
+}
+"""numpy's types by ONNX Runtime's names."""
+RANKS = {"embedding": 2, "states": 3, "pooling": 3, "maps": 4, "gate": 3}
+"""Ranks of the outputs. The second axis of the last three has one entry per name."""
+
+
+class _Metadata(BaseModel):
+    """The graph's metadata, JSON in each entry."""
+
+    pooling: Json[list[str]] = []
+    maps: Json[list[str]] = []
+    gate: Json[list[str]] = []
+    weights: Json[dict[str, int]]  # input -> its offset in encoder.onnx
+    shared: Json[dict[str, str]]  # tensor of encoder.onnx -> input
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExplainOutputs:
+    """Outputs for B sentences; names as in `models.sentence.Explanation`."""
+
+    embedding: Floats  # (B, W), which begins with the sentence vector
+    states: Floats  # (B, L, S)
+    pooling: Mapping[str, Floats]  # (B, L) each
+    maps: Mapping[str, Floats]  # (B, L, L) or (B, 1, L) each
+    gate: Mapping[str, Floats]  # (B, L) each
+
+
+class ExplainGraph:
+    """A session of explain.onnx on one thread."""
+
+    provider = CPU
+
+    def __init__(self, files: Mapping[str, bytes], card: Card, file: str = EXPLAIN) -> None:
+        """Open the session of `file`. Raises GraphError, also if the metadata do not fit the graph."""
+        self._card = card
+        self._session = open_session(files[file])
+        inputs = {node.name: node for node in self._session.get_inputs()}
+        self.priors = tuple(name for name in PRIORS if name in inputs)
+        self.scalable = SCALE in {one.name for one in self._session.get_overridable_initializers()}
+        """Whether the word vectors can be scaled: integrated gradients need it."""
+        self._outputs = {node.name: node.shape for node in self._session.get_outputs()}
+        try:
+            about = _Metadata.model_validate(self._session.get_modelmeta().custom_metadata_map)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            reason = f"its metadata: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+            raise GraphError(reason) from error
+        self.names: Mapping[str, list[str]] = {
+            "pooling": about.pooling,
+            "maps": about.maps,
+            "gate": about.gate,
+        }
+        fed = {*encoder_inputs(card), *self.priors, *about.weights}
+        if unknown := set(inputs) ^ fed:
+            raise GraphError(
+                f"its inputs and metadata do not agree on {', '.join(sorted(unknown))}"
+            )
+        self._check_outputs()
+        self._weights: dict[str, onnxruntime.OrtValue] = {
+            name: onnxruntime.OrtValue.ortvalue_from_numpy(
+                _weights(files[ENCODER], offset, inputs[name])
+            )
+            for name, offset in about.weights.items()
+        }
+        if missing := set(about.shared.values()) - set(self._weights):
+            raise GraphError(f"its metadata: shared names no weights {', '.join(sorted(missing))}")
+        self.shared: Mapping[str, onnxruntime.OrtValue] = {
+            tensor: self._weights[name] for tensor, name in about.shared.items()
+        }
+        """Tensors of the encoder's graph by their names there."""
+
+    def _check_outputs(self) -> None:
+        """Raise GraphError unless the outputs match the metadata."""
+        for name, rank in RANKS.items():
+            names = self.names.get(name)
+            if names == []:  # an output that is left out
+                continue
+            shape = self._outputs.get(name)
+            if shape is None or len(shape) != rank:
+                raise GraphError(f"has no output {name} of rank {rank}")
+            if names and shape[1] != len(names):
+                raise GraphError(f"its metadata: {name} names {len(names)} of {shape[1]}")
+
+    @property
+    def max_tokens(self) -> int:
+        """Longest sentence whose maps stay within MAX_WEIGHTS, at most MAX_TOKENS."""
+        maps = len(self.names["maps"])
+        if not maps:
+            return MAX_TOKENS
+        by_sentence = self._outputs["maps"][2] == 1
+        limit = MAX_WEIGHTS // maps if by_sentence else math.isqrt(MAX_WEIGHTS // maps)
+        return min(MAX_TOKENS, limit)
+
+    def feeds(
+        self, batch: Batch, switches: Mapping[str, bool] = {}, alpha: float | None = None
+    ) -> Feeds:
+        """The graph's inputs. Priors are on unless `switches` says otherwise; None is the card's alpha."""
+        feeds = encoder_feeds(self._card, batch, alpha)
+        for name in self.priors:
+            feeds[name] = np.array(switches.get(name, True))
+        return feeds
+
+    def run(
+        self,
+        feeds: Mapping[str, npt.NDArray[Any]],
+        options: onnxruntime.RunOptions | None = None,
+    ) -> ExplainOutputs:
+        found = self._run(list(self._outputs), feeds, options)
+
+        def named(kind: str) -> dict[str, Floats]:
+            return {name: found[kind][:, i] for i, name in enumerate(self.names[kind])}
+
+        return ExplainOutputs(
+            found["embedding"], found["states"], named("pooling"), named("maps"), named("gate")
+        )
+
+    def vectors(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Floats:
+        """The sentence vectors (B, D) alone: the graph's other outputs are not computed."""
+        return self._run(["embedding"], feeds)["embedding"]
+
+    def _run(
+        self,
+        outputs: list[str],
+        feeds: Mapping[str, npt.NDArray[Any]],
+        options: onnxruntime.RunOptions | None = None,
+    ) -> dict[str, npt.NDArray[Any]]:
+        values = {
+            name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in feeds.items()
+        }
+        options = options or onnxruntime.RunOptions()
+        options.only_execute_path_to_fetches = True
+        given = self._session.run_with_ort_values(outputs, {**values, **self._weights}, options)
+        return {name: value.numpy() for name, value in zip(outputs, given, strict=True)}
+
+
+def _weights(content: bytes, offset: int, node: onnxruntime.NodeArg) -> npt.NDArray[Any]:
+    """The values of an input, which are stored in encoder.onnx. Raises GraphError."""
+    if node.type not in TYPES or not all(isinstance(n, int) for n in node.shape):
+        raise GraphError(f"the input {node.name} has no known type and shape")
+    kind, count = TYPES[node.type], math.prod(node.shape)
+    if not 0 <= offset <= len(content) - count * kind.itemsize:
+        raise GraphError(f"its metadata: {node.name} lies outside {ENCODER}")
+    return np.frombuffer(content, kind, count, offset).reshape(node.shape)
+
+
+def open_checked(
+    files: Mapping[str, bytes], card: Card, vocab: Lexicon, file: str = EXPLAIN
+) -> ExplainGraph:
+    """Raise BundleError unless `file` opens, runs, and gives a vector of the card's width."""
+    batch = collate([vocab.sentence(["a"], np.arange(1))])
+    try:
+        opened = ExplainGraph(files, card, file)
+        with bounded_run() as options:
+            found = opened.run(opened.feeds(batch), options)
+    except GraphError as error:
+        raise BundleError(card.name, file, f"does not open, or does not run: {error}") from error
+    if not found.pooling or found.embedding.shape != (1, card.width):
+        raise BundleError(card.name, file, "gives no pooling, or not the card's dimension")
+    return opened
