@@ -63,7 +63,7 @@ def test_every_status_is_in_its_table_with_the_codes_of_its_errors() -> None:
 
 
 SOURCES = [
-    file.read_text() for package in ("app", "runtime") for file in ROOT.glob(f"{package}/*.py")
+    file.read_text() for package in ("app", "runtime") for file in ROOT.glob(f"{package}/**/*.py")
 ]
 
 
