@@ -23,8 +23,8 @@ RENAMED = {"grace": "shutdown_timeout"}
 """Old field names -> new ones. The old variables and flags work for one more release."""
 REMOVED = {"parse_workers": "trees are read in the serving process"}
 """Fields that mean nothing any more -> why. Their variables and flags are ignored for one more release."""
-OTHERS = frozenset({"HEEDFUL_DATA"})
-"""Variables that begin with PREFIX and are read elsewhere: the folder of the datasets (training.data_folder)."""
+OTHERS = frozenset({"HEEDFUL_DATA", "HEEDFUL_KERNELS"})
+"""Variables that begin with PREFIX and are read elsewhere: by training.data_folder and setup.py."""
 
 ORIGIN = re.compile(
     r"\*|null|(?!http://.*:80$|https://.*:443$)[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:.]+\])(:\d+)?"

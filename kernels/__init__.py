@@ -1,8 +1,8 @@
 """C kernels of Heedful's operators (`export/operators.py` defines them in ONNX) for ONNX Runtime on the CPU.
 
 `operators.c` is what ONNX Runtime calls, the other files compute: `rows.c`, `words.c`, `pooling.c`,
-`directional.c` (DiSAN), `guided.c` (MS-SAN). `json.c` and `units.c` are what `vectors.py` calls, by `python.c`.
-pip builds all where there is a C compiler, once for each generation of processors.
+`directional.c` (DiSAN), `guided.c` (MS-SAN). pip builds them once for each generation of processors, and fails where
+it cannot, unless HEEDFUL_KERNELS=0 asks for an install without them.
 """
 
 import ctypes

@@ -41,11 +41,4 @@ void mix_values(const float* weights, const float* v, int64_t L, int64_t size, i
 int64_t tree_work(int64_t L);
 bool tree_distance(const int64_t* heads, int64_t L, uint64_t* work, float* distance);
 
-/* units.c: the rows of x and y are that many floats apart */
-void unit_rows(const float* x, int64_t rows, int64_t width, int64_t stride, float* y, int64_t y_stride);
-
-/* json.c: the size of the JSON of rows of D numbers; it needs room for MOST_JSON bytes a number, and a row */
-enum { MOST_JSON = 24 };
-int64_t write_json(const float* x, int64_t rows, int64_t D, int64_t stride, char* json);
-
 #endif

@@ -381,21 +381,21 @@ static void make_domain(void) {
     domain = made;
 }
 
-/* Whether this processor has the instructions for which the library was compiled. */
-int runs_here(void) {
+#define PUBLIC __attribute__((visibility("default")))
+
+/* Whether this processor has every instruction for which the compiler was told to compile (setup.py, BUILDS). */
+PUBLIC int runs_here(void) {
 #if defined(__AVX512F__)
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+  return __builtin_cpu_supports("x86-64-v4") != 0;
 #elif defined(__AVX2__)
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+  return __builtin_cpu_supports("x86-64-v3") != 0;
 #else
   return 1;
 #endif
 }
 
 /* What ONNX Runtime calls when a session registers this library. */
-OrtStatus* ORT_API_CALL RegisterCustomOps(OrtSessionOptions* options, const OrtApiBase* base) {
+PUBLIC OrtStatus* ORT_API_CALL RegisterCustomOps(OrtSessionOptions* options, const OrtApiBase* base) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   ort = base->GetApi(ORT_API_VERSION);
   if (!ort) return base->GetApi(1)->CreateStatus(ORT_FAIL, "heedful's kernels need ONNX Runtime 1.23 or later");

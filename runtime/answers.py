@@ -7,7 +7,6 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from heedful.kernels.vectors import vector_kernels
 from heedful.runtime.bundles.card import Card
 from heedful.text.arrays import AnyFloats, Doubles, Floats, Ints
 from heedful.text.parse import Parse
@@ -72,10 +71,6 @@ def unit_rows(vectors: AnyFloats) -> Doubles:
 
 def normalise(vectors: Floats) -> Floats:
     """`unit_rows` of float32."""
-    if kernels := vector_kernels():
-        scaled = np.empty(vectors.shape, np.float32)
-        kernels.unit_rows_into(vectors, scaled)
-        return scaled
     return unit_rows(vectors).astype(np.float32)
 
 

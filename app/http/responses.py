@@ -9,7 +9,6 @@ import orjson
 from starlette.responses import Response
 
 from heedful.app.schemas import response_bodies
-from heedful.kernels.vectors import vector_kernels
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.engine.turns import turns
 from heedful.runtime.errors import BadInput
@@ -120,24 +119,14 @@ class JSONBytes(Response):
 
 async def rows(values: Sequence[Any] | npt.NDArray[Any]) -> bytes:
     """The JSON of a list. Others go on between parts of it: 512 vectors take 5 ms or more."""
+    option = orjson.OPT_SERIALIZE_NUMPY
     if len(values) <= ROWS_AT_ONCE:
-        return _list(values)
+        return orjson.dumps(values, option=option)
     parts = []
     for begin in range(0, len(values), ROWS_AT_ONCE):
         await turns().wait()
-        parts.append(_list(values[begin : begin + ROWS_AT_ONCE])[1:-1])
+        parts.append(orjson.dumps(values[begin : begin + ROWS_AT_ONCE], option=option)[1:-1])
     return b"[" + b",".join(parts) + b"]"
-
-
-def _list(values: Sequence[Any] | npt.NDArray[Any]) -> bytes:
-    if (
-        isinstance(values, np.ndarray)
-        and values.dtype == np.float32
-        and values.ndim == 2
-        and (kernels := vector_kernels())
-    ):
-        return kernels.json_rows(values)
-    return orjson.dumps(values, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 def ranked(

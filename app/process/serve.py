@@ -49,7 +49,7 @@ def serve(settings: Settings) -> None:
     if not takes_cuda(settings.device) and not kernels.library():
         log.warning(
             "the C kernels are not built: encoding takes up to twice the time. "
-            "Install a C compiler, then install heedful again"
+            "Install heedful again, with a C compiler and without HEEDFUL_KERNELS=0"
         )
     scheme = "https" if settings.tls_cert else "http"
     host = f"[{settings.host}]" if ":" in settings.host else settings.host

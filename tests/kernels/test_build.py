@@ -1,0 +1,38 @@
+"""What setup.py does where the kernels cannot be built, or are not wanted."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.process import ROOT
+
+
+def build(out: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "setup.py", "-q", "build_ext", "--build-lib", out, "--build-temp", out],
+        cwd=ROOT,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_build_that_fails_is_an_error_with_its_reason_and_a_remedy(tmp_path: Path) -> None:
+    done = build(tmp_path, CFLAGS="-fno-such-option")
+    assert done.returncode != 0
+    assert "-fno-such-option" in done.stderr
+    assert "HEEDFUL_KERNELS=0 installs without them" in done.stderr
+
+
+def test_no_compiler_is_an_error_too(tmp_path: Path) -> None:
+    done = build(tmp_path, CC=str(tmp_path / "cc"))
+    assert done.returncode != 0
+    assert "HEEDFUL_KERNELS=0 installs without them" in done.stderr
+
+
+def test_an_install_without_kernels_needs_no_compiler(tmp_path: Path) -> None:
+    done = build(tmp_path, CC=str(tmp_path / "cc"), HEEDFUL_KERNELS="0")
+    assert done.returncode == 0, done.stderr
+    assert not list(tmp_path.rglob("*"))
