@@ -12,11 +12,8 @@ from fastapi.routing import APIRoute
 from starlette.middleware import Middleware
 
 from heedful.app import errors
-from heedful.app.batches import batch_routes, file_routes
-from heedful.app.batches.batches import Batches
 from heedful.app.http import array_responses
-from heedful.app.http.auth import Keys, Rates
-from heedful.app.http.content_encoding import Compressed
+from heedful.app.http.auth import Keys
 from heedful.app.http.cors import CrossOrigin
 from heedful.app.http.fast_path import FastPath, inference_routes
 from heedful.app.http.fastapi_application import Application
@@ -62,9 +59,6 @@ ROUTERS = (
     reload.router,
     demo_page.router,
     swagger_page.router,
-    file_routes.router,
-    batch_routes.router,
-    batch_routes.create_router,
     rerank.router,
     kserve.router,
     kserve.infer_router,
@@ -82,29 +76,23 @@ def create_app(
     tracing = Tracing.from_environment()
     service = Service(_options(settings, group), metrics, loaded)
     created = group.started if group else int(time.time())
-    endpoints = inference_routes(
-        router for router in ROUTERS if router is not batch_routes.create_router
-    )
-    batchable = {path: one for path, one in endpoints.items() if "{" not in path}
+    endpoints = inference_routes(ROUTERS)
+    streams = {path for path in endpoints if "{" not in path}
     connections = settings.max_connections or descriptors() - RESERVE
     share = max(1, connections // (group.size if group else 1))
     keys = Keys(settings)
-    state = AppState(settings, service, metrics, created, share, keys, frozenset(batchable), peers)
+    state = AppState(settings, service, metrics, created, share, keys, peers)
 
     @contextlib.asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         state.start()
-        batches = Batches(app, state.files, batchable, settings.max_body_bytes)
-        working = {asyncio.create_task(keys.keep_fresh())}
-        if settings.files:
-            working.add(asyncio.create_task(batches.run()))
+        refreshing = asyncio.create_task(keys.keep_fresh())
         try:
             yield
         finally:
             await state.stop()
-            for task in working:
-                task.cancel()
-            await asyncio.wait(working)
+            refreshing.cancel()
+            await asyncio.wait({refreshing})
             metrics.flush()
             if tracing:
                 await asyncio.to_thread(tracing.close)
@@ -125,10 +113,10 @@ def create_app(
         app.include_router(router)
     app.router.routes.extend(demo_page.FILES)
     errors.install(app)
-    described = partial(openapi_document.openapi, app, endpoints, batchable)
+    described = partial(openapi_document.openapi, app, endpoints, streams)
     app.openapi = described  # type: ignore[method-assign]  # as FastAPI documents it
     recorded = Middleware(Recorded, metrics=metrics, paths=Paths(_paths()), tracing=tracing)
-    app.outside = [recorded, *_middleware(settings, keys, group.rates if group else Rates())]
+    app.outside = [recorded, *_middleware(settings, keys)]
     return app
 
 
@@ -154,12 +142,11 @@ def _paths() -> set[str]:
     return served | demo_page.PATHS | {"/openapi.json"}
 
 
-def _middleware(settings: Settings, keys: Keys, rates: Rates) -> list[Middleware]:
+def _middleware(settings: Settings, keys: Keys) -> list[Middleware]:
     """Ours, the outermost first; the record of the request is outside of all."""
     layers = []
     if settings.cors_origins:
         exposed = [
-            "Content-Range",
             "Retry-After",
             "Server-Timing",
             *array_responses.HEADERS,
@@ -180,16 +167,10 @@ def _middleware(settings: Settings, keys: Keys, rates: Rates) -> list[Middleware
         layers.append(cross_origin)
     layers.append(Middleware(Failures))
     if keys.needed:
-        layers.append(Middleware(ApiKey, keys=keys, rates=rates, pages=demo_page.PATHS))
+        layers.append(Middleware(ApiKey, keys=keys, pages=demo_page.PATHS))
     return [
         *layers,
-        Middleware(
-            BodyLimit,
-            limit=settings.max_body_bytes,
-            uploads={"/v1/files": settings.max_file_bytes},
-            timeout=settings.request_timeout,
-        ),
-        Middleware(Compressed),
+        Middleware(BodyLimit, limit=settings.max_body_bytes),
         Middleware(
             FastPath,
             routers=ROUTERS,

@@ -36,7 +36,7 @@ class MalformedBody(RequestError):
 
 
 class InvalidBody(MalformedBody):
-    """A form, or tensors behind the JSON, that cannot be read."""
+    """Tensors behind the JSON that cannot be read."""
 
     code = "invalid_body"
 
@@ -47,12 +47,6 @@ class BodyTooLarge(RequestError):
 
 class Unauthorized(RequestError):
     code = "unauthorized"
-
-
-class RateExceeded(Overloaded):
-    """The key's rate."""
-
-    code = "rate_exceeded"
 
 
 class TooManyConnections(Overloaded):
@@ -69,30 +63,6 @@ class BundleRefused(RequestError):
     """A reload refused a bundle."""
 
     code = "bundle_refused"
-
-
-class NotFound(RequestError):
-    """There is no such file or batch."""
-
-    code = "not_found"
-
-
-class RangeNotSatisfiable(RequestError):
-    """The range begins after the file's end."""
-
-    code = "range_not_satisfiable"
-
-
-class StorageFull(RequestError):
-    """The folder for files is full."""
-
-    code = "storage_full"
-
-
-class StorageNotWritable(RequestError):
-    """The folder for files cannot be written to."""
-
-    code = "storage_not_writable"
 
 
 class UnknownRoute(RequestError):
@@ -145,14 +115,12 @@ STATUS: Mapping[type[RequestError], int] = {
     Forbidden: 403,
     UnknownModel: 404,
     UnknownRoute: 404,
-    NotFound: 404,
     WrongMethod: 405,
     HeadTooSlow: 408,
     BundleRefused: 409,
     BodyTooLarge: 413,
     TooManyInputs: 413,
     UrlTooLong: 414,
-    RangeNotSatisfiable: 416,
     BadInput: 422,
     Overloaded: 429,
     HeadTooLarge: 431,
@@ -160,8 +128,6 @@ STATUS: Mapping[type[RequestError], int] = {
     InferenceFailed: 500,
     Unavailable: 503,
     TimedOut: 504,
-    StorageFull: 507,
-    StorageNotWritable: 507,
 }
 
 TYPE: Mapping[int, str] = {
@@ -172,7 +138,6 @@ TYPE: Mapping[int, str] = {
     500: "server_error",
     503: "server_error",
     504: "timeout_error",
-    507: "server_error",
 }
 """OpenAI's error types; every other status is an "invalid_request_error"."""
 
@@ -188,7 +153,7 @@ def body_too_large(limit: int) -> BodyTooLarge:
 
 
 def line_too_long(limit: int) -> BodyTooLarge:
-    """For a line of more than `limit` bytes, of NDJSON or of a batch."""
+    """For a line of NDJSON of more than `limit` bytes."""
     return BodyTooLarge(f"a line is longer than {limit} bytes: send fewer inputs in it")
 
 
@@ -321,7 +286,7 @@ def _allowed(request: Request) -> list[str]:
     """The methods of the request's path. The framework names those of the path's first route only."""
     found = {
         method
-        for method in ("DELETE", "GET", "POST")
+        for method in ("GET", "POST")
         for route in request.app.routes
         if route.matches({**request.scope, "method": method})[0] is Match.FULL
     }

@@ -21,7 +21,12 @@ from heedful.runtime.bundles import shipped
 PREFIX = "HEEDFUL_"
 RENAMED = {"grace": "shutdown_timeout"}
 """Old field names -> new ones. The old variables and flags work for one more release."""
-REMOVED = {"parse_workers": "trees are read in the serving process"}
+_BULK = "/v1/files and /v1/batches are gone; send NDJSON, or use heedful embed"
+REMOVED = {
+    "parse_workers": "trees are read in the serving process",
+    "files": _BULK,
+    "max_file_bytes": _BULK,
+}
 """Fields that mean nothing any more -> why. Their variables and flags are ignored for one more release."""
 OTHERS = frozenset({"HEEDFUL_DATA", "HEEDFUL_KERNELS"})
 """Variables that begin with PREFIX and are read elsewhere: by training.data_folder and setup.py."""
@@ -44,7 +49,7 @@ def _split(value: object) -> object:
 
 
 def _none_if_empty(value: object) -> object:
-    """Compose's ${FILES:-} sets a variable to "", which as a path is the working directory."""
+    """Compose's ${TLS_CERT:-} sets a variable to "", which as a path is the working directory."""
     return None if value == "" else value
 
 
@@ -169,12 +174,6 @@ class Settings(BaseSettings):
         8192,
         ge=0,
         description="Maximum cached parses, and as many vectors, within 32 MiB each; 0 disables caching.",
-    )
-    files: OptionalPath = Field(
-        None, description="Folder for /v1/files and /v1/batches; without it they are refused."
-    )
-    max_file_bytes: int = Field(
-        128 * 1024 * 1024, ge=1, description="Maximum bytes per upload to /v1/files."
     )
     tls_cert: OptionalPath = Field(
         None, description="PEM file of the certificate chain: the service then speaks HTTPS."

@@ -9,7 +9,6 @@ from typing import Protocol
 
 from fastapi import FastAPI
 
-from heedful.app.batches.file_store import FileStore
 from heedful.app.http.auth import Keys
 from heedful.app.http.large_bodies import LargeBodies
 from heedful.app.http.tls import reload_certificate
@@ -50,16 +49,12 @@ class AppState:
     max_connections: int
     """This process's limit."""
     keys: Keys
-    batch_endpoints: frozenset[str] = frozenset()
-    """Routes that take batches."""
     peers: Peers | None = None
     """None when this is the only serving process."""
     waiting: dict[Connection, None] = field(default_factory=dict)
     """Connections without a request in progress, the oldest first."""
     running: Collection[object] = ()
     """The server's tasks, one for each request in progress; empty where no server of ours runs the application."""
-    files: FileStore = field(init=False)
-    """What /v1/files and /v1/batches keep."""
     large: LargeBodies = field(init=False)
     """Reads large bodies."""
     tls: ssl.SSLContext | None = None
@@ -68,7 +63,6 @@ class AppState:
     """Loads the models; holds the StartupError when they do not load."""
 
     def __post_init__(self) -> None:
-        self.files = FileStore(self.settings.files)
         self.large = LargeBodies(self.service.trim_later)
 
     def peer_status(self) -> str | None:

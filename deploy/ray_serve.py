@@ -16,7 +16,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from heedful.app import settings
 from heedful.app.application import create_app
 from heedful.app.observability import logs
-from heedful.app.process.serve import check_files
 
 
 def load_settings() -> settings.Settings:
@@ -28,7 +27,6 @@ def load_settings() -> settings.Settings:
 def build() -> FastAPI:
     """The service, made in its replica. It takes requests when its models answer."""
     chosen = load_settings()
-    check_files(chosen)
     logs.configure(chosen.log_format, chosen.log_level)
     app = create_app(chosen)
     begin = app.router.lifespan_context

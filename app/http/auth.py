@@ -3,8 +3,6 @@
 import asyncio
 import hashlib
 import logging
-import mmap
-import time
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,11 +18,7 @@ log = logging.getLogger("heedful.server")
 
 DEFAULT = "default"
 """The name of the key that is a setting."""
-BURST_SECONDS = 1.0
-"""A client may send this many seconds' requests at once."""
 MAX_KEYS = 4096
-SLOTS = 4 * MAX_KEYS
-_BYTES = 8  # of a number in a slot
 
 
 class KeyEntry(BaseModel):
@@ -34,7 +28,6 @@ class KeyEntry(BaseModel):
 
     key: str = Field(pattern=r"^[!-~]+$")
     priority: Literal["normal", "bulk"] = Field("normal", alias="class")
-    rate: float | None = Field(None, gt=0, allow_inf_nan=False, strict=False)
 
 
 _FILE = TypeAdapter(dict[str, KeyEntry])
@@ -44,44 +37,6 @@ _FILE = TypeAdapter(dict[str, KeyEntry])
 class Key:
     name: str
     bulk: bool = False
-    rate: float | None = None  # requests per second
-
-
-class Rates:
-    """Each key's rate, over all serving processes: the time at which it has used up its share.
-
-    That is the generic cell rate algorithm. Two processes that write at once count one request too few.
-
-    A key keeps its slot when others come and go: each slot says which name it is of.
-    """
-
-    def __init__(self) -> None:
-        shared = memoryview(mmap.mmap(-1, 2 * SLOTS * _BYTES))
-        self._owners = shared[: SLOTS * _BYTES].cast("Q")  # hashes of names; 0 is free
-        self._times = shared[SLOTS * _BYTES :].cast("d")
-
-    def wait(self, key: Key) -> float:
-        """Count a request; or the seconds until the key may send one, if that is not now."""
-        if key.rate is None:
-            return 0.0
-        now = time.monotonic()
-        slot = self._slot(key.name)
-        burst = max(BURST_SECONDS, 1 / key.rate)
-        # At most a whole share is used up: what is in the slot may be of a lower rate.
-        due = min(max(now, self._times[slot]), now + burst)
-        if due + 1 / key.rate > now + burst + 1e-9:
-            return due + 1 / key.rate - now - burst
-        self._times[slot] = due + 1 / key.rate
-        return 0.0
-
-    def _slot(self, name: str) -> int:
-        """The name's slot, or the first free one after where it would be."""
-        owner = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=_BYTES).digest()) or 1
-        for slot in range(owner % SLOTS, owner % SLOTS + SLOTS):
-            if self._owners[slot % SLOTS] in (0, owner):
-                self._owners[slot % SLOTS] = owner
-                return slot % SLOTS
-        return owner % SLOTS  # so many names have come and gone: it shares one
 
 
 class Keys:
@@ -135,7 +90,7 @@ class Keys:
         if len(entries) > MAX_KEYS:
             raise ValueError(f"more than {MAX_KEYS} keys")
         keys = {
-            _digest(entry.key): Key(name, entry.priority == "bulk", entry.rate)
+            _digest(entry.key): Key(name, entry.priority == "bulk")
             for name, entry in entries.items()
         }
         if len(keys) < len(entries):

@@ -1,22 +1,20 @@
 """Middleware for every request: its record, the API key, the body limit. Pure ASGI."""
 
-import asyncio
 import logging
-import math
 import time
-from collections.abc import Awaitable, Collection, Mapping
+from collections.abc import Awaitable, Collection
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heedful.app import errors
 from heedful.app.http import ndjson, request_record
-from heedful.app.http.auth import Keys, Rates
+from heedful.app.http.auth import Keys
 from heedful.app.http.paths import Paths
 from heedful.app.observability import logs
 from heedful.app.observability.metrics import Metrics
 from heedful.app.observability.tracing import Tracing
-from heedful.runtime.errors import RequestError, TimedOut
+from heedful.runtime.errors import RequestError
 
 log = logging.getLogger("heedful.access")
 
@@ -115,17 +113,11 @@ class Failures:
 
 
 class ApiKey:
-    """Refuses requests without `Authorization: Bearer KEY`, except PUBLIC routes and reading `pages`.
+    """Refuses requests without `Authorization: Bearer KEY`, except PUBLIC routes and reading `pages`."""
 
-    Refuses those beyond the key's rate too.
-    """
-
-    def __init__(
-        self, app: ASGIApp, *, keys: Keys, rates: Rates, pages: Collection[str] = ()
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, keys: Keys, pages: Collection[str] = ()) -> None:
         self._app = app
         self._keys = keys
-        self._rates = rates
         self._pages = frozenset(pages)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -143,73 +135,44 @@ class ApiKey:
         return scope["path"] in PUBLIC or (reading and scope["path"] in self._pages)
 
     def _check(self, scope: Scope, entry: request_record.Record) -> None:
-        """Raises Unauthorized, RateExceeded."""
+        """Raises Unauthorized."""
         scheme, _, sent = request_record.header(scope, b"authorization").partition(" ")
         key = self._keys.find(sent.strip()) if scheme.lower() == "bearer" else None
         if key is None:
             raise errors.Unauthorized("send the API key as 'Authorization: Bearer KEY'")
         entry.key, entry.bulk = key.name, entry.bulk or key.bulk
-        if wait := self._rates.wait(key):
-            raise errors.RateExceeded(
-                f"the key {key.name} may send {key.rate:g} requests per second",
-                retry_after=math.ceil(wait),
-            )
 
 
 class BodyLimit:
-    """Refuses bodies of more than `limit` bytes without reading the rest; `uploads` have their own.
+    """Refuses bodies of more than `limit` bytes without reading the rest."""
 
-    Refuses uploads of which nothing comes for `timeout` seconds too; app.http.deadlines ends other requests.
-    """
-
-    def __init__(
-        self, app: ASGIApp, *, limit: int, uploads: Mapping[str, int], timeout: float
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, limit: int) -> None:
         self._app = app
         self._limit = limit
-        self._uploads = uploads
-        self._timeout = timeout
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] != "http" or ndjson.declared(scope):  # a limit for each line
             return self._app(scope, receive, send)
-        limit = self._limit
-        if scope["path"] in self._uploads:
-            limit = self._uploads[scope["path"]]
-            receive = _impatient(receive, self._timeout)
         announced = request_record.header(scope, b"content-length")
         if not announced.isdecimal():
-            return self._counted(limit, scope, receive, send)
-        if int(announced) > limit:
-            refusal = errors.respond(request_record.of(scope), errors.body_too_large(limit))
+            return self._counted(scope, receive, send)
+        if int(announced) > self._limit:
+            refusal = errors.respond(request_record.of(scope), errors.body_too_large(self._limit))
             return refusal(scope, receive, send)
         return self._app(scope, receive, send)  # the server reads no more than is announced
 
-    async def _counted(self, limit: int, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _counted(self, scope: Scope, receive: Receive, send: Send) -> None:
         read = 0
 
         async def receive_on() -> Message:
             nonlocal read
             message = await receive()
             read += len(message.get("body", b""))
-            if read > limit:
-                raise errors.body_too_large(limit)
+            if read > self._limit:
+                raise errors.body_too_large(self._limit)
             return message
 
         await self._app(scope, receive_on, send)
-
-
-def _impatient(receive: Receive, limit: float) -> Receive:
-    """Raises TimedOut when no message comes within `limit` seconds."""
-
-    async def receive_on() -> Message:
-        try:
-            async with asyncio.timeout(limit):
-                return await receive()
-        except TimeoutError:
-            raise TimedOut(f"nothing of the body came within {limit:g} s: send it again") from None
-
-    return receive_on
 
 
 class HeadAsGet:

@@ -34,7 +34,7 @@ ERRORS: Documented = {
         404: "Unknown model.",
         413: "The body or the number of inputs exceeds its limit.",
         422: "A field is wrong.",
-        429: "The queue is full, or the key's rate is used up: try again after Retry-After seconds.",
+        429: "The queue is full: try again after Retry-After seconds.",
         500: "The service failed.",
         503: "Not ready, or shutting down.",
         504: "The request's time limit passed.",
@@ -46,8 +46,6 @@ FURTHER_ERRORS: Documented = {
     for status, description in {
         403: "No API key is set, and this needs one.",
         409: "A bundle was refused: the model served before stays.",
-        416: "The range begins after the end.",
-        507: "The folder for files is full, or cannot be written to.",
     }.items()
 }
 """Those of no inference route."""
@@ -60,13 +58,9 @@ def path_parameters(*names: str) -> dict[str, Any]:
 
 
 def documented(model: Any, *errors: int) -> Documented:
-    """A route's 200 and errors for the OpenAPI document. Answers are not validated.
-
-    Where a key is needed (401), it may have a rate: 429 is added.
-    """
+    """A route's 200 and errors for the OpenAPI document. Answers are not validated."""
     known = {**ERRORS, **FURTHER_ERRORS}
-    statuses = sorted({*errors, 429} if 401 in errors else errors)
-    return {200: {"model": model}, **{status: known[status] for status in statuses}}
+    return {200: {"model": model}, **{status: known[status] for status in errors}}
 
 
 def text(*media: str) -> Documented:

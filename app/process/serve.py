@@ -6,7 +6,6 @@ import resource
 import signal
 import socket
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -14,7 +13,6 @@ from typing import NoReturn
 
 from heedful import kernels
 from heedful.app.application import create_app
-from heedful.app.batches.file_store import FileStore
 from heedful.app.http.tls import check_tls
 from heedful.app.observability import logs
 from heedful.app.process.messages import StartFailed
@@ -41,7 +39,6 @@ def serve(settings: Settings) -> None:
     """
     size = processes(settings)
     check_tls(settings)
-    check_files(settings)
     listener = listen(settings.host, settings.port)
     logs.configure(settings.log_format, settings.log_level)
     for warning in settings.warnings():
@@ -127,27 +124,6 @@ def listen(host: str, port: int) -> socket.socket:
         reason = f"cannot listen on {host}:{port}: {error.strerror}"
         remedy = f"set another {environment_name('port')} or {environment_name('host')}"
         raise StartupError(f"{reason}; {remedy}") from error
-
-
-def check_files(settings: Settings) -> None:
-    """Make the folder for files, where one is set, and put what it holds in order.
-
-    Raises StartupError where nothing can be written there.
-    """
-    if settings.files is None:
-        return
-    folder = settings.files
-    store = FileStore(folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for folder in (*store.parts(), settings.files):
-            with tempfile.TemporaryFile(dir=folder):
-                pass
-        store.remove_unfinished()
-        store.move_marks()
-    except OSError as error:
-        reason = f"{environment_name('files')}: {folder}: {error.strerror}"
-        raise StartupError(f"{reason}: name a folder that can be written to") from error
 
 
 def raise_descriptor_limit() -> None:

@@ -10,7 +10,6 @@ import time
 from dataclasses import dataclass, field
 from typing import Self
 
-from heedful.app.http.auth import Rates
 from heedful.app.process.messages import Message
 
 CONNECTION_ID_BYTES = 8
@@ -36,8 +35,6 @@ class WorkerGroup:
     """Anonymous files in memory: the supervisor counts in the first, each process in one of the others."""
     states: memoryview
     """An integer of 8 bytes per connection, by its id: BUSY, SENDING, or the bytes read of it."""
-    rates: Rates
-    """What the API keys have used of their rates."""
     slot: int = 0
     """This process's index in `counts`."""
 
@@ -45,7 +42,7 @@ class WorkerGroup:
     def create(cls, size: int) -> Self:
         counts = tuple(os.memfd_create("heedful") for _ in range(size + 1))
         states = memoryview(mmap.mmap(-1, 8 * descriptors())).cast("q")
-        return cls(size, int(time.time()), counts, states, Rates())
+        return cls(size, int(time.time()), counts, states)
 
 
 def descriptors() -> int:

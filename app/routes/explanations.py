@@ -31,16 +31,12 @@ async def explain(body: ExplainRequest, request: Request) -> Response:
         alpha=priors.pop("alpha", None),
         priors=priors,
         ablation=body.ablation,
-        faithfulness=body.faithfulness,
-        k=body.k,
         evidence=body.evidence,
-        gradients=body.gradients,
-        curves=body.curves,
         trust=body.trust,
     )
     result = await model.explain(
         inputs, options, truncate=binding.truncates(request, body.truncate)
     )
     texts, found = binding.record_result(request, result)
-    made = answer(model.card, texts, found, options.k)
+    made = answer(model.card, texts, found)
     return responses.json({**made, "trust": result.trust[0]} if body.trust else made)

@@ -66,9 +66,8 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "/v2/rerank": _RANK,
     "/v2/models/{model}/infer": _TENSORS,
     "/v2/models/{model}/versions/{version}/infer": _TENSORS,
-    "/v1/batches": {"input_file_id": "file-..", "endpoint": "/v1/embeddings"},
 }
-"""A body of each path, which the shipped bundles answer, but for the file's id. Without it Swagger UI fills in every
+"""A body of each path, which the shipped bundles answer. Without it Swagger UI fills in every
 field, "string" for a model, which no service answers."""
 
 

@@ -56,19 +56,7 @@ class ExplainRequest(Cutting, Trusting):
         default_factory=Priors, description="Priors to switch off, and another alpha."
     )
     ablation: bool = Field(False, description="Also answer without each prior.")
-    faithfulness: bool = Field(False, description="Also answer without the most attended tokens.")
-    k: int = Field(1, ge=1, description="Number of tokens that faithfulness deletes.")
     evidence: bool = Field(False, description="Also answer without each token in turn.")
-    gradients: bool = Field(
-        False,
-        description="Evidence by integrated gradients too: the score's, on the way from zero vectors to the "
-        "words'; up to 48 tokens a sentence.",
-    )
-    curves: bool = Field(
-        False,
-        description="Also remove more and more tokens, by attention, by evidence and at random; "
-        "up to 24 tokens a sentence.",
-    )
 
 
 class Map(BaseModel):
@@ -94,8 +82,7 @@ class Sentence(BaseModel):
         description="Between 0 and 1, the mean over features: how much of a token stays unchanged."
     )
     pooling: list[Weights] = Field(
-        description="How much of each token enters the sentence vector; sums to 1. "
-        "`faithfulness` ranks tokens by the first one."
+        description="How much of each token enters the sentence vector; sums to 1."
     )
 
 
@@ -119,25 +106,6 @@ class Ablation(BaseModel):
     flips: bool | None = Field(None, description="Whether the label changes.")
 
 
-class Deletion(BaseModel):
-    """Drops in the most probable label's score, or in the cosine to the vector if there are no labels."""
-
-    attended: list[int] = Field(description="The k most attended tokens, most attended first.")
-    drop: float = Field(description="The drop when they are deleted.")
-    random: float = Field(description="The mean drop when k random tokens are deleted.")
-    spread: float = Field(description="Standard deviation over the draws.")
-
-
-class Faithfulness(BaseModel):
-    """If attention shows what matters, `drop` is well above `random`."""
-
-    k: int
-    draws: int
-    sentences: list[Deletion | None] = Field(
-        description="Each sentence in turn, the other one whole; null if it has no more than k tokens."
-    )
-
-
 class Correlation(BaseModel):
     kind: Literal["maps", "pooling", "gate"]
     name: str
@@ -147,33 +115,12 @@ class Correlation(BaseModel):
     )
 
 
-class Gradients(BaseModel):
-    weights: list[float] = Field(
-        description="One per token, signed; they sum to `score` - `baseline`, but for `error`."
-    )
-    score: float = Field(description="As computed in float32.")
-    baseline: float = Field(
-        description="The score with a zero vector for every word of the sentence, with its tree and positions."
-    )
-    error: float | None = Field(
-        description="Completeness: |sum of weights - (score - baseline)| / |score - baseline|; null if "
-        "these are equal."
-    )
-    spread: float = Field(
-        description="How sure the weights are: the distance of the two orders in which the words were moved from "
-        "their mean, summed over tokens, relative to the sum of |weights|."
-    )
-    intervals: int = Field(description="That the way was cut into.")
-    correlations: list[Correlation] = Field(description="With the size of these weights.")
-
-
 class SentenceEvidence(BaseModel):
     weights: list[float] = Field(
         description="One per token: the score with the token minus the score without it. "
         "Above 0 it speaks for the answer, below 0 against it."
     )
     correlations: list[Correlation]
-    gradients: Gradients | None = Field(None, description="If requested, else null.")
 
 
 class Evidence(BaseModel):
@@ -184,36 +131,6 @@ class Evidence(BaseModel):
     sentences: list[SentenceEvidence | None] = Field(
         description="Each sentence in turn, the other one whole; null if it has one token."
     )
-
-
-class Curve(BaseModel):
-    name: Literal["attention", "evidence", "random"]
-    comprehensiveness: list[float] = Field(
-        description="Drops without the first k = 1 .. L - 1 tokens of the order: high is good."
-    )
-    sufficiency: list[float] = Field(description="Drops with the first k alone: low is good.")
-    normalised_comprehensiveness: float | None = Field(
-        description="The mean drop, 1 at the best order found and 0 at the worst; null if all are equal."
-    )
-    normalised_sufficiency: float | None
-
-
-class OrderCurves(BaseModel):
-    best: list[float] = Field(description="Drops of the best order found, by greedy search.")
-    worst: list[float]
-    orders: list[Curve]
-
-
-class SentenceCurves(BaseModel):
-    deleted: OrderCurves = Field(description="Removed tokens are left out.")
-    masked: OrderCurves = Field(
-        description="Removed tokens stay in place as a zero vector, or as [UNK] in a model of pieces."
-    )
-
-
-class CurvesAnswer(BaseModel):
-    of: str = Field(description="As in `evidence`.")
-    sentences: list[SentenceCurves | None]
 
 
 class ExplainAnswer(BaseModel):
@@ -229,7 +146,5 @@ class ExplainAnswer(BaseModel):
         description="Cosine of each token of the first sentence (rows) with each of the second.",
     )
     ablation: list[Ablation] | None = Field(None, description="If requested.")
-    faithfulness: Faithfulness | None = Field(None, description="If requested.")
     evidence: Evidence | None = Field(None, description="If requested.")
-    curves: CurvesAnswer | None = Field(None, description="If requested.")
     trust: Trust | None = Field(None, description="If requested.")

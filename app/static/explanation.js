@@ -13,12 +13,10 @@ const WAIT = 120; // milliseconds after a prior's last change before the request
 // the pictures.
 export function explanation({ tab, place, question, body, models, priors, judge, top = () => [] }) {
   let shown = null; // the request whose answer is shown, and that answer
-  const gradients = element("input", { type: "checkbox" });
-  const label = element("label", { className: "prior" }, gradients, "integrated gradients (slower)");
   const other = whatIf(body, models, judge, () => shown);
   const [drawn, done, below] = [0, 1, 2].map(() => element("div"));
   const redraw = async (signal) => {
-    const asked = { ...body, truncate: false, evidence: true, trust: true, ...(priors && { priors }), ...(gradients.checked && { gradients: true }) };
+    const asked = { ...body, truncate: false, evidence: true, trust: true, ...(priors && { priors }) };
     const link = address(question, priors);
     remember(tab, link);
     const { answer, timing, warning } = await ask("explain", asked, signal);
@@ -37,11 +35,10 @@ export function explanation({ tab, place, question, body, models, priors, judge,
           });
         }, WAIT);
       };
-      place.replaceChildren(drawn, controls(answer.priors, changed), label, done, other.box, below);
+      place.replaceChildren(drawn, controls(answer.priors, changed), done, other.box, below);
     }
     const open = drawn.querySelector("details.why")?.open ?? false;
-    const same = !shown?.asked.gradients === !asked.gradients; // whoever asks for gradients wants to see them
-    const shadings = same ? [...drawn.querySelectorAll(".picture select")].map((select) => select.selectedOptions[0].text) : [];
+    const shadings = [...drawn.querySelectorAll(".picture select")].map((select) => select.selectedOptions[0].text);
     shown = { asked, answer };
     other.clear();
     drawn.replaceChildren(...top(answer), trusted(answer, warning), ...pictures(answer, shadings));
@@ -49,9 +46,6 @@ export function explanation({ tab, place, question, body, models, priors, judge,
     done.replaceChildren(actions(link, answer, [...drawn.querySelectorAll(".tree svg")]));
     below.replaceChildren(took(timing), requests("explain", asked));
   };
-  gradients.addEventListener("change", () => {
-    attempt(redraw, tab, () => { gradients.checked = "gradients" in shown.asked; }); // the answer without them stays
-  });
   return redraw;
 }
 

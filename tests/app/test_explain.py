@@ -50,7 +50,7 @@ async def test_a_text(client: httpx.AsyncClient) -> None:
     assert [one["name"] for one in sentence["pooling"]] == ["sums", "mean"]
     assert [one["name"] for one in sentence["gate"]] == ["gate"]
     assert all(0 < weight < 1 for weight in sentence["gate"][0]["weights"])
-    assert {"similarity", "ablation", "faithfulness"}.isdisjoint(found)
+    assert {"similarity", "ablation"}.isdisjoint(found)
     ranked = (await client.post("/classify", json={"inputs": KIDS})).json()
     assert found["prediction"]["label"] == ranked[0]["label"]
     for one in ranked:
@@ -58,7 +58,7 @@ async def test_a_text(client: httpx.AsyncClient) -> None:
 
 
 async def test_a_pair(client: httpx.AsyncClient) -> None:
-    found = await explain(client, PAIR, ablation=True, faithfulness=True, k=2)
+    found = await explain(client, PAIR, ablation=True)
     assert found["model"] == "tiny-nli"
     first, second = (len(sentence["tokens"]) for sentence in found["sentences"])
     assert [len(found["similarity"]), len(found["similarity"][0])] == [first, second]
@@ -71,8 +71,6 @@ async def test_a_pair(client: httpx.AsyncClient) -> None:
         after, before = ablation["prediction"]["scores"][label], judged["scores"][label]
         assert change == pytest.approx(after - before, abs=1e-5)
     assert ablation["flips"] == (ablation["prediction"]["label"] != judged["label"])
-    assert (found["faithfulness"]["k"], found["faithfulness"]["draws"]) == (2, 20)
-    assert [len(one["attended"]) for one in found["faithfulness"]["sentences"]] == [2, 2]
 
 
 async def test_priors(client: httpx.AsyncClient) -> None:
@@ -170,7 +168,7 @@ async def test_inputs_that_are_none_are_refused(
         ({"priors": {"tree": False}}, "priors.tree", "unknown_field"),
         ({"priors": {"alpha": -1}}, "priors.alpha", "invalid_value"),
         ({"priors": {"dependency": 1}}, "priors.dependency", "invalid_type"),
-        ({"k": 0}, "k", "invalid_value"),
+        ({"curves": True}, "curves", "unknown_field"),
         ({"model": "tiny-flat"}, "model", "no_explanation"),
     ],
 )

@@ -1,7 +1,6 @@
 """Time limit, full queue and disconnecting clients, while the models are held."""
 
 import asyncio
-import io
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,7 +10,6 @@ import httpx
 import pytest
 from starlette.types import Message
 
-from heedful.app.batches.file_store import FileStore
 from heedful.app.http.middleware import CLIENT_CLOSED
 from heedful.runtime.inference import Inference
 from heedful.runtime.service import Service
@@ -175,7 +173,6 @@ async def test_browsers_may_call_from_the_origins_that_are_set(tight: httpx.Asyn
         if allowed:
             exposed = answer.headers["Access-Control-Expose-Headers"]
             for name in (
-                "Content-Range",
                 "Inference-Header-Content-Length",
                 "X-Dtype",
                 "X-Ignored-Fields",
@@ -213,7 +210,7 @@ class = "bulk"
 async def test_bulk_requests_are_told_from_interactive_ones(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the header, by the key's class, as NDJSON too; and a batch is always bulk."""
+    """By the header and by the key's class, as NDJSON too."""
     found: list[bool] = []
     bind = Service.bind
 
@@ -224,18 +221,10 @@ async def test_bulk_requests_are_told_from_interactive_ones(
     monkeypatch.setattr(Service, "bind", noting)
     (tmp_path / "keys.toml").write_text(KEYS)
     page, importing = ({"Authorization": f"Bearer {key}"} for key in ("page", "import"))
-    bulk, store = {"X-Priority": "bulk"}, FileStore(tmp_path)
-    async with serve(api_keys=tmp_path / "keys.toml", files=tmp_path) as client:
+    bulk = {"X-Priority": "bulk"}
+    async with serve(api_keys=tmp_path / "keys.toml") as client:
         for headers in (page, page | bulk, importing):
             for media in ({}, NDJSON):
                 answer = await client.post("/embed", json=BODY, headers=headers | media)
                 assert answer.status_code == 200
-        text = {"input": "a", "model": "tiny-nli"}
-        request = {"custom_id": "1", "method": "POST", "url": "/v1/embeddings", "body": text}
-        content = io.BytesIO(json.dumps(request).encode())
-        file = store.add(content, "rows.jsonl", "batch")["id"]
-        body = {"input_file_id": file, "endpoint": "/v1/embeddings"}
-        batch = await client.post("/v1/batches", json=body, headers=page)
-        while store.batch(batch.json()["id"])["status"] != "completed":
-            await asyncio.sleep(0.01)
-    assert found == [False, False, True, True, True, True, True]
+    assert found == [False, False, True, True, True, True]

@@ -12,7 +12,6 @@ from urllib.parse import urljoin
 import httpx
 import numpy as np
 import pytest
-import zstandard
 
 from heedful.runtime.errors import StartupError
 from tests.app.conftest import KEY, Serve
@@ -142,8 +141,6 @@ async def test_a_slash_at_the_end(client: httpx.AsyncClient) -> None:
     [
         ("gzip", gzip.compress),
         ("x-gzip", lambda body: gzip.compress(body[:9]) + gzip.compress(body[9:])),
-        ("zstd", zstandard.compress),
-        ("zstd", lambda body: zstandard.compress(body[:9]) + zstandard.compress(body[9:])),
         ("deflate", zlib.compress),  # one of tritonclient's two
         ("identity", bytes),
     ],
@@ -167,43 +164,19 @@ async def test_codings_that_are_refused(serve: Serve) -> None:
             ("deflate", zlib.compress(b"{}")[:-4], 400, "wrong_content_encoding"),
             ("deflate", zlib.compress(b"{}") + b"{}", 400, "wrong_content_encoding"),
             ("gzip", gzip.compress(b" " * 1001), 413, "body_too_large"),
-            ("zstd", zstandard.compress(b" " * 1001), 413, "body_too_large"),
             ("deflate", zlib.compress(b" " * 1001), 413, "body_too_large"),
             ("deflate", zlib.compress(b" " * 1_000_000), 413, "body_too_large"),
             ("deflate", zlib.compress(b" " * 999 + b"1"), 422, "invalid_type"),
-            ("zstd", zstandard.compress(b" " * 999 + b"1"), 422, "invalid_type"),
         ):
             headers = {**JSON, "Content-Encoding": coding}
             check(await idle.post("/embed", content=body, headers=headers), status, code)
 
 
-async def test_large_answers_are_compressed_for_those_who_accept_it(
-    client: httpx.AsyncClient,
-) -> None:
+async def test_answers_are_not_compressed(client: httpx.AsyncClient) -> None:
     many = {"inputs": [f"kid {i} " + "dog " * 14 for i in range(60)], "model": "tiny-nli"}
-    for offered, coding in (
-        ("identity", None),
-        ("gzip;q=0, zstd;q=0.0", None),
-        ("gzip, deflate, br", "gzip"),
-        ("gzip, zstd", "zstd"),
-        ("gzip;q=0.5, zstd;q=1.0", "zstd"),
-        ("gzip;q=1.0, zstd;q=0.1", "gzip"),
-        ("gzip; q=much, zstd;q=0.1", "zstd"),
-    ):
-        headers = [("Accept-Encoding", line) for line in ("br", offered)]
-        small = await client.post("/embed", json={"inputs": "kids"}, headers=headers)
-        assert "Content-Encoding" not in small.headers
-        async with client.stream("POST", "/tokenize", json=many, headers=headers) as answer:
-            raw = b"".join([part async for part in answer.aiter_raw()])
-        assert answer.headers.get("Content-Encoding") == coding
-        assert answer.headers.get("Vary") == (coding and "Accept-Encoding")
-        assert int(answer.headers["Content-Length"]) == len(raw)
-        if coding == "gzip":
-            raw = gzip.decompress(raw)
-        elif coding == "zstd":
-            raw = zstandard.decompress(raw)
-        assert len(json.loads(raw)) == 60
-        assert len(raw) >= 16 * 1024
+    answer = await client.post("/tokenize", json=many, headers={"Accept-Encoding": "gzip, zstd"})
+    assert len(answer.json()) == 60
+    assert "Content-Encoding" not in answer.headers
 
 
 async def test_aliases(serve: Serve) -> None:

@@ -98,7 +98,7 @@ async def test_the_other_routes_do_not_take_the_model(client: httpx.AsyncClient)
 async def test_a_pair_is_explained(client: httpx.AsyncClient) -> None:
     pair = PAIRS[1]
     (score,) = (await client.post("/relatedness", json={"pairs": [pair]})).json()["scores"]
-    body = {"inputs": pair, "ablation": True, "faithfulness": True}
+    body = {"inputs": pair, "ablation": True}
     answer = await client.post("/explain", json=body)
     assert answer.status_code == 200, answer.text
     found = answer.json()
@@ -114,9 +114,6 @@ async def test_a_pair_is_explained(client: httpx.AsyncClient) -> None:
     assert ablation["relatedness"] == pytest.approx(without, abs=1e-5)
     assert ablation["change"] == {"relatedness": pytest.approx(without - score, abs=1e-5)}
     assert {"flips", "prediction"}.isdisjoint(ablation)
-    nothing, second = found["faithfulness"]["sentences"]
-    assert nothing is None  # "bad" is all it has
-    assert 0 < second["drop"] < 2
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def test_a_short_queue_bounds_the_inputs_of_a_request() -> None:
     assert load(max_queue="10000").max_batch_inputs == 2048
 
 
-@pytest.mark.parametrize("field", ["files", "tls_cert", "tls_key"])
+@pytest.mark.parametrize("field", ["tls_cert", "tls_key"])
 def test_an_empty_path_is_none(monkeypatch: pytest.MonkeyPatch, field: str) -> None:
     monkeypatch.setenv(settings.environment_name(field), "")
     assert getattr(load(), field) is None

@@ -29,8 +29,7 @@ DOCUMENTED = [
     for path, operations in DOCUMENT["paths"].items()
     for method, operation in operations.items()
     for status in operation["responses"]
-    if not path.startswith(("/v1/files", "/v1/batches"))  # tests/app/test_batches.py has them
-    and "{version}" not in path  # tests/app/test_v2.py has them
+    if "{version}" not in path  # tests/app/test_v2.py has them
 ]
 BODIES = bodies("two kids")
 RELOAD = "/models/reload"
@@ -46,7 +45,6 @@ class Services:
     narrow: httpx.AsyncClient  # a body has ten bytes at most
     hasty: httpx.AsyncClient  # gives up after 50 ms
     broken: httpx.AsyncClient
-    spent: httpx.AsyncClient  # the key has used up its rate
     full: httpx.AsyncClient  # a queue of one and models that are held; needs the key
     held: Service  # of `full`
     bundles: Path  # of `full`
@@ -58,8 +56,6 @@ async def services(
 ) -> AsyncIterator[Services]:
     bundles = tmp_path_factory.mktemp("statuses") / "bundles"
     shutil.copytree(models, bundles)
-    keys = bundles.parent / "keys.toml"
-    keys.write_text(f'[one]\nkey = "{KEY}"\nrate = 0.001\n')
     async with contextlib.AsyncExitStack() as stack:
 
         async def also(**settings: Any) -> httpx.AsyncClient:
@@ -71,15 +67,12 @@ async def services(
         broken = await also(start=False, api_key=KEY)
         assert isinstance(broken._transport, httpx.ASGITransport)
         del broken._transport.app.state.heedful  # type: ignore[attr-defined]  # a FastAPI
-        spent = await also(start=False, api_keys=keys)
-        assert (await spent.get("/models", headers=KEYED)).status_code == 503  # the only one
         yield Services(
             ready=client,
             idle=await also(start=False, api_key=KEY),
             narrow=await also(start=False, max_body_bytes=10),
             hasty=await also(start=False, request_timeout=0.05),
             broken=broken,
-            spent=spent,
             full=full,
             held=holding,
             bundles=bundles,
@@ -126,9 +119,7 @@ async def _more_than_ten_bytes(services: Services, method: str, path: str) -> ht
 
 
 async def _too_much(services: Services, method: str, path: str) -> httpx.Response:
-    """The answer to a request that finds another in flight, or where no model is asked, beyond the key's rate."""
-    if path not in BODIES:
-        return await _ask(services.spent, method, path)
+    """The answer to a request that finds another in flight."""
     first = asyncio.create_task(_ask(services.full, "POST", "/embed"))
     await in_flight(services.held, 1)
     try:

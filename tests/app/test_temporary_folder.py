@@ -1,4 +1,4 @@
-"""A temporary folder that cannot be written does not concern the service: it keeps nothing there, nor of uploads."""
+"""A temporary folder that cannot be written does not concern the service: it keeps nothing there."""
 
 import signal
 import sys
@@ -15,7 +15,6 @@ SMALL = (
     'cat /dev/zero >"$TMPDIR/zeros" 2>"$WHY"; rm "$TMPDIR/zeros"'
 )
 READ_ONLY = 'mount -t tmpfs -o ro tmpfs "$TMPDIR"; touch "$TMPDIR/a" 2>"$WHY"'
-FILES = 'mount -t tmpfs -o size=4m tmpfs "$HEEDFUL_FILES"'
 MISSING = 'rmdir "$TMPDIR"; touch "$TMPDIR/a" 2>"$WHY"'
 
 
@@ -30,15 +29,14 @@ MISSING = 'rmdir "$TMPDIR"; touch "$TMPDIR/a" 2>"$WHY"'
     ids=["full", "small", "read-only", "missing"],
 )
 def test_the_service_answers(prepare: str, why: str, models: Path, tmp_path: Path) -> None:
-    folder, files = tmp_path / "temporary", tmp_path / "files"
+    folder = tmp_path / "temporary"
     folder.mkdir()
-    files.mkdir()
     # In a mount namespace, which ends with the process.
-    command = ("unshare", "-rm", "sh", "-c", f'{prepare}; {FILES}; exec "$@"', "sh", sys.executable)
+    command = ("unshare", "-rm", "sh", "-c", f'{prepare}; exec "$@"', "sh", sys.executable)
     process = Process(
         tmp_path / "log",
         {"port": "0", "models": str(models), "processes": "2", "threads": "1"},
-        {"TMPDIR": str(folder), "WHY": str(tmp_path / "why"), "HEEDFUL_FILES": str(files)},
+        {"TMPDIR": str(folder), "WHY": str(tmp_path / "why")},
         (*command, "-m", "heedful"),
     )
     try:
@@ -48,14 +46,6 @@ def test_the_service_answers(prepare: str, why: str, models: Path, tmp_path: Pat
             body = {"inputs": [f"kids {number}"], "model": "tiny-sst2"}
             answer = httpx.post(url + "/classify", json=body, timeout=PATIENCE)
             assert answer.status_code == 200, answer.text
-        for megabytes, status in ((1.5, 200), (6, 507)):  # it is on the disk twice meanwhile
-            content = {"file": ("a.jsonl", bytes(int(megabytes * 2**20)))}
-            answer = httpx.post(
-                url + "/v1/files", files=content, data={"purpose": "batch"}, timeout=PATIENCE
-            )
-            assert answer.status_code == status, answer.text
-        assert answer.json()["error"]["code"] == "storage_full"
-        assert len(httpx.get(url + "/v1/files", timeout=PATIENCE).json()["data"]) == 1
         assert httpx.get(url + "/metrics", timeout=PATIENCE).is_success
         process.popen.send_signal(signal.SIGTERM)
         assert process.exit_status() == 0

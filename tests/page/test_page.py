@@ -131,26 +131,6 @@ def test_evidence_is_the_answers(page: Page) -> None:
         assert colours(picture) != by_evidence
 
 
-def test_integrated_gradients_are_shown_when_asked_for(page: Page) -> None:
-    tokens = page.locator("#answer-classification .tokens button")
-    tick = page.get_by_role("checkbox", name="integrated gradients")
-    with page.expect_response("**/explain") as answered:
-        tick.check()
-    (found,) = answer_again(page, answered.value)["evidence"]["sentences"]
-    shading = page.locator("#answer-classification .picture select")
-    expect(shading.locator("option").first).to_have_text("integrated gradients")
-    shown = tokens.locator("small").all_inner_texts()
-    numbers = [float(number.replace("\u2212", "-")) for number in shown]
-    assert numbers == pytest.approx([100 * one for one in found["gradients"]["weights"]], abs=0.051)
-    sure = page.get_by_text(re.compile(r"Integrated gradients of .* Give or take [\d.]+\s?%\."))
-    expect(sure).to_be_visible()
-    expect(tick).to_be_checked()
-    keep(page, "gradients")
-    accessible(page)
-    tick.uncheck()
-    expect(shading.locator("option").first).to_have_text("evidence")
-
-
 def test_evidence_that_rounds_to_nothing_is_pale(page: Page) -> None:
     """The largest change has full colour; one that rounds to nothing has neither a sign nor a colour."""
 

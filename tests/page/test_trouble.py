@@ -62,15 +62,6 @@ def test_a_text_too_long_to_be_explained_is_answered(page: Page) -> None:
     expect(answer.get_by_role("button", name="Save SVG")).to_have_count(0)
     expect(page.locator("#error")).to_have_text("")
 
-    page.locator("#text").fill(LONG[: len(LONG) // 2])  # too long for gradients
-    page.locator("#text").press("Enter")
-    expect(answer.locator(".picture")).to_have_count(1)
-    tick = page.get_by_role("checkbox", name="integrated gradients")
-    tick.click()
-    expect(page.locator("#error")).to_contain_text("with gradients")
-    expect(tick).not_to_be_checked()
-    expect(answer.locator(".picture")).to_have_count(1)
-
     page.get_by_role("tab", name="Similarity").click()
     page.locator("#sentences").fill(f"{LONG}\nA short one.")
     page.get_by_role("button", name="Compare").click()
