@@ -18,7 +18,7 @@ from heedful.export.arc_graph import OUTPUTS, arc_graph
 from heedful.export.errors import ParityError
 from heedful.export.int8 import int8_columns
 from heedful.models.arc_parser import FAR, SLOWEST, ArcParser
-from heedful.text.arc_parser import CONFIG, GRAPH, ROOT, WORDS, itself, rotary_table
+from heedful.text.arc_parser import CONFIG, GRAPH, ROOT, WORDS, diagonal_mask, rotary_table
 from heedful.text.arrays import Bytes, Doubles
 from heedful.text.graph import open_session
 from heedful.text.hashed_words import ZERO, WordVectors
@@ -155,7 +155,7 @@ def feeds(vectors: Sequence[Bytes], rotary: int) -> dict[str, npt.NDArray[Any]]:
         "words": padded,
         "inside": inside[..., None],
         "outside": np.where(inside, np.float32(0), np.float32(FAR))[:, None],
-        "itself": itself(longest),
+        "itself": diagonal_mask(longest),
         "cos": cos,
         "sin": sin,
         "first": np.arange(len(lengths))[:, None] * longest,

@@ -7,7 +7,7 @@ from typing import Self
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.errors import BadInput, TooManyInputs
 from heedful.text.parse import Parse
-from heedful.text.tokenize import MAX_RUN
+from heedful.text.tokenize import MAX_CHUNK
 
 Item = str | Parse
 """A text, or a tree that replaces it and is used as given."""
@@ -84,7 +84,7 @@ class Inputs:
                 pieces = f"{max_pieces} word pieces, " if max_pieces else ""
                 raise BadInput(
                     f"{path} is longer than {card.name} reads ({card.max_tokens} tokens, {pieces}"
-                    f"and {MAX_RUN} characters without white space): shorten it, "
+                    f"and {MAX_CHUNK} characters without white space): shorten it, "
                     "or set truncate to true",
                     param=path,
                     code="input_too_long",

@@ -21,11 +21,11 @@ def best_heads(scores: AnyFloats, lengths: Ints) -> Ints:
     words = np.arange(L) < lengths[:, None]
     heads = np.where(words, scores.argmax(-1), 0)
     for row, n in enumerate(lengths.tolist()):
-        own = [0, *heads[row, :n].tolist()]
+        tree = [0, *heads[row, :n].tolist()]
         values = scores[row, :n, : n + 1]
-        if not _opened(values, own):
-            own = maximum_arborescence(np.vstack([np.full(n + 1, -np.inf), values])).tolist()
-        heads[row, :n] = own[1:]
+        if not _opened(values, tree):
+            tree = maximum_arborescence(np.vstack([np.full(n + 1, -np.inf), values])).tolist()
+        heads[row, :n] = tree[1:]
     return heads
 
 
@@ -84,11 +84,11 @@ def maximum_arborescence(scores: AnyFloats) -> Ints:
     contracted = np.full((len(rest) + 1, len(rest) + 1), -np.inf)
     contracted[:-1, :-1] = of_rest[:, rest]
     contracted[-1, :-1], contracted[:-1, -1] = into.max(axis=0), out_of.max(axis=1)
-    found = maximum_arborescence(contracted)
-    from_cycle = found[:-1] == len(rest)
-    governors = rest[np.where(from_cycle, 0, found[:-1])]
+    solution = maximum_arborescence(contracted)
+    from_cycle = solution[:-1] == len(rest)
+    governors = rest[np.where(from_cycle, 0, solution[:-1])]
     heads[rest] = np.where(from_cycle, np.array(cycle)[out_of.argmax(axis=1)], governors)
-    heads[cycle[into[:, found[-1]].argmax()]] = rest[found[-1]]
+    heads[cycle[into[:, solution[-1]].argmax()]] = rest[solution[-1]]
     return heads
 
 

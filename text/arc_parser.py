@@ -30,8 +30,7 @@ from heedful.text.arrays import Bytes, Doubles, Floats, Ints
 from heedful.text.batch import cheapest
 from heedful.text.errors import GraphError
 from heedful.text.hashed_words import ZERO, WordVectors
-from heedful.text.products import product
-from heedful.text.tokens import Run, Tokens, hashes
+from heedful.text.tokenize import Chunk, Tokens, hashes
 
 GRAPH, WORDS, CONFIG = FILES = ("graph.onnx", "words.npz", "config.json")
 CELLS = 2048
@@ -40,7 +39,7 @@ RUN = 64
 """What a run costs beside its words, in words: 150 µs."""
 MAX_WORDS = 20_000
 """Words whose vectors are kept, of D bytes each; when there are more, all are forgotten."""
-FAR = -1e4
+MASKED_SCORE = -1e4
 """Score of a governor that is none, as in models.arc_parser."""
 ROOT = "ROOT"
 Tree = tuple[Ints, tuple[str, ...]]
@@ -52,7 +51,7 @@ Each = Callable[[Callable[[Feeds], Heads], Iterable[Feeds]], Iterable[Heads]]
 
 
 class SeenWords:
-    """Vectors of the words met so far. A word is its form and its norm: "ca" of "can't" is not the "ca" alone."""
+    """Vectors of the words met so far. A word is its form and its norm: "ca" of "can't" is not the word "ca"."""
 
     def __init__(self, vectors: WordVectors, limit: int = MAX_WORDS) -> None:
         self._vectors, self._limit = vectors, limit
@@ -64,7 +63,7 @@ class SeenWords:
 
     def __call__(self, texts: Sequence[Tokens]) -> tuple[Bytes, Ints]:
         """A table, whose first row belongs to no word, and the row (N,) of each word of all `texts`."""
-        keys = [key for one in texts for key in one.keys]
+        keys = [key for tokens in texts for key in tokens.keys]
         places: list[int | None] = list(map(self._places.get, keys))
         if None in places:
             new = _first_places(keys, (i for i, place in enumerate(places) if place is None))
@@ -73,8 +72,8 @@ class SeenWords:
                 new = _first_places(keys, range(len(keys)))
             attributes = hashes(texts)
             if len(new) > self._limit:  # one text of very many words
-                own = self._vectors(attributes)
-                return np.concatenate([self._rows[:1], own]), np.arange(1, len(own) + 1)
+                rows = self._vectors(attributes)
+                return np.concatenate([self._rows[:1], rows]), np.arange(1, len(rows) + 1)
             first = len(self._places) + 1
             self._rows[first : first + len(new)] = self._vectors(attributes[list(new.values())])
             self._places.update(zip(new, range(first, first + len(new)), strict=True))
@@ -121,7 +120,8 @@ class ArcParser:
         for label in self.labels:
             self._vocab.strings.add(label)
         self._names = np.array(self.labels, object)
-        self._rotary_table, self._itself = rotary_table(64, self._speeds), itself(64)
+        self._rotary_table = rotary_table(64, self._speeds)
+        self._diagonal_mask = diagonal_mask(64)
         from heedful.text.graph import open_session  # 60 MB, which other pipelines do not need
 
         try:
@@ -153,7 +153,7 @@ class ArcParser:
 
     def _annotate(self, docs: Sequence[Doc]) -> None:
         """Set heads and relations."""
-        for part in self.trees([Tokens.of([Run.of(doc)]) for doc in docs]):
+        for part in self.trees([Tokens.of([Chunk.of(doc)]) for doc in docs]):
             for i, (heads, relations) in part:
                 self._set(docs[i], heads, relations)
 
@@ -180,20 +180,20 @@ class ArcParser:
         return np.where(governed, best - 1, np.arange(best.shape[1])), names
 
     def _feeds(self, texts: Sequence[Tokens]) -> Feeds:
-        lengths = np.array([len(one) for one in texts])
+        lengths = np.array(list(map(len, texts)))
         longest = int(lengths.max())
         inside = np.arange(longest) < lengths[:, None]  # (B, L)
-        table, found = self._words(texts)
+        table, rows = self._words(texts)
         places = np.zeros(inside.shape, np.int64)
-        places[inside] = found
+        places[inside] = rows
         if longest > len(self._rotary_table[0]):
             self._rotary_table = rotary_table(2 * longest, self._speeds)
-            self._itself = itself(2 * longest)
+            self._diagonal_mask = diagonal_mask(2 * longest)
         return {
             "words": table[places],
             "inside": inside[..., None],
-            "outside": np.where(inside, np.float32(0), np.float32(FAR))[:, None],
-            "itself": self._itself[:longest, :longest],
+            "outside": np.where(inside, np.float32(0), np.float32(MASKED_SCORE))[:, None],
+            "itself": self._diagonal_mask[:longest, :longest],
             "cos": self._rotary_table[0][:longest],
             "sin": self._rotary_table[1][:longest],
             "first": np.arange(len(lengths))[:, None] * longest,
@@ -202,16 +202,16 @@ class ArcParser:
     def _relations(self, pairs: Floats) -> Ints:
         """Relations of words to their governors, from the sums of both's parts of the last layer: (n, E) -> (n,)."""
         matrix, bias = self._last
-        best: Ints = (product(np.maximum(pairs, 0), matrix) + bias).argmax(axis=-1)
+        best: Ints = (np.maximum(pairs, 0) @ matrix + bias).argmax(axis=-1)
         return best
 
 
 def _first_places(keys: Sequence[int], among: Iterable[int]) -> dict[int, int]:
     """The different keys at these places, and the first place of each; rising where the places rise."""
-    found: dict[int, int] = {}
+    first: dict[int, int] = {}
     for i in among:
-        found.setdefault(keys[i], i)
-    return found
+        first.setdefault(keys[i], i)
+    return first
 
 
 @Language.factory("arc_parser", default_config={"threads": 1})
@@ -226,7 +226,7 @@ def rotary_table(length: int, speeds: Doubles) -> tuple[Floats, Floats]:
     return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
 
 
-def itself(length: int) -> Floats:
-    """No word governs itself: FAR on the diagonal."""
-    diagonal: Floats = np.diag(np.full(length, FAR, np.float32))
-    return diagonal
+def diagonal_mask(length: int) -> Floats:
+    """No word governs itself: MASKED_SCORE on the diagonal."""
+    mask: Floats = np.diag(np.full(length, MASKED_SCORE, np.float32))
+    return mask

@@ -78,14 +78,14 @@ class Batch:
 def collate(sentences: Sequence[Sentence]) -> Batch:
     """Pad to the longest sentence. Raises ValueError for no sentence or an empty one."""
     if len(sentences) == 1 and len(sentences[0]):
-        return _alone(sentences[0])
-    lengths = np.array([one.heads.size for one in sentences], np.int64)
+        return _single(sentences[0])
+    lengths = np.array([sentence.heads.size for sentence in sentences], np.int64)
     if not sentences or not lengths.all():
         raise ValueError("a batch needs at least one sentence, and each of them a token")
-    sizes = np.array([one.ids.size for one in sentences])
-    ids = _padded([one.ids for one in sentences], sizes, PAD)
-    heads = _padded([one.heads for one in sentences], lengths, None)
-    pieces = [one.pieces for one in sentences if one.pieces is not None]
+    sizes = np.array([sentence.ids.size for sentence in sentences])
+    ids = _padded([sentence.ids for sentence in sentences], sizes, PAD)
+    heads = _padded([sentence.heads for sentence in sentences], lengths, None)
+    pieces = [sentence.pieces for sentence in sentences if sentence.pieces is not None]
     return Batch(
         ids,
         heads,
@@ -105,7 +105,7 @@ def _padded(rows: Sequence[Ints], sizes: Ints, padding: int | None) -> Ints:
     return padded
 
 
-def _alone(sentence: Sentence) -> Batch:
+def _single(sentence: Sentence) -> Batch:
     """A batch of one needs no padding."""
     ids, heads = sentence.ids.astype(np.int64)[None], sentence.heads.astype(np.int64)[None]
     pieces, features = sentence.pieces, sentence.features
@@ -121,13 +121,14 @@ def _alone(sentence: Sentence) -> Batch:
 
 def _join_features(sentences: Sequence[Sentence], ids: Ints) -> Ints | None:
     """The composed words of all sentences (K, F); their ids (B, S) are renumbered in place."""
-    found = [one.features for one in sentences if one.features is not None]
-    if not found:
+    features = [sentence.features for sentence in sentences]
+    present = [rows for rows in features if rows is not None]
+    if not present:
         return None
-    counts = np.array([0 if one.features is None else len(one.features) for one in sentences])
+    counts = np.array([0 if rows is None else len(rows) for rows in features])
     before: Ints = np.cumsum(counts) - counts
     ids -= before[:, None] * (ids < 0)
-    return np.concatenate(found)
+    return np.concatenate(present)
 
 
 def plan(lengths: Sequence[int], budget: int) -> list[list[int]]:

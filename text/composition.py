@@ -76,8 +76,8 @@ def shape(word: str) -> str:
 
 def matrix(words: Sequence[str], rows: int) -> Ints:
     """(K, FEATURES) rows of each word."""
-    found = b"".join([_row(word, rows) for word in words])
-    return np.frombuffer(found, np.int32).astype(np.int64).reshape(-1, FEATURES)
+    content = b"".join([_row(word, rows) for word in words])
+    return np.frombuffer(content, np.int32).astype(np.int64).reshape(-1, FEATURES)
 
 
 @lru_cache(maxsize=REMEMBERED_WORDS)

@@ -11,8 +11,7 @@ import numpy.typing as npt
 from thinc.api import NumpyOps
 
 from heedful.text.arrays import Bytes, Doubles, Hashes, Ints
-from heedful.text.products import product
-from heedful.text.tokens import ATTRIBUTES
+from heedful.text.tokenize import ATTRIBUTES
 
 ROWS = 4
 """Rows that a value of an attribute is hashed to."""
@@ -53,8 +52,7 @@ class WordVectors:
         """
         self._tables = [arrays[f"table{i}"] for i in range(len(ATTRIBUTES))]
         self._scales = [arrays[f"table{i}_scales"] for i in range(len(ATTRIBUTES))]
-        mix = arrays["mix"] * arrays["mix_scales"].astype(np.float64)
-        self._mix = np.ascontiguousarray(mix)  # transposed, small products take several threads too
+        self._mix = arrays["mix"] * arrays["mix_scales"].astype(np.float64)
         self._bias, self._gain, self._shift = (
             arrays[name].astype(np.float64) for name in ("bias", "gain", "shift")
         )
@@ -70,7 +68,7 @@ class WordVectors:
         for i, (table, scales) in enumerate(zip(self._tables, self._scales, strict=True)):
             chosen = rows[:, ROWS * i : ROWS * (i + 1)]  # (N, ROWS)
             summed.append((table[chosen] * scales[chosen][..., None].astype(np.float64)).sum(1))
-        mixed = product(np.concatenate(summed, axis=1), self._mix) + self._bias
+        mixed = np.concatenate(summed, axis=1) @ self._mix + self._bias
         best = mixed.reshape(len(rows), PIECES, self.width).max(axis=1)
         best -= best.mean(axis=1, keepdims=True)
         best /= np.sqrt((best**2).mean(axis=1, keepdims=True) + EPSILON)

@@ -8,8 +8,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-import heedful.text.spacy_import  # noqa: F401  # before spaCy  # isort: skip
-
 import numpy as np
 import spacy
 from spacy.attrs import DEP, HEAD, NORM
@@ -21,11 +19,10 @@ from heedful.text.arc_parser import CELLS, ArcParser, Each, Tree  # a pipeline m
 from heedful.text.arrays import Ints
 from heedful.text.batch import plan
 from heedful.text.errors import ParserError
-from heedful.text.tokenize import TextTokenizer
-from heedful.text.tokens import ATTRIBUTES, Spans, Tokens, adjoining, hashes
+from heedful.text.tokenize import ATTRIBUTES, Spans, TextTokenizer, Tokens, adjoining, hashes
 
-_OWN: Ints = np.arange(1024)
-_OWN.flags.writeable = False
+_PLACES: Ints = np.arange(1024)
+_PLACES.flags.writeable = False
 _RELATIONS: dict[int, str] = {}
 """Names of relations by their hash, which is the same in every vocabulary: a parser has about fifty."""
 
@@ -157,9 +154,9 @@ class Parser:
         """The tokens as spaCy's tokenizer gives them, with their norms."""
         forms: list[str] = []
         spaces: list[bool] = []
-        for run in tokens.runs:
-            forms += run.forms
-            spaces += [*[False] * (len(run.forms) - 1), True]
+        for chunk in tokens.chunks:
+            forms += chunk.forms
+            spaces += [*[False] * (len(chunk.forms) - 1), True]
         doc = Doc(self._nlp.vocab, forms[: len(tokens)], spaces[: len(tokens)])
         norms: Any = hashes([tokens])[:, :1]  # spaCy types them as its own integers
         doc.from_array([NORM], norms)
@@ -195,4 +192,4 @@ def _names(vocab: Vocab, hashes: list[int]) -> tuple[str, ...]:
 
 def _no_heads(length: int) -> Ints:
     """Each token as its own governor. Read-only."""
-    return _OWN[:length] if length <= len(_OWN) else np.arange(length)
+    return _PLACES[:length] if length <= len(_PLACES) else np.arange(length)

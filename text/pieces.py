@@ -109,10 +109,10 @@ class Pieces:
         path.write_text(self.text, encoding="utf-8", newline="\n")
 
     def _special(self, piece: str) -> int:
-        found = self._tokenizer.token_to_id(piece)
-        if found is None:
+        number = self._tokenizer.token_to_id(piece)
+        if number is None:
             raise ValueError(f"the tokenizer has no {piece}")
-        return int(found)
+        return int(number)
 
     def _split(self, word: str) -> tuple[int, ...]:
         ids = self._tokenizer.encode(plain_word(word), add_special_tokens=False).ids

@@ -85,9 +85,9 @@ def plain_word(token: str) -> str:
     """
     word = _plain_marks(ENTITY.sub(_character, token) if "&" in token else token)
     if not word.isascii():
-        found = unicodedata.normalize("NFKC", word).translate(DASHES)
-        found = INVISIBLE.sub("", found)
-        word = found if found.split() == [found] else word
+        compatible = unicodedata.normalize("NFKC", word).translate(DASHES)
+        compatible = INVISIBLE.sub("", compatible)
+        word = compatible if compatible.split() == [compatible] else word
     return f"{word[-2]}'{word[-1]}" if word.lower() in ("nt", "'nt") else word
 
 
@@ -125,11 +125,11 @@ def _blanked(text: str) -> str:
     return text if text.isascii() else INVISIBLE.sub(_outside_words, text)
 
 
-def _outside_words(found: re.Match[str]) -> str:
+def _outside_words(match: re.Match[str]) -> str:
     """Blanks, so that punctuation and contractions are split off; inside a word `plain_word` drops the characters."""
-    text, (start, stop) = found.string, found.span()
+    text, (start, stop) = match.string, match.span()
     inside = start > 0 and stop < len(text) and _spells(text[start - 1]) and _spells(text[stop])
-    return found[0] if inside else " " * len(found[0])
+    return match[0] if inside else " " * len(match[0])
 
 
 def _spells(character: str) -> bool:
@@ -137,11 +137,11 @@ def _spells(character: str) -> bool:
     return unicodedata.category(character)[0] in "LMN"
 
 
-def _without_tag(found: re.Match[str]) -> str:
+def _without_tag(match: re.Match[str]) -> str:
     """Blanks for a comment or a tag of HTML."""
-    if found[1] is None or found[1].lower() in ELEMENTS:
-        return " " * len(found[0])
-    return found[0]
+    if match[1] is None or match[1].lower() in ELEMENTS:
+        return " " * len(match[0])
+    return match[0]
 
 
 def _character(entity: re.Match[str]) -> str:

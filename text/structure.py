@@ -62,5 +62,5 @@ def without(heads: Heads, gone: npt.NDArray[np.integer]) -> Ints:
     for _ in range(len(heads).bit_length()):  # from a removed token up to one that remains
         above = above[above]
     place = np.where(kept, np.cumsum(kept) - 1, -1)
-    found = place[above[heads[kept]]]
-    return np.where(found < 0, np.arange(len(found)), found)
+    governors = place[above[heads[kept]]]
+    return np.where(governors < 0, np.arange(len(governors)), governors)

@@ -1,36 +1,92 @@
-"""Text -> tokens, by spaCy's tokenizer: any Unicode, of any length."""
+"""Text -> tokens, by spaCy's tokenizer: any Unicode, of any length. A token is also what the arc parser reads of it."""
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from itertools import accumulate, islice
-from operator import itemgetter, mul
-from typing import Any
+from dataclasses import dataclass
+from itertools import accumulate, chain, islice
+from operator import add, itemgetter, mul
+from typing import Any, NamedTuple, Self
 
-import heedful.text.spacy_import  # noqa: F401  # before spaCy  # isort: skip
-
-from spacy.tokenizer import Tokenizer
+import numpy as np
+from spacy.attrs import IDX, LENGTH, NORM, ORTH, PREFIX, SHAPE, SUFFIX
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
+from heedful.text.arrays import Hashes
 from heedful.text.plain import LONGEST_KEPT, plain, unescape
-from heedful.text.tokens import Run, Tokens, adjoining, spans
 
-MAX_RUN = 500
-"""Longest run of characters without white space: spaCy's tokenizer is quadratic in its length."""
+ATTRIBUTES = (NORM, PREFIX, SUFFIX, SHAPE)
+"""What the vector of a token is made of. The norm comes first."""
+MAX_CHUNK = 500
+"""Longest chunk that is read whole: spaCy's tokenizer is quadratic in its length."""
 KEPT_WORDS = 10_000
 """Words that the vocabulary keeps for good, about 4 MB. spaCy takes ten times as long for an unknown word."""
-KEPT_RUNS = 16_384
-"""Runs in each of two generations, in 7 MB, at worst 30: a full one takes the place of the older one, whose runs are
-forgotten unless they were met again. spaCy takes 60 µs for a run."""
-MARKS = frozenset(".,!?;:")
-"""What most words with a mark behind them have there."""
-_RUN = re.compile(r"\S+")
+KEPT_CHUNKS = 16_384
+"""Chunks in each of two generations, in 7 MB, at worst 30: a full one takes the place of the older one, whose chunks
+are forgotten unless they were met again. spaCy takes 60 µs for a chunk."""
+_CHUNK = re.compile(r"\S+")
+_COLUMNS = [IDX, LENGTH, ORTH, *ATTRIBUTES]
+_MIX, _64_BITS = 0x9E3779B97F4A7C15, 2**64 - 1
+_FIRST = (0,)  # most chunks have one token
+
+Spans = tuple[Sequence[int], Sequence[int]]
+"""Where tokens start and where they stop, in characters."""
+
+
+class Chunk(NamedTuple):
+    """Characters between white space, and the n tokens that they are split into."""
+
+    text: str
+    forms: tuple[str, ...]
+    starts: tuple[int, ...]  # in the chunk
+    keys: tuple[int, ...]  # of form and norm: "ca" of "can't" is not the word "ca"
+    hashes: bytes  # of the ATTRIBUTES: (n, 4) uint64
+
+    @classmethod
+    def of(cls, doc: Doc) -> Self:
+        """A document as one chunk."""
+        columns = doc.to_array(_COLUMNS)  # (n, 7) uint64
+        text, rows = doc.text, columns.tolist()
+        starts = tuple([row[0] for row in rows])
+        return cls(
+            text,
+            tuple([text[row[0] : row[0] + row[1]] for row in rows]),
+            _FIRST if starts == _FIRST else starts,
+            tuple([(row[2] ^ row[3] * _MIX) & _64_BITS for row in rows]),
+            columns[:, 3:].tobytes(),
+        )
+
+
+@dataclass(slots=True)
+class Tokens:
+    """The first L tokens of a text."""
+
+    chunks: Sequence[Chunk]  # that they come from; the last one may hold more
+    forms: tuple[str, ...]  # as the text has them
+    cut: bool = False  # whether later tokens were left out
+    spans: Spans | None = None  # None where a token adjoins the one before, or a blank is between
+
+    @classmethod
+    def of(cls, chunks: Sequence[Chunk], limit: int | None = None) -> Self:
+        """The first `limit` tokens of the chunks."""
+        forms = tuple(chain.from_iterable([chunk.forms for chunk in chunks]))
+        if limit is None or len(forms) <= limit:
+            return cls(chunks, forms)
+        return cls(chunks, forms[:limit], cut=True)
+
+    @property
+    def keys(self) -> list[int]:
+        """(L,) equal for two tokens of the same form and norm."""
+        return list(chain.from_iterable([chunk.keys for chunk in self.chunks]))[: len(self)]
+
+    def __len__(self) -> int:
+        return len(self.forms)
 
 
 class TextTokenizer:
-    """Splits a text at white space, then each run of other characters by itself, whatever stands beside it."""
+    """Splits a text into chunks at white space, then each chunk into tokens, whatever the other chunks are."""
 
     def __init__(
         self,
@@ -42,8 +98,8 @@ class TextTokenizer:
         self._vocab = vocab
         self._zone = zone
         self._max_words = len(vocab) + KEPT_WORDS
-        self._known: dict[str, Run] = {}
-        self._known_before: dict[str, Run] = {}
+        self._recent: dict[str, Chunk] = {}
+        self._older: dict[str, Chunk] = {}
 
     def zone(self) -> AbstractContextManager[Any]:
         """Documents may be used inside it, which bounds their memory. After KEPT_WORDS words nothing more is kept.
@@ -55,8 +111,8 @@ class TextTokenizer:
     def tokenize(self, text: str, max_tokens: int) -> Tokens:
         """The first `max_tokens` tokens of the text.
 
-        A run between white space holds at least one token, so only the first `max_tokens` + 1 runs are read.
-        Typographic marks are read as plain ones, which stand in the same places, HTML entities as their characters.
+        A chunk holds at least one token, so only the first `max_tokens` + 1 chunks are read. Typographic marks are
+        read as plain ones, which stand in the same places, HTML entities as their characters.
         """
         read = plain(text)
         places: list[tuple[int, int]] = []
@@ -69,69 +125,37 @@ class TextTokenizer:
         return tokens
 
     def _read(self, text: str, max_tokens: int) -> Tokens:
-        find = self._known.get
+        recent = self._recent.get
         texts = text.split()
-        if len(text) <= MAX_RUN and " ".join(texts) == text:
-            return Tokens.of([find(one) or self._split(one) for one in texts], max_tokens)
-        runs: list[Run] = []
-        starts: list[int] = []
-        cut = False
-        for found in islice(_RUN.finditer(text), max_tokens + 1):
-            spelling = found[0][:MAX_RUN]
-            run = find(spelling) or self._split(spelling)
-            runs.append(run)
-            starts += [found.start() + start for start in run.starts]
-            cut = len(found[0]) > MAX_RUN
+        if len(text) <= MAX_CHUNK and " ".join(texts) == text:
+            chunks = [recent(spelling) or self._chunk(spelling) for spelling in texts]
+            return Tokens.of(chunks, max_tokens)
+        chunks, starts, cut = [], [], False
+        for match in islice(_CHUNK.finditer(text), max_tokens + 1):
+            chunk = self._chunk(match[0][:MAX_CHUNK])
+            chunks.append(chunk)
+            starts += [match.start() + start for start in chunk.starts]
+            cut = len(match[0]) > MAX_CHUNK
             if cut or len(starts) > max_tokens:
                 break
-        tokens = Tokens.of(runs, max_tokens)
+        tokens = Tokens.of(chunks, max_tokens)
         tokens.cut |= cut
-        tokens.spans = spans(starts[:max_tokens], tokens.forms)
+        tokens.spans = _spans(starts[:max_tokens], tokens.forms)
         return tokens
 
-    def _split(self, text: str) -> Run:
-        """The tokens of a run that is not in `_known`."""
-        run = self._known_before.get(text)
-        run = run or self._plain_run(text)
-        if run is None:
+    def _chunk(self, text: str) -> Chunk:
+        chunk = self._recent.get(text)
+        if chunk:
+            return chunk
+        chunk = self._older.get(text)
+        if not chunk:
             with self.zone():
-                run = Run.of(self._tokenize(text))
+                chunk = Chunk.of(self._tokenize(text))
         if len(text) <= LONGEST_KEPT:
-            if len(self._known) >= KEPT_RUNS:
-                self._known_before, self._known = self._known, {}
-            self._known[text] = run
-        return run
-
-    def _plain_run(self, text: str) -> Run | None:
-        """A word of ASCII letters, and the mark behind it if there is one: most runs are such.
-
-        None for other runs, and for words that a rule of the tokenizer splits.
-        """
-        rules = self._tokenize
-        if not isinstance(rules, Tokenizer) or None in (
-            rules.prefix_search,
-            rules.suffix_search,
-            rules.infix_finditer,
-        ):
-            return None
-        word, mark = (text[:-1], text[-1]) if text[-1] in MARKS else (text, "")
-        if not (word.isascii() and word.isalpha()) or word in rules.rules:
-            return None
-        if (
-            rules.prefix_search(word)
-            or rules.suffix_search(word)
-            or any(rules.infix_finditer(word))
-        ):
-            return None
-        run = Run.of_word(word, self._vocab)
-        if not mark:
-            return run
-        if {text, mark} & rules.rules.keys() or rules.prefix_search(text):
-            return None
-        found = rules.suffix_search(text)
-        if not found or found[0] != mark or (rules.token_match and rules.token_match(text)):
-            return None
-        return run.then(Run.of_word(mark, self._vocab))
+            if len(self._recent) >= KEPT_CHUNKS:
+                self._older, self._recent = self._recent, {}
+            self._recent[text] = chunk
+        return chunk
 
 
 def _restore(tokens: Tokens, read: str, places: Sequence[tuple[int, int]], text: str) -> None:
@@ -151,9 +175,35 @@ def _restore(tokens: Tokens, read: str, places: Sequence[tuple[int, int]], text:
     tokens.forms = tuple([text[start:stop] for start, stop in zip(starts, stops, strict=True)])
 
 
+def _spans(starts: Iterable[int], forms: Sequence[str]) -> Spans:
+    """The spans of tokens of these forms that start there."""
+    offsets = tuple(starts)
+    return offsets, tuple(map(add, offsets, map(len, forms)))
+
+
+def adjoining(text: str, forms: Sequence[str]) -> Spans:
+    """The spans of tokens that adjoin each other in a text, or have a blank between them."""
+    starts, at = [], 0
+    for form in forms:
+        at += text.startswith(" ", at)
+        starts.append(at)
+        at += len(form)
+    return _spans(starts, forms)
+
+
+def hashes(texts: Sequence[Tokens]) -> Hashes:
+    """The ATTRIBUTES of the tokens of all texts, one text after the other: (N, 4)."""
+    width = np.dtype(np.uint64).itemsize * len(ATTRIBUTES)
+    contents = [
+        b"".join([chunk.hashes for chunk in tokens.chunks])[: width * len(tokens)]
+        for tokens in texts
+    ]
+    return np.frombuffer(b"".join(contents), np.uint64).reshape(-1, len(ATTRIBUTES))
+
+
 def effort(text: str, max_tokens: int) -> int:
     """The highest cost of tokenizing a text up to `max_tokens`, in squared characters of about 0.5 µs each."""
     lengths = list(map(len, text.split(maxsplit=max_tokens)[:max_tokens]))
-    if len(text) > MAX_RUN:
-        lengths = [min(length, MAX_RUN) for length in lengths]
+    if len(text) > MAX_CHUNK:
+        lengths = [min(length, MAX_CHUNK) for length in lengths]
     return sum(map(mul, lengths, lengths))

@@ -49,20 +49,20 @@ class Vocab:
 
     def ids(self, tokens: Sequence[str]) -> Ints:
         """(L,) ids, `UNKNOWN` for a word that is not in the vocabulary. A literal "<pad>" is unknown too."""
-        return np.array(self._found(tokens), np.int64)
+        return np.array(self._look_up(tokens), np.int64)
 
-    def _found(self, tokens: Sequence[str]) -> list[int]:
+    def _look_up(self, tokens: Sequence[str]) -> list[int]:
         return list(map(self._seen.__getitem__, tokens))
 
     def sentence(self, tokens: Sequence[str], heads: Ints) -> Sentence:
-        found = self._found(tokens)
-        if not self.composed or UNKNOWN not in found:
-            return Sentence(np.array(found, np.int64), heads)
-        unlisted = [i for i, word in enumerate(found) if word == UNKNOWN]
+        ids = self._look_up(tokens)
+        if not self.composed or UNKNOWN not in ids:
+            return Sentence(np.array(ids, np.int64), heads)
+        unlisted = [i for i, word in enumerate(ids) if word == UNKNOWN]
         for number, i in enumerate(unlisted):
-            found[i] = -1 - number
+            ids[i] = -1 - number
         features = composition.matrix([plain_word(tokens[i]) for i in unlisted], self.composed)
-        return Sentence(np.array(found, np.int64), heads, features=features)
+        return Sentence(np.array(ids, np.int64), heads, features=features)
 
     def fitting(self, tokens: Sequence[str]) -> int:
         """How many of the first words fit: all of them."""
@@ -115,7 +115,8 @@ class Vocab:
 class _Seen(dict[str, int]):
     """The ids of the tokens met so far, but for long ones; of more than REMEMBERED_WORDS all are forgotten.
 
-    It knows no Vocab: a cycle would outlive a reload, because those of the start are frozen (runtime.memory).
+    It has no reference to its Vocab: runtime.memory freezes the objects of the start, so that a reference cycle
+    would outlive a reload.
     """
 
     def __init__(self, ids: Mapping[str, int]) -> None:
@@ -126,9 +127,10 @@ class _Seen(dict[str, int]):
         """The id of its plain spelling, of the token as it was typed, or of its stretched letters shortened."""
         word = plain_word(token).lower()
         spellings = (word, token.lower(), *shortened(word))
-        found = next((id_ for each in spellings if (id_ := self._ids.get(each))), UNKNOWN)
+        ids = filter(None, map(self._ids.get, spellings))  # PAD, 0, is none
+        number = next(ids, UNKNOWN)
         if len(token) <= LONGEST_KEPT:
             if len(self) >= REMEMBERED_WORDS:
                 self.clear()
-            self[token] = found
-        return found
+            self[token] = number
+        return number

@@ -20,7 +20,7 @@ from torch import Tensor
 from heedful.text.arrays import Bytes, Hashes, Ints
 from heedful.text.batch import plan
 from heedful.text.hashed_words import hashed_rows
-from heedful.text.tokens import ATTRIBUTES
+from heedful.text.tokenize import ATTRIBUTES
 from heedful.training.soft_trees import CANDIDATES, SoftTrees
 from heedful.training.treebank import SENTENCES_A_DOCUMENT
 

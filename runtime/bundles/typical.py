@@ -13,7 +13,6 @@ import numpy as np
 
 from heedful.runtime.answers import normalise
 from heedful.text.arrays import Doubles, Floats
-from heedful.text.products import product
 
 QUANTILES = 1001
 """Distances kept: the 0th, 0.1st .. 100th percentile."""
@@ -62,5 +61,5 @@ class Typical:
 
 def distances(vectors: Floats, centroids: Floats) -> Floats:
     """(N,) 1 - cosine of vectors (N, D) to the nearest of centroids (K, D) of length 1."""
-    nearest: Floats = 1.0 - product(normalise(vectors), centroids.T).max(axis=1)
+    nearest: Floats = 1.0 - (normalise(vectors) @ centroids.T).max(axis=1)
     return nearest

@@ -11,7 +11,7 @@ from heedful.runtime.engine.phases import Phases
 from heedful.runtime.errors import InferenceFailed, Unavailable
 from heedful.runtime.observer import Observer
 from heedful.text.parse import Parse, ParseJob, Parser
-from heedful.text.tokenize import MAX_RUN, effort
+from heedful.text.tokenize import MAX_CHUNK, effort
 from tests.builders import BuiltParser
 
 pytestmark = pytest.mark.anyio
@@ -217,6 +217,6 @@ async def test_stopping_answers_what_waits_and_refuses_the_rest(
 def test_effort_is_quadratic_in_what_has_no_blank() -> None:
     assert effort("", 9) == effort(" \n", 9) == 0
     assert effort("two kids", 9) == 9 + 16
-    assert effort("(" * MAX_RUN, 9) == MAX_RUN**2
-    assert effort("(" * 9 * MAX_RUN, 9) == MAX_RUN**2  # the tokenizer gets no more of it
+    assert effort("(" * MAX_CHUNK, 9) == MAX_CHUNK**2
+    assert effort("(" * 9 * MAX_CHUNK, 9) == MAX_CHUNK**2  # the tokenizer gets no more of it
     assert effort("two kids " * 1000, 2) == 9 + 16

@@ -13,7 +13,7 @@ from heedful.runtime.errors import BadInput
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.observer import Observer
 from heedful.text.parse import Parse, ParseJob, Parser
-from heedful.text.tokenize import MAX_RUN
+from heedful.text.tokenize import MAX_CHUNK
 from tests.asking import embed, similarity
 from tests.builders import WORDS
 from tests.runtime.conftest import Running
@@ -85,8 +85,8 @@ def test_windows_end_at_white_space(running: Running) -> None:
 @pytest.mark.parametrize(
     "document",
     [
-        "x" * (3 * MAX_RUN + 1),
-        "," * (MAX_RUN + 1),
+        "x" * (3 * MAX_CHUNK + 1),
+        "," * (MAX_CHUNK + 1),
         "dog " * 30 + "中" * 2000 + " kids",
         "a.b" * 900,
     ],

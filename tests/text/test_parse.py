@@ -4,8 +4,6 @@ import html
 import random
 import re
 import string
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,18 +12,14 @@ import spacy
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from spacy.attrs import NORM, ORTH, PREFIX, SHAPE, SPACY, SUFFIX
-from spacy.lang.en import English
 from spacy.language import Language
-from spacy.symbols import IDS
 from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc
-from spacy.vocab import Vocab
 
 from heedful.text import plain
 from heedful.text.parse import Parse, ParseJob, Parser
 from heedful.text.structure import check_heads
-from heedful.text.tokenize import MARKS, MAX_RUN, TextTokenizer
-from heedful.text.tokens import Run
+from heedful.text.tokenize import MAX_CHUNK
 from tests.builders import BuiltParser
 
 EVERYTHING = 100_000
@@ -92,50 +86,7 @@ def test_spacys_parser_gets_what_spacys_tokenizer_gives(parser: Parser) -> None:
     assert cut[2].norm_ == "can"
 
 
-letters = st.text(string.ascii_letters, min_size=1, max_size=12)
-rules_of_english = [
-    *English.Defaults.tokenizer_exceptions,
-    *IDS,
-]  # a symbol's id is no hash
-
-
-words_of_letters = letters | st.sampled_from(sorted(filter(str.isalpha, rules_of_english)))
-
-
-@settings(max_examples=500)
-@given(words_of_letters, st.sampled_from(["", "", *MARKS, "...", "'s", ")", '"']))
-@example("Mr", ".")
-@example("etc", ".")
-@example("D", ".")
-@example("XD", ".")
-@example("NOUN", "")
-def test_a_new_word_is_what_spacy_makes_of_it(
-    pipeline: BuiltParser, parser: Parser, word: str, mark: str
-) -> None:
-    expected = Run.of(parser._nlp.make_doc(word + mark))
-    vocab = parser._nlp.vocab
-    for _ in range(2):  # with words that the vocabulary has, and others
-        tokenizer = TextTokenizer(parser._nlp.tokenizer, vocab, parser._nlp.memory_zone)
-        kept = len(vocab)
-        if plain_run := tokenizer._plain_run(word + mark):
-            assert plain_run == expected
-            assert len(vocab) == kept
-        vocab = new_vocab(pipeline.folder)
-
-
-@cache
-def new_vocab(folder: Path) -> Vocab:
-    """It has the words of the tokenizer's rules alone."""
-    return spacy.load(folder).vocab
-
-
-def test_most_words_need_no_document(parser: Parser) -> None:
-    plain_run = parser._tokenizer._plain_run
-    assert all(map(plain_run, ["kids", "Two", "hands.", "cold,", "iPhone", "zebras!"]))
-    assert not any(map(plain_run, ["don't", "10km", "Mr.", "e-mail", "cannot", "naïve", ":)", "."]))
-
-
-def test_no_word_is_plain_that_a_rule_splits(pipeline: BuiltParser) -> None:
+def test_the_tokenizers_own_rules_split_words(pipeline: BuiltParser) -> None:
     nlp = spacy.load(pipeline.folder)
     tokenizer: Any = nlp.tokenizer
     tokenizer.prefix_search = re.compile("^un").search
@@ -158,22 +109,24 @@ def test_a_tokenizer_without_rules_is_asked_itself(pipeline: BuiltParser) -> Non
     assert read(own, "two kids, don't", tree=False).tokens == ("two", "kids,", "don't")
 
 
-def test_only_so_many_runs_are_kept(pipeline: BuiltParser, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heedful.text.tokenize.KEPT_RUNS", 4)
+def test_only_so_many_chunks_are_kept(
+    pipeline: BuiltParser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("heedful.text.tokenize.KEPT_CHUNKS", 4)
     parser = Parser.load(pipeline.folder)
     split = parser._tokenizer._tokenize
     asked: list[str] = []
 
-    def tokenize(run: str) -> Doc:
-        asked.append(run)
-        return split(run)
+    def tokenize(chunk: str) -> Doc:
+        asked.append(chunk)
+        return split(chunk)
 
     monkeypatch.setattr(parser._tokenizer, "_tokenize", tokenize)
     long = "x" * 25
     texts = ("a b c", "d e f a", f"{long} b", "a b c", long, "g h", "c d")
     for text in texts:
         assert read(parser, text, tree=False).tokens == tuple(text.split())
-        for known in (parser._tokenizer._known, parser._tokenizer._known_before):
+        for known in (parser._tokenizer._recent, parser._tokenizer._older):
             assert len(known) <= 4
             assert max(map(len, known), default=0) < 25
     # "c" was met again before four others were, "d" was not.
@@ -239,7 +192,7 @@ def test_a_run_up_to_the_limit_is_read_whole(parser: Parser, length: int) -> Non
 @pytest.mark.parametrize("length", [501, 5_000, 1_000_000])
 def test_a_longer_run_is_cut_and_said_to_be(parser: Parser, length: int) -> None:
     parse = read(parser, "see " + "x" * length + " and more")
-    assert parse.tokens == ("see", "x" * MAX_RUN)
+    assert parse.tokens == ("see", "x" * MAX_CHUNK)
     assert parse.cut
     assert spans(parse) == list(parse.tokens)
 
@@ -252,8 +205,8 @@ def test_a_run_behind_the_last_token_that_fits_is_not_reached(parser: Parser) ->
 
 def test_runs_just_under_the_limit_do_not_add_up(parser: Parser) -> None:
     """Two megabytes of them, the most a request may hold, are searched in one pass."""
-    parse = read(parser, ("x" * MAX_RUN + " ") * 4_000, 3)
-    assert parse.tokens == ("x" * MAX_RUN,) * 3
+    parse = read(parser, ("x" * MAX_CHUNK + " ") * 4_000, 3)
+    assert parse.tokens == ("x" * MAX_CHUNK,) * 3
     assert parse.cut
 
 
