@@ -44,7 +44,6 @@ from heedful.app.routes.compat import (
 from heedful.app.settings import Settings
 from heedful.app.state import AppState, Peers
 from heedful.runtime.bundles.loader import Loaded
-from heedful.runtime.cores import usable_cores
 from heedful.runtime.service import Options, Service
 
 ROUTERS = (
@@ -74,7 +73,7 @@ def create_app(
     """The application, alone or in one process of a group. Unless `loaded`, it answers 503 while the models load."""
     metrics = Metrics(group)
     tracing = Tracing.from_environment()
-    service = Service(_options(settings, group), metrics, loaded)
+    service = Service(_options(settings), metrics, loaded)
     created = group.started if group else int(time.time())
     endpoints = inference_routes(ROUTERS)
     streams = {path for path in endpoints if "{" not in path}
@@ -120,15 +119,13 @@ def create_app(
     return app
 
 
-def _options(settings: Settings, group: WorkerGroup | None) -> Options:
-    """The service's part of the settings; the processes of a group share the cores."""
-    share = max(1, usable_cores() // (group.size if group else 1))
+def _options(settings: Settings) -> Options:
+    """The service's part of the settings."""
     return Options(
         models=settings.models,
         parser=settings.parser,
         device=settings.device,
-        threads=settings.threads or share,
-        cores=share,
+        threads=settings.threads,
         max_queue=settings.max_queue,
         max_batch_inputs=settings.max_batch_inputs,
         cache_items=settings.cache_items,

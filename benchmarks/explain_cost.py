@@ -14,9 +14,10 @@ import ctypes
 import gc
 import multiprocessing
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -26,6 +27,7 @@ from heedful.runtime.bundles.card import ENCODER
 from heedful.runtime.cores import usable_cores
 from heedful.runtime.engine.graphs import encoder_feeds
 from heedful.runtime.engine.session import OrtSession
+from heedful.runtime.engine.work import Request
 from heedful.runtime.explain.graph import ExplainGraph
 from heedful.runtime.explain.run import ExplainOptions
 from heedful.runtime.inputs import Inputs
@@ -52,16 +54,16 @@ async def compare(
     inputs = Inputs.from_texts([text])
     embed, explain = (service.bind(task, model) for task in ("embed", "explain"))
     for part in parts:
-        calls: list[Callable[[], Awaitable[object]]] = [
+        requests: list[Callable[[], Request[Any]]] = [
             lambda: embed.embed(inputs),
             lambda: explain.explain(inputs, ExplainOptions()),
             partial(explain.explain, inputs, PARTS[part]),
         ]
-        rounds = np.empty((ROUNDS, len(calls)))
+        rounds = np.empty((ROUNDS, len(requests)))
         for one in rounds:
-            for i, call in enumerate(calls):
+            for i, make in enumerate(requests):
                 start = time.perf_counter()
-                await call()
+                await service.answer(make())
                 one[i] = time.perf_counter() - start
         plain, explained, more = np.median(rounds, axis=0) * 1000
         to_plain, to_explained = np.median(rounds[:, 2:] / rounds[:, :2], axis=0)

@@ -24,7 +24,7 @@ from benchmarks.processes import bundles, heedful
 from benchmarks.texts import DATA, sentences
 from benchmarks.workers import rate, worker
 from heedful.runtime.cores import usable_cores
-from heedful.runtime.engine.encoder_session import BUDGET
+from heedful.runtime.engine.runners import BUDGET
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service, running
 
@@ -140,9 +140,8 @@ async def _call(service: Service, model: str, texts: Sequence[str], seconds: flo
     times: list[float] = []
     until = time.perf_counter() + seconds
     while (started := time.perf_counter()) < until:
-        await service.bind("embed", model, alone=True).embed(
-            Inputs.from_texts([texts[len(times) % len(texts)]])
-        )
+        inputs = Inputs.from_texts([texts[len(times) % len(texts)]])
+        await service.answer(service.bind("embed", model).embed(inputs))
         times.append(1000 * (time.perf_counter() - started))
     return statistics.median(times)
 

@@ -113,7 +113,7 @@ async def explained(
     paths = ["the text", "--hypothesis"][: len(texts)]
     inputs = Inputs(texts, paths, texts_per_row=len(texts))
     try:
-        result = await service.bind(task, model).explain(inputs, explain_options)
+        result = await service.answer(service.bind(task, model).explain(inputs, explain_options))
     except BadInput as error:
         if error.code != "input_too_long":
             raise

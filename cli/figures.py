@@ -150,8 +150,8 @@ async def _accuracy_by_length(context: Context) -> Figure:
         right: list[bool] = []
         for example in examples:
             inputs = Inputs.from_texts(example.texts)
-            result = await context.service.bind("classify", card.name).classify(
-                inputs, truncate=True
+            result = await context.service.answer(
+                context.service.bind("classify", card.name).classify(inputs, truncate=True)
             )
             lengths.append(result.tokens)
             right.append(card.labels[result.value[0].argmax()] == task.labels[int(example.label)])
@@ -179,8 +179,10 @@ async def _dynamic_weights(context: Context) -> Figure:
     texts = sorted({text for example in examples for text in example.texts})
     vectors, lengths = [], []
     for text in random.Random(SEED).sample(texts, min(SENTENCES, len(texts))):
-        result = await context.service.bind("explain", context.card.name).explain(
-            Inputs([text], ["the text"]), ExplainOptions(), truncate=True
+        result = await context.service.answer(
+            context.service.bind("explain", context.card.name).explain(
+                Inputs([text], ["the text"]), ExplainOptions(), truncate=True
+            )
         )
         (one,) = result.value[1].sentences
         iterations = [w[0] for name, w in one.maps.items() if name.startswith("attention 1,")]
@@ -232,8 +234,10 @@ async def _word_weights(
 ) -> AsyncIterator[tuple[Example, str, float]]:
     """Each word of each text, in lower case, with the mean weight of the heads relative to uniform weights."""
     for example in examples:
-        result = await context.service.bind("explain", context.card.name).explain(
-            Inputs(example.texts, ["the text"]), ExplainOptions(), truncate=True
+        result = await context.service.answer(
+            context.service.bind("explain", context.card.name).explain(
+                Inputs(example.texts, ["the text"]), ExplainOptions(), truncate=True
+            )
         )
         (text,), answer = result.value
         (weights,) = next(iter(answer.sentences[0].pooling.values()))

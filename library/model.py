@@ -1,10 +1,11 @@
 """A loaded bundle that answers in the caller's thread."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,18 +15,22 @@ from rich.progress import Progress
 from heedful.library.explanation import Explanation
 from heedful.library.inputs import Pairs, in_chunks, is_count, is_text, pair_inputs, text_inputs
 from heedful.library.processes import Processes
-from heedful.runtime.answers import chosen, unit_rows
+from heedful.runtime.answers import Result, chosen, unit_rows
 from heedful.runtime.bundles.bundle import read_card
 from heedful.runtime.bundles.card import CARD, Card
-from heedful.runtime.engine.direct import DirectParses, DirectThreads, direct_engine, finish
-from heedful.runtime.errors import BadInput, BundleError, WrongTask
+from heedful.runtime.engine.steps import parse
+from heedful.runtime.engine.work import Request, run_now
+from heedful.runtime.errors import BadInput, BundleError, Unavailable, WrongTask
 from heedful.runtime.explain.run import ExplainOptions
 from heedful.runtime.inference import Inference
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.model_registry import KINDS, ModelRegistry, Task, check_parser
 from heedful.text.arrays import Doubles, Floats
+from heedful.text.forks import renew_in_children
 from heedful.text.parse import ParseJob, Parser
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +66,17 @@ class Model:
         check_parser(loaded.card, parser)
         self.folder = folder
         self._registry = ModelRegistry({loaded.card.name: loaded})
-        self._threads = DirectThreads(threads)
-        self._parses = DirectParses(parser, self._threads)
+        self._parser, self._thread_count = parser, threads
+        self._is_closed = False
+        self.renew()
+        renew_in_children(self)
         self._processes = processes
         self._again = again
+
+    def renew(self) -> None:
+        """See `text.forks`."""
+        count = self._thread_count
+        self._threads = ThreadPoolExecutor(count, "session") if count > 1 else None
 
     @property
     def card(self) -> Card:
@@ -206,7 +218,7 @@ class Model:
         loaded = self._registry.models[self.card.name]
         limit = self.card.max_tokens
         jobs = [ParseJob(cast(str, text), limit, tree=False) for text in inputs.items]
-        parses = map(loaded.fit, finish(self._parses.get(jobs)))
+        parses = map(loaded.fit, run_now(parse(self._parser, jobs), self._threads))
         return np.array(
             [
                 is_text(text) and len(parse) > 0 and (truncate or not parse.cut)
@@ -238,24 +250,26 @@ class Model:
         if second is not None:
             task = "relatedness" if self.card.kind == "relatedness" else "nli"
             inputs = pair_inputs([(text, second)], ("text", "second"))
-        result = finish(self._inference(task).explain(inputs, options, truncate=truncate))
+        result = self._run(self._inference(task).explain(inputs, options, truncate=truncate))
         return Explanation.make(self.card, result, options)
 
     def answer(self, question: Question, inputs: Inputs) -> npt.NDArray[Any]:
         """The answer to a question about a few rows, in their order."""
-        inference = self._inference(question.task, question.batch_size)
-        ask = getattr(inference, question.method)
-        found: npt.NDArray[Any] = finish(ask(inputs, **question.keywords)).value
-        return found
+        request = getattr(self._inference(question.task), question.method)
+        result = self._run(request(inputs, **question.keywords), question.batch_size)
+        answer: npt.NDArray[Any] = result.value
+        return answer
 
     def check_golden(self) -> None:
         """Compare with the bundle's golden vectors, if it has any. Raises BundleError if one moved far."""
         [loaded] = self._registry.models.values()
-        finish(loaded.check_golden(self._threads))
+        loaded.check_golden()
 
     def close(self) -> None:
         """End its threads and processes. It answers no more."""
-        self._threads.close()
+        self._is_closed = True
+        if self._threads:
+            self._threads.shutdown(wait=False)
         if self._processes:
             self._processes.close()
 
@@ -272,9 +286,14 @@ class Model:
     def __repr__(self) -> str:
         return f"<Model {self.card.name} {self.card.version}: {self.card.kind}>"
 
-    def _inference(self, task: Task, batch_size: int | None = None) -> Inference:
-        engine = direct_engine(self._parses, self._threads, batch_size)
-        return Inference(self._choose(task), engine)
+    def _inference(self, task: Task) -> Inference:
+        return Inference(self._choose(task), self._parser)
+
+    def _run(self, request: Request[Result[T]], batch_size: int | None = None) -> Result[T]:
+        """The request's result. Raises Unavailable once the model is closed."""
+        if self._is_closed:
+            raise Unavailable("the model is closed: load it again")
+        return run_now(request.steps, self._threads, max_items=batch_size)
 
     def _choose(self, task: Task) -> LoadedModel:
         """The model. Raises WrongTask, which names the bundles in its folder that do the task."""

@@ -17,8 +17,8 @@ from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING, Any
 
 from heedful.runtime.errors import HeedfulError, Unavailable
-from heedful.runtime.forks import renew_in_children
 from heedful.runtime.inputs import Inputs
+from heedful.text.forks import renew_in_children
 
 if TYPE_CHECKING:
     from heedful.library.model import Question
@@ -45,7 +45,7 @@ class Processes:
         renew_in_children(self)
 
     def renew(self) -> None:
-        """See `runtime.forks`. The existing workers stay the parent's, which reads their pipes."""
+        """See `text.forks`. The existing workers stay the parent's, which reads their pipes."""
         self._threads = ThreadPoolExecutor(self._size, "worker")
         self._free: SimpleQueue[_Worker] = SimpleQueue()
         self._workers.clear()

@@ -10,15 +10,14 @@ from onnxruntime import OrtValue
 from heedful.runtime.bundles.bundle import Bundle
 from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, GOLDEN, HEAD
 from heedful.runtime.bundles.golden import Outputs, outputs, sides
-from heedful.runtime.engine.batch_plan import Vectors
-from heedful.runtime.engine.calls import SMALL_ROWS
-from heedful.runtime.engine.encoder_session import EncoderSession
-from heedful.runtime.engine.graphs import check_encoder, check_head, encoder_feeds, head_inputs
-from heedful.runtime.engine.session import Device, OrtSession, SessionThreads, takes_cuda
+from heedful.runtime.engine.graphs import check_encoder, check_head, head_inputs
+from heedful.runtime.engine.runners import EncoderRunner, FunctionRunner, head_runner
+from heedful.runtime.engine.session import Device, OrtSession, takes_cuda
+from heedful.runtime.engine.work import Steps, run, run_now
 from heedful.runtime.errors import BundleError, InferenceFailed, ProviderError
 from heedful.runtime.explain.graph import ExplainGraph, open_checked
 from heedful.text.arrays import Floats
-from heedful.text.batch import Sentence, collate
+from heedful.text.batch import Sentence
 from heedful.text.graph import CUDA
 from heedful.text.parse import Parse
 from heedful.text.trees import fitting
@@ -56,11 +55,12 @@ class LoadedModel:
         shared = self.explain_graph.shared if self.explain_graph else {}
         session = _open(bundle, encoder, device, threads, shared)
         check_encoder(session.graph, bundle.card, encoder, bundle.vocab)
-        self.encoder = EncoderSession(bundle.card, session)
-        self._head: OrtSession | None = None
+        self.encoder = EncoderRunner(bundle.card, session)
+        self._head: FunctionRunner[Floats] | None = None
         if bundle.card.kind != "embedding":
-            self._head = _open(bundle, HEAD, device, threads)
-            check_head(self._head.graph, bundle.card)
+            head = _open(bundle, HEAD, device, threads)
+            check_head(head.graph, bundle.card)
+            self._head = head_runner(bundle.card, head)
 
     @cached_property
     def gradient_graph(self) -> ExplainGraph:
@@ -69,7 +69,7 @@ class LoadedModel:
             return self.explain_graph
         return ExplainGraph(self._explained, self.card, EXPLAIN)
 
-    async def warm(self, thread: SessionThreads) -> None:
+    def warm(self) -> None:
         """On a GPU run a ladder of shapes, so that no request pays for the first run of one.
 
         On the CPU that costs half a millisecond at most, and the checks of `__init__` have run every graph.
@@ -78,32 +78,32 @@ class LoadedModel:
             return
         for length in sorted({min(length, self.card.max_tokens) for length in LADDER}):
             sentence = self.vocab.sentence(["a"] * length, np.arange(length))
-            for size in (1, max(1, self.encoder.budget // self.encoder.cost(length))):
-                feeds = encoder_feeds(self.card, collate([sentence] * size))
-                vectors, _ = await thread.run(self.encoder.session, feeds)
+            for size in (1, max(1, self.encoder.budget // self.encoder.cost(sentence))):
+                vectors = np.array(self.encoder.run(self.encoder.prepare([sentence] * size)))
                 if self._head:
-                    await self.logits(thread, *[vectors] * len(head_inputs(self.card)))
+                    run_now(self.logits(*[vectors] * len(head_inputs(self.card))))
 
-    async def check_golden(self, thread: SessionThreads) -> None:
+    def check_golden(self) -> None:
         """Compare with the bundle's golden vectors, if it has any. Raises BundleError with the figure."""
         if self.golden is None:
             return
-        found = await self.golden_outputs(thread)
+        found = run_now(self.golden_outputs())
         self.deviation = self.golden.deviation(found, self.precision)
         if moved := self.golden.moved_outputs(found, self.precision):
             more = f", and {len(moved) - 1} more" if len(moved) > 1 else ""
             reason = f"on this machine {moved[0]}{more}: {REMEDY}"
             raise BundleError(self.card.name, GOLDEN, reason)
 
-    async def golden_outputs(self, thread: SessionThreads) -> Outputs:
+    def golden_outputs(self) -> Steps[Outputs]:
         """What the sessions give for the tokens and trees of the golden sentences."""
         assert self.golden is not None, "only a bundle with golden vectors is compared with them"
         pairs = zip(self.golden.tokens, self.golden.heads, strict=True)
-        batch = collate([self.vocab.sentence(tokens, heads) for tokens, heads in pairs])
-        vectors, _ = await thread.run(self.encoder.session, encoder_feeds(self.card, batch))
+        sentences = [self.vocab.sentence(tokens, heads) for tokens, heads in pairs]
+        work = yield from run(self.encoder, sentences)
+        vectors = np.array(work.outputs)
         logits = None
         if self._head:
-            logits, _ = await self.logits(thread, *sides(self.card, vectors))
+            logits, _ = yield from self.logits(*sides(self.card, vectors))
             logits *= np.float32(self.card.temperature)  # the head's own: calibrating moves nothing
         return outputs(self.card, vectors, logits)
 
@@ -114,23 +114,17 @@ class LoadedModel:
     def sentence(self, parse: Parse) -> Sentence:
         return self.vocab.sentence(parse.tokens, parse.heads)
 
-    async def logits(self, thread: SessionThreads, *sides: Vectors) -> tuple[Floats, float]:
+    def logits(self, *sides: Floats) -> Steps[tuple[Floats, float]]:
         """The head's logits (N, C), divided by the card's temperature, for one (N, D) array per side.
 
-        Also gives the seconds that the head took. On the CPU, few rows are computed in the caller's thread: that
-        takes less time than a hand-over. A GPU may be busy with something else.
-
-        Raises InferenceFailed.
+        Also gives the seconds that the head took. Raises InferenceFailed.
         """
         assert self._head is not None, "only models with a head are asked for logits"
-        feeds = dict(zip(head_inputs(self.card), sides, strict=True))
-        if len(sides[0]) <= SMALL_ROWS and self._head.provider != CUDA:
-            logits, seconds = thread.timed(self._head, feeds)
-        else:
-            logits, seconds = await thread.run(self._head, feeds)
+        work = yield from run(self._head, list(zip(*sides, strict=True)))
+        logits: Floats = np.array(work.outputs)
         if not np.isfinite(logits).all():
             raise InferenceFailed("the model gave NaN or infinity")
-        return logits / np.float32(self.card.temperature), seconds
+        return logits / np.float32(self.card.temperature), work.seconds
 
 
 def _open(

@@ -5,27 +5,21 @@ import gc
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.bundles.loader import BundleLoader, Loaded, Reloaded
 from heedful.runtime.bundles.self_test import SelfTest, self_test
-from heedful.runtime.cores import usable_cores
 from heedful.runtime.engine.admission import Admission
-from heedful.runtime.engine.parses import Parses
-from heedful.runtime.engine.phases import Phases
-from heedful.runtime.engine.scheduler import FAILURES, Scheduler
-from heedful.runtime.engine.session import (
-    STUCK_SECONDS,
-    Device,
-    SessionThreads,
-    split_threads,
-    takes_cuda,
-)
+from heedful.runtime.engine.cache import VectorCache
+from heedful.runtime.engine.engine import STUCK_SECONDS, Engine
+from heedful.runtime.engine.health import FAILURES
+from heedful.runtime.engine.session import Device, takes_cuda
+from heedful.runtime.engine.work import Request
 from heedful.runtime.errors import StartupError, Unavailable
-from heedful.runtime.inference import Engine, Inference
+from heedful.runtime.inference import Inference
 from heedful.runtime.memory import trim_heap
 from heedful.runtime.model_registry import ModelRegistry, Task
 from heedful.runtime.observer import Observer
@@ -34,8 +28,8 @@ from heedful.text.parse import Parser
 
 __all__ = ["Options", "Reloaded", "Service", "running"]
 
-SESSION_NICENESS = 10
-"""Where processors are short, the event loop and small work go before what else encodes and explains."""
+T = TypeVar("T")
+
 SELF_TEST_INTERVAL = 10.0
 """Seconds for which a self-test's result is kept: anybody may ask for one."""
 TRIM_INTERVAL = 2.0
@@ -46,15 +40,14 @@ TRIM_INTERVAL = 2.0
 class Options:
     """`max_queue` bounds the inputs in flight of all requests, `max_batch_inputs` those of one.
 
-    Up to `cache_items` parses and as many vectors are cached, within `runtime.engine.cache.BYTES` each;
-    0 turns the caches off.
+    Batches run on the event loop, or in `threads` where that is given; on a GPU in one. Up to `cache_items` vectors
+    are cached, within `runtime.engine.cache.BYTES`; 0 turns the cache off.
     """
 
     models: Path
     parser: str | None = None  # a spaCy pipeline; None is the folder `parser` under `models`
     device: Device = "auto"
-    threads: int = field(default_factory=usable_cores)
-    cores: int = field(default_factory=usable_cores)  # for this process
+    threads: int | None = None
     max_queue: int = 8192
     max_batch_inputs: int = 2048
     cache_items: int = 0
@@ -74,25 +67,15 @@ class Service:
             )
         observer = observer or Observer()
         self.options = options
-        parallel_batches, threads = split_threads(options.device, options.threads)
-        self._encoder_threads = SessionThreads(parallel_batches, SESSION_NICENESS)
-        # A head or a small request must not wait for a batch, and not for a processor either.
-        small_threads = SessionThreads(parallel_batches)
-        phases = Phases(one_core=options.cores == 1 and not takes_cuda(options.device))
-        self._parses = Parses(options.cache_items, observer, phases)
-        self._scheduler = Scheduler(
-            self._encoder_threads, small_threads, observer, phases, options.cache_items
-        )
-        self._engine = Engine(
-            parses=self._parses,
-            scheduler=self._scheduler,
-            head_threads=small_threads,
-            explain_threads=SessionThreads(options.threads, SESSION_NICENESS),
-            admission=Admission(options.max_queue),
-            max_batch_inputs=options.max_batch_inputs,
-            untypical=UntypicalInputs(observer),
-        )
-        self._loader = BundleLoader(options.models, options.device, threads, self._encoder_threads)
+        on_cuda = takes_cuda(options.device)
+        # A GPU runs one large batch at a time; on a CPU several small ones do more than one that is split.
+        batch_threads = 1 if on_cuda else options.threads or 0
+        graph_threads = (options.threads or 1) if on_cuda else 1
+        self._admission = Admission(options.max_queue)
+        self._engine = Engine(self._admission, observer, batch_threads)
+        self._cache = VectorCache(options.cache_items, observer) if options.cache_items else None
+        self._untypical = UntypicalInputs(observer)
+        self._loader = BundleLoader(options.models, options.device, graph_threads)
         self._loaded = loaded
         self._registry = ModelRegistry({})
         self._parser: Parser
@@ -100,7 +83,7 @@ class Service:
         self.refused: tuple[str, ...] = ()
         """Why the last reload left models unchanged, a line each."""
         self._testing = asyncio.Lock()
-        self._tested: tuple[float, SelfTest] | None = None  # when, and what was found
+        self._tested: tuple[float, SelfTest] | None = None  # when, and the result
         self._state: Literal["starting", "started", "stopping"] = "starting"
         self._trimming: asyncio.Task[None] | None = None
 
@@ -134,12 +117,8 @@ class Service:
         """How far each model's golden vectors have moved, at the last look; None without any."""
         return {name: model.deviation for name, model in self._registry.models.items()}
 
-    def bind(
-        self, task: Task, model: str | None = None, *, bulk: bool = False, alone: bool = False
-    ) -> Inference:
-        """Resolve a request's task and model, once. A bulk request waits while others do.
-
-        `alone` says that no other request is in progress.
+    def bind(self, task: Task, model: str | None = None, *, bulk: bool = False) -> Inference:
+        """Resolve a request's task and model, once. A bulk request may wait while others do not.
 
         Raises UnknownModel, WrongTask, and Unavailable unless the service has started.
         """
@@ -148,7 +127,13 @@ class Service:
                 f"the service is {self._state}: it takes no requests",
                 code="not_ready" if self._state == "starting" else None,
             )
-        return Inference(self._registry.choose(task, model), self._engine, bulk, alone)
+        chosen = self._registry.choose(task, model)
+        max_rows = self.options.max_batch_inputs
+        return Inference(chosen, self._parser, max_rows, bulk, self._cache, self._untypical)
+
+    async def answer(self, request: Request[T]) -> T:
+        """The result of a bound model's request. Raises what `Engine.answer` raises."""
+        return await self._engine.answer(request)
 
     async def start(self) -> None:
         """Load every bundle and the parser, unless they are loaded already.
@@ -157,11 +142,11 @@ class Service:
         """
         async with self._loading:
             try:
-                loaded = self._loaded or await self._loader.load(self.options.parser)
+                loaded = self._loaded
+                if loaded is None:
+                    loaded = await asyncio.to_thread(self._loader.load, self.options.parser)
                 self._loaded = None  # a reload may replace it
                 self._registry, self._parser = loaded.registry, loaded.parser
-                self._parses.start(self._parser)
-                self._scheduler.start()
                 await asyncio.to_thread(trim_heap)
             except BaseException:
                 await self.stop(timeout=0)
@@ -178,7 +163,9 @@ class Service:
         async with self._loading:
             if self._state != "started":
                 raise Unavailable(f"the service is {self._state}: it loads no models")
-            self._registry, done = await self._loader.reload(self._registry, self._parser)
+            self._registry, done = await asyncio.to_thread(
+                self._loader.reload, self._registry, self._parser
+            )
             self.refused = done.refused
             self._tested = None  # it was of the models before
             await asyncio.to_thread(trim_heap)
@@ -193,10 +180,10 @@ class Service:
             now = time.monotonic()
             if self._tested is None or now - self._tested[0] > SELF_TEST_INTERVAL:
                 models = list(self._registry.models.values())
-                found = await self_test(models, self._encoder_threads, self._parses)
+                result = await self.answer(Request(self_test(models, self._parser), rows=1))
                 for model in models:
-                    model.deviation = found.deviations[model.card.name]
-                self._tested = now, found
+                    model.deviation = result.deviations[model.card.name]
+                self._tested = now, result
             return self._tested[1]
 
     async def stop(self, timeout: float) -> None:
@@ -204,18 +191,14 @@ class Service:
         self._state = "stopping"
         if self._trimming:
             self._trimming.cancel()
-        engine = self._engine
         with suppress(TimeoutError):  # what is still in flight then fails with Unavailable
             async with asyncio.timeout(timeout):
-                await engine.admission.wait_until_empty()
-        self._parses.stop()
-        await self._scheduler.stop()
-        for threads in (self._encoder_threads, engine.head_threads, engine.explain_threads):
-            await threads.stop()
+                await self._admission.wait_until_empty()
+        await self._engine.stop()
 
     def trim_later(self) -> None:
         """Have the heap trimmed soon: a large request that was refused has used memory too."""
-        self._engine.admission.untrimmed = True
+        self._admission.untrimmed = True
 
     def ready(self) -> str | None:
         """None if every model is loaded and works, else what is missing."""
@@ -232,7 +215,7 @@ class Service:
 
     def fault(self) -> str | None:
         """Why only a new process can help, or None."""
-        if self._encoder_threads.stuck or self._engine.head_threads.stuck:
+        if self._engine.stuck:
             return f"a model has not answered for {STUCK_SECONDS:.0f} s"
         for name, times in self._failures().items():
             if times >= FAILURES:
@@ -241,14 +224,14 @@ class Service:
 
     def _failures(self) -> dict[str, int]:
         """By model, how often in a row its session has failed, of those that fail."""
-        if not (failures := self._scheduler.failures):
+        if not (failures := self._engine.health.failures):
             return {}
         models = self._registry.models.items()
         return {name: failures[m.encoder] for name, m in models if m.encoder in failures}
 
     async def _trim(self) -> None:
         """Return memory to the operating system after requests."""
-        admission = self._engine.admission
+        admission = self._admission
         while True:
             await asyncio.sleep(TRIM_INTERVAL)
             if admission.untrimmed:

@@ -9,12 +9,12 @@ from collections import defaultdict
 
 import numpy as np
 
-from heedful.runtime.engine.batch_plan import Vectors
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.observer import Observer
+from heedful.text.arrays import Floats
 
 ROWS, SECONDS = 64, 0.25
-"""Vectors that are collected, and how long."""
+"""Floats that are collected, and how long."""
 
 
 class UntypicalInputs:
@@ -23,12 +23,12 @@ class UntypicalInputs:
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
         # By how many texts make an input.
-        self._waiting: defaultdict[LoadedModel, dict[int, list[Vectors]]] = defaultdict(dict)
+        self._waiting: defaultdict[LoadedModel, dict[int, list[Floats]]] = defaultdict(dict)
         self._rows = 0
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, model: LoadedModel, vectors: Vectors, texts_per_row: int) -> None:
-        """Vectors (M, D) of M / `texts_per_row` inputs that were answered. Nobody may change them any more."""
+    def add(self, model: LoadedModel, vectors: Floats, texts_per_row: int) -> None:
+        """Floats (M, D) of M / `texts_per_row` inputs that were answered. Nobody may change them any more."""
         if model.typical is None:
             return
         self._waiting[model].setdefault(texts_per_row, []).append(vectors)

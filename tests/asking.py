@@ -19,32 +19,38 @@ Array = npt.NDArray[Any]
 async def embed(
     service: Service, texts: Sequence[Item], *, model: str | None = None, **fields: Any
 ) -> Result[Floats]:
-    return await service.bind("embed", model).embed(Inputs.from_texts(texts), **fields)
+    return await service.answer(
+        service.bind("embed", model).embed(Inputs.from_texts(texts), **fields)
+    )
 
 
 async def classify(
     service: Service, texts: Sequence[Item], *, model: str | None = None, **fields: Any
 ) -> Result[Array]:
-    return await service.bind("classify", model).classify(Inputs.from_texts(texts), **fields)
+    return await service.answer(
+        service.bind("classify", model).classify(Inputs.from_texts(texts), **fields)
+    )
 
 
 async def nli(
     service: Service, pairs: Sequence[tuple[Item, Item]], *, model: str | None = None, **fields: Any
 ) -> Result[Array]:
     inputs = Inputs.from_pairs(pairs, ("premise", "hypothesis"))
-    return await service.bind("nli", model).classify(inputs, **fields)
+    return await service.answer(service.bind("nli", model).classify(inputs, **fields))
 
 
 async def similarity(service: Service, source: str, others: Sequence[str]) -> Result[Array]:
-    return await service.bind("embed").similarity(
-        Inputs([source], ["source"]), Inputs.from_texts(others, "others")
+    return await service.answer(
+        service.bind("embed").similarity(
+            Inputs([source], ["source"]), Inputs.from_texts(others, "others")
+        )
     )
 
 
 async def tokenize(
     service: Service, texts: Sequence[Item], *, model: str | None = None
 ) -> Result[list[TokenizedText]]:
-    return await service.bind("embed", model).tokenize(Inputs.from_texts(texts))
+    return await service.answer(service.bind("embed", model).tokenize(Inputs.from_texts(texts)))
 
 
 async def explain(
@@ -57,4 +63,6 @@ async def explain(
 ) -> Result[tuple[list[TokenizedText], ExplainResult]]:
     paths = ["inputs"] if len(items) == 1 else ["inputs.premise", "inputs.hypothesis"]
     inputs = Inputs(items, paths, texts_per_row=len(items))
-    return await service.bind(task, model).explain(inputs, options or ExplainOptions())
+    return await service.answer(
+        service.bind(task, model).explain(inputs, options or ExplainOptions())
+    )

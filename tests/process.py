@@ -32,7 +32,10 @@ def wait_for(ask: Callable[[], T | None], what: str) -> T:
 
 
 HOLDING = {
-    "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT / "tests/held"), os.getenv("PYTHONPATH")]))
+    "HEEDFUL_THREADS": "1",  # models run there, not on the event loop
+    "PYTHONPATH": os.pathsep.join(
+        filter(None, [str(ROOT / "tests/held"), os.getenv("PYTHONPATH")])
+    ),
 }
 """Environment of a process whose models can be `held`."""
 

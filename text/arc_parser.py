@@ -11,10 +11,10 @@ A text of several sentences has a tree, and a root, for each. A text's trees do 
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 from zipfile import BadZipFile
 
 import numpy as np
@@ -27,16 +27,17 @@ from spacy.vocab import Vocab
 
 from heedful.text.arborescence import best_heads, cyclic
 from heedful.text.arrays import Bytes, Doubles, Floats, Ints
-from heedful.text.batch import cheapest
+from heedful.text.batch import batch_shape, run_in_batches
 from heedful.text.errors import GraphError
+from heedful.text.forks import ForkSafeLock
 from heedful.text.hashed_words import ZERO, WordVectors
 from heedful.text.tokenize import Chunk, Tokens, hashes
 
 GRAPH, WORDS, CONFIG = FILES = ("graph.onnx", "words.npz", "config.json")
-CELLS = 2048
-"""Words of one run of the graph, padding counted."""
-RUN = 64
-"""What a run costs beside its words, in words: 150 µs."""
+BUDGET = 1024
+"""Words of one run of the graph, padding counted: they take 5 ms."""
+OVERHEAD = 64
+"""Fixed cost of a run, in words: 150 µs."""
 MAX_WORDS = 20_000
 """Words whose vectors are kept, of D bytes each; when there are more, all are forgotten."""
 MASKED_SCORE = -1e4
@@ -46,8 +47,6 @@ Tree = tuple[Ints, tuple[str, ...]]
 """Each word's governor, for a root itself, and its relation."""
 Feeds = dict[str, npt.NDArray[Any]]
 Heads = tuple[Ints, list[list[str]]]
-Each = Callable[[Callable[[Feeds], Heads], Iterable[Feeds]], Iterable[Heads]]
-"""Gives a function's results, in order: `map`, or one that calls it in several threads."""
 
 
 class SeenWords:
@@ -82,10 +81,15 @@ class SeenWords:
 
 
 class ArcParser:
-    """Empty until `from_disk`: what it knows comes from its folder. For one thread at a time."""
+    """Empty until `from_disk`: what it knows comes from its folder. For one thread at a time. A `text.batch.Runner`."""
+
+    stage: Literal["parse"] = "parse"
+    name, is_counted = "the parser", False
+    budget, overhead = BUDGET, OVERHEAD
 
     def __init__(self, vocab: Vocab, *, threads: int) -> None:
         self._vocab, self._threads = vocab, threads
+        self._lock = ForkSafeLock()
         self._files: dict[str, bytes] = {}
         self.labels: tuple[str, ...] = ()
 
@@ -130,39 +134,41 @@ class ArcParser:
             raise ValueError("the arc parser's graph cannot be opened") from error
         return self
 
-    def trees(
-        self, texts: Sequence[Tokens], each: Each = map, cells: int = CELLS
-    ) -> Iterator[list[tuple[int, Tree]]]:
-        """The trees of each run of the graph, with the places of their texts, as they are made.
+    def cost(self, tokens: Tokens) -> int:
+        """Of a text in a batch whose longest it is, in words."""
+        return len(tokens)
 
-        A run has at most `cells` words, padding counted, or one text. `each` runs the graph.
-        """
-        if empty := [i for i, one in enumerate(texts) if not len(one)]:
-            yield [(i, (np.empty(0, np.int64), ())) for i in empty]
-        present = [i for i, one in enumerate(texts) if len(one)]
-        grouped = cheapest([len(texts[i]) for i in present], cells, RUN)
-        groups = [[present[i] for i in group] for group in grouped]
-        feeds = (self._feeds([texts[i] for i in group]) for group in groups)
-        for group, (heads, relations) in zip(groups, each(self._parse, feeds), strict=True):
-            sizes = [len(texts[i]) for i in group]
-            # ONNX Runtime's integers are C's long long, which orjson does not know.
-            yield [
-                (i, (row[:size].astype(np.int64), tuple(names[:size])))
-                for i, size, row, names in zip(group, sizes, heads, relations, strict=True)
-            ]
+    def shape(self, texts: Sequence[Tokens]) -> tuple[int, float]:
+        """The words of a batch, and the share of it that is padding."""
+        return batch_shape([len(tokens) for tokens in texts])
+
+    def prepare(self, texts: Sequence[Tokens]) -> tuple[list[int], Feeds]:
+        """The lengths and the graph's feeds of texts of at least one word each."""
+        with self._lock:
+            return [len(tokens) for tokens in texts], self._feeds(texts)
+
+    def run(self, prepared: tuple[list[int], Feeds]) -> list[Tree]:
+        """The trees of a batch: one run of the graph."""
+        lengths, feeds = prepared
+        heads, relations = self._parse(feeds)
+        # ONNX Runtime's integers are C's long long, which orjson does not know.
+        return [
+            (row[:length].astype(np.int64), tuple(names[:length]))
+            for length, row, names in zip(lengths, heads, relations, strict=True)
+        ]
 
     def _annotate(self, docs: Sequence[Doc]) -> None:
         """Set heads and relations."""
-        for part in self.trees([Tokens.of([Chunk.of(doc)]) for doc in docs]):
-            for i, (heads, relations) in part:
-                self._set(docs[i], heads, relations)
+        texts = [Tokens.of([Chunk.of(doc)]) for doc in docs if len(doc)]
+        trees = run_in_batches(self, texts)
+        for doc, (heads, relations) in zip(filter(len, docs), trees, strict=True):
+            self._set(doc, heads, relations)
 
     def _set(self, doc: Doc, heads: Ints, relations: Sequence[str]) -> None:
-        if len(doc):
-            steps = (heads - np.arange(len(doc))).astype(np.uint64)  # to the governor
-            hashes = np.array([self._vocab.strings[name] for name in relations], np.uint64)
-            columns: Any = np.stack([steps, hashes], -1)  # spaCy types them as its own integers
-            doc.from_array([HEAD, DEP], columns)
+        steps = (heads - np.arange(len(doc))).astype(np.uint64)  # to the governor
+        hashes = np.array([self._vocab.strings[name] for name in relations], np.uint64)
+        columns: Any = np.stack([steps, hashes], -1)  # spaCy types them as its own integers
+        doc.from_array([HEAD, DEP], columns)
 
     def _parse(self, feeds: Feeds) -> Heads:
         """Governors (B, L), a root's is itself, and relations; after a text's end they mean nothing."""

@@ -5,10 +5,10 @@ pieces, [CLS] and [SEP] included. The id -k is row k - 1 of `features`: a compos
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Self
+from typing import Any, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,46 @@ from heedful.text.structure import without
 
 PAD = 0
 """The padding id of every vocabulary."""
+
+Output = TypeVar("Output", covariant=True)
+T = TypeVar("T")
+Map = Callable[[Callable[[Any], T], Iterable[Any]], Iterable[T]]
+"""Calls a function for each item and gives the results in order: `map`, or that of a pool of threads."""
+
+
+class Runner(Protocol[Output]):
+    """A graph, and what batches for it cost: one padded token of a linear encoder costs 1."""
+
+    @property
+    def stage(self) -> Literal["parse", "inference"]: ...
+
+    @property
+    def name(self) -> str:
+        """A model's or a graph's, for metrics and the log."""
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether metrics count its batches."""
+
+    @property
+    def budget(self) -> int:
+        """Cost limit of a batch, so that it takes at most about 5 ms."""
+
+    @property
+    def overhead(self) -> int:
+        """Fixed cost of a batch."""
+
+    def cost(self, item: Any) -> int:
+        """Of an item in a batch of which it is the longest."""
+
+    def shape(self, items: Sequence[Any]) -> tuple[int, float]:
+        """The tokens of a batch, and the share of it that is padding, 0..1."""
+
+    def prepare(self, items: Sequence[Any]) -> Any:
+        """What `run` takes for a batch of these items. Not for several threads at once."""
+
+    def run(self, prepared: Any) -> Sequence[Output]:
+        """Run the graph once: an output for each item, in order. For any thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,3 +218,41 @@ def cheapest(lengths: Sequence[int], budget: int, overhead: int) -> list[list[in
         groups.append(order[start:stop])
         end, stop = begin, start
     return groups[::-1]
+
+
+def plan_batches(
+    runner: Runner[Any], items: Sequence[Any], max_items: int | None = None
+) -> list[list[int]]:
+    """The cheapest batches, as indices of the items: each within the runner's budget and of at most `max_items`."""
+    if len(items) == 1:
+        return [[0]]
+    batches = cheapest([runner.cost(item) for item in items], runner.budget, runner.overhead)
+    if max_items is None:
+        return batches
+    return [
+        batch[begin : begin + max_items]
+        for batch in batches
+        for begin in range(0, len(batch), max_items)
+    ]
+
+
+def run_in_batches(
+    runner: Runner[T],
+    items: Sequence[Any],
+    *,
+    run_all: Map[Sequence[T]] = map,
+    max_items: int | None = None,
+) -> list[T]:
+    """The runner's output for each item, in order. `run_all` may run several batches at once."""
+    batches = plan_batches(runner, items, max_items) if items else []
+    results = run_all(runner.run, (runner.prepare([items[i] for i in batch]) for batch in batches))
+    outputs: dict[int, T] = {}
+    for batch, of_batch in zip(batches, results, strict=True):
+        outputs.update(zip(batch, of_batch, strict=True))
+    return [outputs[i] for i in range(len(items))]
+
+
+def batch_shape(lengths: Sequence[int]) -> tuple[int, float]:
+    """The sum of the lengths, and the share of padding where all are padded to the longest."""
+    tokens = sum(lengths)
+    return tokens, 1 - tokens / (len(lengths) * max(lengths))

@@ -1,12 +1,11 @@
 """Text -> tokens with character offsets and, on request, the dependency tree (spaCy)."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import spacy
@@ -15,10 +14,11 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from heedful.text.arc_parser import CELLS, ArcParser, Each, Tree  # a pipeline may name it
+from heedful.text.arc_parser import ArcParser, Tree  # a pipeline may name it
 from heedful.text.arrays import Ints
-from heedful.text.batch import plan
+from heedful.text.batch import Runner, batch_shape, run_in_batches
 from heedful.text.errors import ParserError
+from heedful.text.forks import ForkSafeLock
 from heedful.text.tokenize import ATTRIBUTES, Spans, TextTokenizer, Tokens, adjoining, hashes
 
 _PLACES: Ints = np.arange(1024)
@@ -66,17 +66,22 @@ class ParseJob(NamedTuple):
 
 
 class Parser:
-    """A spaCy pipeline reduced to its tokenizer and its dependency parser."""
+    """A spaCy pipeline reduced to its tokenizer and its dependency parser. Threads may share it."""
 
     def __init__(self, nlp: Language, name: str, fingerprint: str) -> None:
-        self._nlp = nlp
+        self.nlp = nlp
         self._tokenizer = TextTokenizer(nlp.tokenizer, nlp.vocab, nlp.memory_zone)
         parser = nlp.get_pipe("parser") if nlp.pipe_names == ["parser"] else None
-        self._trees = parser.trees if isinstance(parser, ArcParser) else self._piped
+        self.trees: Runner[Tree]
+        """Gives each text's tree."""
         if isinstance(parser, ArcParser):
+            self.trees = parser
             _only(ATTRIBUTES, nlp.vocab)
+        else:
+            self.trees = PipelineTrees(nlp, self._tokenizer)
         self.name = name
         self.fingerprint = fingerprint
+        self._lock = ForkSafeLock()
 
     @classmethod
     def load(cls, pipeline: str | Path) -> Self:
@@ -98,57 +103,56 @@ class Parser:
                 nlp.remove_pipe(pipe)
         return cls(nlp, f"{nlp.meta['lang']}_{nlp.meta['name']}", fingerprint(nlp.path))
 
-    def parse(self, jobs: Sequence[ParseJob], each: Each = map) -> list[Parse]:
-        """One Parse per job, in order. A text without a token gives an empty one.
+    def parse(self, jobs: Sequence[ParseJob]) -> list[Parse]:
+        """One Parse per job, in order. A text without a token gives an empty one."""
+        texts = list(map(self.tokenize, jobs))
+        parsed = [
+            tokens for job, tokens in zip(jobs, texts, strict=True) if job.tree and len(tokens)
+        ]
+        trees = iter(run_in_batches(self.trees, parsed))
+        return [
+            parse_of(job, tokens, next(trees) if job.tree and len(tokens) else None)
+            for job, tokens in zip(jobs, texts, strict=True)
+        ]
 
-        `each` may run the arc parser in several threads.
-        """
-        if not any(job.tree for job in jobs):
-            return list(map(self._flat, jobs))
-        found = dict(chain.from_iterable(self.parts([jobs], each)))
-        return [found[place] for place in range(len(jobs))]
+    def tokenize(self, job: ParseJob) -> Tokens:
+        """The job's first tokens."""
+        with self._lock:
+            return self._tokenizer.tokenize(job.text, job.max_tokens)
 
-    def parts(
-        self, pieces: Iterable[Sequence[ParseJob]], each: Each = map, cells: int = CELLS
-    ) -> Iterator[list[tuple[int, Parse]]]:
-        """The parses of all jobs, each with its job's place, in parts as they are made.
 
-        There is a part for each piece, which is tokenized at once and may have no parse yet, then one for each run of
-        the arc parser, of at most `cells` words.
-        """
-        waiting: list[tuple[int, ParseJob, Tokens]] = []
-        place = 0
-        for jobs in pieces:
-            done: list[tuple[int, Parse]] = []
-            for job in jobs:
-                if job.tree:
-                    waiting.append((place, job, self._tokenizer.tokenize(job.text, job.max_tokens)))
-                else:
-                    done.append((place, self._flat(job)))
-                place += 1
-            yield done
-        if waiting:
-            for part in self._trees([tokens for _, _, tokens in waiting], each, cells):
-                yield [(waiting[i][0], _parse_of(*waiting[i][1:], tree)) for i, tree in part]
+class PipelineTrees:
+    """The trees of a pipeline's own parser, in one thread. A `text.batch.Runner`."""
 
-    def _flat(self, job: ParseJob) -> Parse:
-        """A parse without a tree."""
-        tokens = self._tokenizer.tokenize(job.text, job.max_tokens)
-        return _parse_of(job, tokens, (_no_heads(len(tokens)), ()))
+    stage: Literal["parse"] = "parse"
+    name, is_counted = "the parser", False
+    budget, overhead = 1024, 64
 
-    def _piped(
-        self, texts: Sequence[Tokens], _: Each, words: int
-    ) -> Iterator[list[tuple[int, Tree]]]:
-        """The trees of spaCy's own parser, which runs in one thread, in parts of at most `words` words."""
-        for group in plan([len(one) for one in texts], words):
-            found = []
-            with self._tokenizer.zone():
-                docs = self._nlp.pipe([self._doc(texts[i]) for i in group])
-                for i, doc in zip(group, docs, strict=True):
-                    steps, names = doc.to_array([HEAD, DEP]).T  # steps to the governor
-                    heads = steps.astype(np.int64) + np.arange(len(doc))
-                    found.append((i, (heads, _names(doc.vocab, names.tolist()))))
-            yield found
+    def __init__(self, nlp: Language, tokenizer: TextTokenizer) -> None:
+        self._nlp, self._tokenizer = nlp, tokenizer
+        self._lock = ForkSafeLock()
+
+    def cost(self, tokens: Tokens) -> int:
+        """Of a text in a batch whose longest it is, in words."""
+        return len(tokens)
+
+    def shape(self, texts: Sequence[Tokens]) -> tuple[int, float]:
+        """The words of a batch, and the share of it that is padding."""
+        return batch_shape([len(tokens) for tokens in texts])
+
+    def prepare(self, texts: Sequence[Tokens]) -> list[Tree]:
+        """The trees of texts of at least one word each."""
+        trees = []
+        with self._lock, self._tokenizer.zone():
+            for doc in self._nlp.pipe(map(self._doc, texts)):
+                steps, names = doc.to_array([HEAD, DEP]).T  # steps to the governor
+                heads = steps.astype(np.int64) + np.arange(len(doc))
+                trees.append((heads, _names(doc.vocab, names.tolist())))
+        return trees
+
+    def run(self, trees: list[Tree]) -> list[Tree]:
+        """They are there: spaCy's parsers are for one thread at a time."""
+        return trees
 
     def _doc(self, tokens: Tokens) -> Doc:
         """The tokens as spaCy's tokenizer gives them, with their norms."""
@@ -163,8 +167,10 @@ class Parser:
         return doc
 
 
-def _parse_of(job: ParseJob, tokens: Tokens, tree: Tree) -> Parse:
-    return Parse(job.text, tokens.forms, *tree, tokens.cut, tokens.spans)
+def parse_of(job: ParseJob, tokens: Tokens, tree: Tree | None) -> Parse:
+    """The parse of a job's tokens; without a tree each token is its own governor."""
+    heads, relations = tree or (_no_heads(len(tokens)), ())
+    return Parse(job.text, tokens.forms, heads, relations, tokens.cut, tokens.spans)
 
 
 def fingerprint(folder: Path) -> str:

@@ -102,7 +102,6 @@ class FastPath:
                 body = await self._read(scope, receive)
                 in_flight.body_read = True
                 state = state_of(scope["app"])
-                entry.alone = len(state.running) == 1
                 value = await state.large.call(len(body), self._value, endpoint, scope, entry, body)
                 response = await endpoint.answer(value, Request(scope, receive))
         except ClientDisconnect:

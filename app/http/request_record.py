@@ -30,8 +30,6 @@ class Record:
     """The media type of its body, in lower case and without parameters."""
     bulk: bool = False
     """Whether it waits while other requests do."""
-    alone: bool = False
-    """Whether no other request is in progress. A line of many that come together is not alone."""
     key: str | None = None
     """The name of its API key."""
     started: float = field(default_factory=time.perf_counter)  # seconds

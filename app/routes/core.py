@@ -25,12 +25,15 @@ async def embed(body: request_bodies.EmbedRequest, request: Request) -> Response
     """One row of numbers for each input, in order; as bytes for `Accept: application/octet-stream`."""
     dtype = array_responses.wanted(request.scope)
     model = binding.bind(request, "embed", body.model)
-    result = await model.embed(
-        given_trees.read_inputs(body.inputs),
-        truncate=binding.truncates(request, body.truncate),
-        mean=body.long == "mean",
-        normalize=body.normalize,
-        dimensions=body.dimensions,
+    result = await binding.answer(
+        request,
+        model.embed(
+            given_trees.read_inputs(body.inputs),
+            truncate=binding.truncates(request, body.truncate),
+            mean=body.long == "mean",
+            normalize=body.normalize,
+            dimensions=body.dimensions,
+        ),
     )
     vectors = binding.record_result(request, result)
     if dtype:
@@ -57,7 +60,9 @@ async def nli(body: request_bodies.NLIRequest, request: Request) -> Response:
         texts_per_row=2,
     )
     truncate = binding.truncates(request, body.truncate)
-    result = await model.classify(inputs, truncate=truncate, trust=body.trust)
+    result = await binding.answer(
+        request, model.classify(inputs, truncate=truncate, trust=body.trust)
+    )
     scores = binding.record_result(request, result)
     found = [_judgement(row, model.card.labels) for row in scores]
     for one, trust in zip(found, result.trust, strict=False):  # of none if not asked for
@@ -71,7 +76,9 @@ async def relatedness(body: request_bodies.RelatednessRequest, request: Request)
     model = binding.bind(request, "relatedness", body.model)
     pairs = Inputs.from_pairs([(pair.a, pair.b) for pair in body.pairs], ("a", "b"))
     truncate = binding.truncates(request, body.truncate)
-    result = await model.relatedness(pairs, truncate=truncate, trust=body.trust)
+    result = await binding.answer(
+        request, model.relatedness(pairs, truncate=truncate, trust=body.trust)
+    )
     found: dict[str, Any] = {"scores": binding.record_result(request, result)}
     return responses.json({**found, "trust": result.trust} if body.trust else found)
 
@@ -94,7 +101,9 @@ async def classify(body: request_bodies.ClassifyRequest, request: Request) -> Re
     inputs = given_trees.read_inputs(body.inputs)
     raw = body.function != "softmax"
     truncate = binding.truncates(request, body.truncate)
-    result = await model.classify(inputs, truncate=truncate, raw=raw, trust=body.trust)
+    result = await binding.answer(
+        request, model.classify(inputs, truncate=truncate, raw=raw, trust=body.trust)
+    )
     scores = finished(binding.record_result(request, result), body.function)
     top_k = body.top_k or (body.parameters.top_k if body.parameters else None)
     ranked: list[Any] = [responses.ranked(row, model.card, top_k, raw=raw) for row in scores]
@@ -110,7 +119,9 @@ async def tokenize(body: request_bodies.TokenizeRequest, request: Request) -> Re
     """The tokens of each input, with the tree that the models read."""
     model = binding.bind(request, "embed", body.model)
     inputs = given_trees.read_inputs(body.inputs)
-    result = await model.tokenize(inputs, truncate=binding.truncates(request, body.truncate))
+    result = await binding.answer(
+        request, model.tokenize(inputs, truncate=binding.truncates(request, body.truncate))
+    )
     return responses.json([tokens(text) for text in binding.record_result(request, result)])
 
 

@@ -34,8 +34,8 @@ async def explain(body: ExplainRequest, request: Request) -> Response:
         evidence=body.evidence,
         trust=body.trust,
     )
-    result = await model.explain(
-        inputs, options, truncate=binding.truncates(request, body.truncate)
+    result = await binding.answer(
+        request, model.explain(inputs, options, truncate=binding.truncates(request, body.truncate))
     )
     texts, found = binding.record_result(request, result)
     made = answer(model.card, texts, found)

@@ -1,6 +1,5 @@
 """Bundles on disk -> warm, checked models, at the start and at every reload."""
 
-import asyncio
 import logging
 import os
 import time
@@ -13,7 +12,7 @@ from heedful.runtime.bundles import bundle
 from heedful.runtime.bundles.card import CARD
 from heedful.runtime.bundles.shipped import parser_of
 from heedful.runtime.cores import usable_cores
-from heedful.runtime.engine.session import Device, SessionThreads, takes_cuda
+from heedful.runtime.engine.session import Device, takes_cuda
 from heedful.runtime.errors import BundleError, InferenceFailed, ProviderError, StartupError
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.memory import trim_heap
@@ -47,32 +46,26 @@ class Loaded:
 
 
 class BundleLoader:
-    """Loads the bundles of one folder. Reads files and optimises graphs in threads."""
+    """Loads the bundles of one folder, which blocks: files are read, graphs optimised."""
 
-    def __init__(self, folder: Path, device: Device, threads: int, warm_in: SessionThreads) -> None:
+    def __init__(self, folder: Path, device: Device, threads: int) -> None:
         self._folder = folder
         self._device = device
         self._threads = threads
-        self._warm_in = warm_in
 
-    async def load(self, pipeline: str | Path | None) -> Loaded:
+    def load(self, pipeline: str | Path | None) -> Loaded:
         """All bundles, and the parser of that name or folder; None is the folder's own. Other folders are ignored.
 
         Raises StartupError if there is no bundle or no parser, BundleError, ProviderError.
         """
-        loaded = await asyncio.to_thread(self._open_all, pipeline or parser_of(self._folder))
+        loaded = self._open_all(pipeline or parser_of(self._folder))
         models = loaded.registry.models.values()
         for model in models:
             check_parser(model.card, loaded.parser)
-        await asyncio.gather(*map(self._warm, models))
         return loaded
 
-    async def _warm(self, model: LoadedModel) -> None:
-        await model.warm(self._warm_in)
-        await model.check_golden(self._warm_in)
-
     def _open_all(self, pipeline: str | Path) -> Loaded:
-        """The bundles with open sessions that are not warm yet, and the parser; several at once on a CPU."""
+        """The bundles and the parser; several at once on a CPU."""
         folders = self._bundles()
         if not folders and not self._folder.is_dir():
             raise StartupError(
@@ -88,12 +81,12 @@ class BundleLoader:
             models = list(pool.map(self._open, folders))
         return Loaded(ModelRegistry({model.card.name: model for model in models}), parser.result())
 
-    async def reload(self, served: ModelRegistry, parser: Parser) -> tuple[ModelRegistry, Reloaded]:
+    def reload(self, served: ModelRegistry, parser: Parser) -> tuple[ModelRegistry, Reloaded]:
         """The folder's current models. Changed bundles are loaded and warmed up next to the live ones.
 
         A refused bundle leaves its old model in place and does not affect the others.
         """
-        folders = await asyncio.to_thread(self._look, served.models)
+        folders = self._look(served.models)
         if not folders:
             return served, Reloaded(unchanged=tuple(served.models), refused=(NONE_LEFT,))
         models: dict[str, LoadedModel] = {}
@@ -101,7 +94,7 @@ class BundleLoader:
         for name in sorted(folders):
             old = served.models.get(name)
             try:
-                models[name] = await self._refresh(self._folder / name, old, parser)
+                models[name] = self._refresh(self._folder / name, old, parser)
             except BundleError as error:
                 refused.append(str(error))
             except (ProviderError, InferenceFailed) as error:
@@ -115,15 +108,14 @@ class BundleLoader:
             refused=tuple(refused),
         )
 
-    async def _refresh(self, folder: Path, old: LoadedModel | None, parser: Parser) -> LoadedModel:
+    def _refresh(self, folder: Path, old: LoadedModel | None, parser: Parser) -> LoadedModel:
         """The folder's model, warm; `old` itself if it has not changed."""
-        card, _ = await asyncio.to_thread(bundle.read_files, folder)
+        card, _ = bundle.read_files(folder)
         if old and old.card == card:
             return old
         check_parser(card, parser)
-        model = await asyncio.to_thread(self._open, folder)
+        model = self._open(folder)
         check_parser(model.card, parser)  # the folder may have been replaced since
-        await self._warm(model)
         return model
 
     def _bundles(self) -> list[Path]:
@@ -150,7 +142,10 @@ class BundleLoader:
         read = bundle.read(folder, graphs=False)
         # Or a link would serve a bundle under a second name.
         bundle.check_name(read.card, folder.name)
-        return LoadedModel(read, self._device, self._threads)
+        model = LoadedModel(read, self._device, self._threads)
+        model.warm()
+        model.check_golden()
+        return model
 
 
 def load_before_fork(folder: Path, pipeline: str | Path | None) -> Loaded:
@@ -158,15 +153,7 @@ def load_before_fork(folder: Path, pipeline: str | Path | None) -> Loaded:
 
     Leaves no thread behind. Raises what `load` raises.
     """
-
-    async def load() -> Loaded:
-        threads = SessionThreads(usable_cores())
-        try:
-            return await BundleLoader(folder, "cpu", 1, threads).load(pipeline)
-        finally:
-            await threads.stop()
-
-    loaded = asyncio.run(load())
+    loaded = BundleLoader(folder, "cpu", 1).load(pipeline)
     trim_heap()
     return loaded
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from heedful.runtime.engine.parses import Parses
-from heedful.runtime.engine.session import SessionThreads
+from heedful.runtime.engine.steps import parse
+from heedful.runtime.engine.work import Steps
 from heedful.runtime.loaded_model import LoadedModel
-from heedful.text.parse import ParseJob
+from heedful.text.parse import ParseJob, Parser
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +17,8 @@ class SelfTest:
     moved: Mapping[str, list[str]]  # only models of which something moved, in words
 
 
-async def self_test(
-    models: Iterable[LoadedModel], threads: SessionThreads, parses: Parses
-) -> SelfTest:
-    """Parse and encode them again, past every cache. Raises InferenceFailed, Unavailable."""
+def self_test(models: Iterable[LoadedModel], parser: Parser) -> Steps[SelfTest]:
+    """Parse and encode them again, past the cache. Raises InferenceFailed, Unavailable."""
     deviations: dict[str, float | None] = {}
     moved: dict[str, list[str]] = {}
     for model in models:
@@ -29,8 +27,9 @@ async def self_test(
             continue
         limit, tree = model.card.max_tokens, model.card.tree
         jobs = [ParseJob(text, limit, tree) for text in model.golden.texts]
-        parsed = [model.fit(parse) for parse in await parses.make(jobs)]
-        found = await model.golden_outputs(threads)
+        parses = yield from parse(parser, jobs)
+        parsed = list(map(model.fit, parses))
+        found = yield from model.golden_outputs()
         deviations[model.card.name] = model.golden.deviation(found, model.precision)
         changes = [
             *model.golden.moved_trees(parsed, model.card),

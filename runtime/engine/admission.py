@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 
-from heedful.runtime.engine.calls import SMALL_ROWS
+from heedful.runtime.engine.lines import SMALL_ROWS
 from heedful.runtime.errors import Overloaded
 
 RESERVE_SHARE = 1 / 8

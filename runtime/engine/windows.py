@@ -1,6 +1,5 @@
 """A text that is longer than a model reads -> windows that it can read, one after another."""
 
-import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,11 +8,12 @@ from itertools import islice
 import numpy as np
 
 from heedful.runtime.answers import normalise
-from heedful.runtime.engine.steps import ParseStep
+from heedful.runtime.engine.steps import parse
+from heedful.runtime.engine.work import Steps
 from heedful.runtime.inputs import Inputs, Item
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.text.arrays import Floats
-from heedful.text.parse import Parse, ParseJob
+from heedful.text.parse import Parse, ParseJob, Parser
 
 MAX_WINDOWS = 128
 """What follows them in a text is cut: with 256 tokens a window, 25,000 words."""
@@ -57,23 +57,23 @@ class Windows:
         return means
 
 
-async def split(
-    inputs: Inputs, long: Sequence[int], model: LoadedModel, parses: ParseStep, *, bulk: bool
-) -> Windows:
+def split(
+    inputs: Inputs, long: Sequence[int], model: LoadedModel, parser: Parser
+) -> Steps[Windows]:
     """Cut the `long` inputs into windows of as many tokens as the model reads, at white space.
 
-    Those of a `bulk` request wait while others do. Raises BadInput if one of them is a tree, and what `ParseStep.get`
-    raises.
+    Raises BadInput if one of them is a tree.
     """
     inputs.check_are_texts(long)
     cutters = {row: _Cutter(str(inputs.items[row]), model) for row in long}
     left = list(cutters.values())
     while left:
         jobs = [cutter.candidate() for cutter in left]
-        for cutter, parse in zip(left, await parses.get(jobs, bulk=bulk), strict=True):
-            cutter.take(parse)
+        parses = yield from parse(parser, jobs)
+        for cutter, cut in zip(left, parses, strict=True):
+            cutter.take(cut)
         left = [cutter for cutter in left if cutter.has_more and len(cutter.windows) < MAX_WINDOWS]
-        await asyncio.sleep(0)  # let other requests run
+        yield None
     windows = {row: cutter.windows for row, cutter in cutters.items()}
     return Windows(inputs, windows, sum(cutter.has_more for cutter in cutters.values()))
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from heedful.runtime.engine.work import Steps
 from heedful.runtime.explain.run import Prediction
 from heedful.text.arrays import Doubles
 from heedful.text.batch import Sentence
@@ -54,9 +55,9 @@ class SentenceCurves:
     masked: Curves  # to the mask vector: the tree and the positions stay
 
 
-async def curves(
+def curves(
     prediction: Prediction, parses: Sequence[Parse], side: int, evidence: Doubles
-) -> SentenceCurves:
+) -> Steps[SentenceCurves]:
     """Both curves of sentence `side`, of two tokens or more, by attention, evidence and at random."""
     shading = next(iter(prediction.found[side].pooling.values()))[0]
     length = len(parses[side])
@@ -64,10 +65,8 @@ async def curves(
     orders = {"attention": [_order(shading)], "evidence": [_order(evidence)]}
     drawn = [tuple(rng.permutation(length).tolist()) for _ in range(RANDOM_ORDERS)]
     orders["random"] = [*drawn, *(order[::-1] for order in drawn)]
-    deleted, masked = [
-        await _curves(_Drops(prediction, parses[side], side, mask), orders)
-        for mask in (False, True)
-    ]
+    deleted = yield from _curves(_Drops(prediction, parses[side], side, mask=False), orders)
+    masked = yield from _curves(_Drops(prediction, parses[side], side, mask=True), orders)
     return SentenceCurves(deleted, masked)
 
 
@@ -91,11 +90,13 @@ class _Drops:
         self._prediction, self._parse, self._side, self._mask = prediction, parse, side, mask
         self._known: dict[frozenset[int], float] = {}
 
-    async def of(self, sets: Sequence[frozenset[int]]) -> list[float]:
+    def of(self, sets: Sequence[frozenset[int]]) -> Steps[list[float]]:
         missing = list(dict.fromkeys(one for one in sets if one not in self._known))
         if missing:
-            vectors = await self._prediction.run.vectors([self._without(gone) for gone in missing])
-            found = await self._prediction.drops(self._side, vectors)
+            vectors = yield from self._prediction.run.vectors(
+                [self._without(gone) for gone in missing]
+            )
+            found = yield from self._prediction.drops(self._side, vectors)
             self._known.update(zip(missing, found.tolist(), strict=True))
         return [self._known[one] for one in sets]
 
@@ -105,35 +106,42 @@ class _Drops:
             return model.sentence(self._parse).without(sorted(gone))
         return masked(model.vocab, self._parse, gone)
 
-    async def curve(self, order: Order) -> Doubles:
+    def curve(self, order: Order) -> Steps[Doubles]:
         """(L - 1,) drops without the first 1, 2 .. L - 1 tokens of the order."""
         sets = [frozenset(order[:k]) for k in range(1, self.length)]
-        return np.array(await self.of(sets))
+        return np.array((yield from self.of(sets)))
 
-    async def greedy(self, sign: int) -> Order:
+    def greedy(self, sign: int) -> Steps[Order]:
         """An order that removes, each time, the token with the largest (1) or smallest (-1) drop."""
         order: list[int] = []
         left = list(range(self.length))
         while left:
             sets = [frozenset([*order, token]) for token in left]
-            drops = np.array(await self.of(sets)) if len(left) > 1 else np.zeros(1)
+            drops = np.zeros(1)
+            if len(left) > 1:
+                drops = np.array((yield from self.of(sets)))
             order.append(left.pop(int((sign * drops).argmax())))
         return tuple(order)
 
 
-async def _curves(drops: _Drops, orders: Mapping[str, Sequence[Order]]) -> Curves:
-    found = {
-        name: [(await drops.curve(one), await drops.curve(one[::-1])) for one in tried]
-        for name, tried in orders.items()
-    }
-    searched = [await drops.curve(await drops.greedy(sign)) for sign in (1, -1)]
+def _curves(drops: _Drops, orders: Mapping[str, Sequence[Order]]) -> Steps[Curves]:
+    found: dict[str, list[tuple[Doubles, Doubles]]] = {name: [] for name in orders}
+    for name, tried in orders.items():
+        for order in tried:
+            forward = yield from drops.curve(order)
+            backward = yield from drops.curve(order[::-1])
+            found[name].append((forward, backward))
+    searched = []
+    for sign in (1, -1):
+        order = yield from drops.greedy(sign)
+        searched.append((yield from drops.curve(order)))
     every = [*searched, *(curve for tried in found.values() for both in tried for curve in both)]
     best, worst = max(every, key=_area), min(every, key=_area)
     span = _area(best) - _area(worst)
     made = []
-    for name, tried in found.items():
-        comprehensiveness = np.mean([first for first, _ in tried], axis=0)
-        backwards = np.mean([second for _, second in tried], axis=0)
+    for name, both in found.items():
+        comprehensiveness = np.mean([first for first, _ in both], axis=0)
+        backwards = np.mean([second for _, second in both], axis=0)
         made.append(
             Curve(
                 name,

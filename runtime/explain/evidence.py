@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from heedful.runtime.engine.work import Steps
 from heedful.runtime.explain.correlation import Correlation, correlations
 from heedful.runtime.explain.gradients import Gradients, gradients
 from heedful.runtime.explain.run import Prediction
@@ -16,18 +17,17 @@ class Evidence:
     gradients: Gradients | None = None  # None unless asked for
 
 
-async def evidence(
+def evidence(
     prediction: Prediction, sentence: Sentence, side: int, shortened: Floats, *, integrated: bool
-) -> Evidence | None:
+) -> Steps[Evidence | None]:
     """Evidence of the sentence `side`, of which `shortened` holds the vectors without each token. None for one token.
 
     `integrated` asks for integrated gradients too; raises BadInput where the bundle's graph has none.
     """
     if len(sentence) == 1:
         return None
-    weights = await prediction.drops(side, shortened)
-    return Evidence(
-        weights,
-        correlations(prediction.found[side], weights),
-        await gradients(prediction, side, sentence) if integrated else None,
-    )
+    weights = yield from prediction.drops(side, shortened)
+    integral = None
+    if integrated:
+        integral = yield from gradients(prediction, side, sentence)
+    return Evidence(weights, correlations(prediction.found[side], weights), integral)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from heedful.runtime.engine.work import Steps
 from heedful.runtime.errors import BadInput
 from heedful.runtime.explain.correlation import Correlation, correlations
 from heedful.runtime.explain.run import Prediction
@@ -69,12 +70,12 @@ class _Path:
     def __init__(self, prediction: Prediction, side: int, sentence: Sentence) -> None:
         self._prediction, self._side, self._sentence = prediction, side, sentence
 
-    async def scores(self, scales: Doubles) -> Doubles:
+    def scores(self, scales: Doubles) -> Steps[Doubles]:
         """(N,) with the word vectors scaled by (N, L)."""
-        vectors = await self._prediction.run.scaled(self._sentence, scales.astype(np.float32))
-        return await self._prediction.of(self._side, vectors)
+        vectors = yield from self._prediction.run.scaled(self._sentence, scales.astype(np.float32))
+        return (yield from self._prediction.of(self._side, vectors))
 
-    async def intervals(self, ends: Doubles) -> _Intervals:
+    def intervals(self, ends: Doubles) -> Steps[_Intervals]:
         """Those with these ends (N, 2)."""
         number, length = len(ends), len(self._sentence)
         start, width = ends[:, :1, None], np.diff(ends)[:, :, None]
@@ -82,16 +83,16 @@ class _Path:
         forward = start + width * moved  # (N, L + 1, L)
         backward = start + width * moved[1:-1, ::-1]  # its ends are those of `forward`
         steps = np.concatenate([forward, backward], axis=1).reshape(-1, length)
-        scores = (await self.scores(steps)).reshape(number, -1)
+        scores = (yield from self.scores(steps)).reshape(number, -1)
         there, between = scores[:, : length + 1], scores[:, length + 1 :]
         back = np.concatenate([there[:, :1], between, there[:, -1:]], axis=1)
         return _Intervals(ends, np.diff(there), np.diff(back)[:, ::-1])
 
-    async def halved(self, intervals: _Intervals, chosen: Ints) -> _Intervals:
+    def halved(self, intervals: _Intervals, chosen: Ints) -> Steps[_Intervals]:
         """The intervals, those at the indices `chosen` (M,) halved."""
         first, last = intervals.ends[chosen].T
         middle = (first + last) / 2
-        halves = await self.intervals(
+        halves = yield from self.intervals(
             np.concatenate([np.stack([first, middle], 1), np.stack([middle, last], 1)])
         )
         return _Intervals(
@@ -106,7 +107,7 @@ class _Path:
         )
 
 
-async def gradients(prediction: Prediction, side: int, sentence: Sentence) -> Gradients:
+def gradients(prediction: Prediction, side: int, sentence: Sentence) -> Steps[Gradients]:
     """Integrate along the path of sentence `side`. Raises BadInput where the bundle's graph cannot."""
     if not prediction.run.explain_graph.scalable:
         raise BadInput(
@@ -116,11 +117,11 @@ async def gradients(prediction: Prediction, side: int, sentence: Sentence) -> Gr
             code="no_gradients",
         )
     path = _Path(prediction, side, sentence)
-    baseline, score = await path.scores(np.array([[0.0], [1.0]]) * np.ones(len(sentence)))
+    baseline, score = yield from path.scores(np.array([[0.0], [1.0]]) * np.ones(len(sentence)))
     places = np.linspace(0, 1, INTERVALS + 1)
-    found = await path.intervals(np.stack([places[:-1], places[1:]], axis=1))
+    found = yield from path.intervals(np.stack([places[:-1], places[1:]], axis=1))
     while len(worst := _worst(found)) and len(found) < MAX_INTERVALS:
-        found = await path.halved(found, worst[: MAX_INTERVALS - len(found)])
+        found = yield from path.halved(found, worst[: MAX_INTERVALS - len(found)])
     weights, change = found.weights, float(score - baseline)
     size, apart = np.abs(weights).sum(), np.abs(found.spread.sum(0)).sum()
     return Gradients(

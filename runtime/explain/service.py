@@ -8,7 +8,7 @@ import numpy as np
 
 from heedful.runtime.answers import cosines
 from heedful.runtime.bundles.card import Card
-from heedful.runtime.engine.session import SessionThreads
+from heedful.runtime.engine.work import Steps
 from heedful.runtime.errors import BadInput
 from heedful.runtime.explain.curves import MAX_CURVE_TOKENS, SentenceCurves, curves
 from heedful.runtime.explain.evidence import Evidence, evidence
@@ -106,75 +106,73 @@ def check_length(model: LoadedModel, parse: Parse, path: str, options: ExplainOp
         )
 
 
-async def explain(
-    model: LoadedModel, threads: SessionThreads, parses: Sequence[Parse], options: ExplainOptions
-) -> ExplainResult:
+def explain(
+    model: LoadedModel, parses: Sequence[Parse], options: ExplainOptions
+) -> Steps[ExplainResult]:
     """Explain a sentence or the two of a pair. Raises InferenceFailed."""
-    run = ExplainRun(model, threads, options)
+    run = ExplainRun(model, options)
     started = time.perf_counter()
     sentences = [model.sentence(parse) for parse in parses]
     wants_evidence = options.evidence or options.gradients or options.curves
-    shortened: list[Floats] = []
-    if wants_evidence:
-        found, shortened = await run.encode_and_shorten(sentences)
-    else:
-        found = [await run.encode([sentence]) for sentence in sentences]
-    scores = await run.scores([one.embedding for one in found])
-    ablation = faithfulness = None
-    if options.ablation:
-        ablation = [
-            await _ablate(run, sentences, found, prior) for prior, on in run.priors.items() if on
-        ]
-    if options.faithfulness:
-        faithfulness = [await _delete(run, parses, found, scores, i) for i in range(len(parses))]
+    found = yield from run.encode(sentences)
+    scores = yield from run.scores([one.embedding for one in found])
     prediction = Prediction(run, found, scores)
-    signed = curved = None
-    if wants_evidence:
-        signed = [
-            await evidence(prediction, sentence, i, vectors, integrated=options.gradients)
-            for i, (sentence, vectors) in enumerate(zip(sentences, shortened, strict=True))
-        ]
-    if options.curves and signed is not None:
-        curved = [
-            None if one is None else await curves(prediction, parses, i, one.weights)
-            for i, one in enumerate(signed)
-        ]
+    ablation: list[Ablation] = []
+    for prior, on in run.priors.items():
+        if options.ablation and on:
+            ablation.append((yield from _ablate(run, sentences, found, prior)))
+    deletions: list[Deletion | None] = []
+    for i in range(len(parses) if options.faithfulness else 0):
+        deletions.append((yield from _delete(run, parses, found, scores, i)))
+    signed: list[Evidence | None] = []
+    curved: list[SentenceCurves | None] = []
+    for i, sentence in enumerate(sentences if wants_evidence else ()):
+        shortened = yield from run.shortened(sentence)
+        integrated = options.gradients
+        of_side = yield from evidence(prediction, sentence, i, shortened, integrated=integrated)
+        signed.append(of_side)
+        if options.curves:
+            curve = None
+            if of_side is not None:
+                curve = yield from curves(prediction, parses, i, of_side.weights)
+            curved.append(curve)
     return ExplainResult(
         sentences=found,
         priors=run.priors,
         alpha=run.alpha,
         scores=None if scores is None else scores[0],
         similarity=_similarity(found) if len(found) == 2 else None,
-        ablation=ablation,
-        faithfulness=faithfulness,
+        ablation=ablation if options.ablation else None,
+        faithfulness=deletions if options.faithfulness else None,
         measured=prediction.measured,
         evidence=signed if options.evidence or options.gradients else None,
-        curves=curved,
+        curves=curved if options.curves else None,
         seconds=run.seconds,
         waited=max(time.perf_counter() - started - run.seconds, 0.0),
     )
 
 
-async def _ablate(
+def _ablate(
     run: ExplainRun, sentences: Sequence[Sentence], found: Sequence[ExplainOutputs], prior: str
-) -> Ablation:
-    vectors = [(await run.encode([sentence], off=prior)).embedding for sentence in sentences]
+) -> Steps[Ablation]:
+    without = yield from run.encode(sentences, off=prior)
+    vectors = [one.embedding for one in without]
     size = run.model.card.dimension
     alike = [
         cosines(one.embedding[0, :size], vector[:, :size])
         for one, vector in zip(found, vectors, strict=True)
     ]
-    scores = await run.scores(vectors)
+    scores = yield from run.scores(vectors)
     return Ablation(prior, None if scores is None else scores[0], float(np.mean(alike)))
 
 
-async def _delete(
+def _delete(
     run: ExplainRun,
     parses: Sequence[Parse],
     found: Sequence[ExplainOutputs],
     scores: Doubles | None,
     i: int,
-) -> Deletion | None:
+) -> Steps[Deletion | None]:
     """Delete k tokens from sentence `i` and leave the other one whole."""
     length = len(parses[i])
     if length <= run.k:
@@ -184,10 +182,10 @@ async def _delete(
     rng = np.random.default_rng(SEED)
     choices = [attended, *(rng.choice(length, run.k, replace=False) for _ in range(DRAWS))]
     sentence = run.model.sentence(parses[i])
-    shorter = await run.encode([sentence.without(gone.tolist()) for gone in choices])
+    shorter = yield from run.vectors([sentence.without(gone.tolist()) for gone in choices])
     # A deletion may raise a relatedness as well as lower it: there too 1 - cosine counts, as without a head.
     prediction = Prediction(run, found, scores if run.model.card.labels else None)
-    drops = await prediction.drops(i, shorter.embedding)
+    drops = yield from prediction.drops(i, shorter)
     return Deletion(
         attended.tolist(), float(drops[0]), float(drops[1:].mean()), float(drops[1:].std())
     )

@@ -18,7 +18,6 @@ from fastapi import FastAPI
 from heedful.app.application import create_app
 from heedful.app.settings import PREFIX, Settings
 from heedful.app.state import state_of
-from heedful.runtime.engine import scheduler
 from heedful.runtime.service import Service
 from tests.builders import build_bundle, build_models
 from tests.process import HOLDING, ROOT, Process
@@ -65,18 +64,14 @@ async def held(client: httpx.AsyncClient) -> AsyncIterator[Service]:
     """The client's service, none of whose models answers inside the context."""
     assert isinstance(client._transport, httpx.ASGITransport)
     service = state_of(cast(FastAPI, client._transport.app)).service
-    engine, released = service._engine, threading.Event()
-    pools = (service._encoder_threads, engine.head_threads, engine.explain_threads)
-    holding = [
-        asyncio.create_task(pool.call(released.wait)) for pool in pools for _ in range(pool.size)
-    ]
+    pool, released = service._engine._threads, threading.Event()
+    assert pool is not None, "serve it with threads=1"
+    holding = pool.submit(released.wait)
     try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(scheduler, "QUICK_SECONDS", 0.0)  # none is encoded on the event loop
-            yield service
+        yield service
     finally:
         released.set()
-        await asyncio.gather(*holding)
+        await asyncio.wrap_future(holding)
 
 
 @pytest.fixture(scope="session")
@@ -85,7 +80,7 @@ def serve(models: Path) -> Serve:
 
     def make(*, start: bool = True, **settings: Any) -> AbstractAsyncContextManager[Any]:
         return ask(
-            Settings(**{"models": models, "threads": 1, **settings}),
+            Settings(**{"models": models, **settings}),
             start=start,
         )
 

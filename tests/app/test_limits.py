@@ -36,6 +36,7 @@ async def tight(serve: Serve) -> AsyncIterator[httpx.AsyncClient]:
     # No cache: it would answer while the models are held.
     async with serve(
         cache_items=0,
+        threads=1,
         max_queue=2,
         max_batch_inputs=2,
         request_timeout=2,

@@ -62,7 +62,7 @@ async def services(
             opened: httpx.AsyncClient = await stack.enter_async_context(serve(**settings))
             return opened
 
-        full = await also(models=bundles, max_queue=1, max_batch_inputs=1, api_key=KEY)
+        full = await also(models=bundles, threads=1, max_queue=1, max_batch_inputs=1, api_key=KEY)
         holding = await stack.enter_async_context(held(full))
         broken = await also(start=False, api_key=KEY)
         assert isinstance(broken._transport, httpx.ASGITransport)

@@ -50,7 +50,8 @@ def test_memory_is_bounded_under_mixed_shapes() -> None:
     rng = np.random.default_rng(0)
 
     def run(length: int) -> None:
-        size = max(1, served.encoder.budget // served.encoder.cost(length))
+        [sentence] = batch(len(bundle.vocab), 1, length)
+        size = max(1, served.encoder.budget // served.encoder.cost(sentence))
         sentences = batch(len(bundle.vocab), size, length)
         served.encoder.session.run(encoder_feeds(bundle.card, collate(sentences)))
 

@@ -50,8 +50,10 @@ def served(models: Path) -> dict[str, Any]:
                 "classes": (await asking.classify(service, TEXTS)).value,
                 "nli": (await asking.nli(service, PAIRS)).value,
                 "relatedness": (
-                    await service.bind("relatedness").relatedness(
-                        Inputs.from_pairs(PAIRS, ("first", "second"))
+                    await service.answer(
+                        service.bind("relatedness").relatedness(
+                            Inputs.from_pairs(PAIRS, ("first", "second"))
+                        )
                     )
                 ).value,
             }

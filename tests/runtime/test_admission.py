@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from heedful.runtime.engine.admission import MAX_RETRY, RESERVE_SHARE, Admission
-from heedful.runtime.engine.calls import SMALL_ROWS
+from heedful.runtime.engine.lines import SMALL_ROWS
 from heedful.runtime.errors import Overloaded
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from heedful.runtime.answers import softmax
+from heedful.runtime.engine.work import run_now
 from heedful.runtime.errors import BadInput
 from heedful.runtime.explain import gradients
 from heedful.runtime.explain.correlation import rank_correlation
@@ -58,7 +59,8 @@ def test_threads_share_the_shortened_sentences(running: Running, models: Path) -
         service = Service(Options(models, threads=threads))
         await service.start()
         try:
-            return (await service.bind("explain", "tiny-sst2").explain(inputs, options)).value[1]
+            asked = service.bind("explain", "tiny-sst2").explain(inputs, options)
+            return (await service.answer(asked)).value[1]
         finally:
             await service.stop(timeout=5)
 
@@ -131,7 +133,7 @@ def test_integrated_gradients_lead_from_zero_vectors_to_the_score(running: Runni
         vectors = [expected_embedding(one, ALPHA)[None] for one in (first, second)]
         vectors[side] *= 0  # tanh of nothing
         model = running.service._registry.models["tiny-nli"]
-        logits, _ = running.ask(model.logits(running.service._engine.head_threads, *vectors))
+        logits, _ = run_now(model.logits(*vectors))
         assert found.score == pytest.approx(before[label], abs=1e-5)
         assert found.baseline == pytest.approx(softmax(logits.astype(float))[0, label], abs=1e-5)
         change = found.score - found.baseline

@@ -15,6 +15,7 @@ from heedful.runtime.bundles.bundle import read
 from heedful.runtime.bundles.card import ENCODER, EXPLAIN
 from heedful.runtime.bundles.card import EXPLAIN as FILE
 from heedful.runtime.engine.session import OrtSession
+from heedful.runtime.engine.work import run_now
 from heedful.runtime.errors import BadInput, BundleError, WrongTask
 from heedful.runtime.explain.graph import MAX_TOKENS, ExplainGraph
 from heedful.runtime.explain.run import ExplainOptions, cosine_matrix
@@ -52,7 +53,7 @@ def scores(running: Running, *sentences: Sentence, alpha: float = ALPHA) -> Doub
     """What the built head gives for vectors that numpy made."""
     vectors = [expected_embedding(sentence, alpha)[None] for sentence in sentences]
     model = running.service._registry.models["tiny-sst2" if len(sentences) == 1 else "tiny-nli"]
-    logits, _ = running.ask(model.logits(running.service._engine.head_threads, *vectors))
+    logits, _ = run_now(model.logits(*vectors))
     found: Doubles = softmax(logits.astype(np.float64))[0]
     return found
 

@@ -241,7 +241,7 @@ def test_a_folder_that_may_not_be_entered_is_named(tmp_path: Path) -> None:
     load = (
         "import pathlib, sys\n"
         "from heedful.runtime.bundles.loader import BundleLoader\n"
-        "print(BundleLoader(pathlib.Path(sys.argv[1]), 'cpu', 1, None)._bundles())"
+        "print(BundleLoader(pathlib.Path(sys.argv[1]), 'cpu', 1)._bundles())"
     )
     # Without what lets root into every folder.
     right = () if os.geteuid() else ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
@@ -283,7 +283,8 @@ def test_a_request_keeps_its_model_which_goes_with_it(
     async def scenario() -> np.ndarray:
         bound = served.service.bind("embed", NAME)
         await served.service.reload()
-        answer: np.ndarray = (await bound.embed(Inputs.from_texts([TEXT]))).value[0]
+        request = bound.embed(Inputs.from_texts([TEXT]))
+        answer: np.ndarray = (await served.service.answer(request)).value[0]
         return answer
 
     build_bundle(folder, parser, name=NAME, alpha=0.25)

@@ -107,10 +107,10 @@ def test_dimensions_out_of_range_are_refused(running: Running, dimensions: int) 
 def test_an_error_names_a_text_by_its_path(running: Running) -> None:
     inputs = Inputs(["a", " "], ["the first", "row 7 of table.csv"], "the table")
     with pytest.raises(BadInput, match=r"^row 7 of table\.csv is blank: send a text$") as caught:
-        running.ask(running.service.bind("embed").embed(inputs))
+        running.service.bind("embed").embed(inputs)
     assert caught.value.param == "row 7 of table.csv"
     with pytest.raises(BadInput, match=r"^the table is empty"):
-        running.ask(running.service.bind("embed").embed(Inputs([], [], "the table")))
+        running.service.bind("embed").embed(Inputs([], [], "the table"))
 
 
 def test_similarity_is_the_cosine_of_the_vectors(running: Running) -> None:

@@ -1,9 +1,6 @@
-import asyncio
 import resource
 import subprocess
 import sys
-import threading
-from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -12,13 +9,11 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from heedful.runtime.engine.session import Device, OrtSession, SessionThreads, gpus
-from heedful.runtime.errors import InferenceFailed, ProviderError, Unavailable
+from heedful.runtime.engine.session import Device, OrtSession, gpus
+from heedful.runtime.errors import ProviderError
 from heedful.text.batch import Sentence, collate
 from heedful.text.graph import CPU
 from tests.builders import encoder_graph, expected_embedding, word_table
-
-pytestmark = pytest.mark.anyio
 
 without_gpu = pytest.mark.skipif(gpus() > 0, reason="says what happens without a GPU")
 
@@ -92,53 +87,3 @@ def test_the_memory_of_a_large_batch_is_given_back(tmp_path: Path) -> None:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         before, _, after = pool.submit(memory_after_batches, path).result()
     assert after - before < LARGEST
-
-
-async def test_the_thread_gives_the_output_and_the_seconds(graph: Path) -> None:
-    thread = SessionThreads()
-    session = OrtSession(graph, "cpu", 1)
-    output, seconds = await thread.run(session, feeds([Sentence(np.array([4]), np.array([0]))]))
-    assert output.shape == (1, 8)
-    assert seconds > 0
-    await thread.stop()
-    with pytest.raises(Unavailable):
-        await thread.run(session, {})
-
-
-async def test_a_failing_run_is_one_error_without_the_cause_in_its_message(
-    graph: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    thread = SessionThreads()
-    broken = feeds([Sentence(np.array([10_000]), np.array([0]))])  # an id beyond the word table
-    with pytest.raises(InferenceFailed, match=r"^the model failed on this input$"):
-        await thread.run(OrtSession(graph, "cpu", 1), broken)
-    assert "indices element out of data bounds" in caplog.text
-    await thread.stop()
-
-
-async def test_a_run_that_never_ends_is_told_and_not_waited_for(
-    graph: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    thread = SessionThreads()
-    session = OrtSession(graph, "cpu", 1)
-    began, end = threading.Event(), threading.Event()
-
-    class Hanging:
-        provider = CPU
-
-        def run(self, feeds: Mapping[str, np.ndarray]) -> np.ndarray:
-            began.set()
-            end.wait()
-            return session.run(feeds)
-
-    monkeypatch.setattr("heedful.runtime.engine.session.STUCK_SECONDS", 0.0)
-    assert not thread.stuck
-    one = feeds([Sentence(np.array([4]), np.array([0]))])
-    run = asyncio.create_task(thread.run(Hanging(), one))
-    await asyncio.to_thread(began.wait)
-    assert thread.stuck
-    await thread.stop()
-    assert not run.done()
-    end.set()
-    await run
-    assert not thread.stuck

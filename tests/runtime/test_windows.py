@@ -1,18 +1,13 @@
 """A text that is too long has the mean of its windows, where that is asked for."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
 
 from heedful.runtime.answers import normalise
-from heedful.runtime.engine.parses import Parses
-from heedful.runtime.engine.phases import Phases
-from heedful.runtime.engine.windows import MAX_WINDOWS, split
+from heedful.runtime.engine.windows import MAX_WINDOWS
 from heedful.runtime.errors import BadInput
 from heedful.runtime.inputs import Inputs
-from heedful.runtime.observer import Observer
-from heedful.text.parse import Parse, ParseJob, Parser
+from heedful.text.parse import ParseJob, Parser
 from heedful.text.tokenize import MAX_CHUNK
 from tests.asking import embed, similarity
 from tests.builders import WORDS
@@ -50,27 +45,6 @@ def test_a_text_that_fits_is_as_without(running: Running, model: str) -> None:
     plain = running.ask(embed(running.service, texts, model=model))
     np.testing.assert_array_equal(result.value, plain.value)
     assert result.averaged == 0
-
-
-def test_the_windows_of_a_bulk_request_wait_for_others(running: Running) -> None:
-    service, bulks = running.service, []
-
-    class Watched(Parses):
-        """The service's, and whose jobs it got."""
-
-        async def get(
-            self, jobs: Sequence[ParseJob], *, bulk: bool = False, alone: bool = False
-        ) -> list[Parse]:
-            bulks.append(bulk)
-            return await service._parses.get(jobs, bulk=bulk, alone=alone)
-
-    model, inputs = service._registry.models["tiny-flat"], Inputs.from_texts(["kids " * 40])
-    for bulk in (False, True):
-        bulks.clear()
-        running.ask(
-            split(inputs, [0], model, Watched(0, Observer(), Phases(one_core=True)), bulk=bulk)
-        )
-        assert set(bulks) == {bulk}
 
 
 def test_windows_end_at_white_space(running: Running) -> None:
@@ -120,7 +94,7 @@ def test_similarity_takes_means(running: Running) -> None:
     with pytest.raises(BadInput, match="set truncate"):
         running.ask(similarity(running.service, "dog", [document]))
     both = Inputs(["dog"], ["source"]), Inputs.from_texts([document])
-    result = running.ask(inference.similarity(*both, mean=True))
+    result = running.ask(running.service.answer(inference.similarity(*both, mean=True)))
     unit = normalise(rows)
     assert result.value == pytest.approx([unit[0] @ unit[1]], abs=1e-6)
 

@@ -17,7 +17,7 @@ from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc
 
 from heedful.text import plain
-from heedful.text.parse import Parse, ParseJob, Parser
+from heedful.text.parse import Parse, ParseJob, Parser, PipelineTrees
 from heedful.text.structure import check_heads
 from heedful.text.tokenize import MAX_CHUNK
 from tests.builders import BuiltParser
@@ -70,7 +70,7 @@ def test_offsets_are_the_tokens_of_any_text(parser: Parser, text: str) -> None:
 def test_a_text_is_tokenized_as_spacy_does_it_whole(parser: Parser, text: str) -> None:
     """Its runs are tokenized one by one, and those that were met before not again."""
     blank = " ".join(plain.plain(text.replace("&", "+")).split())
-    expected = [token.text for token in parser._nlp.make_doc(blank)]
+    expected = [token.text for token in parser.nlp.make_doc(blank)]
     assert [*read(parser, blank, tree=False).tokens] == expected
 
 
@@ -78,10 +78,11 @@ def test_spacys_parser_gets_what_spacys_tokenizer_gives(parser: Parser) -> None:
     text = "Two kids can't wash their hands: they're cold. I'm not, U.S. rules!!"
     tokens = parser._tokenizer.tokenize(text, EVERYTHING)
     columns = [ORTH, NORM, PREFIX, SUFFIX, SHAPE, SPACY]
-    found, expected = parser._doc(tokens), parser._nlp.make_doc(text)
+    trees = PipelineTrees(parser.nlp, parser._tokenizer)
+    found, expected = trees._doc(tokens), parser.nlp.make_doc(text)
     np.testing.assert_array_equal(found.to_array(columns)[:-1], expected.to_array(columns)[:-1])
     assert found[-1].norm_ == expected[-1].norm_  # no blank follows there
-    cut = parser._doc(parser._tokenizer.tokenize(text, 3))
+    cut = trees._doc(parser._tokenizer.tokenize(text, 3))
     assert [token.text for token in cut] == ["Two", "kids", "ca"]
     assert cut[2].norm_ == "can"
 

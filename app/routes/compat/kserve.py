@@ -172,10 +172,12 @@ async def _run(
     mean = parameters.long == "mean"
     truncate = binding.truncates(request, parameters.truncate)
     if kind.task == "embed":
-        return await model.embed(inputs, truncate=truncate, mean=mean, normalize=True)
+        return await binding.answer(
+            request, model.embed(inputs, truncate=truncate, mean=mean, normalize=True)
+        )
     if kind.task == "relatedness":
-        return await model.relatedness(inputs, truncate=truncate)
-    return await model.classify(inputs, truncate=truncate)
+        return await binding.answer(request, model.relatedness(inputs, truncate=truncate))
+    return await binding.answer(request, model.classify(inputs, truncate=truncate))
 
 
 def _card(request: Request) -> Card:

@@ -88,12 +88,15 @@ async def embeddings(body: EmbeddingsRequest, request: Request) -> Response:
     model = binding.bind(request, "embed", body.model)
     inputs = given_trees.read_inputs(await _texts(body.input), "input")
     truncate = binding.truncates(request, body.truncate)
-    result = await model.embed(
-        inputs,
-        truncate=truncate,
-        mean=body.long == "mean" or (body.truncate is None and not truncate),
-        normalize=True,
-        dimensions=body.dimensions,
+    result = await binding.answer(
+        request,
+        model.embed(
+            inputs,
+            truncate=truncate,
+            mean=body.long == "mean" or (body.truncate is None and not truncate),
+            normalize=True,
+            dimensions=body.dimensions,
+        ),
     )
     rows = binding.record_result(request, result)
     data = [

@@ -93,7 +93,7 @@ async def predict(body: PredictRequest, request: Request) -> Response:
     model = binding.bind(request, task, body.model)
     raw = body.raw_scores or body.function != "softmax"
     truncate = binding.truncates(request, body.truncate)
-    result = await model.classify(inputs, truncate=truncate, raw=raw)
+    result = await binding.answer(request, model.classify(inputs, truncate=truncate, raw=raw))
     scores = finished(binding.record_result(request, result), body.function)
     top_k = body.parameters.top_k if body.parameters else None
     ranked = [responses.ranked(row, model.card, top_k, raw=raw) for row in scores]

@@ -108,11 +108,14 @@ async def _rerank(body: DocumentsRequest, request: Request, version: str) -> Res
     model = binding.bind(request, "embed", body.model)
     texts = [one if isinstance(one, str) else one.text for one in body.documents]
     truncate = binding.truncates(request, None)
-    result = await model.similarity(
-        Inputs([body.query], ["query"]),
-        Inputs.from_texts(texts, "documents"),
-        truncate=truncate,
-        mean=not truncate,
+    result = await binding.answer(
+        request,
+        model.similarity(
+            Inputs([body.query], ["query"]),
+            Inputs.from_texts(texts, "documents"),
+            truncate=truncate,
+            mean=not truncate,
+        ),
     )
     scores = binding.record_result(request, result)
     with_text = version == "1" if body.return_documents is None else body.return_documents

@@ -56,10 +56,15 @@ class Rank(BaseModel):
 async def similarity(body: SimilarityRequest, request: Request) -> Response:
     """The cosine of the source sentence with each sentence."""
     model = binding.bind(request, "embed", body.model)
-    result = await model.similarity(
-        Inputs([body.inputs.source_sentence], ["inputs.source_sentence"]),
-        Inputs.from_texts(body.inputs.sentences, "inputs.sentences"),
-        truncate=binding.truncates(request, body.parameters.truncate if body.parameters else None),
+    result = await binding.answer(
+        request,
+        model.similarity(
+            Inputs([body.inputs.source_sentence], ["inputs.source_sentence"]),
+            Inputs.from_texts(body.inputs.sentences, "inputs.sentences"),
+            truncate=binding.truncates(
+                request, body.parameters.truncate if body.parameters else None
+            ),
+        ),
     )
     return responses.json(binding.record_result(request, result))
 
@@ -68,10 +73,13 @@ async def similarity(body: SimilarityRequest, request: Request) -> Response:
 async def rerank(body: RerankRequest, request: Request) -> Response:
     """The texts ranked by their cosine with the query, best first."""
     model = binding.bind(request, "embed", body.model)
-    result = await model.similarity(
-        Inputs([body.query], ["query"]),
-        Inputs.from_texts(body.texts, "texts"),
-        truncate=binding.truncates(request, body.truncate),
+    result = await binding.answer(
+        request,
+        model.similarity(
+            Inputs([body.query], ["query"]),
+            Inputs.from_texts(body.texts, "texts"),
+            truncate=binding.truncates(request, body.truncate),
+        ),
     )
     scores = binding.record_result(request, result)
     return responses.json(

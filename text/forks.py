@@ -1,6 +1,7 @@
 """Threads and locks that a forked process must replace: it has its parent's memory, but none of the other threads."""
 
 import os
+import threading
 from typing import Protocol
 from weakref import WeakSet
 
@@ -16,6 +17,24 @@ _alive: WeakSet[Forked] = WeakSet()
 def renew_in_children(one: Forked) -> None:
     """Let every process that is forked from this one renew it."""
     _alive.add(one)
+
+
+class ForkSafeLock:
+    """A lock that is free in a forked process, whoever held it in the parent."""
+
+    def __init__(self) -> None:
+        self.renew()
+        renew_in_children(self)
+
+    def renew(self) -> None:
+        """Replace it."""
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
 
 
 def _renew_all() -> None:

@@ -1,0 +1,61 @@
+"""Whether the encoders work: a batch that fails may be a bad input or a broken session.
+
+One token is tried, and again every RETRY_SECONDS until it succeeds or has failed FAILURES times: a process that is
+not ready gets no requests by which it could notice that a fault has passed.
+"""
+
+import asyncio
+import logging
+from collections.abc import MutableMapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from heedful.runtime.engine.runners import EncoderRunner
+from heedful.text.batch import Runner
+
+log = logging.getLogger(__name__)
+
+FAILURES = 5
+"""A session that fails so often in a row, on one token, needs a new process."""
+RETRY_SECONDS = 1.0
+
+
+class Health:
+    """For the event loop's thread only."""
+
+    def __init__(self) -> None:
+        self.failures: MutableMapping[EncoderRunner, int] = WeakKeyDictionary()
+        """How often in a row an encoder failed on one token. Those that a reload replaces go with their models."""
+        self._checks: dict[EncoderRunner, asyncio.Task[None]] = {}
+
+    def failed(self, runner: Runner[Any]) -> None:
+        """A batch has failed: find out why, in the background."""
+        if isinstance(runner, EncoderRunner) and runner not in self._checks:
+            self._checks[runner] = asyncio.create_task(self._check(runner))
+
+    def succeeded(self, runner: Runner[Any]) -> None:
+        """A batch has run."""
+        if self.failures and isinstance(runner, EncoderRunner):
+            self.failures.pop(runner, None)
+
+    def stop(self) -> None:
+        """End the checks."""
+        for check in self._checks.values():
+            check.cancel()
+
+    async def _check(self, encoder: EncoderRunner) -> None:
+        try:
+            while self._fails(encoder) and self.failures[encoder] < FAILURES:
+                await asyncio.sleep(RETRY_SECONDS)
+        finally:
+            del self._checks[encoder]
+
+    def _fails(self, encoder: EncoderRunner) -> bool:
+        try:
+            encoder.probe()
+        except Exception:  # whatever a session raises
+            log.exception("the session of %s fails on one token", encoder.name)
+            self.failures[encoder] = self.failures.get(encoder, 0) + 1
+            return True
+        self.failures.pop(encoder, None)
+        return False

@@ -1,0 +1,320 @@
+"""The engine: who is answered when, in which batches, and what happens to bad batches and to those who go away."""
+
+import asyncio
+import itertools
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Literal
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from heedful.runtime.engine import engine as engine_module
+from heedful.runtime.engine import health
+from heedful.runtime.engine.admission import Admission
+from heedful.runtime.engine.engine import Engine
+from heedful.runtime.engine.lines import SMALL_ROWS, WINDOW
+from heedful.runtime.engine.runners import EncoderRunner
+from heedful.runtime.engine.work import Request, Steps, run, run_now
+from heedful.runtime.errors import InferenceFailed, Unavailable
+from heedful.runtime.observer import Observer
+from heedful.text.batch import batch_shape
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class Squares:
+    """A runner that squares numbers, each of which costs 1, and knows which batches it has run."""
+
+    name, is_counted, overhead = "squares", True, 1
+
+    def __init__(
+        self,
+        budget: int = 8,
+        stage: Literal["parse", "inference"] = "inference",
+        seconds: float = 0.0,
+    ) -> None:
+        self.budget, self.stage, self.seconds = budget, stage, seconds
+        self.batches: list[list[int]] = []
+        self.threads: set[str] = set()
+
+    def cost(self, item: int) -> int:
+        return 1
+
+    def shape(self, items: Sequence[int]) -> tuple[int, float]:
+        return batch_shape([1] * len(items))
+
+    def prepare(self, items: Sequence[int]) -> list[int]:
+        return list(items)
+
+    def run(self, prepared: list[int]) -> list[int]:
+        self.batches.append(prepared)
+        self.threads.add(threading.current_thread().name)
+        time.sleep(self.seconds)
+        if any(item < 0 for item in prepared):
+            raise ValueError("a negative number")
+        return [item * item for item in prepared]
+
+
+class Watcher(Observer):
+    def __init__(self) -> None:
+        self.waiting: dict[str, list[int]] = {"parse": [], "inference": []}
+        self.inputs = 0
+
+    def queue(self, stage: str, inputs: int) -> None:
+        self.waiting[stage].append(inputs)
+
+    def batch(self, model: str, inputs: int, *_: object) -> None:
+        self.inputs += inputs
+
+
+def squares(runner: Any, numbers: Sequence[int]) -> Steps[list[int]]:
+    work = yield from run(runner, numbers)
+    return work.outputs
+
+
+def request(runner: Any, numbers: Sequence[int], *, bulk: bool = False) -> Request[list[int]]:
+    return Request(squares(runner, numbers), len(numbers), bulk)
+
+
+@asynccontextmanager
+async def started(threads: int = 0, observer: Observer | None = None) -> Any:
+    engine = Engine(Admission(10_000), observer or Observer(), threads)
+    yield engine
+    await engine.stop()
+
+
+async def test_everyone_gets_the_outputs_of_its_items_in_order() -> None:
+    watcher, runner = Watcher(), Squares()
+    async with started(observer=watcher) as engine:
+        numbers = [list(range(i, i + size)) for i, size in enumerate((1, 40, 3, 200, 17))]
+        answers = await asyncio.gather(*(engine.answer(request(runner, one)) for one in numbers))
+    assert answers == [[n * n for n in one] for one in numbers]
+    assert max(map(len, runner.batches)) <= runner.budget
+    assert sorted(n for batch in runner.batches for n in batch) == sorted(itertools.chain(*numbers))
+    assert watcher.waiting["inference"][-1] == 0
+    assert watcher.inputs == sum(map(len, numbers))
+
+
+@settings(
+    deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.lists(st.lists(st.integers(0, 99), max_size=40), max_size=6), st.integers(0, 2))
+def test_the_engine_answers_as_a_caller_s_thread_does(
+    numbers: list[list[int]], threads: int
+) -> None:
+    async def answers() -> list[list[int]]:
+        async with started(threads) as engine:
+            asked = [engine.answer(request(Squares(3), one)) for one in numbers]
+            return list(await asyncio.gather(*asked))
+
+    expected = [run_now(squares(Squares(5), one), max_items=2) for one in numbers]
+    assert asyncio.run(answers()) == expected == [[n * n for n in one] for one in numbers]
+
+
+async def test_requests_that_wait_together_share_batches() -> None:
+    runner = Squares(budget=8)
+    async with started() as engine:
+        await asyncio.gather(*(engine.answer(request(runner, [i])) for i in range(16)))
+    assert len(runner.batches) == 2
+
+
+async def test_interactive_requests_go_before_large_ones() -> None:
+    runner = Squares(budget=1, seconds=0.001)
+    async with started() as engine:
+        large = asyncio.create_task(engine.answer(request(runner, range(1, 200))))
+        await asyncio.sleep(0.005)
+        before = len(runner.batches)
+        assert await engine.answer(request(runner, [0])) == [0]
+        # Of the large one at most what runs in one step, and its turn after LARGE_WAIT.
+        assert len(runner.batches) - before <= 5
+        assert not large.done()
+        await large
+
+
+@pytest.mark.parametrize(("rows", "bulk"), [(SMALL_ROWS + 1, False), (1, True)])
+async def test_large_requests_and_bulk_do_not_starve(rows: int, bulk: bool) -> None:
+    runner = Squares(budget=1, seconds=0.002)
+    async with started() as engine:
+        waiting = asyncio.create_task(engine.answer(request(runner, range(rows), bulk=bulk)))
+
+        async def keep_busy() -> None:
+            while not waiting.done():
+                await engine.answer(request(runner, [7, 7]))
+
+        await asyncio.gather(*(keep_busy() for _ in range(3)))
+        assert waiting.result() == [n * n for n in range(rows)]
+
+
+async def test_requests_of_a_line_take_turns() -> None:
+    runner = Squares(budget=4, seconds=0.001)
+    async with started() as engine:
+        first = asyncio.create_task(engine.answer(request(runner, range(1000))))
+        second = asyncio.create_task(engine.answer(request(runner, range(100))))
+        await second
+        assert not first.done()
+        taken = sum(map(len, runner.batches))
+        assert taken <= 2 * 100 + 2 * WINDOW * runner.budget
+        await first
+
+
+async def test_a_request_of_many_steps_lets_others_go_on() -> None:
+    ended: list[str] = []
+
+    def long() -> Steps[None]:
+        for _ in range(50):
+            time.sleep(0.001)
+            yield None
+        ended.append("long")
+
+    async with started() as engine:
+        task = asyncio.create_task(engine.answer(Request(long(), rows=100)))
+        await asyncio.sleep(0)
+        await engine.answer(request(Squares(), [3]))
+        ended.append("short")
+        await task
+    assert ended == ["short", "long"]
+
+
+async def test_a_bad_item_fails_alone(caplog: pytest.LogCaptureFixture) -> None:
+    watcher, runner = Watcher(), Squares()
+    async with started(observer=watcher) as engine:
+        numbers = [[1], [-2], [3, 4]]
+        answers = await asyncio.gather(
+            *(engine.answer(request(runner, one)) for one in numbers), return_exceptions=True
+        )
+    assert answers[0] == [1]
+    assert answers[2] == [9, 16]
+    assert isinstance(answers[1], InferenceFailed)
+    assert str(answers[1]) == "the model failed on this input"
+    assert "a negative number" in caplog.text
+    assert watcher.waiting["inference"][-1] == 0
+
+
+async def test_what_steps_raise_reaches_the_caller() -> None:
+    def steps() -> Steps[None]:
+        yield None
+        raise KeyError("a bug")
+
+    async with started() as engine:
+        with pytest.raises(KeyError, match="a bug"):
+            await engine.answer(Request(steps(), rows=1))
+        assert engine.admission.in_flight == 0
+
+
+async def test_a_request_that_was_cancelled_is_not_run() -> None:
+    watcher, runner = Watcher(), Squares(budget=4, seconds=0.002)
+    async with started(observer=watcher) as engine:
+        gone = asyncio.create_task(engine.answer(request(runner, range(1000, 2000))))
+        await asyncio.sleep(0.01)
+        gone.cancel()
+        await asyncio.wait([gone])
+        ran = sum(map(len, runner.batches))
+        assert await engine.answer(request(runner, [5])) == [25]
+        await asyncio.sleep(0.02)
+        assert sum(map(len, runner.batches)) == ran + 1 < 1000
+        assert watcher.waiting["inference"][-1] == 0
+        assert engine.admission.in_flight == 0
+
+
+async def test_a_stopped_engine_fails_what_waits_and_refuses_more() -> None:
+    runner = Squares(budget=1, seconds=0.001)
+    async with started() as engine:
+        waiting = asyncio.create_task(engine.answer(request(runner, range(500))))
+        await asyncio.sleep(0.005)
+        await engine.stop()
+        with pytest.raises(Unavailable):
+            await waiting
+        with pytest.raises(Unavailable):
+            await engine.answer(request(runner, [1]))
+
+
+async def test_with_threads_models_run_there_and_the_parser_on_the_event_loop() -> None:
+    parser, model = Squares(stage="parse"), Squares(budget=2, seconds=0.001)
+
+    def both() -> Steps[list[int]]:
+        parsed = yield from run(parser, list(range(20)))
+        work = yield from run(model, parsed.outputs)
+        return work.outputs
+
+    async with started(threads=2) as engine:
+        assert await engine.answer(Request(both(), rows=20)) == [n**4 for n in range(20)]
+        assert not engine.stuck
+    assert parser.threads == {threading.current_thread().name}
+    assert len(model.threads) == 2
+    assert threading.current_thread().name not in model.threads
+
+
+async def test_a_batch_that_never_ends_is_told_and_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    began, end = threading.Event(), threading.Event()
+
+    class Hanging(Squares):
+        def run(self, prepared: list[int]) -> list[int]:
+            began.set()
+            end.wait()
+            return super().run(prepared)
+
+    monkeypatch.setattr(engine_module, "STUCK_SECONDS", 0.0)
+    async with started(threads=1) as engine:
+        waiting = asyncio.create_task(engine.answer(request(Hanging(), [1])))
+        await asyncio.to_thread(began.wait)
+        assert engine.stuck
+        await engine.stop()
+        with pytest.raises(Unavailable):
+            await waiting
+        end.set()
+
+
+async def test_an_encoder_that_fails_on_one_token_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(health, "RETRY_SECONDS", 0.01)
+    broken = True
+
+    class Encoder(EncoderRunner):
+        """Without a card or a session: squares, while it works."""
+
+        def __init__(self) -> None:
+            self.name, self.budget, self.overhead = "broken", 8, 1
+
+        def cost(self, item: Any) -> int:
+            return 1
+
+        def shape(self, items: Sequence[Any]) -> tuple[int, float]:
+            return len(items), 0.0
+
+        def prepare(self, items: Sequence[Any]) -> Any:
+            return items
+
+        def run(self, prepared: Any) -> Any:
+            if broken:
+                raise RuntimeError("the device is gone")
+            return prepared
+
+    encoder = Encoder()
+    async with started() as engine:
+        with pytest.raises(InferenceFailed):
+            await engine.answer(request(encoder, [1]))
+        await asyncio.sleep(0.2)
+        assert engine.health.failures[encoder] == health.FAILURES
+        broken = False
+        assert await engine.answer(request(encoder, [1])) == [1]
+        assert not engine.health.failures
+        broken = True
+        with pytest.raises(InferenceFailed):
+            await engine.answer(request(encoder, [1]))
+        await asyncio.sleep(0)
+        assert 1 <= engine.health.failures[encoder] < health.FAILURES
+        broken = False
+        await asyncio.sleep(0.1)
+        assert not engine.health.failures  # without a request
