@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import importlib.metadata
-import time
 from collections.abc import AsyncIterator
 from functools import partial
 
@@ -21,7 +20,8 @@ from heedful.app.http.middleware import ApiKey, BodyLimit, Failures, HeadAsGet, 
 from heedful.app.http.paths import Paths
 from heedful.app.observability.metrics import Metrics
 from heedful.app.observability.tracing import Tracing
-from heedful.app.process.worker_group import RESERVE, WorkerGroup, descriptors
+from heedful.app.process.descriptors import max_connections
+from heedful.app.process.table import ProcessTable, Slot
 from heedful.app.routes import (
     core,
     demo_page,
@@ -42,7 +42,7 @@ from heedful.app.routes.compat import (
     similarity,
 )
 from heedful.app.settings import Settings
-from heedful.app.state import AppState, Peers
+from heedful.app.state import AppState
 from heedful.runtime.bundles.loader import Loaded
 from heedful.runtime.service import Options, Service
 
@@ -66,21 +66,25 @@ ROUTERS = (
 
 def create_app(
     settings: Settings,
-    group: WorkerGroup | None = None,
-    peers: Peers | None = None,
+    slot: Slot | None = None,
     loaded: Loaded | None = None,
 ) -> Application:
-    """The application, alone or in one process of a group. Unless `loaded`, it answers 503 while the models load."""
-    metrics = Metrics(group)
+    """The application of one serving process. Unless `loaded`, it answers 503 while the models load.
+
+    `slot` is the process's among those behind the port; None where it is the only one.
+    """
+    slot = slot or ProcessTable(1, settings.hang_timeout).slots[0]
+    size = len(slot.table.slots)
+    metrics = Metrics(slot)
     tracing = Tracing.from_environment()
     service = Service(_options(settings), metrics, loaded)
-    created = group.started if group else int(time.time())
     endpoints = inference_routes(ROUTERS)
     streams = {path for path in endpoints if "{" not in path}
-    connections = settings.max_connections or descriptors() - RESERVE
-    share = max(1, connections // (group.size if group else 1))
+    share = (
+        max(1, settings.max_connections // size) if settings.max_connections else max_connections()
+    )
     keys = Keys(settings)
-    state = AppState(settings, service, metrics, created, share, keys, peers)
+    state = AppState(settings, service, metrics, slot, share, keys, loaded is not None)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

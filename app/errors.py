@@ -49,12 +49,6 @@ class Unauthorized(RequestError):
     code = "unauthorized"
 
 
-class TooManyConnections(Overloaded):
-    """Of one address. More replicas would not help, as they would against `overloaded`."""
-
-    code = "too_many_connections"
-
-
 class Forbidden(RequestError):
     code = "forbidden"
 

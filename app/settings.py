@@ -26,6 +26,7 @@ REMOVED = {
     "parse_workers": "trees are read in the serving process",
     "files": _BULK,
     "max_file_bytes": _BULK,
+    "max_connections_per_address": "a proxy limits them",
 }
 """Fields that mean nothing any more -> why. Their variables and flags are ignored for one more release."""
 OTHERS = frozenset({"HEEDFUL_DATA", "HEEDFUL_KERNELS"})
@@ -130,7 +131,7 @@ class Settings(BaseSettings):
     head_timeout: float = _seconds(
         10.0, "Seconds from a connection, or from a request's first byte, to the end of its head."
     )
-    idle_timeout: float = _seconds(5.0, "Seconds that a connection may wait for its next request.")
+    idle_timeout: float = _seconds(75.0, "Seconds that a connection may wait for its next request.")
     write_timeout: float = _seconds(
         30.0, "Seconds that a client may read nothing of an answer that waits for it."
     )
@@ -140,17 +141,12 @@ class Settings(BaseSettings):
         description="Maximum open connections; of more, those that wait longest for a request are "
         "closed. Default what the limit on open files allows.",
     )
-    max_connections_per_address: int | None = Field(
-        None,
-        ge=1,
-        description="Maximum open connections per client address; more are refused with 429.",
-    )
     hang_timeout: float = Field(
-        15.0,
-        ge=1,
+        5.0,
+        ge=2,
         allow_inf_nan=False,
-        description="Seconds until a serving process whose event loop hangs is killed; after a third of "
-        "them it gets no connections.",
+        description="Seconds until a serving process whose event loop hangs is killed; after half of "
+        "them the service is not ready.",
     )
     shutdown_timeout: float = Field(
         20.0,

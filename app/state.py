@@ -3,7 +3,9 @@
 import asyncio
 import logging
 import ssl
+import time
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -13,11 +15,15 @@ from heedful.app.http.auth import Keys
 from heedful.app.http.large_bodies import LargeBodies
 from heedful.app.http.tls import reload_certificate
 from heedful.app.observability.metrics import Metrics
+from heedful.app.process.table import Slot
 from heedful.app.settings import Settings
-from heedful.runtime.errors import StartupError
+from heedful.runtime.errors import StartupError, Unavailable
 from heedful.runtime.service import Reloaded, Service
 
 log = logging.getLogger("heedful.server")
+
+RELOAD_SECONDS = 60.0
+"""How long a reload waits for the other serving processes."""
 
 
 class Connection(Protocol):
@@ -27,16 +33,6 @@ class Connection(Protocol):
         """Close it, which has no request in progress, for this limit's sake."""
 
 
-class Peers(Protocol):
-    """The other serving processes behind the same port."""
-
-    def status(self) -> str | None:
-        """None when every process is ready, otherwise why not."""
-
-    async def reload(self) -> Reloaded:
-        """Reload the bundles in every process. Raises Unavailable when none can."""
-
-
 @dataclass(slots=True)
 class AppState:
     """One application's settings, service and metrics, and the service's life."""
@@ -44,13 +40,13 @@ class AppState:
     settings: Settings
     service: Service
     metrics: Metrics
-    created: int
-    """Start of the service, in seconds since the epoch."""
+    slot: Slot
+    """This process's place among those behind the port."""
     max_connections: int
     """This process's limit."""
     keys: Keys
-    peers: Peers | None = None
-    """None when this is the only serving process."""
+    preloaded: bool = False
+    """Whether the service had its models before it started."""
     waiting: dict[Connection, None] = field(default_factory=dict)
     """Connections without a request in progress, the oldest first."""
     running: Collection[object] = ()
@@ -62,12 +58,14 @@ class AppState:
     starting: asyncio.Task[None] = field(init=False)
     """Loads the models; holds the StartupError when they do not load."""
 
+    _reloading: asyncio.Lock = field(default_factory=asyncio.Lock)
+
     def __post_init__(self) -> None:
         self.large = LargeBodies(self.service.trim_later)
 
     def peer_status(self) -> str | None:
         """None when every serving process is ready, otherwise why not."""
-        return self.peers.status() if self.peers else None
+        return self.slot.table.status()
 
     def start(self) -> None:
         """Begin to load the models."""
@@ -80,7 +78,9 @@ class AppState:
         return self.settings.aliases.get(model, model)
 
     async def _load(self) -> None:
+        asked = 0 if self.preloaded else self.slot.table.reloads_asked
         await self.service.start()
+        self.slot.reloads_done = asked
         for alias, name in self.settings.aliases.items():
             if alias in self.service.cards:
                 raise StartupError(
@@ -101,21 +101,60 @@ class AppState:
         await asyncio.wait({self.starting})
         await self.service.stop(0 if self.service.fault() else self.settings.shutdown_timeout)
 
+    @property
+    def created(self) -> int:
+        """Start of the service, in seconds since the epoch."""
+        return self.slot.table.started
+
+    def report(self, *, listening: bool) -> None:
+        """Write to the process table that the event loop runs, and what it serves."""
+        self.slot.heartbeat = now = time.monotonic()
+        self.slot.models = int(self.service.version[:12], 16)
+        self.slot.ready = listening and self.service.ready() is None
+        if self.slot.ready and not self.slot.ready_since:
+            self.slot.ready_since = now
+
     async def reload(self) -> Reloaded:
-        """Reload the bundles and the certificate in every serving process, then count and log the result."""
-        if self.peers:
-            return await self.peers.reload()
-        result = await self.reload_here()
-        self.record_reload(result)
-        return result
+        """Reload the bundles and the certificate in every serving process; returns what this one did.
+
+        Raises Unavailable when this one cannot.
+        """
+        self.slot.reloads_asked += 1
+        asked = self.slot.table.reloads_asked
+        here = asyncio.create_task(self.reload_here())
+        await asyncio.wait({here})
+        with suppress(TimeoutError):
+            async with asyncio.timeout(RELOAD_SECONDS):
+                while not self.slot.table.reloaded(asked):
+                    await asyncio.sleep(0.05)
+        return here.result()
+
+    @property
+    def reload_is_asked(self) -> bool:
+        """Whether another process, or SIGHUP, has asked for a reload that this process has not begun."""
+        return (
+            self.slot.reloads_done < self.slot.table.reloads_asked and not self._reloading.locked()
+        )
 
     async def reload_here(self) -> Reloaded:
-        """Reload the bundles and the certificate in this process alone."""
-        if self.tls:
-            reload_certificate(self.tls, self.settings)
-        result = await self.service.reload()
-        self._publish_models()
-        return result
+        """Do every reload that has been asked for until now, in this process. Raises Unavailable."""
+        async with self._reloading:
+            asked = self.slot.table.reloads_asked
+            try:
+                if self.tls:
+                    reload_certificate(self.tls, self.settings)
+                result = await self.service.reload()
+            except Unavailable:
+                raise  # not started, or shutting down
+            except Exception as error:
+                log.exception("the reload failed, the models served before stay")
+                raise Unavailable("the models could not be loaded: the log says why") from error
+            finally:
+                self.slot.reloads_done = asked
+            self._publish_models()
+            if self.slot.table.ready()[:1] in ([], [self.slot]):  # one for all
+                self.record_reload(result)
+            return result
 
     def record_reload(self, result: Reloaded) -> None:
         """Count and log a reload, once for all processes."""

@@ -1,6 +1,7 @@
 """A client connection: uvicorn's HTTP protocol with limits, our error envelope, and answers sent in one piece."""
 
 import asyncio
+import logging
 import math
 from collections.abc import Callable
 from typing import Any, cast
@@ -12,11 +13,14 @@ from uvicorn.server import ServerState
 
 from heedful.app import errors
 from heedful.app.http import request_record
-from heedful.app.process.refusals import LINGER_SECONDS, answer
-from heedful.app.process.worker_group import BUSY, SENDING
+from heedful.app.observability import logs
 from heedful.app.state import state_of
 from heedful.runtime.errors import RequestError, Unavailable
 
+log = logging.getLogger("heedful.access")
+
+LINGER_SECONDS = 5.0
+"""How long a refused client may take to read its answer."""
 _HEAD = b"HTTP/1.1 "
 
 
@@ -25,13 +29,6 @@ class Protocol(HttpToolsProtocol):
 
     A connection without a request in progress is in the server's `waiting`, the oldest first.
     """
-
-    closed: Callable[[], None] | None = None
-    """Called when the connection is over."""
-    set_state: Callable[[int], None] | None = None
-    """Called with BUSY, SENDING or `received`: what its client may be told if this process dies."""
-    received = 0
-    """Bytes read of the connection."""
 
     def __init__(
         self,
@@ -62,11 +59,7 @@ class Protocol(HttpToolsProtocol):
         # a limit of 0 is reached by an empty buffer, which never resumes.
         encrypted = transport.get_extra_info("sslcontext") is not None
         transport.set_write_buffer_limits(high=1 if encrypted else 0)
-        if self._too_many_of_its_address():
-            self._count("max_connections_per_address")
-            reason = "close another connection of this address"
-            self._refuse(errors.TooManyConnections(reason, retry_after=1))
-        elif len(self.connections) <= self._max_connections:
+        if len(self.connections) <= self._max_connections:
             self.waiting[self] = None
         elif self.waiting:  # the oldest of those without a request makes room
             self.waiting[self] = None
@@ -75,45 +68,21 @@ class Protocol(HttpToolsProtocol):
             self._count("max_connections")
             self._refuse(Unavailable("too many connections are open: try again later"))
 
-    def _too_many_of_its_address(self) -> bool:
-        """Where there is a supervisor, that has counted already."""
-        most = self._settings.max_connections_per_address
-        if most is None or self.closed is not None or self.client is None:
-            return False
-        open_ = [cast(Protocol, each).client for each in self.connections]
-        return sum(client is not None and client[0] == self.client[0] for client in open_) > most
-
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self.waiting.pop(self, None)
-        self.set_state = None
-        if self.closed:
-            self.closed()
 
     def pause_writing(self) -> None:
         super().pause_writing()
         self._unsent = (self.transport.get_write_buffer_size(), self.loop.time())
-        self._tell_state()
 
     def resume_writing(self) -> None:
         super().resume_writing()
         self._unsent = None
-        self._tell_state()
-
-    def _tell_state(self) -> None:
-        if self.set_state is None:
-            return
-        if self._unsent is not None:
-            self.set_state(SENDING)
-        elif self._in_head or not (self.cycle is None or self.cycle.response_complete):
-            self.set_state(BUSY)
-        else:
-            self.set_state(self.received)
 
     # What is read
 
     def data_received(self, data: bytes) -> None:
-        self.received += len(data)
         self._read(data)
 
     def _read(self, data: bytes) -> None:
@@ -139,7 +108,6 @@ class Protocol(HttpToolsProtocol):
         super().on_message_begin()
         self._fed = self._head_bytes = 0
         self._in_head = True
-        self._tell_state()
         if self._limit == "idle_timeout":
             self._await("head_timeout")
 
@@ -209,7 +177,6 @@ class Protocol(HttpToolsProtocol):
             self._await("idle_timeout")
         if not closing:
             self.waiting[self] = None
-        self._tell_state()
 
     def _go_on_without_upgrade(self, rest: bytes) -> None:
         """Read the head again without `Upgrade`, which a server may ignore (RFC 9110, 7.8), then the body."""
@@ -283,9 +250,17 @@ class Protocol(HttpToolsProtocol):
             if cycle.response_started:
                 self.transport.abort()
                 return
-        self.transport.write(answer(error, self._request_id(), self._metrics))
+        self.transport.write(self._error(error))
         if not self._close_after_the_client():
             self.transport.close()
+
+    def _error(self, error: RequestError) -> bytes:
+        """A complete response of the error, for a request that no application sees. Counts and logs it."""
+        status, request_id = errors.status_of(error), self._request_id()
+        self._metrics.refused(status, error.code)
+        named = {"route": "other", "status": status, "request_id": request_id}
+        logs.info(log, "request", {**named, "refusal": error.code})
+        return errors.raw_response(error, request_id)
 
     def _close_after_the_client(self) -> bool:
         """Send nothing more, and wait LINGER_SECONDS for the client to close.

@@ -21,8 +21,8 @@ from prometheus_client.registry import Collector
 
 from heedful.app.http.request_record import Record
 from heedful.app.observability.pending import PendingMetrics
-from heedful.app.observability.shared_counts import SharedCounts, value_class
-from heedful.app.process.worker_group import WorkerGroup
+from heedful.app.observability.shared_counts import SharedCounts, keep_processor_time, value_class
+from heedful.app.process.table import ProcessTable, Slot
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.observer import Observer
 
@@ -67,10 +67,11 @@ class Models(Collector):
 class Metrics(Observer):
     """The service's metrics in their own registry."""
 
-    def __init__(self, group: WorkerGroup | None = None) -> None:
-        """In a worker group the page shows the sum of all processes."""
+    def __init__(self, slot: Slot | None = None) -> None:
+        """The page shows the sum of all processes of the slot's table."""
+        self._slot = slot or ProcessTable(1, 1).slots[0]
         disable_created_metrics()  # they double the page, and rates do not need them
-        registry, self._page = _registries(group)
+        registry, self._page = _registries(self._slot)
         self._models = Models()
         self._page.register(self._models)
         self._pending = PendingMetrics("heedful", registry)
@@ -174,6 +175,10 @@ class Metrics(Observer):
         """A serving process has died."""
         self._deaths.inc()
 
+    def ended(self, slot: Slot, processor_seconds: float) -> None:
+        """The process of this slot has ended; it took so much processor time."""
+        keep_processor_time(slot.table.counts[slot.index], processor_seconds)
+
     def golden(self, deviations: Mapping[str, float | None]) -> None:
         """Replace how far the golden vectors of each model have moved."""
         self._models.deviations = deviations
@@ -237,16 +242,16 @@ class Metrics(Observer):
         return encode(self._page), content_type
 
 
-def _registries(group: WorkerGroup | None) -> tuple[CollectorRegistry, CollectorRegistry]:
+def _registries(slot: Slot) -> tuple[CollectorRegistry, CollectorRegistry]:
     """Where this process counts, and what its page shows."""
     own = CollectorRegistry()
-    if group is None:
+    if len(slot.table.slots) == 1:
         # It is global: another service of this process may have set it.
         values.ValueClass = values.MutexValue
         ProcessCollector(registry=own)
         return own, own
-    file = group.counts[group.slot]
-    values.ValueClass = value_class(file, serves=group.slot > 0)
+    file = slot.table.counts[slot.index]
+    values.ValueClass = value_class(file, serves=slot is not slot.table.parent)
     page = CollectorRegistry()
-    page.register(SharedCounts(group.counts))
+    page.register(SharedCounts(slot.table.counts))
     return own, page

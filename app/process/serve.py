@@ -2,12 +2,10 @@
 
 import logging
 import os
-import resource
 import signal
 import socket
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import NoReturn
 
@@ -15,11 +13,10 @@ from heedful import kernels
 from heedful.app.application import create_app
 from heedful.app.http.tls import check_tls
 from heedful.app.observability import logs
-from heedful.app.process.messages import StartFailed
+from heedful.app.process.descriptors import raise_descriptor_limit
+from heedful.app.process.parent import Parent
 from heedful.app.process.server import Server
-from heedful.app.process.supervisor import Supervisor
-from heedful.app.process.worker import SupervisedPeers, Worker
-from heedful.app.process.worker_group import Link, WorkerGroup
+from heedful.app.process.table import ProcessTable, Slot
 from heedful.app.settings import Settings, environment_name
 from heedful.runtime.bundles.loader import Loaded, load_before_fork
 from heedful.runtime.cores import usable_cores
@@ -30,6 +27,7 @@ log = logging.getLogger("heedful.server")
 
 MAX_DEFAULT_PROCESSES = 4
 """Each process holds the models; more must be asked for."""
+BACKLOG = 2048
 
 
 def serve(settings: Settings) -> None:
@@ -39,6 +37,7 @@ def serve(settings: Settings) -> None:
     """
     size = processes(settings)
     check_tls(settings)
+    # Not shared: it fails where another service listens, with which the others would share the port.
     listener = listen(settings.host, settings.port)
     logs.configure(settings.log_format, settings.log_level)
     for warning in settings.warnings():
@@ -54,11 +53,19 @@ def serve(settings: Settings) -> None:
     raise_descriptor_limit()
     try:
         if size == 1:
-            run(Server(create_app(settings)), [listener])
+            run(Server(create_app(settings), lambda: listener, at_once=True))
         else:
-            group = WorkerGroup.create(size)
-            serve_in = partial(run_worker, settings, group)
-            Supervisor(listener, group, settings, serve_in, load_for_workers(settings)).run()
+            port = listener.getsockname()[1]
+            listener.close()
+            opened = [listen(settings.host, port, shared=True) for _ in range(size)]
+            table = ProcessTable(size, settings.hang_timeout)
+            child = partial(serve_in_child, settings, port)
+            with bind(
+                settings.host, port, shared=True
+            ):  # nobody else takes it while no process runs
+                Parent(
+                    table, settings, child, dict(enumerate(opened)), load_for_all(settings)
+                ).run()
     except ServiceFault as fault:
         log.critical("cannot recover, exiting to be restarted: %s", fault)
         logging.shutdown()
@@ -72,41 +79,44 @@ def processes(settings: Settings) -> int:
     return 1 if takes_cuda(settings.device) else min(MAX_DEFAULT_PROCESSES, usable_cores())
 
 
-def run(server: Server, sockets: list[socket.socket]) -> None:
+def run(server: Server) -> None:
     """Serve until a signal. Raises StartupError or ServiceFault when the server failed."""
     # uvicorn raises the signal again when it is done: exit with 0 then, not by the signal.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _exit)
-    server.run(sockets)
+    server.run()
     if failure := server.failure():
         raise failure
 
 
-def load_for_workers(settings: Settings) -> Loaded | None:
+def load_for_all(settings: Settings) -> Loaded | None:
     """The models that the serving processes share; None with CUDA, which does not survive a fork."""
     if takes_cuda(settings.device):
         return None
     return load_before_fork(settings.models, settings.parser)
 
 
-def run_worker(
+def serve_in_child(
     settings: Settings,
-    group: WorkerGroup,
-    link: Link,
+    port: int,
+    slot: Slot,
+    listener: socket.socket | None,
     take_loaded: Callable[[], Loaded | None],
 ) -> int:
-    """Serve the connections that the supervisor passes on; returns the exit status.
+    """Serve until SIGTERM; returns the exit status. Without a `listener` the process opens its own when it is ready.
 
     `take_loaded` gives up its models: nobody but the service may keep them after a reload. Without any, the
     service reads the folder.
     """
-    peers = SupervisedPeers(link)
-    group = replace(group, slot=link.slot)
+
+    def opened() -> socket.socket:
+        return listener or listen(settings.host, port, shared=True)
+
     try:
         check_tls(settings)  # the files may have changed since the service has started
-        run(Worker(create_app(settings, group, peers, take_loaded()), group, link, peers), [])
+        run(Server(create_app(settings, slot, take_loaded()), opened))
     except StartupError as error:
-        link.send(StartFailed(str(error)))  # the supervisor reports it once for all
+        slot.reason = str(error)  # the parent reports it once for all
         return 1
     except ServiceFault as fault:
         log.error("a serving process cannot recover: %s", fault)
@@ -114,22 +124,29 @@ def run_worker(
     return 0
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises StartupError when the address is not available."""
+def listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    """A listening socket; `shared` with others of this user. Raises StartupError when the address is not available."""
+    listener = bind(host, port, shared=shared)
+    listener.listen(BACKLOG)
+    return listener
+
+
+def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    """A socket of this address, which does not listen. Raises StartupError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    both = host == "::" and socket.has_dualstack_ipv6()  # IPv4 too: probes ask 127.0.0.1
+    bound = socket.socket(family)
     try:
-        return socket.create_server((host, port), family=family, backlog=2048, dualstack_ipv6=both)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, shared)
+        if family == socket.AF_INET6:  # IPv4 too where all are meant: probes ask 127.0.0.1
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, host != "::")
+        bound.bind((host, port))
     except OSError as error:
+        bound.close()
         reason = f"cannot listen on {host}:{port}: {error.strerror}"
         remedy = f"set another {environment_name('port')} or {environment_name('host')}"
         raise StartupError(f"{reason}; {remedy}") from error
-
-
-def raise_descriptor_limit() -> None:
-    """A connection takes one, and the usual soft limit is small."""
-    _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+    return bound
 
 
 def _exit(*_: object) -> NoReturn:

@@ -7,7 +7,8 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, cast
 
 import uvicorn
@@ -15,7 +16,7 @@ from fastapi import FastAPI
 
 from heedful.app.http.protocol import Protocol
 from heedful.app.state import state_of
-from heedful.runtime.errors import ServiceFault, Unavailable
+from heedful.runtime.errors import ServiceFault, StartupError, Unavailable
 from heedful.runtime.memory import freeze_gc
 
 log = logging.getLogger("heedful.server")
@@ -24,6 +25,7 @@ FLUSH_TIMEOUT = 2
 """Seconds after the shutdown timeout to send answers; then slow clients are dropped."""
 KILL_TIMEOUT = 3
 """Seconds after the shutdown timeout until a process that hangs is killed."""
+BEAT_SECONDS = 1.0
 CHECK_TICKS = 3
 """Tenths of a second between two looks at the connections' time limits."""
 
@@ -33,27 +35,75 @@ class Server(uvicorn.Server):
 
     app: FastAPI
 
-    def __init__(self, app: FastAPI) -> None:
+    def __init__(
+        self, app: FastAPI, listen: Callable[[], socket.socket], *, at_once: bool = False
+    ) -> None:
+        """`listen` opens the socket when the models are loaded, `at_once` before."""
         super().__init__(config(app))
         self.app = app
         state_of(app).running = self.server_state.tasks
-        self._fault: ServiceFault | None = None
+        self._listen, self._at_once = listen, at_once
+        self._listening = False
+        self._fault: StartupError | ServiceFault | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002  # uvicorn's signature
         await super().startup([])
-        for sock in sockets or []:  # uvicorn would give a TLS handshake a minute
-            server = await asyncio.get_running_loop().create_server(
-                self.protocol,
-                sock=sock,
-                ssl=self.config.ssl,
-                ssl_handshake_timeout=self.handshake_timeout(),
-                backlog=self.config.backlog,
-            )
-            self.servers.append(server)
         state_of(self.app).tls = self.config.ssl
-        self.handle_sighup()
+        if self._at_once:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._on_sighup)
+            await self._open()
+        else:
+            self.spawn(self._open_when_ready())
         state_of(self.app).starting.add_done_callback(lambda _: freeze_gc())
+        self._beat()
+
+    async def _open(self) -> None:
+        # uvicorn would give a TLS handshake a minute.
+        server = await asyncio.get_running_loop().create_server(
+            self.protocol,
+            sock=self._listen(),
+            ssl=self.config.ssl,
+            ssl_handshake_timeout=self.handshake_timeout(),
+            backlog=self.config.backlog,
+        )
+        self.servers.append(server)
+        self._listening = True
+
+    async def _open_when_ready(self) -> None:
+        """Listen once this process has the models that the others serve: no client waits for that."""
+        state = state_of(self.app)
+        await asyncio.wait({state.starting})
+        if self.failure() or self.should_exit:
+            return
+        state.report(listening=False)
+        try:
+            with suppress(Unavailable):
+                if any(other.models != state.slot.models for other in state.slot.table.ready()):
+                    log.warning("this process has loaded other models: all reload")
+                    await state.reload()
+                elif state.reload_is_asked:
+                    await state.reload_here()
+            if not self.should_exit:
+                await self._open()
+        except StartupError as error:
+            self._fault = error
+        state.report(listening=self._listening)
+
+    def _on_sighup(self) -> None:
+        state_of(self.app).slot.reloads_asked += 1
+
+    def _beat(self) -> None:
+        """Tell the parent every second that the event loop runs, also while requests are in progress after SIGTERM."""
+        state = state_of(self.app)
+        state.report(listening=self._listening)
+        if self._listening and state.reload_is_asked:
+            self.spawn(self._reload())
+        asyncio.get_running_loop().call_later(BEAT_SECONDS, self._beat)
+
+    async def _reload(self) -> None:
+        with suppress(Unavailable):  # shutting down; what failed is in the log
+            await state_of(self.app).reload_here()
 
     def protocol(self) -> Protocol:
         """Of a new connection."""
@@ -62,20 +112,6 @@ class Server(uvicorn.Server):
     def handshake_timeout(self) -> float | None:
         """Seconds from a connection to the end of its TLS handshake; None without TLS."""
         return state_of(self.app).settings.head_timeout if self.config.ssl else None
-
-    def handle_sighup(self) -> None:
-        """Reload the bundles and the certificate on SIGHUP."""
-        asyncio.get_running_loop().add_signal_handler(
-            signal.SIGHUP, lambda: self.spawn(self._reload())
-        )
-
-    async def _reload(self) -> None:
-        try:
-            await state_of(self.app).reload()
-        except Unavailable:
-            pass  # shutting down
-        except Exception:
-            log.exception("the reload failed, the models served before stay")
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Run it as a task. The event loop holds only weak references to tasks."""
@@ -101,7 +137,6 @@ class Server(uvicorn.Server):
         hanging.start()
         await self._end_connections()
         await state_of(self.app).stop()
-        self.leave()
         if not self.failure():
             await self._wait_for_requests(end)
         await super().shutdown(sockets)
@@ -120,9 +155,6 @@ class Server(uvicorn.Server):
         await asyncio.sleep(0)  # reads the requests that have arrived
         for connection in list(self.server_state.connections):
             cast(Protocol, connection).end()
-
-    def leave(self) -> None:
-        """Accept no more connections."""
 
     def failure(self) -> BaseException | None:
         """Why the models did not load, or why the service cannot continue."""

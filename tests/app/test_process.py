@@ -124,31 +124,10 @@ def test_sigterm_before_it_listens_exits_0(start: Start) -> None:
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])
-def test_an_ipv6_address_is_logged_and_may_open_so_many_connections(
-    start: Start, processes: str
-) -> None:
-    url = start(host="::1", processes=processes, max_connections_per_address="2").url()
-    assert url.startswith("http://[::1]:")
-    first, second = (
-        http.client.HTTPConnection(url.removeprefix("http://"), timeout=PATIENCE) for _ in range(2)
-    )
-    with contextlib.closing(first), contextlib.closing(second):
-        for connection in (first, second, first):  # they stay open
-            connection.request("GET", "/health")
-            answer = connection.getresponse()
-            assert (answer.status, answer.read()) == (200, b'{"status":"ok"}')
-        third = httpx.get(url + "/health", timeout=PATIENCE)
-        assert (third.status_code, third.json()["error"]["code"]) == (
-            429,
-            "too_many_connections",  # another code: an alert tells a full queue by `overloaded`
-        )
-        assert third.headers["Retry-After"] == "1"
-        first.close()
-
-        def free() -> bool | None:
-            return httpx.get(url + "/health", timeout=PATIENCE).is_success or None
-
-        wait_for(free, "the place of the closed connection")
+def test_an_ipv6_address_is_logged(start: Start, processes: str) -> None:
+    process = start(host="::1", processes=processes)
+    assert process.url().startswith("http://[::1]:")
+    assert httpx.get(process.ready() + "/health", timeout=PATIENCE).json() == {"status": "ok"}
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])

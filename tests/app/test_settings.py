@@ -69,7 +69,7 @@ def test_environment_is_read_and_a_flag_wins(monkeypatch: pytest.MonkeyPatch) ->
         ("request_timeout", "nan", "finite"),
         ("shutdown_timeout", "-1", "greater than or equal to 0"),
         ("shutdown_timeout", "1e300", "less than or equal to 86400"),
-        ("hang_timeout", "0.2", "greater than or equal to 1"),
+        ("hang_timeout", "0.2", "greater than or equal to 2"),
         ("log_format", "xml", "'text' or 'json'"),
         ("log_level", "debug", "'info', 'warning' or 'error'"),
         ("aliases", "ms-san-embed", "alias=model"),

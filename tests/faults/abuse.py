@@ -14,9 +14,7 @@ from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
-import httpx
-
-from tests.faults.scenarios import CLIENTS, Place, check
+from tests.faults.scenarios import CLIENTS, Place, check, told
 from tests.load import HUNG_SECONDS, Load, embeds, load, mixed, until
 
 HEADER = b"X-A: " + b"a" * 25 + b"\r\n"
@@ -133,22 +131,16 @@ async def stop(place: Place, seconds: float, rate: float) -> Stopped:
         place.service() as (process, url),
         load(url, embeds(place.model, 1)) as clients,
     ):
-
-        async def told(status: int) -> bool:
-            """Asked as a probe does: a new connection, and another when it has no answer in a second."""
-            async with httpx.AsyncClient(timeout=1) as probe:
-                with suppress(httpx.TimeoutException):
-                    return (await probe.get(url + "/ready")).status_code == status
-            return False
-
         traffic = asyncio.create_task(clients.open(rate, seconds))
         await asyncio.sleep(2)
         stopped = time.monotonic()
         os.kill(process.servers()[0], signal.SIGSTOP)
-        unready = await until(lambda: told(503), "/ready to tell it")
-        again = unready + await until(lambda: told(200), "a service that is ready")
+        unready = await until(lambda: told(url, 503), "/ready to tell it")
+        again = unready + await until(lambda: told(url, 200), "a service that is ready")
         await traffic
-    check(clients.answers, 200, 503)
+    check([answer for answer in clients.answers if answer.status], 200)
+    broken = [answer for answer in clients.answers if not answer.status]
+    assert all(answer.sent < stopped + LATE for answer in broken), broken
     late = [one.seconds for one in clients.answers if one.sent > stopped + LATE]
     return Stopped(seconds, clients.statuses(), max(late), unready, again)
 

@@ -6,9 +6,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from heedful.app.application import create_app
 from heedful.app.http.fastapi_application import Application
 from heedful.app.process import serve
-from heedful.app.process.worker_group import WorkerGroup
+from heedful.app.process.table import Slot
 from heedful.app.settings import Settings
-from heedful.app.state import Peers
 from heedful.cli.main import main
 from heedful.runtime.bundles.loader import Loaded
 
@@ -27,11 +26,10 @@ class Leak:
 
 def leaking(
     settings: Settings,
-    group: WorkerGroup | None = None,
-    peers: Peers | None = None,
+    slot: Slot | None = None,
     loaded: Loaded | None = None,
 ) -> Application:
-    made = create_app(settings, group, peers, loaded)
+    made = create_app(settings, slot, loaded)
     made.outside = [Middleware(Leak), *made.outside]
     return made
 

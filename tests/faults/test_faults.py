@@ -9,7 +9,7 @@ from tests.faults.scenarios import Place, kill_servers, reload, terminate, vanis
 pytestmark = pytest.mark.anyio
 
 
-async def test_killed_processes_cost_no_request_its_answer(place: Place) -> None:
+async def test_a_killed_process_breaks_no_request_but_those_in_its_hands(place: Place) -> None:
     kills = await kill_servers(place, rounds=1)
     assert kills.requests["200"] > 0
 

@@ -1,0 +1,192 @@
+"""The parent of the serving processes: it forks them, and replaces those that die or hang. It reads no request.
+
+Each process listens on its own socket, and the system divides the connections among them (SO_REUSEPORT). The
+parent's memory, with the models in it, is shared with the processes that it forks.
+"""
+
+import ctypes
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Mapping
+
+from heedful.app.observability.metrics import Metrics
+from heedful.app.process.server import KILL_TIMEOUT
+from heedful.app.process.table import ProcessTable, Slot
+from heedful.app.settings import Settings
+from heedful.runtime.bundles.loader import Loaded
+from heedful.runtime.errors import ServiceFault, StartupError
+from heedful.runtime.memory import trim_heap
+
+log = logging.getLogger("heedful.parent")
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
+LOOK_SECONDS = 0.5
+"""Between two looks at the processes, at most."""
+START_SECONDS = 60.0
+"""A new process may be silent for this long."""
+STABLE_SECONDS = 3.0
+MAX_QUICK_DEATHS = 5
+"""Deaths in a row of processes that had answered for less than STABLE_SECONDS."""
+FIRST_DELAY, LONGEST_DELAY = 0.1, 10.0  # seconds until a process is replaced
+PR_SET_PDEATHSIG = 1
+
+Serve = Callable[[Slot, socket.socket | None, Callable[[], Loaded | None]], int]
+"""Serves in a forked process, and returns its exit status. It takes the models, which nobody else may keep."""
+
+
+class Parent:
+    def __init__(
+        self,
+        table: ProcessTable,
+        settings: Settings,
+        serve: Serve,
+        listeners: Mapping[int, socket.socket],
+        loaded: Loaded | None,
+    ) -> None:
+        """`listeners` are those of the first process of each slot; without `loaded` a process reads the folder."""
+        self._table, self._serve, self._loaded = table, serve, loaded
+        self._hang_timeout = settings.hang_timeout
+        self._end_timeout = settings.shutdown_timeout + KILL_TIMEOUT
+        self._listeners = dict(listeners)
+        self._metrics = Metrics(table.parent)
+        self._due = dict.fromkeys(table.slots, 0.0)  # when to start one that does not run
+        self._killed: set[float] = set()  # process ids
+        self._quick_deaths = 0
+        self._served = False
+        self._watching_since = 0.0
+        self._kill_at: float | None = None  # set when the service ends
+        self._failure: Exception | None = None
+
+    def run(self) -> None:
+        """Until SIGTERM or SIGINT, and until every process has ended.
+
+        Raises StartupError when they cannot start, ServiceFault when they keep dying.
+        """
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        gc.collect()
+        gc.freeze()  # no process collects what was imported, so its pages stay shared
+        while self._kill_at is None or any(slot.pid for slot in self._table.slots):
+            for slot in [slot for slot, at in self._due.items() if at <= time.monotonic()]:
+                self._start(slot)
+            self._wait()
+            self._reap()
+            self._kill_silent()
+            if self._loaded and self._table.reloads_asked:
+                self._take_loaded()  # processes that are started from now on read the folder
+                trim_heap()
+        if self._failure:
+            raise self._failure
+
+    def _wait(self) -> None:
+        """Until a signal, or for LOOK_SECONDS. While the parent stands still too, silence is no fault."""
+        began = time.monotonic()
+        wait = min([LOOK_SECONDS, *(at - began for at in self._due.values())])
+        got = signal.sigtimedwait(SIGNALS, max(0.0, wait))
+        if time.monotonic() - began > LOOK_SECONDS + 1:
+            self._watching_since = time.monotonic()
+        # After SIGCONT CPython may return a siginfo of no signal.
+        if got and got.si_signo == signal.SIGHUP:
+            self._table.parent.reloads_asked += 1
+        elif got and got.si_signo in (signal.SIGTERM, signal.SIGINT):
+            self._end()
+
+    def _end(self, failure: Exception | None = None) -> None:
+        """Have every process answer what it has in hand."""
+        self._kill_at = self._kill_at or time.monotonic() + self._end_timeout
+        self._failure = self._failure or failure
+        self._due.clear()
+        for slot in self._table.slots:
+            if slot.pid:
+                os.kill(int(slot.pid), signal.SIGTERM)
+
+    def _start(self, slot: Slot) -> None:
+        slot.begin(time.monotonic() + START_SECONDS)
+        parent = os.getpid()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            log.error("cannot start a serving process now: %s", error.strerror)
+            self._due[slot] = time.monotonic() + LONGEST_DELAY
+            return
+        if not pid:
+            os._exit(self._run_in_child(slot, parent))
+        slot.pid = pid
+        del self._due[slot]
+        if listener := self._listeners.pop(slot.index, None):
+            listener.close()  # or the connections that wait there would outlive the process
+
+    def _run_in_child(self, slot: Slot, parent: int) -> int:
+        status = 1
+        try:
+            # It ends with the parent, even while it is stopped or hangs.
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != parent:
+                return status
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the parent takes it
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda *_: sys.exit(0))  # until the server sets its own
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+            listener = self._listeners.pop(slot.index, None)
+            for other in self._listeners.values():
+                other.close()
+            status = self._serve(slot, listener, self._take_loaded)
+        except SystemExit as end:
+            status = int(end.code or 0)
+        except Exception:
+            log.exception("a serving process failed")
+        logging.shutdown()
+        return status
+
+    def _take_loaded(self) -> Loaded | None:
+        """Give up the models."""
+        loaded, self._loaded = self._loaded, None
+        return loaded
+
+    def _reap(self) -> None:
+        self._served = self._served or any(slot.ready_since for slot in self._table.slots)
+        for slot in self._table.slots:
+            if slot.pid:
+                pid, status, used = os.wait4(int(slot.pid), os.WNOHANG)
+                if pid:
+                    self._metrics.ended(slot, used.ru_utime + used.ru_stime)
+                    self._died(slot, os.waitstatus_to_exitcode(status))
+
+    def _died(self, slot: Slot, status: int) -> None:
+        """Replace it after a while, unless processes die again and again."""
+        now, pid = time.monotonic(), int(slot.pid)
+        slot.pid = slot.ready = 0
+        if self._kill_at is not None:
+            return
+        log.error("serving process %d has ended with status %d", pid, status)
+        self._metrics.death()
+        if slot.reason and not self._served:
+            self._end(StartupError(slot.reason))
+            return
+        if slot.reason:
+            log.error("a serving process does not start: %s", slot.reason)
+        if not slot.ready_since and self._table.ready():
+            # The others had read the file already that is wrong now, a bundle or the certificate.
+            self._due[slot] = now + LONGEST_DELAY
+            return
+        stable = slot.ready_since and now - slot.ready_since > STABLE_SECONDS
+        self._quick_deaths = 0 if stable else self._quick_deaths + 1
+        if self._quick_deaths >= MAX_QUICK_DEATHS:
+            self._end(ServiceFault("serving processes have died again and again"))
+            return
+        self._due[slot] = now + min(FIRST_DELAY * 2.0**self._quick_deaths, LONGEST_DELAY)
+
+    def _kill_silent(self) -> None:
+        now = time.monotonic()
+        for slot in self._table.slots:
+            silence = now - max(slot.heartbeat, self._watching_since)
+            late = silence > self._hang_timeout or (self._kill_at and now > self._kill_at)
+            if slot.pid and late and slot.pid not in self._killed:
+                log.error("serving process %d hangs: killing it", int(slot.pid))
+                self._metrics.limit("hang_timeout")
+                self._killed.add(slot.pid)
+                os.kill(int(slot.pid), signal.SIGKILL)
