@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.answering import answer
 from heedful.runtime.bundles.bundle import read
 from heedful.runtime.engine.graphs import encoder_feeds
-from heedful.runtime.engine.runners import OVERHEAD
+from heedful.runtime.engine.session import OVERHEAD
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.memory import freeze_gc
 from heedful.text.batch import cheapest, collate

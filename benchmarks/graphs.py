@@ -9,8 +9,7 @@ import numpy as np
 from heedful.runtime.bundles.bundle import Bundle
 from heedful.runtime.bundles.card import ENCODER
 from heedful.runtime.engine.graphs import encoder_feeds
-from heedful.runtime.engine.runners import Session
-from heedful.runtime.engine.session import OrtSession
+from heedful.runtime.engine.session import OrtSession, Session
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.text.arrays import Floats
 from heedful.text.batch import Sentence, collate

@@ -24,7 +24,7 @@ from benchmarks.processes import bundles, heedful
 from benchmarks.texts import DATA, sentences
 from benchmarks.workers import rate, worker
 from heedful.runtime.cores import usable_cores
-from heedful.runtime.engine.runners import BUDGET
+from heedful.runtime.engine.session import BUDGET
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service, running
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from heedful.export.errors import ParityError
 from heedful.models.sentence import SentenceEncoder
-from heedful.runtime.engine.graphs import Feeds, feeds_of
+from heedful.runtime.engine.graphs import Feeds
 from heedful.text import composition
 from heedful.text.arrays import Floats, Ints
 from heedful.text.batch import Batch, Sentence, collate
@@ -181,7 +181,7 @@ def _pieces(rng: np.random.Generator, words: int, total: int) -> Ints:
 
 
 def _feeds(case: Case, model: SentenceEncoder) -> Feeds:
-    return feeds_of(("ids", "lengths", *model.inputs), case.batch, case.alpha)
+    return case.batch.feeds(("ids", "lengths", *model.inputs), case.alpha)
 
 
 def _run_graphs(

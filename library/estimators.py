@@ -266,5 +266,5 @@ def _texts(texts: Iterable[str]) -> list[str]:
             raise ValueError(f"X[{i}] is {kind}: give strings")
     if not found:
         raise ValueError("X is empty: give at least one text")
-    Inputs.from_texts(found, "X").check_texts()
+    Inputs.from_texts(found, "X").check()
     return found

@@ -102,7 +102,7 @@ def strings(inputs: Inputs) -> Inputs:
 
 def is_text(text: Item) -> bool:
     try:
-        Inputs.from_texts([text]).check_texts()
+        Inputs.from_texts([text]).check()
     except BadInput:
         return False
     return True

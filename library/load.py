@@ -11,7 +11,7 @@ from heedful.library.processes import Processes
 from heedful.runtime.bundles import bundle, shipped
 from heedful.runtime.bundles.card import CARD
 from heedful.runtime.cores import usable_cores
-from heedful.runtime.engine.session import Device, split_threads
+from heedful.runtime.engine.session import Device, takes_cuda
 from heedful.runtime.errors import BundleError, StartupError
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.model_registry import KINDS, Task, default_of
@@ -50,7 +50,9 @@ def load(
     folder = bundle_folder(model, models)
     made = bundle.read(folder, graphs=False)
     pipeline = parser or shipped.parser_of(folder.parent)
-    parallel, each = split_threads(device, threads or usable_cores())
+    # A GPU runs one large batch at a time; on a CPU several small ones do more than one that is split.
+    batches = threads or usable_cores()
+    parallel, each = (1, batches) if takes_cuda(device) else (batches, 1)
     same: dict[str, Any] = {"model": folder, "parser": pipeline, "device": device}
     others = Processes(processes, same) if processes > 1 else None
     again = partial(load_version, **same, threads=threads, processes=processes)

@@ -20,9 +20,8 @@ from heedful.runtime.answers import (
 )
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.engine.cache import VectorCache
-from heedful.runtime.engine.steps import encode, parse
 from heedful.runtime.engine.windows import split
-from heedful.runtime.engine.work import Request, Steps
+from heedful.runtime.engine.work import Request, Steps, encode, parse
 from heedful.runtime.errors import BadInput
 from heedful.runtime.explain.run import ExplainOptions
 from heedful.runtime.explain.service import (
@@ -80,7 +79,7 @@ class Inference:
 
         With `mean` a text that is too long has the mean of its windows' vectors.
         """
-        width = self.card.dimension
+        width = self.model.card.dimension
         if dimensions is not None and not 1 <= dimensions <= width:
             raise BadInput(
                 f"dimensions is {dimensions}: the model has {width}",
@@ -92,21 +91,23 @@ class Inference:
             cut = vectors[:, :dimensions]
             return normalise(cut) if normalize else np.ascontiguousarray(cut)
 
-        self._check(inputs)
-        return self._request(inputs, self._vectors(inputs, finish, truncate=truncate, mean=mean))
+        inputs.check(self.max_rows)
+        steps = self._vectors(inputs, finish, truncate=truncate, mean=mean)
+        return Request(steps, len(inputs), self.bulk)
 
     def similarity(
         self, source: Inputs, others: Inputs, *, truncate: bool = False, mean: bool = False
     ) -> Request[Result[Doubles]]:
         """Cosines (N,) of one text with each of the others; `mean` as in `embed`."""
-        others.check_count(self.max_rows)
         both = Inputs([*source.items, *others.items], [*source.paths, *others.paths])
-        both.check_texts()
+        others.check(self.max_rows)
+        source.check()
 
         def finish(vectors: Floats) -> Doubles:
             return cosines(vectors[0], vectors[1:])
 
-        return self._request(others, self._vectors(both, finish, truncate=truncate, mean=mean))
+        steps = self._vectors(both, finish, truncate=truncate, mean=mean)
+        return Request(steps, len(others), self.bulk)
 
     def classify(
         self, inputs: Inputs, *, truncate: bool = False, raw: bool = False, trust: bool = False
@@ -115,35 +116,35 @@ class Inference:
 
         With `raw` logits instead.
         """
-        self._check(inputs)
+        inputs.check(self.max_rows)
         finish = np.asarray if raw else partial(probabilities, self.card)
-        return self._request(inputs, self._score(inputs, truncate, finish, trust))
+        return Request(self._score(inputs, truncate, finish, trust), len(inputs), self.bulk)
 
     def relatedness(
         self, pairs: Inputs, *, truncate: bool = False, trust: bool = False
     ) -> Request[Result[Doubles]]:
         """How related the two sentences of each pair are, from 1 to 5: (N,)."""
-        self._check(pairs)
-        return self._request(pairs, self._score(pairs, truncate, expected_score, trust))
+        pairs.check(self.max_rows)
+        return Request(self._score(pairs, truncate, expected_score, trust), len(pairs), self.bulk)
 
     def tokenize(
         self, inputs: Inputs, *, truncate: bool = False
     ) -> Request[Result[list[TokenizedText]]]:
         """The tokens that the model would read, always with their tree."""
-        self._check(inputs)
+        inputs.check(self.max_rows)
 
         def steps() -> Steps[Result[list[TokenizedText]]]:
             parsed = yield from self._read(inputs, truncate=truncate, tree=True)
             return parsed.result(parsed.tokenized())
 
-        return self._request(inputs, steps())
+        return Request(steps(), len(inputs), self.bulk)
 
     def explain(
         self, inputs: Inputs, options: ExplainOptions, *, truncate: bool = False
     ) -> Request[Result[tuple[list[TokenizedText], ExplainResult]]]:
         """What the model attends to in a sentence or in the two of a pair."""
         check_priors(self.model, options)
-        inputs.check_texts()
+        inputs.check()
         return Request(self._explain(inputs, options, truncate), 1, self.bulk)
 
     def _explain(
@@ -155,7 +156,8 @@ class Inference:
             check_length(self.model, text, path, options)
         found = yield from explain(self.model, parsed.parses, options)
         vectors = np.concatenate([one.embedding for one in found.sentences])
-        self._count_untypical(parsed, vectors)
+        if self.untypical:
+            self.untypical.add(self.model, vectors, parsed.texts_per_row)
         result = parsed.result((parsed.tokenized(), found), found.waited, found.seconds)
         if not options.trust:
             return result
@@ -168,12 +170,13 @@ class Inference:
         parsed = yield from self._read(inputs, truncate=truncate or mean)
         long = parsed.cut() if mean else []
         if long:
-            unfamiliar = parsed.unfamiliar(parsed.unlisted())
+            whole = parsed.result(None)
             result = yield from self._mean(inputs, long, finish)
-            return replace(result, unfamiliar=unfamiliar)
+            return replace(result, unfamiliar=whole.unfamiliar)
         encoded = yield from encode(self.model.encoder, parsed.sentences, self.cache)
-        self._count_untypical(parsed, encoded.vectors)
-        sentences = encoded.vectors[:, : self.card.dimension]
+        if self.untypical:
+            self.untypical.add(self.model, encoded.vectors, parsed.texts_per_row)
+        sentences = encoded.vectors[:, : self.model.card.dimension]
         return parsed.result(finish(sentences), encoded.queue, encoded.inference)
 
     def _mean(
@@ -199,7 +202,8 @@ class Inference:
         logits, seconds = yield from self.model.logits(
             *[encoded.vectors[side::step] for side in range(step)]
         )
-        self._count_untypical(parsed, encoded.vectors)
+        if self.untypical:
+            self.untypical.add(self.model, encoded.vectors, parsed.texts_per_row)
         result = parsed.result(finish(logits), encoded.queue, seconds + encoded.inference)
         if not trust:
             return result
@@ -218,7 +222,7 @@ class Inference:
 
         `tree` asks for trees even if the model needs none. `max_tokens` may lower the card's limit.
         """
-        model, card = self.model, self.card
+        model, card = self.model, self.model.card
         began = time.perf_counter()
         limit = min(card.max_tokens, max_tokens or card.max_tokens)
         jobs = [
@@ -228,28 +232,19 @@ class Inference:
         ]
         read = iter((yield from parse(self.parser, jobs)))
         parses = [
-            model.fit(next(read) if isinstance(item, str) else _cut(item, limit))
-            for item in inputs.items
+            next(read) if isinstance(item, str) else _cut(item, limit) for item in inputs.items
         ]
+        if model.vocab.limit:
+            parses = list(map(model.fit, parses))
         inputs.check_parses(parses, card, model.vocab.limit, truncate=truncate)
         sentences: list[Sentence] = []
         for begin in range(0, len(parses), ROWS_AT_ONCE):
             if begin:
                 yield None
-            sentences += map(model.sentence, parses[begin : begin + ROWS_AT_ONCE])
+            rows = parses[begin : begin + ROWS_AT_ONCE]
+            sentences += [model.vocab.sentence(row.tokens, row.heads) for row in rows]
         seconds = time.perf_counter() - began
         return Parsed(model, parses, sentences, inputs.texts_per_row, seconds)
-
-    def _check(self, inputs: Inputs) -> None:
-        inputs.check_count(self.max_rows)
-        inputs.check_texts()
-
-    def _request(self, inputs: Inputs, steps: Steps[T]) -> Request[T]:
-        return Request(steps, len(inputs), self.bulk)
-
-    def _count_untypical(self, parsed: Parsed, vectors: Floats) -> None:
-        if self.untypical is not None:
-            self.untypical.add(self.model, vectors, parsed.texts_per_row)
 
 
 def _cut(parse: Parse, max_tokens: int) -> Parse:

@@ -11,9 +11,15 @@ from heedful.runtime.bundles.bundle import Bundle
 from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, GOLDEN, HEAD
 from heedful.runtime.bundles.golden import Outputs, outputs, sides
 from heedful.runtime.engine.graphs import check_encoder, check_head, head_inputs
-from heedful.runtime.engine.runners import EncoderRunner, FunctionRunner, head_runner
-from heedful.runtime.engine.session import Device, OrtSession, takes_cuda
-from heedful.runtime.engine.work import Steps, run, run_now
+from heedful.runtime.engine.session import (
+    Device,
+    EncoderRunner,
+    FunctionRunner,
+    OrtSession,
+    head_runner,
+    takes_cuda,
+)
+from heedful.runtime.engine.work import Steps, Work, run_now
 from heedful.runtime.errors import BundleError, InferenceFailed, ProviderError
 from heedful.runtime.explain.graph import ExplainGraph, open_checked
 from heedful.text.arrays import Floats
@@ -99,7 +105,8 @@ class LoadedModel:
         assert self.golden is not None, "only a bundle with golden vectors is compared with them"
         pairs = zip(self.golden.tokens, self.golden.heads, strict=True)
         sentences = [self.vocab.sentence(tokens, heads) for tokens, heads in pairs]
-        work = yield from run(self.encoder, sentences)
+        work = Work(self.encoder, sentences)
+        yield work
         vectors = np.array(work.outputs)
         logits = None
         if self._head:
@@ -112,6 +119,7 @@ class LoadedModel:
         return fitting(parse, self.vocab)
 
     def sentence(self, parse: Parse) -> Sentence:
+        """The text's ids."""
         return self.vocab.sentence(parse.tokens, parse.heads)
 
     def logits(self, *sides: Floats) -> Steps[tuple[Floats, float]]:
@@ -120,7 +128,8 @@ class LoadedModel:
         Also gives the seconds that the head took. Raises InferenceFailed.
         """
         assert self._head is not None, "only models with a head are asked for logits"
-        work = yield from run(self._head, list(zip(*sides, strict=True)))
+        work = Work(self._head, list(zip(*sides, strict=True)))
+        yield work
         logits: Floats = np.array(work.outputs)
         if not np.isfinite(logits).all():
             raise InferenceFailed("the model gave NaN or infinity")

@@ -1,5 +1,7 @@
 """A request's texts as the model reads them, and its answer with counts and times."""
 
+import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -7,13 +9,18 @@ from typing import TypeVar
 import numpy as np
 
 from heedful.runtime.answers import Result, Timing, TokenizedText, Trust
-from heedful.runtime.familiarity import unfamiliar
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.text.arrays import Doubles, Floats
 from heedful.text.batch import Sentence
 from heedful.text.parse import Parse
+from heedful.text.plain import LETTER
 
 T = TypeVar("T")
+
+_LETTER = re.compile(LETTER)
+_LATIN = re.compile(r"[A-Za-z\u00AA-\u024F\u1E00-\u1EFF]")
+MAX_CHARACTERS = 1000
+"""How much of a text is looked at for its script."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,28 +38,29 @@ class Parsed:
         return [row for row, parse in enumerate(self.parses) if parse.cut]
 
     def tokenized(self) -> list[TokenizedText]:
+        """The tokens of each text, with what the vocabulary knows of them."""
         vocab, composes = self.model.vocab, self.model.card.composed > 0
-        found = []
+        texts = []
         for parse, sentence in zip(self.parses, self.sentences, strict=True):
             known, ids = vocab.known(sentence), vocab.word_ids(sentence)
-            found.append(TokenizedText(parse, ids, known, ~known & composes))
-        return found
+            texts.append(TokenizedText(parse, ids, known, ~known & composes))
+        return texts
 
     def trust(self, vectors: Floats, probabilities: Doubles | None) -> list[Trust]:
         """How far each row's answer can be trusted, from vectors (M, D) and probabilities (N, C)."""
         step, vocab = self.texts_per_row, self.model.vocab
         shares = self._shares(vectors)
-        found = []
+        rows = []
         for i in range(len(self.sentences) // step):
             known = [vocab.known(one) for one in self.sentences[i * step : (i + 1) * step]]
-            found.append(
+            rows.append(
                 Trust(
                     None if probabilities is None else float(probabilities[i].max()),
                     1.0 - float(np.concatenate(known).mean()),
                     None if shares is None else float(shares[i]),
                 )
             )
-        return found
+        return rows
 
     def _shares(self, vectors: Floats) -> Doubles | None:
         """(N,) share of training sentences that lie as far out as each row's farthest text."""
@@ -63,38 +71,29 @@ class Parsed:
         )
         return shares
 
-    def unlisted(self) -> list[int]:
-        """How many of each text's tokens the vocabulary does not list."""
-        return list(map(self.model.vocab.unlisted, self.sentences))
-
-    def unfamiliar(self, unlisted: Sequence[int]) -> int:
-        """How many rows hold a text of another script, or mostly of unlisted words. `unlisted` is self.unlisted()."""
-        texts = zip(self.parses, unlisted, strict=True)
-        return self._rows([unfamiliar(parse.text, len(parse), count) for parse, count in texts])
-
-    def result(
-        self,
-        value: T,
-        queue: float = 0.0,
-        inference: float = 0.0,
-    ) -> Result[T]:
+    def result(self, value: T, queue: float = 0.0, inference: float = 0.0) -> Result[T]:
         """The value with its counts and times, both in seconds."""
-        cut = [parse.cut for parse in self.parses]
-        unlisted = self.unlisted()
+        texts = list(zip(self.parses, map(self.model.vocab.unlisted, self.sentences), strict=True))
+        step = self.texts_per_row
+        rows = [texts[i : i + step] for i in range(0, len(texts), step)]
         return Result(
             value=value,
             card=self.model.card,
             timing=Timing(self.seconds, queue, inference),
-            inputs=len(cut) // self.texts_per_row,
-            truncated=self._rows(cut),
-            tokens=sum(map(len, self.parses)),
-            unlisted=sum(unlisted),
-            unfamiliar=self.unfamiliar(unlisted),
+            inputs=len(rows),
+            truncated=sum(any(parse.cut for parse, _ in row) for row in rows),
+            tokens=sum(len(parse.tokens) for parse, _ in texts),
+            unlisted=sum(unlisted for _, unlisted in texts),
+            unfamiliar=sum(any(unfamiliar(*text) for text in row) for row in rows),
         )
 
-    def _rows(self, texts: Sequence[bool]) -> int:
-        """How many rows have such a text."""
-        step = self.texts_per_row
-        if step == 1:
-            return sum(texts)
-        return sum(any(texts[i : i + step]) for i in range(0, len(texts), step))
+
+def unfamiliar(parse: Parse, unlisted: int) -> bool:
+    """Whether most of the tokens are `unlisted`, or most of the letters not Latin: the models read English."""
+    if 2 * unlisted > len(parse.tokens):
+        return True
+    if parse.text.isascii():
+        return False
+    compatible = unicodedata.normalize("NFKC", parse.text[:MAX_CHARACTERS])  # as words are read
+    letters = "".join(_LETTER.findall(compatible))
+    return 2 * len(_LATIN.findall(letters)) < len(letters)

@@ -12,7 +12,6 @@ from typing import Literal, TypeVar
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.bundles.loader import BundleLoader, Loaded, Reloaded
 from heedful.runtime.bundles.self_test import SelfTest, self_test
-from heedful.runtime.engine.admission import Admission
 from heedful.runtime.engine.cache import VectorCache
 from heedful.runtime.engine.engine import STUCK_SECONDS, Engine
 from heedful.runtime.engine.health import FAILURES
@@ -71,8 +70,7 @@ class Service:
         # A GPU runs one large batch at a time; on a CPU several small ones do more than one that is split.
         batch_threads = 1 if on_cuda else options.threads or 0
         graph_threads = (options.threads or 1) if on_cuda else 1
-        self._admission = Admission(options.max_queue)
-        self._engine = Engine(self._admission, observer, batch_threads)
+        self._engine = Engine(observer, options.max_queue, batch_threads)
         self._cache = VectorCache(options.cache_items, observer) if options.cache_items else None
         self._untypical = UntypicalInputs(observer)
         self._loader = BundleLoader(options.models, options.device, graph_threads)
@@ -85,6 +83,7 @@ class Service:
         self._testing = asyncio.Lock()
         self._tested: tuple[float, SelfTest] | None = None  # when, and the result
         self._state: Literal["starting", "started", "stopping"] = "starting"
+        self._is_untrimmed = False  # whether requests have used memory since the last trim
         self._trimming: asyncio.Task[None] | None = None
 
     @property
@@ -133,6 +132,7 @@ class Service:
 
     async def answer(self, request: Request[T]) -> T:
         """The result of a bound model's request. Raises what `Engine.answer` raises."""
+        self._is_untrimmed = True
         return await self._engine.answer(request)
 
     async def start(self) -> None:
@@ -193,12 +193,12 @@ class Service:
             self._trimming.cancel()
         with suppress(TimeoutError):  # what is still in flight then fails with Unavailable
             async with asyncio.timeout(timeout):
-                await self._admission.wait_until_empty()
+                await self._engine.wait_until_idle()
         await self._engine.stop()
 
     def trim_later(self) -> None:
         """Have the heap trimmed soon: a large request that was refused has used memory too."""
-        self._admission.untrimmed = True
+        self._is_untrimmed = True
 
     def ready(self) -> str | None:
         """None if every model is loaded and works, else what is missing."""
@@ -231,12 +231,11 @@ class Service:
 
     async def _trim(self) -> None:
         """Return memory to the operating system after requests."""
-        admission = self._admission
         while True:
             await asyncio.sleep(TRIM_INTERVAL)
-            if admission.untrimmed:
-                admission.untrimmed = bool(admission.in_flight)
-                if not admission.untrimmed:
+            if self._is_untrimmed:
+                self._is_untrimmed = self._engine.in_flight > 0
+                if not self._is_untrimmed:
                     gc.collect()  # cycles that refused requests leave behind would stay for long
                 await asyncio.to_thread(trim_heap)
 

@@ -29,17 +29,6 @@ def best_heads(scores: AnyFloats, lengths: Ints) -> Ints:
     return heads
 
 
-def cyclic(heads: Ints) -> Ints:
-    """Governors (B, L), 0 for the root -> the numbers of the sentences that hold a cycle."""
-    B, L = heads.shape
-    roots = np.arange(B)[:, None] * (1 + L)  # the nodes of all sentences are numbered together
-    nodes = np.hstack([roots, heads + roots])
-    above = nodes.ravel()
-    for _ in range(L.bit_length()):  # pointer doubling: 2^k steps up after k rounds
-        above = above[above]
-    return np.flatnonzero((above.reshape(nodes.shape) != roots).any(axis=1))
-
-
 def _opened(scores: AnyFloats, heads: list[int]) -> bool:
     """Open the cycles of `heads` (1 + L), in place, where that can be done one by one; else False.
 

@@ -25,11 +25,11 @@ from spacy.tokens import Doc
 from spacy.util import minibatch
 from spacy.vocab import Vocab
 
-from heedful.text.arborescence import best_heads, cyclic
+from heedful.text.arborescence import best_heads
 from heedful.text.arrays import Bytes, Doubles, Floats, Ints
 from heedful.text.batch import batch_shape, run_in_batches
 from heedful.text.errors import GraphError
-from heedful.text.forks import ForkSafeLock
+from heedful.text.forks import LockOwner
 from heedful.text.hashed_words import ZERO, WordVectors
 from heedful.text.tokenize import Chunk, Tokens, hashes
 
@@ -80,7 +80,7 @@ class SeenWords:
         return self._rows, np.array(places)
 
 
-class ArcParser:
+class ArcParser(LockOwner):
     """Empty until `from_disk`: what it knows comes from its folder. For one thread at a time. A `text.batch.Runner`."""
 
     stage: Literal["parse"] = "parse"
@@ -89,7 +89,7 @@ class ArcParser:
 
     def __init__(self, vocab: Vocab, *, threads: int) -> None:
         self._vocab, self._threads = vocab, threads
-        self._lock = ForkSafeLock()
+        super().__init__()
         self._files: dict[str, bytes] = {}
         self.labels: tuple[str, ...] = ()
 
@@ -236,3 +236,14 @@ def diagonal_mask(length: int) -> Floats:
     """No word governs itself: MASKED_SCORE on the diagonal."""
     mask: Floats = np.diag(np.full(length, MASKED_SCORE, np.float32))
     return mask
+
+
+def cyclic(heads: Ints) -> Ints:
+    """Governors (B, L), 0 for the root -> the numbers of the sentences that hold a cycle."""
+    B, L = heads.shape
+    roots = np.arange(B)[:, None] * (1 + L)  # the nodes of all sentences are numbered together
+    nodes = np.hstack([roots, heads + roots])
+    above = nodes.ravel()
+    for _ in range(L.bit_length()):  # pointer doubling: 2^k steps up after k rounds
+        above = above[above]
+    return np.flatnonzero((above.reshape(nodes.shape) != roots).any(axis=1))

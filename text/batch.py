@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 
+from heedful.text import composition
 from heedful.text.arrays import Ints
 from heedful.text.structure import without
 
@@ -100,6 +101,18 @@ class Batch:
     padding: float  # share of `ids` that is padding, 0..1
     pieces: Ints | None = None  # (B, L), 0 on padding
     features: Ints | None = None  # (K, F) of all composed words; None without any
+
+    def feeds(self, inputs: Iterable[str], alpha: float | None) -> dict[str, Any]:
+        """The named inputs of an encoder's graph. Without composed words there is one row of features, of zeros."""
+        feeds: dict[str, Any] = {}
+        for name in inputs:
+            if name == "alpha":
+                feeds[name] = np.array(alpha, np.float32)
+            elif name == "features" and self.features is None:
+                feeds[name] = np.zeros((1, composition.FEATURES), np.int64)
+            else:
+                feeds[name] = getattr(self, name)
+        return feeds
 
     def rows(self, chosen: Ints) -> Self:
         """These sentences, padded to the longest of them; ids of pieces keep their width."""

@@ -19,22 +19,16 @@ def renew_in_children(one: Forked) -> None:
     _alive.add(one)
 
 
-class ForkSafeLock:
-    """A lock that is free in a forked process, whoever held it in the parent."""
+class LockOwner:
+    """Has a lock that is free in a forked process, whoever held it in the parent."""
 
     def __init__(self) -> None:
         self.renew()
         renew_in_children(self)
 
     def renew(self) -> None:
-        """Replace it."""
+        """Replace the lock."""
         self._lock = threading.Lock()
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
 
 
 def _renew_all() -> None:

@@ -18,7 +18,7 @@ from heedful.text.arc_parser import ArcParser, Tree  # a pipeline may name it
 from heedful.text.arrays import Ints
 from heedful.text.batch import Runner, batch_shape, run_in_batches
 from heedful.text.errors import ParserError
-from heedful.text.forks import ForkSafeLock
+from heedful.text.forks import LockOwner
 from heedful.text.tokenize import ATTRIBUTES, Spans, TextTokenizer, Tokens, adjoining, hashes
 
 _PLACES: Ints = np.arange(1024)
@@ -65,7 +65,7 @@ class ParseJob(NamedTuple):
     tree: bool
 
 
-class Parser:
+class Parser(LockOwner):
     """A spaCy pipeline reduced to its tokenizer and its dependency parser. Threads may share it."""
 
     def __init__(self, nlp: Language, name: str, fingerprint: str) -> None:
@@ -81,7 +81,7 @@ class Parser:
             self.trees = PipelineTrees(nlp, self._tokenizer)
         self.name = name
         self.fingerprint = fingerprint
-        self._lock = ForkSafeLock()
+        super().__init__()
 
     @classmethod
     def load(cls, pipeline: str | Path) -> Self:
@@ -121,7 +121,7 @@ class Parser:
             return self._tokenizer.tokenize(job.text, job.max_tokens)
 
 
-class PipelineTrees:
+class PipelineTrees(LockOwner):
     """The trees of a pipeline's own parser, in one thread. A `text.batch.Runner`."""
 
     stage: Literal["parse"] = "parse"
@@ -130,7 +130,7 @@ class PipelineTrees:
 
     def __init__(self, nlp: Language, tokenizer: TextTokenizer) -> None:
         self._nlp, self._tokenizer = nlp, tokenizer
-        self._lock = ForkSafeLock()
+        super().__init__()
 
     def cost(self, tokens: Tokens) -> int:
         """Of a text in a batch whose longest it is, in words."""

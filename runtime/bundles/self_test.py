@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from heedful.runtime.engine.steps import parse
-from heedful.runtime.engine.work import Steps
+from heedful.runtime.engine.work import Steps, parse
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.text.parse import ParseJob, Parser
 

@@ -1,6 +1,6 @@
 """Inputs and outputs of a bundle's ONNX graphs, and whether they agree with the card."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -41,20 +41,7 @@ def head_inputs(card: Card) -> tuple[str, ...]:
 
 def encoder_feeds(card: Card, batch: Batch, alpha: float | None = None) -> Feeds:
     """Inputs of encoder.onnx for a batch. Without `alpha` the card's is read."""
-    return feeds_of(encoder_inputs(card), batch, card.alpha if alpha is None else alpha)
-
-
-def feeds_of(inputs: Iterable[str], batch: Batch, alpha: float | None) -> Feeds:
-    """The named inputs of a batch's encoder. A batch without composed words has one row of features, of zeros."""
-    feeds: Feeds = {}
-    for name in inputs:
-        if name == "alpha":
-            feeds[name] = np.array(alpha, np.float32)
-        elif name == "features" and batch.features is None:
-            feeds[name] = np.zeros((1, composition.FEATURES), np.int64)
-        else:
-            feeds[name] = getattr(batch, name)
-    return feeds
+    return batch.feeds(encoder_inputs(card), card.alpha if alpha is None else alpha)
 
 
 def check_graphs(files: Mapping[str, bytes], card: Card, vocab: Lexicon) -> None:

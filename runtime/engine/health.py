@@ -10,7 +10,7 @@ from collections.abc import MutableMapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from heedful.runtime.engine.runners import EncoderRunner
+from heedful.runtime.engine.session import EncoderRunner
 from heedful.text.batch import Runner
 
 log = logging.getLogger(__name__)

@@ -8,8 +8,7 @@ from itertools import islice
 import numpy as np
 
 from heedful.runtime.answers import normalise
-from heedful.runtime.engine.steps import parse
-from heedful.runtime.engine.work import Steps
+from heedful.runtime.engine.work import Steps, parse
 from heedful.runtime.inputs import Inputs, Item
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.text.arrays import Floats

@@ -6,31 +6,47 @@ requests go on, and Work, whose outputs are there when it goes on. `run_now` run
 """
 
 import logging
+import time
 from collections.abc import Generator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from time import monotonic
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
+from heedful.runtime.engine.cache import Key, VectorCache
+from heedful.runtime.engine.session import EncoderRunner
 from heedful.runtime.errors import InferenceFailed
-from heedful.text.batch import Runner, run_in_batches
+from heedful.text.arrays import Floats
+from heedful.text.batch import Runner, Sentence, run_in_batches
+from heedful.text.parse import Parse, ParseJob, Parser, parse_of
+from heedful.text.tokenize import Tokens, effort
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+EFFORT = 40_000
+"""What is tokenized without a pause, as `effort` counts: about 64 new texts of 20 words."""
+
 
 class Work(Generic[T]):
     """Items for a runner, and its output for each."""
 
-    __slots__ = ("items", "outputs", "runner", "seconds")
+    __slots__ = ("items", "left", "outputs", "request", "runner", "seconds", "taken")
 
     def __init__(self, runner: Runner[T], items: Sequence[Any]) -> None:
         self.runner, self.items = runner, items
-        self.outputs: list[Any] = []
+        self.outputs: list[Any] = [None] * len(items)
         """In order; there once the work is done."""
         self.seconds = 0.0
         """What the batches took that held the items."""
+        self.left = len(items)
+        """Items without an output."""
+        self.taken = 0
+        """Items in a batch."""
+        self.request: Any = None
+        """Whose it is: the engine's."""
 
 
 Steps = Generator[Work[Any] | None, None, T]
@@ -45,12 +61,56 @@ class Request(Generic[T]):
     bulk: bool = False
 
 
-def run(runner: Runner[T], items: Sequence[Any]) -> Steps[Work[T]]:
-    """The work, done. Raises InferenceFailed where the runner fails on one of the items."""
-    work = Work(runner, items)
-    if items:
-        yield work
-    return work
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Vectors (N, D) and seconds: spent waiting, and by the batches that held the sentences."""
+
+    vectors: Floats
+    queue: float
+    inference: float
+
+
+def parse(parser: Parser, jobs: Sequence[ParseJob]) -> Steps[list[Parse]]:
+    """One parse per job, in order. Raises InferenceFailed."""
+    texts: list[Tokens] = []
+    spent = 0
+    for job in jobs:
+        spent += effort(job.text, job.max_tokens)
+        if spent > EFFORT and texts:
+            yield None
+            spent = 0
+        texts.append(parser.tokenize(job))
+    pairs = list(zip(jobs, texts, strict=True))
+    work = Work(parser.trees, [tokens for job, tokens in pairs if job.tree and tokens.forms])
+    yield work
+    trees = iter(work.outputs)
+    return [
+        parse_of(job, tokens, next(trees) if job.tree and tokens.forms else None)
+        for job, tokens in pairs
+    ]
+
+
+def encode(
+    encoder: EncoderRunner, sentences: Sequence[Sentence], cache: VectorCache | None = None
+) -> Steps[Encoded]:
+    """The sentences' vectors, in order, not scaled; equal ones are encoded once. Raises InferenceFailed."""
+    began = time.perf_counter()
+    card = encoder.card
+    keys: list[Key] = [(card.version, card.alpha, sentence.key) for sentence in sentences]
+    distinct = dict(zip(keys, sentences, strict=True))
+    vectors = cache.get(list(distinct)) if cache else {}
+    missing = {key: sentence for key, sentence in distinct.items() if key not in vectors}
+    work = Work(encoder, list(missing.values()))
+    yield work
+    for key, vector in zip(missing, work.outputs, strict=True):
+        vectors[key] = vector
+        if cache:
+            cache.put(key, vector)
+    rows = np.array([vectors[key] for key in keys])
+    if not np.isfinite(rows).all():
+        raise InferenceFailed("the model gave NaN or infinity")
+    waited = time.perf_counter() - began - work.seconds
+    return Encoded(rows, max(waited, 0.0), work.seconds)
 
 
 def run_now(steps: Steps[T], threads: Executor | None = None, *, max_items: int | None = None) -> T:
@@ -63,7 +123,7 @@ def run_now(steps: Steps[T], threads: Executor | None = None, *, max_items: int 
         work = next(steps)
         while True:
             if work is not None:
-                started = monotonic()
+                began = time.monotonic()
                 try:
                     work.outputs = run_in_batches(
                         work.runner, work.items, run_all=run_all, max_items=max_items
@@ -72,7 +132,7 @@ def run_now(steps: Steps[T], threads: Executor | None = None, *, max_items: int 
                     log.exception("%s failed on %d items", work.runner.name, len(work.items))
                     work = steps.throw(failure(work.runner))
                     continue
-                work.seconds = monotonic() - started
+                work.seconds = time.monotonic() - began
             work = next(steps)
     except StopIteration as done:
         result: T = done.value

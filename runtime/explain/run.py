@@ -8,8 +8,8 @@ import numpy as np
 
 from heedful.runtime.answers import cosines, expected_score, normalise, probabilities
 from heedful.runtime.engine.graphs import Feeds, head_inputs
-from heedful.runtime.engine.runners import FunctionRunner
-from heedful.runtime.engine.work import Steps, run
+from heedful.runtime.engine.session import FunctionRunner
+from heedful.runtime.engine.work import Steps, Work
 from heedful.runtime.errors import BadInput
 from heedful.runtime.explain.graph import SCALE, ExplainGraph, ExplainOutputs
 from heedful.runtime.loaded_model import LoadedModel
@@ -144,7 +144,8 @@ class ExplainRun:
         return self.explain_graph.feeds(collate(sentences), priors, self.alpha)
 
     def _run(self, runner: Runner[T], items: Sequence[Any]) -> Steps[list[T]]:
-        work = yield from run(runner, items)
+        work = Work(runner, items)
+        yield work
         self.seconds += work.seconds
         return work.outputs
 

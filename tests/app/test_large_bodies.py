@@ -65,12 +65,12 @@ async def test_a_large_body_that_is_refused_has_its_memory_trimmed(
 ) -> None:
     async with serve(start=False) as client:
         assert isinstance(client._transport, httpx.ASGITransport)
-        admission = state_of(cast(FastAPI, client._transport.app)).service._engine.admission
-        assert not admission.untrimmed
+        service = state_of(cast(FastAPI, client._transport.app)).service
+        assert not service._is_untrimmed
         body = json.dumps({"inputs": [3] * 100_000}).encode()
         answer = await client.post("/embed", content=body, headers=headers)
         assert b"too_many_inputs" in answer.content
-        assert admission.untrimmed
+        assert service._is_untrimmed
 
 
 @pytest.mark.anyio

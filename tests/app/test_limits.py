@@ -26,7 +26,7 @@ BODY = {"inputs": ["a", "b"], "model": "tiny-nli"}  # a model that needs the tre
 async def in_flight(service: Service, inputs: int = 2) -> None:
     """Wait until that many inputs are in flight, by default both of BODY."""
     async with asyncio.timeout(PATIENCE):
-        while service._engine.admission.in_flight < inputs:
+        while service._engine.in_flight < inputs:
             await asyncio.sleep(0)
 
 

@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 
 from heedful.runtime.engine import engine as engine_module
 from heedful.runtime.engine import health
-from heedful.runtime.engine.admission import Admission
-from heedful.runtime.engine.engine import Engine
-from heedful.runtime.engine.lines import SMALL_ROWS, WINDOW
-from heedful.runtime.engine.runners import EncoderRunner
-from heedful.runtime.engine.work import Request, Steps, run, run_now
-from heedful.runtime.errors import InferenceFailed, Unavailable
+from heedful.runtime.engine.engine import SMALL_ROWS, WINDOW, Engine
+from heedful.runtime.engine.session import EncoderRunner
+from heedful.runtime.engine.work import Request, Steps, Work, run_now
+from heedful.runtime.errors import InferenceFailed, Overloaded, Unavailable
 from heedful.runtime.observer import Observer
 from heedful.text.batch import batch_shape
 
@@ -77,7 +75,8 @@ class Watcher(Observer):
 
 
 def squares(runner: Any, numbers: Sequence[int]) -> Steps[list[int]]:
-    work = yield from run(runner, numbers)
+    work = Work(runner, numbers)
+    yield work
     return work.outputs
 
 
@@ -86,8 +85,10 @@ def request(runner: Any, numbers: Sequence[int], *, bulk: bool = False) -> Reque
 
 
 @asynccontextmanager
-async def started(threads: int = 0, observer: Observer | None = None) -> Any:
-    engine = Engine(Admission(10_000), observer or Observer(), threads)
+async def started(
+    threads: int = 0, observer: Observer | None = None, max_inputs: int = 10_000
+) -> Any:
+    engine = Engine(observer or Observer(), max_inputs, threads)
     yield engine
     await engine.stop()
 
@@ -199,6 +200,27 @@ async def test_a_bad_item_fails_alone(caplog: pytest.LogCaptureFixture) -> None:
     assert watcher.waiting["inference"][-1] == 0
 
 
+async def test_large_requests_leave_a_reserve_to_interactive_ones() -> None:
+    runner = Squares(budget=1, seconds=0.001)
+    async with started(max_inputs=80) as engine:
+        waiting = [asyncio.create_task(engine.answer(request(runner, range(80))))]
+        await asyncio.sleep(0)
+        for refused in (
+            request(runner, range(SMALL_ROWS + 1)),
+            request(runner, [1], bulk=True),
+        ):
+            with pytest.raises(Overloaded) as caught:
+                await engine.answer(refused)
+            assert caught.value.retry_after >= 1
+        waiting += [asyncio.create_task(engine.answer(request(runner, [1] * 5))) for _ in range(2)]
+        await asyncio.sleep(0)
+        with pytest.raises(Overloaded, match="90 inputs are in flight and at most 90 may be"):
+            await engine.answer(request(runner, [1]))
+        await asyncio.gather(*waiting)
+        assert engine.in_flight == 0
+        await engine.wait_until_idle()
+
+
 async def test_what_steps_raise_reaches_the_caller() -> None:
     def steps() -> Steps[None]:
         yield None
@@ -207,7 +229,7 @@ async def test_what_steps_raise_reaches_the_caller() -> None:
     async with started() as engine:
         with pytest.raises(KeyError, match="a bug"):
             await engine.answer(Request(steps(), rows=1))
-        assert engine.admission.in_flight == 0
+        assert engine.in_flight == 0
 
 
 async def test_a_request_that_was_cancelled_is_not_run() -> None:
@@ -222,7 +244,7 @@ async def test_a_request_that_was_cancelled_is_not_run() -> None:
         await asyncio.sleep(0.02)
         assert sum(map(len, runner.batches)) == ran + 1 < 1000
         assert watcher.waiting["inference"][-1] == 0
-        assert engine.admission.in_flight == 0
+        assert engine.in_flight == 0
 
 
 async def test_a_stopped_engine_fails_what_waits_and_refuses_more() -> None:
@@ -241,8 +263,10 @@ async def test_with_threads_models_run_there_and_the_parser_on_the_event_loop() 
     parser, model = Squares(stage="parse"), Squares(budget=2, seconds=0.001)
 
     def both() -> Steps[list[int]]:
-        parsed = yield from run(parser, list(range(20)))
-        work = yield from run(model, parsed.outputs)
+        parsed = Work(parser, range(20))
+        yield parsed
+        work = Work(model, parsed.outputs)
+        yield work
         return work.outputs
 
     async with started(threads=2) as engine:

@@ -1,10 +1,16 @@
 """Texts that the models were not trained to read are counted."""
 
+import numpy as np
 import pytest
 
-from heedful.runtime.familiarity import unfamiliar
+from heedful.runtime.parsed import unfamiliar
+from heedful.text.parse import Parse
 from tests.asking import embed
 from tests.runtime.conftest import Running
+
+
+def parse(text: str, tokens: int = 4) -> Parse:
+    return Parse(text, ("token",) * tokens, np.arange(tokens), (), cut=False)
 
 
 @pytest.mark.parametrize(
@@ -12,7 +18,7 @@ from tests.runtime.conftest import Running
     ["Привет мир", "你好世界", "שלום עולם", "مرحبا", "Γειά σου", "こんにちは, dog", "नमस्ते"],
 )
 def test_other_scripts(text: str) -> None:
-    assert unfamiliar(text, 4, 0)
+    assert unfamiliar(parse(text), 0)
 
 
 @pytest.mark.parametrize(
@@ -24,12 +30,12 @@ def test_other_scripts(text: str) -> None:
     ],
 )
 def test_latin_script(text: str) -> None:
-    assert not unfamiliar(text, 4, 0)
+    assert not unfamiliar(parse(text), 0)
 
 
 def test_most_words_are_unknown() -> None:
-    assert not unfamiliar("a b c d", 4, 2)
-    assert unfamiliar("a b c", 3, 2)
+    assert not unfamiliar(parse("a b c d"), 2)
+    assert unfamiliar(parse("a b c", 3), 2)
 
 
 def test_they_are_counted_by_input(running: Running) -> None:
