@@ -30,11 +30,11 @@ def command(
     priors: Annotated[
         str, typer.Option(help="Priors to change, such as dependency=false,alpha=0.5.")
     ] = "",
-    to: Annotated[Path, typer.Option(help="The file: .html or .svg.")] = Path("explain.html"),
+    to: Annotated[Path, typer.Option(help="The file, .html.")] = Path("explain.html"),
     models: Models = MODELS,
     parser: ServedParser = None,
 ) -> None:
-    """Write what a model attends to as one HTML page or SVG, without a server."""
+    """Write what a model attends to as one HTML page, without a server."""
     question = Question(text, hypothesis, model, priors)
     write(question, to, Options(models, parser, "cpu"))
     typer.echo(f"{to}", err=True)
@@ -59,10 +59,10 @@ def write(question: Question, to: Path, options: Options) -> None:
     explain_page.check_suffix(to)
     explain_options = read_priors(question.priors)
     found, several = asyncio.run(_ask(question, explain_options, options))
-    drawn = explain_page.FORMATS[to.suffix](found, several=several)
+    page = explain_page.html(found, several=several)
     try:
         to.parent.mkdir(parents=True, exist_ok=True)
-        write_file(to, lambda part: part.write_text(drawn, encoding="utf-8"))
+        write_file(to, lambda part: part.write_text(page, encoding="utf-8"))
     except OSError as error:
         raise BadInput(f"--to: cannot write {to}: {error.strerror}", param="to") from error
 

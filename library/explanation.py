@@ -52,16 +52,13 @@ class Explanation:
         return html(self.answer, several=self.multi_label)
 
     def save(self, file: str | Path) -> None:
-        """Write the page, or for .svg a picture. The file appears whole or not at all.
-
-        Raises BadInput for another suffix.
-        """
-        from heedful.library.explain_page import FORMATS, check_suffix
+        """Write the page. The file appears whole or not at all. Raises BadInput unless its name ends in .html."""
+        from heedful.library.explain_page import check_suffix
 
         file = Path(file)
         check_suffix(file)
-        drawn = FORMATS[file.suffix](self.answer, several=self.multi_label)
-        write_file(file, lambda part: part.write_text(drawn, encoding="utf-8"))
+        page = self.html
+        write_file(file, lambda part: part.write_text(page, encoding="utf-8"))
 
     def __repr__(self) -> str:
         texts = ", ".join(repr(one["text"]) for one in self.answer["sentences"])

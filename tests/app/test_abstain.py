@@ -9,7 +9,6 @@ import pytest
 
 from heedful.app.schemas.explain_bodies import ExplainAnswer
 from heedful.app.settings import Settings
-from heedful.library.explain_page import standalone_svg
 from tests.app.conftest import ask
 from tests.app.test_answers import TEXTS
 from tests.app.test_tei import post
@@ -49,8 +48,6 @@ async def test_every_route_withholds_the_same_labels(client: httpx.AsyncClient) 
         assert found["evidence"]["of"] == ranked[-2]["label"]  # the most probable one
         (without,) = found["ablation"]
         assert without["flips"] == (without["prediction"]["label"] != label)
-        shown = label or "none, the model abstains"
-        assert f"Prediction: {shown}" in standalone_svg(found)
 
 
 @pytest.mark.parametrize(
