@@ -1,142 +1,105 @@
 """Worker processes for long lists: each loads the bundle and answers chunks.
 
-They run `work` in a fresh Python and talk over pipes, so that a script needs no `__main__` guard, as
-multiprocessing does. A worker ends when its pipe is closed.
+They are loky's: a script needs no `__main__` guard, as multiprocessing's would, and a worker that dies is noticed.
 """
 
 import os
-import pickle
-import subprocess
-import sys
+import signal
 import threading
-import weakref
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from queue import SimpleQueue
-from typing import IO, TYPE_CHECKING, Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
-from heedful.runtime.errors import HeedfulError, Unavailable
+from loky import ProcessPoolExecutor
+from loky.process_executor import BrokenProcessPool, ShutdownExecutorError
+
+from heedful.runtime.errors import Unavailable
 from heedful.runtime.inputs import Inputs
 from heedful.text.forks import renew_in_children
 
 if TYPE_CHECKING:
-    from heedful.library.model import Question
+    from heedful.library.model import Model, Question
 
-# A notebook's interrupt and Ctrl-C reach the workers too, even while they import: the caller's code decides.
-START = f"""
-import signal
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-from {__name__} import work
-work()
-"""
+BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 
 
 class Processes:
-    """Workers, which start with the first long list."""
+    """Workers, which start with the first long list. Threads may share it."""
 
     def __init__(self, size: int, keywords: Mapping[str, Any]) -> None:
         """`keywords` are those of `heedful.load`."""
         self._size = size
         self._keywords = {**keywords, "threads": 1}
-        self._workers: list[_Worker] = []
-        weakref.finalize(self, _end, self._workers)  # also at the exit, where nobody has closed it
+        self._is_closed = False
         self.renew()
         renew_in_children(self)
 
     def renew(self) -> None:
-        """See `text.forks`. The existing workers stay the parent's, which reads their pipes."""
-        self._threads = ThreadPoolExecutor(self._size, "worker")
-        self._free: SimpleQueue[_Worker] = SimpleQueue()
-        self._workers.clear()
-        self._starting = threading.Lock()
+        """See `text.forks`. The existing workers stay the parent's; a child starts its own."""
+        self._pool: ProcessPoolExecutor | None = None
+        self._lock = threading.Lock()
 
     def answers(self, question: "Question", parts: Sequence[Inputs]) -> Iterator[Any]:
-        """`Model.answer` to each part, in order. Raises what it raises, and Unavailable if a worker dies."""
-        with self._starting:
-            while len(self._workers) < self._size:
-                worker = _Worker(self._keywords)
-                self._workers.append(worker)
-                self._free.put(worker)
-        return self._threads.map(lambda part: self._answer(question, part), parts)
+        """`Model.answer` to each part, in order. Raises what it raises.
 
-    def _answer(self, question: "Question", part: Inputs) -> Any:
-        worker = self._free.get()
+        Raises Unavailable if a worker dies, or once this is closed. The next call has new workers.
+        """
+        pool = self._start()
         try:
-            return worker.answer(question, part)
-        finally:
-            self._free.put(worker)
+            yield from pool.map(partial(_answer, self._keywords, question), parts)
+        except BrokenProcessPool as error:
+            with self._lock:
+                if self._pool is pool:
+                    self._pool = None
+            raise Unavailable("a worker process died: try again") from error
+        except ShutdownExecutorError as error:
+            raise Unavailable("the model is closed: load it again") from error
 
     def close(self) -> None:
         """End the workers. What they are working on fails."""
-        _end(self._workers)
-        self._threads.shutdown(cancel_futures=True)
+        with self._lock:
+            pool, self._pool, self._is_closed = self._pool, None, True
+        if pool:
+            pool.shutdown(wait=False, kill_workers=True)
+
+    def _start(self) -> ProcessPoolExecutor:
+        with self._lock:
+            if self._is_closed:
+                raise Unavailable("the model is closed: load it again")
+            if self._pool is None:
+                self._pool = ProcessPoolExecutor(
+                    self._size,
+                    timeout=None,
+                    initializer=_begin,
+                    initargs=(os.getpid(),),
+                    # The processes share the cores already; who sets another number means it.
+                    env={BLAS_THREADS: os.environ.get(BLAS_THREADS, "1")},
+                )
+            return self._pool
 
 
-def _end(workers: "list[_Worker]") -> None:
-    for worker in workers:
-        worker.close()
+def _begin(parent: int) -> None:
+    """Begin a worker."""
+    # A notebook's interrupt and Ctrl-C reach the workers too: the caller's code decides.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
-class _Worker:
-    def __init__(self, keywords: Mapping[str, Any]) -> None:
-        import heedful
-
-        package = Path(next(iter(heedful.__path__))).parent
-        path = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", START],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            # The processes share the cores already; who sets another number means it.
-            env={"OPENBLAS_NUM_THREADS": "1", **os.environ, "PYTHONPATH": path},
-        )
-        self._send(keywords)
-
-    def answer(self, question: "Question", part: Inputs) -> Any:
-        self._send((question, part))
-        try:
-            answer = pickle.load(self._pipe(self._process.stdout))
-        except (EOFError, OSError) as error:
-            raise Unavailable("a worker process died: load the model again") from error
-        if isinstance(answer, HeedfulError):
-            raise answer
-        return answer
-
-    def close(self) -> None:
-        with self._process as process:  # whose end closes the pipes
-            process.kill()
-
-    def _send(self, value: Any) -> None:
-        try:
-            pipe = self._pipe(self._process.stdin)
-            pickle.dump(value, pipe)
-            pipe.flush()
-        except OSError as error:
-            raise Unavailable("a worker process died: load the model again") from error
-
-    @staticmethod
-    def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
-        assert pipe, "Popen was asked for it"
-        return pipe
+def _end_with(parent: int) -> None:
+    """End this worker when its parent has ended, which may have been killed."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
 
 
-def work() -> None:
-    """Read the keywords of `heedful.load`, then answer questions until the pipe is closed."""
+def _answer(keywords: Mapping[str, Any], question: "Question", part: Inputs) -> Any:
+    return _model(**keywords).answer(question, part)
+
+
+@cache
+def _model(**keywords: Any) -> "Model":
+    """The one of a worker."""
     from heedful.library.load import load
 
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever prints must not write between the answers
-    questions = sys.stdin.buffer
-    with load(**pickle.load(questions)) as model:
-        while True:
-            try:
-                question, part = pickle.load(questions)
-            except EOFError:
-                return
-            try:
-                answer: Any = model.answer(question, part)
-            except HeedfulError as error:
-                answer = error
-            pickle.dump(answer, answers)
-            answers.flush()
+    return load(**keywords)

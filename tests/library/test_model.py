@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -207,27 +208,20 @@ for part in (texts[:300], texts):
     assert done.stdout == "0 True\n0 True\n", done.stderr
 
 
-def test_its_processes_take_one_thread_of_blas_and_outlive_an_interrupt(models: Path) -> None:
-    """A notebook's interrupt reaches them too. A model that is not closed ends them without a warning."""
-    script = f"""
-import os, signal, time, heedful
+WORKERS = """
+import os, signal, time
 from pathlib import Path
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a test process may ignore or block it
-signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
-model = heedful.load("tiny-sst2", models={str(models)!r}, processes=2)
-print(model.encode(["kids"] * 2000).shape)
-for child in Path("/proc/thread-self/children").read_text().split():
-    variables = Path(f"/proc/{{child}}/environ").read_bytes().split(b"\\0")
-    print([one.decode() for one in variables if one.startswith(b"OPENBLAS_NUM_THREADS")])
-try:
-    os.killpg(0, signal.SIGINT)
-    time.sleep({PATIENCE})  # the interrupt may come a moment later
-except KeyboardInterrupt:
-    print(model.encode(["kids"] * 2000).shape)
+def workers():
+    children = [one for file in Path("/proc/self/task").glob("*/children") for one in file.read_text().split()]
+    return [one for one in children if b"LokyProcess" in Path(f"/proc/{one}/cmdline").read_bytes()]
 """
-    done = subprocess.run(
-        [sys.executable, "-W", "always::ResourceWarning", "-c", script],
+
+
+def ran(script: str) -> subprocess.CompletedProcess[str]:
+    """In a session of its own: an interrupt of its group reaches no other process."""
+    return subprocess.run(
+        [sys.executable, "-W", "always::ResourceWarning", "-c", WORKERS + script],
         cwd=ROOT,
         env={name: value for name, value in os.environ.items() if "NUM_THREADS" not in name},
         capture_output=True,
@@ -236,9 +230,73 @@ except KeyboardInterrupt:
         timeout=PATIENCE,
         check=False,
     )
+
+
+def test_its_processes_take_one_thread_of_blas_and_outlive_an_interrupt(models: Path) -> None:
+    """A notebook's interrupt reaches them too. A model that is not closed ends them without a warning."""
+    done = ran(f"""
+import heedful
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a test process may ignore or block it
+signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+model = heedful.load("tiny-sst2", models={str(models)!r}, processes=2)
+print(model.encode(["kids"] * 2000).shape)
+before = workers()
+for child in before:
+    variables = Path(f"/proc/{{child}}/environ").read_bytes().split(b"\\0")
+    print([one.decode() for one in variables if one.startswith(b"OPENBLAS_NUM_THREADS")])
+try:
+    os.killpg(0, signal.SIGINT)
+    time.sleep({PATIENCE})  # the interrupt may come a moment later
+except KeyboardInterrupt:
+    print(model.encode(["kids"] * 2000).shape, workers() == before)
+""")
     each = "['OPENBLAS_NUM_THREADS=1']\n"
-    assert done.stdout == f"(2000, 8)\n{each}{each}(2000, 8)\n", done.stderr
+    assert done.stdout == f"(2000, 8)\n{each}{each}(2000, 8) True\n", done.stderr
     assert "ResourceWarning" not in done.stderr
+
+
+def test_workers_end_when_their_parent_is_killed(models: Path) -> None:
+    """They hold the pipe that is read here until the last of them has ended."""
+    done = ran(f"""
+import heedful
+model = heedful.load("tiny-sst2", models={str(models)!r}, processes=2)
+print(model.encode(["kids"] * 2000).shape, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+""")
+    assert (done.returncode, done.stdout) == (-signal.SIGKILL, "(2000, 8)\n"), done.stderr
+
+
+def test_a_worker_that_dies_fails_the_call_and_no_later_one(models: Path) -> None:
+    done = ran(f"""
+import heedful
+from heedful.runtime.errors import Unavailable
+try:
+    with heedful.load("tiny-sst2", models={str(models)!r}, processes=2) as model:
+        expected = model.encode(["kids"] * 2000)
+        os.kill(int(workers()[0]), signal.SIGKILL)
+        model.encode(["kids"] * 2000)
+except Unavailable as error:
+    print(error)
+with heedful.load("tiny-sst2", models={str(models)!r}, processes=2) as model:
+    model.encode(["kids"] * 2000)
+    for child in workers():
+        os.kill(int(child), signal.SIGKILL)
+    try:
+        model.encode(["kids"] * 2000)
+    except Unavailable as error:
+        print(error)
+    print((model.encode(["kids"] * 2000) == expected).all())
+try:
+    model.encode(["kids"] * 2000)
+except Unavailable as error:
+    print(error)
+for _ in range(50):
+    time.sleep(0.1 * bool(workers()))
+print(workers())
+""")
+    died = "a worker process died: try again\n"
+    assert done.stdout == f"{died}{died}True\nthe model is closed: load it again\n[]\n", done.stderr
+    assert done.stderr == ""
 
 
 def test_an_explanation_draws_itself(model: Model, models: Path, tmp_path: Path) -> None:
