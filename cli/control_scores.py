@@ -18,7 +18,6 @@ from heedful.runtime.explain.graph import ExplainGraph
 from heedful.text.arrays import Floats, Ints
 from heedful.text.batch import Batch, Sentence, collate, plan
 from heedful.text.parse import ParseJob, Parser
-from heedful.text.trees import fitting
 from heedful.training.data import class_numbers, labels
 from heedful.training.metrics import dev_metric
 from heedful.training.tasks.base import Example, Task
@@ -42,7 +41,7 @@ class ControlScores:
         texts = list(dict.fromkeys(text for one in examples for text in one.texts))
         card = bundle.card
         parses = parser.parse([ParseJob(text, card.max_tokens, card.tree) for text in texts])
-        read = [fitting(one, bundle.vocab) for one in parses]
+        read = [parse.first(bundle.vocab.fitting(parse.tokens)) for parse in parses]
         self._sentences = [bundle.vocab.sentence(one.tokens, one.heads) for one in read]
         self._rows = {text: i for i, text in enumerate(texts)}
 

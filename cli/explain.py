@@ -14,8 +14,8 @@ from heedful.cli.options import MODELS, Models, ServedParser
 from heedful.files.atomic import write_file
 from heedful.library import explain_page
 from heedful.runtime.errors import BadInput
-from heedful.runtime.explain.answer import answer
 from heedful.runtime.explain.run import ExplainOptions
+from heedful.runtime.explain.serialize import explanation
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.model_registry import Task
 from heedful.runtime.service import Options, Service, running
@@ -119,4 +119,4 @@ async def explained(
             raise
         said = str(error).removesuffix(", or set truncate to true")  # there is no such option
         raise BadInput(said, param=error.param, code=error.code) from None
-    return answer(result.card, *result.value)
+    return explanation(result.card, *result.value)

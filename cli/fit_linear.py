@@ -22,7 +22,6 @@ from heedful.text.batch import Sentence
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.pieces import Lexicon
 from heedful.text.plain import plain_word
-from heedful.text.trees import fitting
 from heedful.text.vocab import SPECIAL, Vocab
 from heedful.training import minilm
 from heedful.training.assess import HeldOut, Split, held_out, of_an_encoder, splits
@@ -89,7 +88,8 @@ class LinearFit:
                 f"was made from ({read.card.training.vectors})"
             )
         jobs = [ParseJob(text, read.card.max_tokens, False) for text in texts]
-        parses = [fitting(parse, read.vocab) for parse in Parser.load(parser).parse(jobs)]
+        whole = Parser.load(parser).parse(jobs)
+        parses = [parse.first(read.vocab.fitting(parse.tokens)) for parse in whole]
         tokens = [parse.tokens for parse in parses]
         with open_folder(base, parser) as model:
             vectors = embed(model, texts)

@@ -12,7 +12,6 @@ from heedful.runtime.engine.graphs import encoder_feeds
 from heedful.runtime.engine.session import OrtSession
 from heedful.text.batch import collate
 from heedful.text.parse import Parse, ParseJob
-from heedful.text.trees import fitting
 
 SENTENCES = (
     "Two kids at a ballgame wash their hands.",
@@ -55,7 +54,7 @@ def golden(bundle: Bundle, parse: Callable[[Sequence[ParseJob]], Sequence[Parse]
     """What the bundle's graphs give now for what its parser reads."""
     card, vocab = bundle.card, bundle.vocab
     jobs = [ParseJob(text, card.max_tokens, card.tree) for text in SENTENCES]
-    parses = [fitting(parsed, vocab) for parsed in parse(jobs)]
+    parses = [parsed.first(vocab.fitting(parsed.tokens)) for parsed in parse(jobs)]
     sentences = collate([vocab.sentence(parse.tokens, parse.heads) for parse in parses])
     head = open_head(bundle)
     found: dict[Precision, Outputs] = {}

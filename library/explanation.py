@@ -9,9 +9,9 @@ from typing import Any, Self
 from heedful.files.atomic import write_file
 from heedful.runtime.answers import Result, TokenizedText
 from heedful.runtime.bundles.card import Card
-from heedful.runtime.explain.answer import answer
+from heedful.runtime.explain.explain import ExplainResult
 from heedful.runtime.explain.run import ExplainOptions
-from heedful.runtime.explain.service import ExplainResult
+from heedful.runtime.explain.serialize import explanation
 
 HEIGHT = 640
 """Pixels of the frame in a notebook; it scrolls."""
@@ -31,13 +31,14 @@ class Explanation:
         result: Result[tuple[list[TokenizedText], ExplainResult]],
         options: ExplainOptions,
     ) -> Self:
-        made = answer(card, *result.value, options.k)
+        answer = explanation(card, *result.value, options.k)
         for name in ("faithfulness", "evidence", "curves"):
-            if name in made:
-                made[name]["sentences"] = [one and asdict(one) for one in made[name]["sentences"]]
+            if name in answer:
+                sentences = answer[name]["sentences"]
+                answer[name]["sentences"] = [of_side and asdict(of_side) for of_side in sentences]
         if options.trust:
-            made["trust"] = asdict(result.trust[0])
-        return cls(made, card.multi_label)
+            answer["trust"] = asdict(result.trust[0])
+        return cls(answer, card.multi_label)
 
     @property
     def tokens(self) -> list[list[str]]:

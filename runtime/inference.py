@@ -23,22 +23,21 @@ from heedful.runtime.engine.cache import VectorCache
 from heedful.runtime.engine.windows import split
 from heedful.runtime.engine.work import Request, Steps, encode, parse
 from heedful.runtime.errors import BadInput
-from heedful.runtime.explain.run import ExplainOptions
-from heedful.runtime.explain.service import (
+from heedful.runtime.explain.explain import (
     ExplainResult,
     check_length,
     check_priors,
     explain,
     max_tokens,
 )
+from heedful.runtime.explain.run import ExplainOptions
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.parsed import Parsed
 from heedful.runtime.untypical import UntypicalInputs
 from heedful.text.arrays import Doubles, Floats
 from heedful.text.batch import Sentence
-from heedful.text.parse import Parse, ParseJob, Parser
-from heedful.text.trees import first
+from heedful.text.parse import ParseJob, Parser
 
 T = TypeVar("T")
 
@@ -232,7 +231,7 @@ class Inference:
         ]
         read = iter((yield from parse(self.parser, jobs)))
         parses = [
-            next(read) if isinstance(item, str) else _cut(item, limit) for item in inputs.items
+            next(read) if isinstance(item, str) else item.first(limit) for item in inputs.items
         ]
         if model.vocab.limit:
             parses = list(map(model.fit, parses))
@@ -245,8 +244,3 @@ class Inference:
             sentences += [model.vocab.sentence(row.tokens, row.heads) for row in rows]
         seconds = time.perf_counter() - began
         return Parsed(model, parses, sentences, inputs.texts_per_row, seconds)
-
-
-def _cut(parse: Parse, max_tokens: int) -> Parse:
-    """The first tokens of a given tree."""
-    return parse if len(parse) <= max_tokens else first(parse, max_tokens)

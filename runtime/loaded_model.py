@@ -26,7 +26,6 @@ from heedful.text.arrays import Floats
 from heedful.text.batch import Sentence
 from heedful.text.graph import CUDA
 from heedful.text.parse import Parse
-from heedful.text.trees import fitting
 
 REMEDY = (
     "copy the bundle again, or serve it where it was made; if its answers are right as they are, "
@@ -116,7 +115,7 @@ class LoadedModel:
 
     def fit(self, parse: Parse) -> Parse:
         """The text, cut to the model's limit of word pieces."""
-        return fitting(parse, self.vocab)
+        return parse.first(self.vocab.fitting(parse.tokens))
 
     def sentence(self, parse: Parse) -> Sentence:
         """The text's ids."""

@@ -6,8 +6,8 @@ from typing import Any
 import numpy.typing as npt
 
 from heedful.runtime.answers import Result, TokenizedText
+from heedful.runtime.explain.explain import ExplainResult
 from heedful.runtime.explain.run import ExplainOptions
-from heedful.runtime.explain.service import ExplainResult
 from heedful.runtime.inputs import Inputs, Item
 from heedful.runtime.model_registry import Task
 from heedful.runtime.service import Service

@@ -17,7 +17,7 @@ from heedful.text.arrays import Floats
 from heedful.text.batch import collate
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.structure import tree_distance
-from heedful.text.trees import drop, from_conllu, to_conllu
+from heedful.text.trees import from_conllu, to_conllu
 from heedful.training import tasks
 from heedful.training.evaluate import Server, measure
 from tests.datasets import DATA, needs_data
@@ -184,7 +184,7 @@ def test_evidence_is_the_change_of_the_plain_routes_answer(client: httpx.Client,
     found = answer.json()
     evidence = found["evidence"]
     tree = from_conllu(found["sentences"][0]["tree"]["conllu"])
-    rests = [{"conllu": to_conllu(drop(tree, [i]))} for i in range(len(tree))]
+    rests = [{"conllu": to_conllu(tree.without([i]))} for i in range(len(tree))]
     if found["evidence"]["of"] == "cosine":
         vectors = embed(client, [KIDS, *rests], name)
         changed = vectors[1:] @ vectors[0]

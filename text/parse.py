@@ -2,8 +2,9 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -19,6 +20,7 @@ from heedful.text.arrays import Ints
 from heedful.text.batch import Runner, batch_shape, run_in_batches
 from heedful.text.errors import ParserError
 from heedful.text.forks import LockOwner
+from heedful.text.structure import without
 from heedful.text.tokenize import ATTRIBUTES, Spans, TextTokenizer, Tokens, adjoining, hashes
 
 _PLACES: Ints = np.arange(1024)
@@ -55,6 +57,25 @@ class Parse:
     @cached_property
     def _spans(self) -> Spans:
         return self.spans or adjoining(self.text, self.tokens)
+
+    def without(self, gone: Sequence[int]) -> Self:
+        """The parse without the tokens at `gone`: what hung under one hangs under its nearest remaining ancestor."""
+        kept = np.ones(len(self), bool)
+        kept[list(gone)] = False
+        chosen = kept.tolist()
+        return replace(
+            self,
+            tokens=tuple(compress(self.tokens, chosen)),
+            heads=without(self.heads, np.flatnonzero(~kept)),
+            deps=tuple(compress(self.deps, chosen)),
+            spans=(tuple(compress(self.starts, chosen)), tuple(compress(self.stops, chosen))),
+        )
+
+    def first(self, count: int) -> Self:
+        """The first `count` tokens, marked as cut; the parse itself where it has no more."""
+        if count >= len(self):
+            return self
+        return replace(self.without(range(count, len(self))), cut=True)
 
 
 class ParseJob(NamedTuple):

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import compress, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from heedful.text.parse import Parse
-from heedful.text.pieces import Lexicon
-from heedful.text.structure import Heads, check_heads, without
+from heedful.text.structure import Heads, check_heads
 
 ROOT = "ROOT"
 """spaCy's relation of a root; CoNLL-U writes `root`."""
@@ -129,42 +128,14 @@ def build(
         if not relation.isascii() and re.search("[\ud800-\udfff]", relation):
             raise ValueError("a relation holds half of a surrogate pair: send valid Unicode")
     check_heads(heads)
-    pieces = [token + " " * space for token, space in zip(tokens, spaces, strict=True)]
+    spaced = [token + " " * space for token, space in zip(tokens, spaces, strict=True)]
     return Parse(
-        text="".join(pieces).rstrip(" "),
+        text="".join(spaced).rstrip(" "),
         tokens=tuple(tokens),
         heads=np.asarray(heads, np.int64),
         deps=tuple(deps),
         cut=False,
     )
-
-
-def drop(parse: Parse, gone: Sequence[int], *, cut: bool = False) -> Parse:
-    """The parse without the tokens at `gone`; `cut` marks it as cut."""
-    kept = np.ones(len(parse), bool)
-    kept[list(gone)] = False
-    return Parse(
-        text=parse.text,
-        tokens=tuple(compress(parse.tokens, kept.tolist())),
-        heads=without(parse.heads, np.flatnonzero(~kept)),
-        deps=tuple(compress(parse.deps, kept.tolist())),
-        cut=cut or parse.cut,
-        spans=(
-            tuple(compress(parse.starts, kept.tolist())),
-            tuple(compress(parse.stops, kept.tolist())),
-        ),
-    )
-
-
-def first(parse: Parse, count: int) -> Parse:
-    """The first `count` tokens, marked as cut."""
-    return drop(parse, range(count, len(parse)), cut=True)
-
-
-def fitting(parse: Parse, lexicon: Lexicon) -> Parse:
-    """The text, cut to the model's limit of word pieces."""
-    count = lexicon.fitting(parse.tokens)
-    return parse if count == len(parse) else first(parse, count)
 
 
 def _sentences(heads: Heads) -> list[int]:

@@ -10,7 +10,7 @@ from heedful.app.http import array_responses, binding, responses
 from heedful.app.http.fast_path import InferenceRoute
 from heedful.app.schemas import given_trees, request_bodies, response_bodies
 from heedful.app.schemas.huggingface_bodies import finished
-from heedful.runtime.explain.answer import tokens
+from heedful.runtime.explain.serialize import tokens
 from heedful.runtime.inputs import Inputs
 from heedful.text.kinds import NLI_LABELS
 

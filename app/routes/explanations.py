@@ -7,8 +7,8 @@ from heedful.app.http import binding, responses
 from heedful.app.http.fast_path import InferenceRoute
 from heedful.app.schemas import explain_bodies, given_trees, request_bodies
 from heedful.app.schemas.explain_bodies import ExplainRequest
-from heedful.runtime.explain.answer import answer
 from heedful.runtime.explain.run import ExplainOptions
+from heedful.runtime.explain.serialize import explanation
 from heedful.runtime.model_registry import Task
 
 router = APIRouter(route_class=InferenceRoute, responses=responses.ERRORS, tags=["models"])
@@ -38,5 +38,5 @@ async def explain(body: ExplainRequest, request: Request) -> Response:
         request, model.explain(inputs, options, truncate=binding.truncates(request, body.truncate))
     )
     texts, found = binding.record_result(request, result)
-    made = answer(model.card, texts, found)
+    made = explanation(model.card, texts, found)
     return responses.json({**made, "trust": result.trust[0]} if body.trust else made)

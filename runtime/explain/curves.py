@@ -13,7 +13,7 @@ import numpy as np
 
 from heedful.runtime.engine.work import Steps
 from heedful.runtime.explain.run import Prediction
-from heedful.text.arrays import Doubles
+from heedful.text.arrays import AnyFloats, Doubles
 from heedful.text.batch import Sentence
 from heedful.text.parse import Parse
 from heedful.text.pieces import Lexicon
@@ -56,17 +56,15 @@ class SentenceCurves:
 
 
 def curves(
-    prediction: Prediction, parses: Sequence[Parse], side: int, evidence: Doubles
+    prediction: Prediction, parse: Parse, side: int, evidence: Doubles
 ) -> Steps[SentenceCurves]:
-    """Both curves of sentence `side`, of two tokens or more, by attention, evidence and at random."""
-    shading = next(iter(prediction.found[side].pooling.values()))[0]
-    length = len(parses[side])
+    """Both curves of the sentence `side`, of two tokens or more, by attention, evidence and at random."""
     rng = np.random.default_rng(SEED)
-    orders = {"attention": [_order(shading)], "evidence": [_order(evidence)]}
-    drawn = [tuple(rng.permutation(length).tolist()) for _ in range(RANDOM_ORDERS)]
+    orders = {"attention": [_order(prediction.attention(side))], "evidence": [_order(evidence)]}
+    drawn = [tuple(rng.permutation(len(parse)).tolist()) for _ in range(RANDOM_ORDERS)]
     orders["random"] = [*drawn, *(order[::-1] for order in drawn)]
-    deleted = yield from _curves(_Drops(prediction, parses[side], side, mask=False), orders)
-    masked = yield from _curves(_Drops(prediction, parses[side], side, mask=True), orders)
+    deleted = yield from _curves(_Drops(prediction, parse, side, mask=False), orders)
+    masked = yield from _curves(_Drops(prediction, parse, side, mask=True), orders)
     return SentenceCurves(deleted, masked)
 
 
@@ -78,81 +76,68 @@ def masked(vocab: Lexicon, parse: Parse, gone: Collection[int]) -> Sentence:
     return vocab.sentence(tokens, parse.heads)
 
 
-def _order(weights: Doubles) -> Order:
+def _order(weights: AnyFloats) -> Order:
     return tuple(np.argsort(-weights, kind="stable").tolist())
 
 
 class _Drops:
     """The score's drop without each set of tokens; every set is computed once."""
 
-    def __init__(self, prediction: Prediction, parse: Parse, side: int, mask: bool) -> None:
-        self.length = len(parse)
+    def __init__(self, prediction: Prediction, parse: Parse, side: int, *, mask: bool) -> None:
         self._prediction, self._parse, self._side, self._mask = prediction, parse, side, mask
         self._known: dict[frozenset[int], float] = {}
 
-    def of(self, sets: Sequence[frozenset[int]]) -> Steps[list[float]]:
-        missing = list(dict.fromkeys(one for one in sets if one not in self._known))
+    def of(self, sets: Sequence[frozenset[int]]) -> Steps[Doubles]:
+        missing = list(dict.fromkeys(gone for gone in sets if gone not in self._known))
         if missing:
-            vectors = yield from self._prediction.run.vectors(
-                [self._without(gone) for gone in missing]
-            )
-            found = yield from self._prediction.drops(self._side, vectors)
-            self._known.update(zip(missing, found.tolist(), strict=True))
-        return [self._known[one] for one in sets]
+            vectors = yield from self._prediction.run.vectors(list(map(self._without, missing)))
+            drops = yield from self._prediction.drops(self._side, vectors)
+            self._known.update(zip(missing, drops.tolist(), strict=True))
+        return np.array([self._known[gone] for gone in sets])
 
     def _without(self, gone: frozenset[int]) -> Sentence:
         model = self._prediction.run.model
-        if not self._mask:
-            return model.sentence(self._parse).without(sorted(gone))
-        return masked(model.vocab, self._parse, gone)
+        if self._mask:
+            return masked(model.vocab, self._parse, gone)
+        return model.sentence(self._parse).without(sorted(gone))
 
     def curve(self, order: Order) -> Steps[Doubles]:
         """(L - 1,) drops without the first 1, 2 .. L - 1 tokens of the order."""
-        sets = [frozenset(order[:k]) for k in range(1, self.length)]
-        return np.array((yield from self.of(sets)))
+        return (yield from self.of([frozenset(order[:k]) for k in range(1, len(order))]))
 
     def greedy(self, sign: int) -> Steps[Order]:
         """An order that removes, each time, the token with the largest (1) or smallest (-1) drop."""
         order: list[int] = []
-        left = list(range(self.length))
-        while left:
-            sets = [frozenset([*order, token]) for token in left]
-            drops = np.zeros(1)
-            if len(left) > 1:
-                drops = np.array((yield from self.of(sets)))
+        left = list(range(len(self._parse)))
+        while len(left) > 1:
+            drops = yield from self.of([frozenset([*order, token]) for token in left])
             order.append(left.pop(int((sign * drops).argmax())))
-        return tuple(order)
+        return (*order, *left)
 
 
 def _curves(drops: _Drops, orders: Mapping[str, Sequence[Order]]) -> Steps[Curves]:
-    found: dict[str, list[tuple[Doubles, Doubles]]] = {name: [] for name in orders}
-    for name, tried in orders.items():
-        for order in tried:
-            forward = yield from drops.curve(order)
-            backward = yield from drops.curve(order[::-1])
-            found[name].append((forward, backward))
-    searched = []
+    forward: dict[str, list[Doubles]] = {name: [] for name in orders}
+    backward: dict[str, list[Doubles]] = {name: [] for name in orders}
+    every: list[Doubles] = []
     for sign in (1, -1):
-        order = yield from drops.greedy(sign)
-        searched.append((yield from drops.curve(order)))
-    every = [*searched, *(curve for tried in found.values() for both in tried for curve in both)]
-    best, worst = max(every, key=_area), min(every, key=_area)
-    span = _area(best) - _area(worst)
-    made = []
-    for name, both in found.items():
-        comprehensiveness = np.mean([first for first, _ in both], axis=0)
-        backwards = np.mean([second for _, second in both], axis=0)
-        made.append(
+        every.append((yield from drops.curve((yield from drops.greedy(sign)))))
+    for name, order in ((name, order) for name, tried in orders.items() for order in tried):
+        forward[name].append((yield from drops.curve(order)))
+        backward[name].append((yield from drops.curve(order[::-1])))
+        every += [forward[name][-1], backward[name][-1]]
+    best, worst = max(every, key=np.mean), min(every, key=np.mean)
+    span = best.mean() - worst.mean()
+    by_order = []
+    for name in orders:
+        comprehensiveness = np.mean(forward[name], axis=0)
+        reverse = np.mean(backward[name], axis=0)
+        by_order.append(
             Curve(
                 name,
                 comprehensiveness,
-                np.ascontiguousarray(backwards[::-1]),  # keeping k is removing the last L - k
-                (_area(comprehensiveness) - _area(worst)) / span if span else None,
-                (_area(best) - _area(backwards)) / span if span else None,
+                np.ascontiguousarray(reverse[::-1]),  # keeping k is removing the last L - k
+                float((comprehensiveness.mean() - worst.mean()) / span) if span else None,
+                float((best.mean() - reverse.mean()) / span) if span else None,
             )
         )
-    return Curves(best, worst, made)
-
-
-def _area(curve: Doubles) -> float:
-    return float(curve.mean())
+    return Curves(best, worst, by_order)

@@ -8,7 +8,9 @@ how far the weights of the two orders lie apart shows what is still missing, and
 farthest apart are halved.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,8 +43,7 @@ class Gradients:
     correlations: list[Correlation]
 
 
-@dataclass(slots=True)
-class _Intervals:
+class _Intervals(NamedTuple):
     """N intervals of the path, from 0 to 1, and what moving each token along them changes in either order."""
 
     ends: Doubles  # (N, 2)
@@ -60,55 +61,9 @@ class _Intervals:
         """(N, L), signed: from the mean of the two orders to the first."""
         return (self.forward - self.backward) / 2
 
-    def __len__(self) -> int:
-        return len(self.ends)
-
-
-class _Path:
-    """The predicted score of a sentence whose word vectors are scaled."""
-
-    def __init__(self, prediction: Prediction, side: int, sentence: Sentence) -> None:
-        self._prediction, self._side, self._sentence = prediction, side, sentence
-
-    def scores(self, scales: Doubles) -> Steps[Doubles]:
-        """(N,) with the word vectors scaled by (N, L)."""
-        vectors = yield from self._prediction.run.scaled(self._sentence, scales.astype(np.float32))
-        return (yield from self._prediction.of(self._side, vectors))
-
-    def intervals(self, ends: Doubles) -> Steps[_Intervals]:
-        """Those with these ends (N, 2)."""
-        number, length = len(ends), len(self._sentence)
-        start, width = ends[:, :1, None], np.diff(ends)[:, :, None]
-        moved = np.tri(length + 1, length, -1)  # row k: the first k tokens have moved
-        forward = start + width * moved  # (N, L + 1, L)
-        backward = start + width * moved[1:-1, ::-1]  # its ends are those of `forward`
-        steps = np.concatenate([forward, backward], axis=1).reshape(-1, length)
-        scores = (yield from self.scores(steps)).reshape(number, -1)
-        there, between = scores[:, : length + 1], scores[:, length + 1 :]
-        back = np.concatenate([there[:, :1], between, there[:, -1:]], axis=1)
-        return _Intervals(ends, np.diff(there), np.diff(back)[:, ::-1])
-
-    def halved(self, intervals: _Intervals, chosen: Ints) -> Steps[_Intervals]:
-        """The intervals, those at the indices `chosen` (M,) halved."""
-        first, last = intervals.ends[chosen].T
-        middle = (first + last) / 2
-        halves = yield from self.intervals(
-            np.concatenate([np.stack([first, middle], 1), np.stack([middle, last], 1)])
-        )
-        return _Intervals(
-            *(
-                np.concatenate([np.delete(old, chosen, axis=0), new])
-                for old, new in (
-                    (intervals.ends, halves.ends),
-                    (intervals.forward, halves.forward),
-                    (intervals.backward, halves.backward),
-                )
-            )
-        )
-
 
 def gradients(prediction: Prediction, side: int, sentence: Sentence) -> Steps[Gradients]:
-    """Integrate along the path of sentence `side`. Raises BadInput where the bundle's graph cannot."""
+    """Integrate along the path of the sentence `side`. Raises BadInput where the bundle's graph cannot."""
     if not prediction.run.explain_graph.scalable:
         raise BadInput(
             f"{prediction.run.model.card.name} has no gradients: its explain.onnx cannot scale word "
@@ -116,23 +71,51 @@ def gradients(prediction: Prediction, side: int, sentence: Sentence) -> Steps[Gr
             param="gradients",
             code="no_gradients",
         )
-    path = _Path(prediction, side, sentence)
-    baseline, score = yield from path.scores(np.array([[0.0], [1.0]]) * np.ones(len(sentence)))
-    places = np.linspace(0, 1, INTERVALS + 1)
-    found = yield from path.intervals(np.stack([places[:-1], places[1:]], axis=1))
-    while len(worst := _worst(found)) and len(found) < MAX_INTERVALS:
-        found = yield from path.halved(found, worst[: MAX_INTERVALS - len(found)])
-    weights, change = found.weights, float(score - baseline)
-    size, apart = np.abs(weights).sum(), np.abs(found.spread.sum(0)).sum()
+
+    def scores(scales: Doubles) -> Steps[Doubles]:
+        """(N,) with the word vectors scaled by (N, L)."""
+        vectors = yield from prediction.run.scaled(sentence, scales.astype(np.float32))
+        return (yield from prediction.of(side, vectors))
+
+    baseline, score = yield from scores(np.array([[0.0], [1.0]]) * np.ones(len(sentence)))
+    bounds = np.linspace(0, 1, INTERVALS + 1)
+    intervals = yield from _measured(scores, np.stack([bounds[:-1], bounds[1:]], 1), len(sentence))
+    while len(worst := _worst(intervals)) and len(intervals.ends) < MAX_INTERVALS:
+        worst = worst[: MAX_INTERVALS - len(intervals.ends)]
+        first, last = intervals.ends[worst].T
+        middle = (first + last) / 2
+        ends = np.concatenate([np.stack([first, middle], 1), np.stack([middle, last], 1)])
+        halves = yield from _measured(scores, ends, len(sentence))
+        pairs = zip(intervals, halves, strict=True)
+        intervals = _Intervals(
+            *(np.concatenate([np.delete(whole, worst, axis=0), half]) for whole, half in pairs)
+        )
+    weights, change = intervals.weights, float(score - baseline)
+    size, apart = np.abs(weights).sum(), np.abs(intervals.spread.sum(0)).sum()
     return Gradients(
         weights,
         float(score),
         float(baseline),
         error=abs(float(weights.sum()) - change) / abs(change) if change else None,
         spread=float(apart / size) if size else 0.0,
-        intervals=len(found),
-        correlations=correlations(prediction.found[side], weights),
+        intervals=len(intervals.ends),
+        correlations=correlations(prediction.outputs[side], weights),
     )
+
+
+def _measured(
+    scores: Callable[[Doubles], Steps[Doubles]], ends: Doubles, length: int
+) -> Steps[_Intervals]:
+    """The intervals with these ends (N, 2), for a sentence of `length` tokens."""
+    start, width = ends[:, :1, None], np.diff(ends)[:, :, None]
+    moved = np.tri(length + 1, length, -1)  # row k: the first k tokens have moved
+    forward = start + width * moved  # (N, L + 1, L)
+    backward = start + width * moved[1:-1, ::-1]  # its ends are those of `forward`
+    steps = np.concatenate([forward, backward], axis=1).reshape(-1, length)
+    values = (yield from scores(steps)).reshape(len(ends), -1)
+    there, between = values[:, : length + 1], values[:, length + 1 :]
+    back = np.concatenate([there[:, :1], between, there[:, -1:]], axis=1)
+    return _Intervals(ends, np.diff(there), np.diff(back)[:, ::-1])
 
 
 def _worst(intervals: _Intervals) -> Ints:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from heedful.runtime.answers import cosines, expected_score, normalise, probabilities
+from heedful.runtime.answers import cosines, expected_score, probabilities
 from heedful.runtime.engine.graphs import Feeds, head_inputs
 from heedful.runtime.engine.session import FunctionRunner
 from heedful.runtime.engine.work import Steps, Work
@@ -21,11 +21,8 @@ T = TypeVar("T")
 
 BUDGET, OVERHEAD = 320, 16
 """Tokens of a batch of vectors, padding included, at most; and the fixed cost of a batch in tokens."""
-
-
 MAX_ALPHA = 100.0
 """Of the distances' weight."""
-
 UNCHANGED = 1e-5
 """A sentence's vector has not changed where no value moves by more than this share of the largest one: a sum over
 fewer tokens, or in another batch, rounds otherwise."""
@@ -53,8 +50,7 @@ class ExplainOptions:
             if not isinstance(value, bool):
                 raise BadInput(f"priors.{name} is {value!r}: give True or False", param="priors")
         if self.alpha is not None and not 0 <= self.alpha <= MAX_ALPHA:
-            said = f"alpha is {self.alpha}: give 0 to {MAX_ALPHA:g}"
-            raise BadInput(said, param="alpha")
+            raise BadInput(f"alpha is {self.alpha}: give 0 to {MAX_ALPHA:g}", param="alpha")
         if self.k < 1:
             raise BadInput(f"k is {self.k}: give at least 1", param="k")
 
@@ -111,11 +107,6 @@ class ExplainRun:
         rows = yield from self._run(self._vectors, sentences)
         return np.array(rows, np.float32).reshape(len(rows), self.model.card.width)
 
-    def shortened(self, sentence: Sentence) -> Steps[Floats]:
-        """Vectors (L, D) of the sentence without each of its tokens; (0, D) for a sentence of one token."""
-        count = len(sentence) if len(sentence) > 1 else 0
-        return (yield from self.vectors([sentence.without([i]) for i in range(count)]))
-
     def scaled(self, sentence: Sentence, scales: Floats) -> Steps[Floats]:
         """Vectors (N, D) in float32 of a sentence whose word vectors are scaled by each row of `scales` (N, L)."""
 
@@ -154,10 +145,10 @@ class Prediction:
     """The predicted label's score, or the relatedness, or the cosine to the full vector."""
 
     def __init__(
-        self, run: ExplainRun, found: Sequence[ExplainOutputs], scores: Doubles | None
+        self, run: ExplainRun, outputs: Sequence[ExplainOutputs], scores: Doubles | None
     ) -> None:
-        """`scores` as in `ExplainResult`, and `found` the outputs they follow from."""
-        self.run, self.found, self._scores = run, found, scores
+        """`scores` (1, C) as of `ExplainRun.scores`, and `outputs`, which they follow from."""
+        self.run, self.outputs, self._scores = run, outputs, scores
         self._label = 0 if scores is None else int(scores[0].argmax())
 
     @property
@@ -168,33 +159,32 @@ class Prediction:
         labels = self.run.model.card.labels
         return labels[self._label] if labels else "relatedness"
 
-    def drops(self, side: int, vectors: Floats) -> Steps[Doubles]:
+    def attention(self, side: int) -> Floats:
+        """(L,) how much of each token of the sentence `side` its first pooling takes."""
+        weights: Floats = next(iter(self.outputs[side].pooling.values()))[0]
+        return weights
+
+    def drops(self, side: int, vectors: Floats, *, by_cosine: bool = False) -> Steps[Doubles]:
         """(N,) how far the score falls when one of `vectors` (N, D) is that of the sentence `side`.
 
         Exactly 0 where that leaves the sentence's vector unchanged: ranks would show the order of rounding errors.
         """
-        whole = 1.0 if self._scores is None else self._scores[0, self._label]
-        own = self.found[side].embedding
-        changed = np.abs(vectors - own).max(axis=1) > UNCHANGED * np.abs(own).max()
-        scores = yield from self.of(side, vectors)
+        by_cosine = by_cosine or self._scores is None
+        whole = 1.0 if by_cosine or self._scores is None else self._scores[0, self._label]
+        vector = self.outputs[side].embedding
+        changed = np.abs(vectors - vector).max(axis=1) > UNCHANGED * np.abs(vector).max()
+        scores = yield from self.of(side, vectors, by_cosine=by_cosine)
         drops: Doubles = np.where(changed, whole - scores, 0.0)
         return drops
 
-    def of(self, side: int, vectors: Floats) -> Steps[Doubles]:
-        """(N,) the score when one of `vectors` (N, D) is that of the sentence `side`."""
-        sides = [np.repeat(one.embedding, len(vectors), axis=0) for one in self.found]
-        sides[side] = vectors
-        changed = None
-        if self._scores is not None:
-            changed = yield from self.run.scores(sides)
-        if changed is None:
+    def of(self, side: int, vectors: Floats, *, by_cosine: bool = False) -> Steps[Doubles]:
+        """(N,) the score, or the cosine, when one of `vectors` (N, D) is that of the sentence `side`."""
+        if by_cosine or self._scores is None:
             size = self.run.model.card.dimension
-            return cosines(self.found[side].embedding[0, :size], vectors[:, :size])
-        scores: Doubles = changed[:, self._label]
-        return scores
-
-
-def cosine_matrix(first: Floats, second: Floats) -> Floats:
-    """Cosines (N, M) of the rows of (N, D) and (M, D); 0 where a row is zero."""
-    found: Floats = np.clip(normalise(first) @ normalise(second).T, -1.0, 1.0)  # rounding errors
-    return found
+            return cosines(self.outputs[side].embedding[0, :size], vectors[:, :size])
+        sides = [np.repeat(output.embedding, len(vectors), axis=0) for output in self.outputs]
+        sides[side] = vectors
+        scores = yield from self.run.scores(sides)
+        assert scores is not None, "there were scores of the whole sentences"
+        of_label: Doubles = scores[:, self._label]
+        return of_label

@@ -7,7 +7,7 @@ import pytest
 
 from heedful.app.schemas.explain_bodies import ExplainAnswer
 from heedful.app.schemas.response_bodies import Token
-from heedful.runtime.explain.answer import TOKEN_FIELDS
+from heedful.runtime.explain.serialize import TOKEN_FIELDS
 
 pytestmark = pytest.mark.anyio
 

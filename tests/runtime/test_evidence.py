@@ -12,8 +12,8 @@ from heedful.runtime.errors import BadInput
 from heedful.runtime.explain import gradients
 from heedful.runtime.explain.correlation import rank_correlation
 from heedful.runtime.explain.curves import masked
+from heedful.runtime.explain.explain import ExplainResult, check_length
 from heedful.runtime.explain.run import ExplainOptions
-from heedful.runtime.explain.service import ExplainResult, check_length
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service
 from heedful.text.arrays import Ints

@@ -17,9 +17,9 @@ from heedful.runtime.bundles.card import EXPLAIN as FILE
 from heedful.runtime.engine.session import OrtSession
 from heedful.runtime.engine.work import run_now
 from heedful.runtime.errors import BadInput, BundleError, WrongTask
+from heedful.runtime.explain.explain import DRAWS, ExplainResult, cosine_matrix
 from heedful.runtime.explain.graph import MAX_TOKENS, ExplainGraph
-from heedful.runtime.explain.run import ExplainOptions, cosine_matrix
-from heedful.runtime.explain.service import DRAWS, ExplainResult
+from heedful.runtime.explain.run import ExplainOptions
 from heedful.runtime.model_registry import Task
 from heedful.text.arrays import Doubles
 from heedful.text.batch import Sentence, collate

@@ -15,7 +15,6 @@ from heedful.runtime.errors import BadInput, BundleError
 from heedful.runtime.service import Options, Service
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.pieces import Pieces
-from heedful.text.trees import first
 from tests.asking import embed, tokenize
 from tests.asking import embed as embed_texts
 from tests.builders import (
@@ -52,7 +51,7 @@ def served(folder: Path) -> Iterator[Running]:
 
 def reference(text: str, parser: Parser, words: int | None = None) -> np.ndarray:
     (parse,) = parser.parse([ParseJob(text, MAX_TOKENS, True)])
-    parse = parse if words is None else first(parse, words)
+    parse = parse if words is None else parse.first(words)
     sentence = PIECES.sentence(parse.tokens, parse.heads)
     return expected_embedding(sentence, ALPHA, PIECES)
 

@@ -10,7 +10,7 @@ from spacy.vocab import Vocab
 
 from heedful.text.arrays import Ints
 from heedful.text.structure import without
-from heedful.text.trees import ROOT, build, drop, from_conllu, from_displacy, to_conllu, to_displacy
+from heedful.text.trees import ROOT, build, from_conllu, from_displacy, to_conllu, to_displacy
 from tests.forests import BALLGAME, BALLGAME_HEADS, forests
 
 LABELS = np.array(["nummod", "nsubj", "case", "det", "nmod", ROOT, "nmod:poss", "obj"])
@@ -127,7 +127,7 @@ def test_what_is_left_without_some_tokens_is_a_tree_of_the_others(
 ) -> None:
     gone = sorted(data.draw(st.sets(st.integers(0, len(heads) - 1), max_size=len(heads) - 1)))
     tokens = [f"w{i}" for i in range(len(heads))]
-    shorter = drop(build(tokens, heads, named(heads), [True] * len(heads)), gone)
+    shorter = build(tokens, heads, named(heads), [True] * len(heads)).without(gone)
     assert shorter.tokens == tuple(token for i, token in enumerate(tokens) if i not in gone)
     np.testing.assert_array_equal(shorter.heads, without(heads, np.array(gone, np.int64)))
     assert shorter.text[shorter.starts[-1] : shorter.stops[-1]] == shorter.tokens[-1]

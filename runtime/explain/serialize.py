@@ -6,8 +6,8 @@ import numpy as np
 
 from heedful.runtime.answers import TokenizedText, chosen
 from heedful.runtime.bundles.card import Card
+from heedful.runtime.explain.explain import DRAWS, ExplainResult
 from heedful.runtime.explain.graph import ExplainOutputs
-from heedful.runtime.explain.service import DRAWS, ExplainResult
 from heedful.text.arrays import Doubles
 from heedful.text.trees import to_conllu, to_displacy
 
@@ -31,43 +31,37 @@ def tokens(text: TokenizedText) -> list[dict[str, Any]]:
     return [dict(zip(TOKEN_FIELDS, row, strict=True)) for row in columns]
 
 
-def answer(
-    card: Card, texts: list[TokenizedText], explained: ExplainResult, k: int = 1
+def explanation(
+    card: Card, texts: list[TokenizedText], result: ExplainResult, k: int = 1
 ) -> dict[str, Any]:
     """The answer of POST /explain (docs/explain.md), with numpy arrays for lists."""
-    priors: dict[str, Any] = dict(explained.priors)
-    if explained.alpha is not None:
-        priors["alpha"] = explained.alpha
-    found: dict[str, Any] = {
+    priors: dict[str, Any] = dict(result.priors)
+    if result.alpha is not None:
+        priors["alpha"] = result.alpha
+    fields: dict[str, Any] = {
         "model": card.name,
         "priors": priors,
-        "sentences": [
-            _sentence(text, one) for text, one in zip(texts, explained.sentences, strict=True)
-        ],
+        "sentences": list(map(_sentence, texts, result.sentences)),
     }
-    if explained.scores is not None:
-        found |= _answer_fields(explained.scores, card)
-    if explained.similarity is not None:
-        found["similarity"] = explained.similarity
-    if explained.ablation is not None:
-        found["ablation"] = [
+    if result.scores is not None:
+        fields |= _answer_fields(result.scores, card)
+    if result.similarity is not None:
+        fields["similarity"] = result.similarity
+    if result.ablation is not None:
+        fields["ablation"] = [
             {
-                "prior": one.prior,
-                "cosine": one.cosine,
-                **_change(explained.scores, one.scores, card),
+                "prior": ablated.prior,
+                "cosine": ablated.cosine,
+                **_change(result.scores, ablated.scores, card),
             }
-            for one in explained.ablation
+            for ablated in result.ablation
         ]
-    if explained.faithfulness is not None:
-        found["faithfulness"] = {
-            "k": k,
-            "draws": DRAWS,
-            "sentences": explained.faithfulness,  # orjson writes dataclasses
-        }
+    if result.faithfulness is not None:  # orjson writes dataclasses
+        fields["faithfulness"] = {"k": k, "draws": DRAWS, "sentences": result.faithfulness}
     for name in ("evidence", "curves"):
-        if (sentences := getattr(explained, name)) is not None:
-            found[name] = {"of": explained.measured, "sentences": sentences}
-    return found
+        if (sentences := getattr(result, name)) is not None:
+            fields[name] = {"of": result.measured, "sentences": sentences}
+    return fields
 
 
 def _sentence(text: TokenizedText, explanation: ExplainOutputs) -> dict[str, Any]:

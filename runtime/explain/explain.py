@@ -1,4 +1,4 @@
-"""One request's explanation: attention, ablated priors, and faithfulness."""
+"""One request's explanation: attention, and how the answer changes without priors, tokens or their vectors."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -6,21 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heedful.runtime.answers import cosines
+from heedful.runtime.answers import cosines, normalise
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.engine.work import Steps
 from heedful.runtime.errors import BadInput
+from heedful.runtime.explain.correlation import Correlation, correlations
 from heedful.runtime.explain.curves import MAX_CURVE_TOKENS, SentenceCurves, curves
-from heedful.runtime.explain.evidence import Evidence, evidence
-from heedful.runtime.explain.gradients import MAX_GRADIENT_TOKENS
+from heedful.runtime.explain.gradients import MAX_GRADIENT_TOKENS, Gradients, gradients
 from heedful.runtime.explain.graph import ExplainOutputs
-from heedful.runtime.explain.run import (
-    ExplainOptions,
-    ExplainRun,
-    Prediction,
-    cosine_matrix,
-    explain_graph_of,
-)
+from heedful.runtime.explain.run import ExplainOptions, ExplainRun, Prediction, explain_graph_of
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.text.arrays import Doubles, Floats
 from heedful.text.batch import Sentence
@@ -48,6 +42,13 @@ class Deletion:
     drop: float  # without them
     random: float  # without k random ones, the mean over DRAWS
     spread: float  # and the standard deviation
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    weights: Doubles  # (L,) the score with the whole sentence, minus that without the token
+    correlations: list[Correlation]
+    gradients: Gradients | None = None  # None unless asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,88 +110,91 @@ def check_length(model: LoadedModel, parse: Parse, path: str, options: ExplainOp
 def explain(
     model: LoadedModel, parses: Sequence[Parse], options: ExplainOptions
 ) -> Steps[ExplainResult]:
-    """Explain a sentence or the two of a pair. Raises InferenceFailed."""
+    """Explain a sentence or the two of a pair.
+
+    Raises InferenceFailed, and BadInput for gradients that the bundle's graph cannot give.
+    """
     run = ExplainRun(model, options)
     started = time.perf_counter()
     sentences = [model.sentence(parse) for parse in parses]
-    wants_evidence = options.evidence or options.gradients or options.curves
-    found = yield from run.encode(sentences)
-    scores = yield from run.scores([one.embedding for one in found])
-    prediction = Prediction(run, found, scores)
+    outputs = yield from run.encode(sentences)
+    scores = yield from run.scores([output.embedding for output in outputs])
+    prediction = Prediction(run, outputs, scores)
     ablation: list[Ablation] = []
     for prior, on in run.priors.items():
         if options.ablation and on:
-            ablation.append((yield from _ablate(run, sentences, found, prior)))
+            ablation.append((yield from _ablate(prediction, sentences, prior)))
     deletions: list[Deletion | None] = []
-    for i in range(len(parses) if options.faithfulness else 0):
-        deletions.append((yield from _delete(run, parses, found, scores, i)))
-    signed: list[Evidence | None] = []
-    curved: list[SentenceCurves | None] = []
-    for i, sentence in enumerate(sentences if wants_evidence else ()):
-        shortened = yield from run.shortened(sentence)
-        integrated = options.gradients
-        of_side = yield from evidence(prediction, sentence, i, shortened, integrated=integrated)
-        signed.append(of_side)
-        if options.curves:
-            curve = None
-            if of_side is not None:
-                curve = yield from curves(prediction, parses, i, of_side.weights)
-            curved.append(curve)
+    evidence: list[Evidence | None] = []
+    removal: list[SentenceCurves | None] = []
+    for side, parse in enumerate(parses):
+        if options.faithfulness:
+            deletions.append((yield from _delete(prediction, sentences[side], side)))
+        if options.evidence or options.gradients or options.curves:
+            weighed = yield from _evidence(prediction, sentences[side], side, options.gradients)
+            evidence.append(weighed)
+            removal.append(None)
+            if options.curves and weighed is not None:
+                removal[side] = yield from curves(prediction, parse, side, weighed.weights)
     return ExplainResult(
-        sentences=found,
+        sentences=outputs,
         priors=run.priors,
         alpha=run.alpha,
         scores=None if scores is None else scores[0],
-        similarity=_similarity(found) if len(found) == 2 else None,
+        similarity=cosine_matrix(*(one.states[0] for one in outputs))
+        if len(outputs) == 2
+        else None,
         ablation=ablation if options.ablation else None,
         faithfulness=deletions if options.faithfulness else None,
         measured=prediction.measured,
-        evidence=signed if options.evidence or options.gradients else None,
-        curves=curved if options.curves else None,
+        evidence=evidence if options.evidence or options.gradients else None,
+        curves=removal if options.curves else None,
         seconds=run.seconds,
         waited=max(time.perf_counter() - started - run.seconds, 0.0),
     )
 
 
-def _ablate(
-    run: ExplainRun, sentences: Sequence[Sentence], found: Sequence[ExplainOutputs], prior: str
-) -> Steps[Ablation]:
-    without = yield from run.encode(sentences, off=prior)
-    vectors = [one.embedding for one in without]
-    size = run.model.card.dimension
+def _ablate(prediction: Prediction, sentences: Sequence[Sentence], prior: str) -> Steps[Ablation]:
+    run, size = prediction.run, prediction.run.model.card.dimension
+    vectors = [output.embedding for output in (yield from run.encode(sentences, off=prior))]
     alike = [
-        cosines(one.embedding[0, :size], vector[:, :size])
-        for one, vector in zip(found, vectors, strict=True)
+        cosines(output.embedding[0, :size], vector[:, :size])
+        for output, vector in zip(prediction.outputs, vectors, strict=True)
     ]
     scores = yield from run.scores(vectors)
     return Ablation(prior, None if scores is None else scores[0], float(np.mean(alike)))
 
 
-def _delete(
-    run: ExplainRun,
-    parses: Sequence[Parse],
-    found: Sequence[ExplainOutputs],
-    scores: Doubles | None,
-    i: int,
-) -> Steps[Deletion | None]:
-    """Delete k tokens from sentence `i` and leave the other one whole."""
-    length = len(parses[i])
-    if length <= run.k:
+def _delete(prediction: Prediction, sentence: Sentence, side: int) -> Steps[Deletion | None]:
+    """Delete k tokens from the sentence `side` and leave the other one whole."""
+    run = prediction.run
+    if len(sentence) <= run.k:
         return None
-    shading = next(iter(found[i].pooling.values()))[0]
-    attended = np.argsort(-shading, kind="stable")[: run.k]
+    attended = np.argsort(-prediction.attention(side), kind="stable")[: run.k]
     rng = np.random.default_rng(SEED)
-    choices = [attended, *(rng.choice(length, run.k, replace=False) for _ in range(DRAWS))]
-    sentence = run.model.sentence(parses[i])
-    shorter = yield from run.vectors([sentence.without(gone.tolist()) for gone in choices])
+    choices = [attended, *(rng.choice(len(sentence), run.k, replace=False) for _ in range(DRAWS))]
+    vectors = yield from run.vectors([sentence.without(gone.tolist()) for gone in choices])
     # A deletion may raise a relatedness as well as lower it: there too 1 - cosine counts, as without a head.
-    prediction = Prediction(run, found, scores if run.model.card.labels else None)
-    drops = yield from prediction.drops(i, shorter)
+    drops = yield from prediction.drops(side, vectors, by_cosine=not run.model.card.labels)
     return Deletion(
         attended.tolist(), float(drops[0]), float(drops[1:].mean()), float(drops[1:].std())
     )
 
 
-def _similarity(found: Sequence[ExplainOutputs]) -> Floats:
-    first, second = (one.states[0] for one in found)
-    return cosine_matrix(first, second)
+def _evidence(
+    prediction: Prediction, sentence: Sentence, side: int, with_gradients: bool
+) -> Steps[Evidence | None]:
+    """Of the sentence `side`; None for one token."""
+    if len(sentence) == 1:
+        return None
+    shorter = [sentence.without([i]) for i in range(len(sentence))]
+    vectors = yield from prediction.run.vectors(shorter)
+    weights = yield from prediction.drops(side, vectors)
+    integrated = (yield from gradients(prediction, side, sentence)) if with_gradients else None
+    return Evidence(weights, correlations(prediction.outputs[side], weights), integrated)
+
+
+def cosine_matrix(first: Floats, second: Floats) -> Floats:
+    """Cosines (N, M) of the rows of (N, D) and (M, D); 0 where a row is zero."""
+    cosines: Floats = np.clip(normalise(first) @ normalise(second).T, -1.0, 1.0)  # rounding errors
+    return cosines
