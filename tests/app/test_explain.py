@@ -104,7 +104,13 @@ async def test_an_answers_tree_may_be_sent_in_the_place_of_the_text(
         ).json()
         alone = (await client.post(route, json={key: tree, "model": "tiny-sst2"})).json()
         assert trees == texts
-        assert alone == (texts[:1] if route == "/embed" else texts[0])
+        if route == "/embed":  # another batch rounds otherwise
+            assert alone == [pytest.approx(texts[0], abs=1e-6)]
+        else:
+            assert alone == [
+                {"label": label["label"], "score": pytest.approx(label["score"], abs=1e-6)}
+                for label in texts[0]
+            ]
     text = (await client.post("/nli", json={"premise": KIDS, "hypothesis": "A dog."})).json()
     same = (await client.post("/nli", json={"premise": tree, "hypothesis": "A dog."})).json()
     assert same == text
