@@ -47,7 +47,7 @@ class Record:
                 found["X-Truncated"] = str(result.truncated)
             if result.averaged:
                 found["X-Windows"] = str(result.averaged)
-            if result.unfamiliar:
+            if result.out_of_domain:
                 found["X-Warning"] = _warning(result)
         if self.ignored and (names := unknown_fields.header(self.ignored)):
             found["X-Ignored-Fields"] = names
@@ -61,9 +61,9 @@ class Record:
 
 
 def _warning(result: Result[Any]) -> str:
-    """What a client should know of its unfamiliar inputs."""
+    """What a client should know of its inputs that the models do not read."""
     return (
-        f"{result.unfamiliar} of {result.inputs} inputs are not in Latin script, or most of their words are "
+        f"{result.out_of_domain} of {result.inputs} inputs are not in Latin script, or most of their words are "
         f"not in the vocabulary: {result.card.name} was trained on English, the answer means little"
     )
 
