@@ -11,7 +11,6 @@ from heedful.app import errors
 from heedful.app.http import ndjson, request_record
 from heedful.app.http.auth import Keys
 from heedful.app.http.paths import Paths
-from heedful.app.observability import logs
 from heedful.app.observability.metrics import Metrics
 from heedful.app.observability.tracing import Tracing
 from heedful.runtime.errors import RequestError
@@ -58,9 +57,12 @@ class Recorded:
             entry.bulk = priority.strip().lower() == "bulk"
         request_record.attach(scope, entry)
 
+        gone = scope.get(request_record.CLIENT_GONE, bool)
+
         async def send_on(message: Message) -> None:
             if message["type"] == "http.response.start":
-                entry.status = message["status"]
+                if not gone():
+                    entry.status = message["status"]
                 message["headers"] = [*message["headers"], *_headers(entry)]
             await send(message)
 
@@ -73,20 +75,17 @@ class Recorded:
             if self._tracing and route not in PUBLIC:
                 self._tracing.request(entry, Headers(scope=scope), scope["method"], status)
             if log.isEnabledFor(logging.INFO):
-                logs.info(
-                    log,
-                    "request",
-                    {
-                        "method": scope["method"],
-                        "route": route,
-                        "status": status,
-                        "request_id": entry.id,
-                        "model": entry.model,
-                        "inputs": entry.result and entry.result.inputs,
-                        "duration_ms": round(1000 * (ended - entry.started), 3),
-                        "refusal": entry.refusal,
-                    },
-                )
+                line = {
+                    "method": scope["method"],
+                    "route": route,
+                    "status": status,
+                    "request_id": entry.id,
+                    "model": entry.model,
+                    "inputs": entry.result and entry.result.inputs,
+                    "duration_ms": round(1000 * (ended - entry.started), 3),
+                    "refusal": entry.refusal,
+                }
+                log.info("request", extra=line)
 
 
 class Failures:

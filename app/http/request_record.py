@@ -12,6 +12,8 @@ from heedful.app.schemas import unknown_fields
 from heedful.runtime.answers import Result
 
 _KEY, _HEADERS = "heedful.record", "heedful.headers"
+CLIENT_GONE = "heedful.client_gone"
+"""In a scope of our server: a function that says whether the connection is closed."""
 _VALID_ID = re.compile(r"[!-~]{1,128}")  # printable ASCII: safe in a header and in a log line
 
 
