@@ -96,7 +96,6 @@ def create_app(
             await state.stop()
             refreshing.cancel()
             await asyncio.wait({refreshing})
-            metrics.flush()
             if tracing:
                 await asyncio.to_thread(tracing.close)
 

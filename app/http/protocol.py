@@ -81,6 +81,7 @@ class Protocol(HttpToolsProtocol):
         self._deadline = self.loop.time() + self._settings.head_timeout  # of a head, or to linger
         self._answering: RequestResponseCycle | None = None
         self._unparsed = b""  # what has come behind a request that waits
+        self._written: list[bytes] = []  # of an answer, in this turn of the event loop
         self._unsent, self._unsent_since = 0, 0.0  # bytes of answers, and since when that many
         self._fed = 0  # bytes since anything came of them
         self._in_head = self._upgrading = False
@@ -113,15 +114,22 @@ class Protocol(HttpToolsProtocol):
         return self.transport.is_closing()
 
     def write(self, data: bytes) -> None:
-        """Nothing to a client that has gone: uvloop would raise an error."""
-        if not self.transport.is_closing():
-            self.transport.write(data)
+        """Soon: the head goes with the body, in one system call."""
+        if not self._written:
+            self.loop.call_soon(self._flush)
+        self._written.append(data)
+
+    def _flush(self) -> None:
+        written, self._written = self._written, []
+        if written and not self.transport.is_closing():  # uvloop would raise an error
+            self.transport.writelines(written)
 
     def close(self) -> None:
         """After the answer. Of a client that still sends a body, what it sends is dropped for a while.
 
         To close the connection at once would reset it, and the client would lose the answer.
         """
+        self._flush()
         if self._dropping or self.pipeline or not self.cycle.more_body:
             self.transport.close()
         else:
@@ -239,6 +247,7 @@ class Protocol(HttpToolsProtocol):
         self._feed(b"\r\n".join(head) + b"\r\n\r\n" + rest)
 
     def on_response_complete(self) -> None:
+        self._flush()
         if self.pipeline:
             self._answering = self.pipeline[-1][0]  # the next one
         super().on_response_complete()
@@ -311,6 +320,7 @@ class Protocol(HttpToolsProtocol):
             if cycle.response_started:
                 self.transport.abort()
                 return
+        self._flush()
         status, request_id = errors.status_of(error), self._request_id()
         self._metrics.refused(status, error.code)
         named = {"route": "other", "status": status, "request_id": request_id}
