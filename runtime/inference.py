@@ -33,8 +33,8 @@ from heedful.runtime.explain.explain import (
 from heedful.runtime.explain.run import ExplainOptions
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.loaded_model import LoadedModel
+from heedful.runtime.out_of_distribution import OutOfDistributionCounter
 from heedful.runtime.parsed import Parsed
-from heedful.runtime.untypical import UntypicalInputs
 from heedful.text.arrays import Doubles, Floats
 from heedful.text.batch import Sentence
 from heedful.text.parse import ParseJob, Parser
@@ -58,7 +58,7 @@ class Inference:
     bulk: bool = False
     """Whether its requests may wait while others do not."""
     cache: VectorCache | None = None
-    untypical: UntypicalInputs | None = None
+    out_of_distribution: OutOfDistributionCounter | None = None
     """Counts inputs unlike the training data; None where nobody does."""
 
     @property
@@ -155,8 +155,8 @@ class Inference:
             check_length(self.model, text, path, options)
         found = yield from explain(self.model, parsed.parses, options)
         vectors = np.concatenate([one.embedding for one in found.sentences])
-        if self.untypical:
-            self.untypical.add(self.model, vectors, parsed.texts_per_row)
+        if self.out_of_distribution:
+            self.out_of_distribution.add(self.model, vectors, parsed.texts_per_row)
         result = parsed.result((parsed.tokenized(), found), found.waited, found.seconds)
         if not options.trust:
             return result
@@ -171,10 +171,10 @@ class Inference:
         if long:
             whole = parsed.result(None)
             result = yield from self._mean(inputs, long, finish)
-            return replace(result, unfamiliar=whole.unfamiliar)
+            return replace(result, out_of_domain=whole.out_of_domain)
         encoded = yield from encode(self.model.encoder, parsed.sentences, self.cache)
-        if self.untypical:
-            self.untypical.add(self.model, encoded.vectors, parsed.texts_per_row)
+        if self.out_of_distribution:
+            self.out_of_distribution.add(self.model, encoded.vectors, parsed.texts_per_row)
         sentences = encoded.vectors[:, : self.model.card.dimension]
         return parsed.result(finish(sentences), encoded.queue, encoded.inference)
 
@@ -201,8 +201,8 @@ class Inference:
         logits, seconds = yield from self.model.logits(
             *[encoded.vectors[side::step] for side in range(step)]
         )
-        if self.untypical:
-            self.untypical.add(self.model, encoded.vectors, parsed.texts_per_row)
+        if self.out_of_distribution:
+            self.out_of_distribution.add(self.model, encoded.vectors, parsed.texts_per_row)
         result = parsed.result(finish(logits), encoded.queue, seconds + encoded.inference)
         if not trust:
             return result

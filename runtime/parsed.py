@@ -84,11 +84,11 @@ class Parsed:
             truncated=sum(any(parse.cut for parse, _ in row) for row in rows),
             tokens=sum(len(parse.tokens) for parse, _ in texts),
             unlisted=sum(unlisted for _, unlisted in texts),
-            unfamiliar=sum(any(unfamiliar(*text) for text in row) for row in rows),
+            out_of_domain=sum(any(is_out_of_domain(*text) for text in row) for row in rows),
         )
 
 
-def unfamiliar(parse: Parse, unlisted: int) -> bool:
+def is_out_of_domain(parse: Parse, unlisted: int) -> bool:
     """Whether most of the tokens are `unlisted`, or most of the letters not Latin: the models read English."""
     if 2 * unlisted > len(parse.tokens):
         return True

@@ -22,7 +22,7 @@ from heedful.runtime.inference import Inference
 from heedful.runtime.memory import trim_heap
 from heedful.runtime.model_registry import ModelRegistry, Task
 from heedful.runtime.observer import Observer
-from heedful.runtime.untypical import UntypicalInputs
+from heedful.runtime.out_of_distribution import OutOfDistributionCounter
 from heedful.text.parse import Parser
 
 __all__ = ["Options", "Reloaded", "Service", "running"]
@@ -72,7 +72,7 @@ class Service:
         graph_threads = (options.threads or 1) if on_cuda else 1
         self._engine = Engine(observer, options.max_queue, batch_threads)
         self._cache = VectorCache(options.cache_items, observer) if options.cache_items else None
-        self._untypical = UntypicalInputs(observer)
+        self._out_of_distribution = OutOfDistributionCounter(observer)
         self._loader = BundleLoader(options.models, options.device, graph_threads)
         self._loaded = loaded
         self._registry = ModelRegistry({})
@@ -128,7 +128,9 @@ class Service:
             )
         chosen = self._registry.choose(task, model)
         max_rows = self.options.max_batch_inputs
-        return Inference(chosen, self._parser, max_rows, bulk, self._cache, self._untypical)
+        return Inference(
+            chosen, self._parser, max_rows, bulk, self._cache, self._out_of_distribution
+        )
 
     async def answer(self, request: Request[T]) -> T:
         """The result of a bound model's request. Raises what `Engine.answer` raises."""

@@ -1,27 +1,60 @@
-"""A client connection: uvicorn's HTTP protocol with limits, our error envelope, and answers sent in one piece."""
+"""A client connection: uvicorn's HTTP protocol with the limits that it lacks, and our error envelope.
+
+Nothing documented in uvicorn sets a limit to a head, to the time that it takes, to what is not read, or to
+requests that wait behind another on their connection. So this file and app/process/server.py use what `UVICORN` names;
+tests/app/test_protocol.py fails when one of them moves, and pyproject.toml bounds the version.
+"""
 
 import asyncio
 import logging
 import math
-from collections.abc import Callable
 from typing import Any, cast
 
 import httptools
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from heedful.app import errors
 from heedful.app.http import request_record
-from heedful.app.observability import logs
 from heedful.app.state import state_of
 from heedful.runtime.errors import RequestError, Unavailable
+
+UVICORN = {
+    "uvicorn.protocols.http.httptools_impl.HttpToolsProtocol": (
+        "connections cycle expect_100_continue flow headers loop parser pipeline scope timeout_keep_alive transport "
+        "url connection_made connection_lost data_received on_message_begin on_url on_header on_headers_complete "
+        "on_body on_message_complete on_response_complete shutdown timeout_keep_alive_handler "
+        "_unset_keepalive_if_required"
+    ),
+    "uvicorn.protocols.http.httptools_impl.RequestResponseCycle": (
+        "disconnected keep_alive message_event more_body response_complete response_started transport"
+    ),
+    "uvicorn.protocols.http.flow_control.FlowControl": "pause_reading resume_reading",
+    "uvicorn.server.Server": (
+        "config server_state servers should_exit startup shutdown on_tick run lifespan"
+    ),
+    "uvicorn.server.ServerState": "connections default_headers tasks",
+}
+"""The names of uvicorn that are used, by class: attributes, and methods that are called or overridden."""
 
 log = logging.getLogger("heedful.access")
 
 LINGER_SECONDS = 5.0
 """How long a refused client may take to read its answer."""
-_HEAD = b"HTTP/1.1 "
+PIECE = 2048
+"""Bytes that are parsed at a time: so many requests may begin before the first of them is seen to wait."""
+
+
+class Flow(FlowControl):
+    """Reads nothing more while it is held."""
+
+    held = False
+
+    def resume_reading(self) -> None:
+        if not self.held:
+            super().resume_reading()
 
 
 class Protocol(HttpToolsProtocol):
@@ -29,6 +62,8 @@ class Protocol(HttpToolsProtocol):
 
     A connection without a request in progress is in the server's `waiting`, the oldest first.
     """
+
+    flow: Flow
 
     def __init__(
         self,
@@ -41,24 +76,22 @@ class Protocol(HttpToolsProtocol):
         state = state_of(cast(Any, config.app))
         self._settings, self._metrics = state.settings, state.metrics
         self._count = state.metrics.limit
+        self.timeout_keep_alive = cast(int, state.settings.idle_timeout)
         self.waiting, self._max_connections = state.waiting, state.max_connections
-        self._deadline = self.loop.time() + self._settings.head_timeout
-        self._limit = "head_timeout"  # the setting that gives the deadline
-        self._unsent: tuple[int, float] | None = (
-            None  # bytes of an answer, and since when that many
-        )
+        self._deadline = self.loop.time() + self._settings.head_timeout  # of a head, or to linger
+        self._answering: RequestResponseCycle | None = None
+        self._unparsed = b""  # what has come behind a request that waits
+        self._written: list[bytes] = []  # of an answer, in this turn of the event loop
+        self._unsent, self._unsent_since = 0, 0.0  # bytes of answers, and since when that many
+        self._fed = 0  # bytes since anything came of them
         self._in_head = self._upgrading = False
         self._dropping = False  # what still comes from the client
-        self._head_bytes = self._fed = 0
 
     # The connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(cast(asyncio.Transport, HeadBuffer(transport, self._linger)))
-        # uvloop calls pause_writing, which needs what uvicorn sets above, as soon as a limit is reached: with TLS
-        # a limit of 0 is reached by an empty buffer, which never resumes.
-        encrypted = transport.get_extra_info("sslcontext") is not None
-        transport.set_write_buffer_limits(high=1 if encrypted else 0)
+        super().connection_made(transport)
+        self.flow = Flow(transport)
         if len(self.connections) <= self._max_connections:
             self.waiting[self] = None
         elif self.waiting:  # the oldest of those without a request makes room
@@ -71,21 +104,59 @@ class Protocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self.waiting.pop(self, None)
+        if self._answering is not None and not self._answering.response_complete:
+            self._answering.disconnected = True  # uvicorn tells only the request that came last
+            self._answering.message_event.set()
 
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._unsent = (self.transport.get_write_buffer_size(), self.loop.time())
+    # What a cycle of uvicorn takes for its transport
 
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        self._unsent = None
+    def is_closing(self) -> bool:
+        return self.transport.is_closing()
+
+    def write(self, data: bytes) -> None:
+        """Soon: the head goes with the body, in one system call."""
+        if not self._written:
+            self.loop.call_soon(self._flush)
+        self._written.append(data)
+
+    def _flush(self) -> None:
+        written, self._written = self._written, []
+        if written and not self.transport.is_closing():  # uvloop would raise an error
+            self.transport.writelines(written)
+
+    def close(self) -> None:
+        """After the answer. Of a client that still sends a body, what it sends is dropped for a while.
+
+        To close the connection at once would reset it, and the client would lose the answer.
+        """
+        self._flush()
+        if self._dropping or self.pipeline or not self.cycle.more_body:
+            self.transport.close()
+        else:
+            self._close_after_the_client()
 
     # What is read
 
     def data_received(self, data: bytes) -> None:
-        self._read(data)
+        if self._unparsed:  # it was on its way already
+            self._unparsed += data
+        else:
+            self._parse(data)
 
-    def _read(self, data: bytes) -> None:
+    def _parse(self, data: bytes) -> None:
+        """In pieces, until a request waits for another one: uvicorn would keep any number of them."""
+        at = 0
+        while at < len(data) and not self.pipeline:
+            self._feed(data[at : at + PIECE])
+            at += PIECE
+        self._unparsed = b"" if self._dropping else data[at:]
+        self.flow.held = bool(self._unparsed)
+        if self.flow.held:
+            self.flow.pause_reading()
+        elif self._dropping or self.cycle is None or self.cycle.response_complete:
+            self.flow.resume_reading()
+
+    def _feed(self, data: bytes) -> None:
         if self._dropping:
             return
         self._fed += len(data)
@@ -101,15 +172,15 @@ class Protocol(HttpToolsProtocol):
             malformed = errors.MalformedHTTP(reason)
             self._refuse(cause if isinstance(cause, RequestError) else malformed)
         else:
-            if self._fed > self._settings.max_header_bytes + len(data):
+            if self._fed > self._settings.max_header_bytes:
                 self._refuse(self._too_large("max_header_bytes"))
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._fed = self._head_bytes = 0
-        self._in_head = True
-        if self._limit == "idle_timeout":
-            self._await("head_timeout")
+        self._unset_keepalive_if_required()  # not before: a body may trickle in after its answer
+        self._fed, self._in_head = 0, True
+        if self._deadline == math.inf and (self.cycle is None or self.cycle.response_complete):
+            self._await_head()
 
     def on_url(self, url: bytes) -> None:
         super().on_url(url)
@@ -117,9 +188,6 @@ class Protocol(HttpToolsProtocol):
             raise self._too_large("max_url_bytes")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._head_bytes += len(name) + len(value) + 4
-        if self._head_bytes > self._settings.max_header_bytes:
-            raise self._too_large("max_header_bytes")
         if self._in_head:  # trailers are dropped: nothing here reads them
             super().on_header(name, value)
             if len(self.headers) > self._settings.max_headers:
@@ -137,11 +205,14 @@ class Protocol(HttpToolsProtocol):
             self._check_codings()
         if version == "1.0":
             self.expect_100_continue = False  # such a client knows no interim answer
-        self._in_head = False
-        self._fed = self._head_bytes = 0
+        self._fed, self._in_head = 0, False
         self._deadline = math.inf
         self.waiting.pop(self, None)
+        self.scope[request_record.CLIENT_GONE] = self.transport.is_closing  # type: ignore[literal-required]
         super().on_headers_complete()
+        self.cycle.transport = cast(asyncio.Transport, self)
+        if not self.pipeline:
+            self._answering = self.cycle
         if method == b"CONNECT":
             self._dropping = True  # no tunnel is opened
             self.cycle.keep_alive = False
@@ -163,21 +234,6 @@ class Protocol(HttpToolsProtocol):
             self._fed = 0
             super().on_message_complete()
 
-    def on_response_complete(self) -> None:
-        """As uvicorn's, which sets a timer for the next request: `check_time` looks at the deadline of all."""
-        self.server_state.total_requests += 1
-        closing = self.transport.is_closing()
-        if not closing:
-            self.flow.resume_reading()
-        if self.pipeline:
-            if not closing:
-                self._start_asgi_task(*self.pipeline.pop())
-            return
-        if not self._dropping:
-            self._await("idle_timeout")
-        if not closing:
-            self.waiting[self] = None
-
     def _go_on_without_upgrade(self, rest: bytes) -> None:
         """Read the head again without `Upgrade`, which a server may ignore (RFC 9110, 7.8), then the body."""
         if not self._upgrading:
@@ -188,14 +244,27 @@ class Protocol(HttpToolsProtocol):
         head += [name + b": " + value for name, value in self.headers if name != b"upgrade"]
         self.parser = httptools.HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
-        self._read(b"\r\n".join(head) + b"\r\n\r\n" + rest)
+        self._feed(b"\r\n".join(head) + b"\r\n\r\n" + rest)
+
+    def on_response_complete(self) -> None:
+        self._flush()
+        if self.pipeline:
+            self._answering = self.pipeline[-1][0]  # the next one
+        super().on_response_complete()
+        if self.transport.is_closing():
+            return
+        if self._answering is not None and self._answering.response_complete:
+            self.waiting[self] = None
+            if self._in_head:
+                self._unset_keepalive_if_required()
+                self._await_head()
+        if self._unparsed:
+            self._parse(self._unparsed)
 
     # Limits
 
-    def _await(self, limit: str) -> None:
-        """Start the time of a setting."""
-        self._limit = limit
-        self._deadline = self.loop.time() + float(getattr(self._settings, limit))
+    def _await_head(self) -> None:
+        self._deadline = self.loop.time() + self._settings.head_timeout
 
     def _too_large(self, limit: str) -> errors.HeadTooLarge:
         self._count(limit)
@@ -207,23 +276,24 @@ class Protocol(HttpToolsProtocol):
 
     def check_time(self, now: float) -> None:
         """End the connection if its client has taken longer than a setting allows."""
-        if self._unsent is not None:
-            size, since = self.transport.get_write_buffer_size(), self._unsent[1]
-            if size < self._unsent[0]:
-                self._unsent = (size, now)
-            elif now - since >= self._settings.write_timeout:
-                self._count("write_timeout")
-                self.transport.abort()
-        elif now >= self._deadline:
-            self._expire()
-
-    def _expire(self) -> None:
-        if self._dropping or not self._in_head:
-            self.give_way(self._limit)
-        else:
-            self._count(self._limit)
+        unsent = self.transport.get_write_buffer_size()
+        if not unsent or not self._unsent or unsent < self._unsent:
+            self._unsent, self._unsent_since = unsent, now
+        elif now - self._unsent_since >= self._settings.write_timeout:
+            self._count("write_timeout")
+            self.transport.abort()
+            return
+        if now < self._deadline:
+            return
+        if self._in_head and not self._dropping:
+            self._count("head_timeout")
             limit = self._settings.head_timeout
             self._refuse(errors.HeadTooSlow(f"no complete head within {limit:g} s"))
+        else:  # nothing has come, or what comes after a refusal does not end
+            self.give_way("idle_timeout" if self._dropping else "head_timeout")
+
+    def timeout_keep_alive_handler(self) -> None:
+        self.give_way("idle_timeout")
 
     def give_way(self, limit: str) -> None:
         """Close the connection, which has no request in progress, for this limit's sake."""
@@ -250,84 +320,26 @@ class Protocol(HttpToolsProtocol):
             if cycle.response_started:
                 self.transport.abort()
                 return
-        self.transport.write(self._error(error))
-        if not self._close_after_the_client():
-            self.transport.close()
-
-    def _error(self, error: RequestError) -> bytes:
-        """A complete response of the error, for a request that no application sees. Counts and logs it."""
+        self._flush()
         status, request_id = errors.status_of(error), self._request_id()
         self._metrics.refused(status, error.code)
         named = {"route": "other", "status": status, "request_id": request_id}
-        logs.info(log, "request", {**named, "refusal": error.code})
-        return errors.raw_response(error, request_id)
+        log.info("request", extra={**named, "refusal": error.code})
+        self.transport.write(errors.raw_response(error, request_id))
+        self._close_after_the_client()
 
-    def _close_after_the_client(self) -> bool:
-        """Send nothing more, and wait LINGER_SECONDS for the client to close.
-
-        Returns False where the two directions cannot be closed separately: the caller then closes both.
-        """
-        self._deadline, self._limit = self.loop.time() + LINGER_SECONDS, "idle_timeout"
-        if not self.transport.can_write_eof():  # TLS, whose own end reads what still comes
-            return False
-        self.transport.write_eof()
-        return True
-
-    def _linger(self) -> bool:
-        """Called before the connection is closed. True if its client still sends a body: it is read and dropped.
-
-        To close the connection at once would reset it, and the client would lose the answer.
-        """
-        if self._dropping or self.pipeline or self.cycle is None or not self.cycle.more_body:
-            return False
+    def _close_after_the_client(self) -> None:
+        """Send nothing more, drop what comes, and wait LINGER_SECONDS for the client to close."""
         self._dropping = True
-        return self._close_after_the_client()
+        self._deadline = self.loop.time() + LINGER_SECONDS
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        else:  # TLS, whose own end reads what still comes
+            self.transport.close()
 
     def _request_id(self) -> str:
         """Of the request that is being read: its client's, if that part of its head has come."""
         reading = self._in_head or (self.cycle is not None and not self.cycle.response_complete)
-        headers = dict(reversed(self.headers)) if reading else {}
-        return request_record.request_id(headers.get(b"x-request-id", b""))
-
-
-class HeadBuffer:
-    """A transport that holds the head of an answer back until uvicorn writes the body.
-
-    That saves a system call. And a process killed between the two has sent nothing, so that the
-    supervisor can still answer 503.
-    """
-
-    def __init__(self, transport: asyncio.Transport, linger: Callable[[], bool]) -> None:
-        """`linger` is called before the transport is closed; if it returns True, it closes the transport later."""
-        self._transport = transport
-        self._linger = linger
-        self._head: bytes | None = None
-        self.is_closing = transport.is_closing  # asked for every answer
-        self._call_soon = asyncio.get_running_loop().call_soon
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def write(self, data: bytes) -> None:
-        if self._head is not None:
-            head, self._head = self._head, None
-            self._transport.writelines([head, data])
-        elif data.startswith(_HEAD):
-            self._head = data
-            self._call_soon(self._flush)  # when no body follows at once
-        else:
-            self._transport.write(data)
-
-    def write_eof(self) -> None:
-        self._flush()
-        self._transport.write_eof()
-
-    def close(self) -> None:
-        self._flush()
-        if not self._linger():
-            self._transport.close()
-
-    def _flush(self) -> None:
-        if self._head is not None:
-            head, self._head = self._head, None
-            self._transport.write(head)
+        return (
+            request_record.request_id(cast(Any, self.scope)) if reading else request_record.new_id()
+        )

@@ -1,27 +1,17 @@
-"""Prometheus metrics. No label holds a value that a client can choose freely.
+"""Prometheus metrics. No label holds a value that a client can choose freely."""
 
-What requests count waits for at most FLUSH_SECONDS in the process (see `pending`). The page of that process has it
-at once, the pages of other processes after it was handed on.
-"""
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
-import asyncio
-from collections.abc import Iterable, Iterator, Mapping
-
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    ProcessCollector,
-    disable_created_metrics,
-    values,
-)
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.exposition import choose_encoder
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
 
 from heedful.app.http.request_record import Record
-from heedful.app.observability.pending import PendingMetrics
-from heedful.app.observability.shared_counts import SharedCounts, keep_processor_time, value_class
+from heedful.app.observability.counts import Counter, Counts, Family, Part
 from heedful.app.process.table import ProcessTable, Slot
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.observer import Observer
@@ -30,10 +20,10 @@ DURATIONS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
 INPUTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 TOKENS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 MODEL_LABELS = ("model", "encoder", "task", "version", "provider")
-FLUSH_SECONDS = 0.25
-"""How long what requests count may wait. A process that is killed loses that much."""
 FORMATS = ("application/openmetrics-text", "text/plain", "text/*", "*/*")
 """Of the page, as an Accept header names them."""
+NOT_SUMMED = "process_start_time_seconds"
+"""The process metric whose sum is meaningless."""
 RATIOS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
@@ -64,67 +54,110 @@ class Models(Collector):
         yield golden
 
 
+class Processes(Collector):
+    """prometheus_client's metrics of a process, summed over those that serve."""
+
+    def __init__(self, table: ProcessTable, ended: Callable[[], float]) -> None:
+        """`ended` is the processor time of those that have ended, in seconds."""
+        self._table, self._ended = table, ended
+
+    def collect(self) -> Iterator[Metric]:
+        summed: dict[str, Metric] = {}
+        pids = [int(slot.pid) for slot in self._table.slots if slot.pid] or [os.getpid()]
+        for pid in pids:
+            for family in ProcessCollector(pid=partial(int, pid), registry=None).collect():
+                into = summed.setdefault(family.name, family)
+                if into is not family and family.name != NOT_SUMMED:
+                    into.samples = [
+                        mine._replace(value=mine.value + other.value)
+                        for mine, other in zip(into.samples, family.samples, strict=True)
+                    ]
+        if time := summed.get("process_cpu_seconds"):
+            ended = self._ended()
+            time.samples = [one._replace(value=one.value + ended) for one in time.samples]
+        yield from summed.values()
+
+
 class Metrics(Observer):
-    """The service's metrics in their own registry."""
+    """The service's metrics: this process counts in its part, and the page shows the sums of all parts."""
 
     def __init__(self, slot: Slot | None = None) -> None:
-        """The page shows the sum of all processes of the slot's table."""
         self._slot = slot or ProcessTable(1, 1).slots[0]
-        disable_created_metrics()  # they double the page, and rates do not need them
-        registry, self._page = _registries(self._slot)
+        parts = self._slot.table.counts
+        own = Part(parts[self._slot.index])
+        self.counts = counts = Counts(own, parts)
         self._models = Models()
-        self._page.register(self._models)
-        self._pending = PendingMetrics("heedful", registry)
-        self._timer: asyncio.TimerHandle | None = None
-        counter, histogram = self._pending.counter, self._pending.histogram
+        self._ended = Family(own, "ended", "", (), Counter)
+        self._page = CollectorRegistry()
+        for collector in (counts, self._models, Processes(self._slot.table, self._ended_seconds)):
+            self._page.register(collector)
+        counter, histogram = counts.counter, counts.histogram
 
-        self._requests = counter("requests_total", "Requests answered.", "route", "model", "status")
-        self._rejected = counter("rejected_total", "Requests refused, by error code.", "reason")
-        self._tokens = counter("tokens_total", "Tokens read.", "model")
-        self._truncated = counter("truncated_inputs_total", "Inputs cut to fit the model.", "model")
-        self._composed = counter("composed_tokens_total", "Tokens that are unlisted.", "model")
+        self._requests = counter(
+            "heedful_requests_total", "Requests answered.", "route", "model", "status"
+        )
+        self._rejected = counter(
+            "heedful_rejected_total", "Requests refused, by error code.", "reason"
+        )
+        self._tokens = counter("heedful_tokens_total", "Tokens read.", "model")
+        self._truncated = counter(
+            "heedful_truncated_inputs_total", "Inputs cut to fit the model.", "model"
+        )
+        self._composed = counter(
+            "heedful_composed_tokens_total", "Tokens that are unlisted.", "model"
+        )
         self._untypical = counter(
-            "untypical_inputs_total", "Inputs unlike the training sentences.", "model"
+            "heedful_untypical_inputs_total", "Inputs unlike the training sentences.", "model"
         )
         self._duration = histogram(
-            "request_duration_seconds",
+            "heedful_request_duration_seconds",
             "From a request's head to its last byte.",
             DURATIONS,
             "route",
             "model",
         )
         self._stages = histogram(
-            "stage_duration_seconds", "Time of a request in one stage.", DURATIONS, "stage", "model"
+            "heedful_stage_duration_seconds",
+            "Time of a request in one stage.",
+            DURATIONS,
+            "stage",
+            "model",
         )
-        self._batch_inputs = histogram("batch_inputs", "Sentences in a batch.", INPUTS, "model")
-        self._batch_tokens = histogram("batch_tokens", "Tokens in a batch.", TOKENS, "model")
+        self._batch_inputs = histogram(
+            "heedful_batch_inputs", "Sentences in a batch.", INPUTS, "model"
+        )
+        self._batch_tokens = histogram(
+            "heedful_batch_tokens", "Tokens in a batch.", TOKENS, "model"
+        )
         self._padding = histogram(
-            "padding_ratio", "Share of a batch that is padding.", RATIOS, "model"
+            "heedful_padding_ratio", "Share of a batch that is padding.", RATIOS, "model"
         )
         self._encoder_time = counter(
-            "encoder_cpu_seconds_total", "Processor time of the encoder's batches.", "model"
+            "heedful_encoder_cpu_seconds_total", "Processor time of the encoder's batches.", "model"
         )
         self._hits = counter(
-            "cache_hits_total", "Values that were cached or already in flight.", "cache"
+            "heedful_cache_hits_total", "Values that were cached or already in flight.", "cache"
         )
-        self._misses = counter("cache_misses_total", "Values that had to be computed.", "cache")
-        self._queue = self._pending.gauge("queue_inputs", "Inputs waiting.", "stage")
-        self._keys = counter("key_requests_total", "Requests by API key.", "key", "status")
-        self._connections = Gauge(
-            "heedful_connections", "Open connections of clients.", registry=registry
+        self._misses = counter(
+            "heedful_cache_misses_total", "Values that had to be computed.", "cache"
         )
+        self._queue = counts.gauge("heedful_queue_inputs", "Inputs waiting.", "stage")
+        self._keys = counter("heedful_key_requests_total", "Requests by API key.", "key", "status")
+        self._connections = counts.gauge("heedful_connections", "Open connections of clients.")
         self._limits = counter(
-            "limits_total", "Connections and requests ended by a limit, by setting.", "limit"
+            "heedful_limits_total",
+            "Connections and requests ended by a limit, by setting.",
+            "limit",
         )
-        self._deaths = Counter(
-            "heedful_process_deaths_total", "Serving processes that died.", registry=registry
-        )
-        self._reloads = counter("reloads_total", "Reloads of the bundles.", "result")
+        self._deaths = counter("heedful_process_deaths_total", "Serving processes that died.")
+        self._reloads = counter("heedful_reloads_total", "Reloads of the bundles.", "result")
+        self._deaths[()].inc(0)
+        self._connections[()].set(0)
         # From the start at 0: the first increase is visible, and a queue that nothing has waited in is empty.
         for result in ("ok", "refused"):
-            self._reloads[result].flush()
+            self._reloads[result].inc(0)
         for stage in ("parse", "inference"):
-            self._queue[stage].flush()
+            self._queue[stage].set(0)
 
     def batch(
         self, model: str, inputs: int, tokens: int, padding: float, processor_seconds: float
@@ -136,48 +169,45 @@ class Metrics(Observer):
         self._batch_inputs[model].observe(inputs)
         self._batch_tokens[model].observe(tokens)
         self._padding[model].observe(padding)
-        self._encoder_time[model].more += processor_seconds
-        self._flush_later()
+        self._encoder_time[model].inc(processor_seconds)
 
     def untypical(self, model: str, inputs: int) -> None:
         """So many more inputs were unlike the training sentences."""
-        self._untypical[model].more += inputs
-        self._flush_later()
+        self._untypical[model].inc(inputs)
 
     def queue(self, stage: str, inputs: int) -> None:
         """Inputs waiting for `stage` now."""
-        self._queue[stage].value = inputs
-        self._flush_later()
+        self._queue[stage].set(inputs)
 
     def cache(self, name: str, hits: int, misses: int) -> None:
         """One request's cache hits and misses."""
-        self._hits[name].more += hits
-        self._misses[name].more += misses
-        self._flush_later()
+        self._hits[name].inc(hits)
+        self._misses[name].inc(misses)
 
     def connections(self, n: int) -> None:
         """Open connections now."""
-        self._connections.set(n)
+        self._connections[()].set(n)
 
     def limit(self, setting: str) -> None:
         """A connection, a request or a process met the limit of a setting."""
-        met = self._limits[setting]
-        met.more += 1
-        met.flush()  # at once: there is no event loop in the supervisor, and no request waits for this
+        self._limits[setting].inc()
 
     def refused(self, status: int, code: str) -> None:
         """A connection was answered with an error before the application saw a request, whose time is unknown."""
-        for one in (self._requests["other", "none", status], self._rejected[code]):
-            one.more += 1
-            one.flush()
+        self._requests["other", "none", status].inc()
+        self._rejected[code].inc()
 
     def death(self) -> None:
         """A serving process has died."""
-        self._deaths.inc()
+        self._deaths[()].inc()
 
     def ended(self, slot: Slot, processor_seconds: float) -> None:
         """The process of this slot has ended; it took so much processor time."""
-        keep_processor_time(slot.table.counts[slot.index], processor_seconds)
+        self._ended[()].inc(processor_seconds)
+        self.counts.clear_gauges(slot.table.counts[slot.index])
+
+    def _ended_seconds(self) -> float:
+        return sum(sum(values) for values in self.counts.sums().get("ended", {}).values())
 
     def golden(self, deviations: Mapping[str, float | None]) -> None:
         """Replace how far the golden vectors of each model have moved."""
@@ -191,67 +221,37 @@ class Metrics(Observer):
 
     def reload(self, *, refused: bool) -> None:
         """The bundles were reloaded; `refused` when one of them was refused."""
-        done = self._reloads["refused" if refused else "ok"]
-        done.more += 1
-        done.flush()
+        self._reloads["refused" if refused else "ok"].inc()
 
     def request(self, record: Record, status: int, ended: float) -> None:
         """A request ended, at `ended` on the record's clock. Called once per request."""
         route, model = record.route, record.model
-        self._requests[route, model, status].more += 1
+        self._requests[route, model, status].inc()
         self._duration[route, model].observe(ended - record.started)
         if record.key is not None:
-            self._keys[record.key, status].more += 1
+            self._keys[record.key, status].inc()
         if record.refusal:
-            self._rejected[record.refusal].more += 1
+            self._rejected[record.refusal].inc()
         if record.result is not None and record.answered is not None:
             result, timing = record.result, record.result.timing
-            self._tokens[model].more += result.tokens
-            self._truncated[model].more += result.truncated
-            self._composed[model].more += result.unlisted
-            self._untypical[model].more += 0  # starts at 0, so that the first increase is visible
+            self._tokens[model].inc(result.tokens)
+            self._truncated[model].inc(result.truncated)
+            self._composed[model].inc(result.unlisted)
+            self._untypical[model].inc(0)  # so that the first increase is visible
             self._stages["parse", model].observe(timing.parse)
             self._stages["queue", model].observe(timing.queue)
             self._stages["inference", model].observe(timing.inference)
             self._stages["respond", model].observe(ended - record.answered)
-        self._flush_later()
-
-    def _flush_later(self) -> None:
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(FLUSH_SECONDS, self.flush)
-
-    def flush(self) -> None:
-        """Hand on what waits."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        self._pending.flush()
 
     def collect(self) -> Iterable[Metric]:
         """Every metric with its samples."""
-        self.flush()
         return self._page.collect()
 
     def page(self, accepted: Mapping[str, float]) -> tuple[bytes, str]:
         """The page in the format that is accepted with the largest weight, and its content type."""
-        self.flush()
         known = {offer: of for offer, of in accepted.items() if offer.partition(";")[0] in FORMATS}
         largest = max(known.values(), default=0.0)
         best = [offer for offer, weight in known.items() if weight == largest > 0]
-        encode, content_type = choose_encoder(",".join(best))
-        return encode(self._page), content_type
-
-
-def _registries(slot: Slot) -> tuple[CollectorRegistry, CollectorRegistry]:
-    """Where this process counts, and what its page shows."""
-    own = CollectorRegistry()
-    if len(slot.table.slots) == 1:
-        # It is global: another service of this process may have set it.
-        values.ValueClass = values.MutexValue
-        ProcessCollector(registry=own)
-        return own, own
-    file = slot.table.counts[slot.index]
-    values.ValueClass = value_class(file, serves=slot is not slot.table.parent)
-    page = CollectorRegistry()
-    page.register(SharedCounts(slot.table.counts))
-    return own, page
+        if any(offer.startswith(FORMATS[0]) for offer in best):
+            return openmetrics.generate_latest(self._page), openmetrics.CONTENT_TYPE_LATEST
+        return generate_latest(self._page), CONTENT_TYPE_PLAIN_0_0_4

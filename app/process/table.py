@@ -1,9 +1,10 @@
 """What the processes of one service share: memory in which each process writes its slot, and all of them read."""
 
 import mmap
-import os
 import time
 from collections.abc import Sequence
+
+from heedful.app.observability.counts import PART_BYTES
 
 REASON_BYTES = 1000
 
@@ -65,7 +66,7 @@ class ProcessTable:
 
     def __init__(self, size: int, hang_timeout: float) -> None:
         self.started = int(time.time())  # seconds since the epoch
-        self.counts = tuple(os.memfd_create("heedful") for _ in range(size + 1))
+        self.counts = [memoryview(mmap.mmap(-1, PART_BYTES)) for _ in range(size + 1)]
         self._hang_timeout = hang_timeout
         length = 8 * Slot.NUMBERS + REASON_BYTES
         memory = memoryview(mmap.mmap(-1, (size + 1) * length))

@@ -17,16 +17,10 @@ from pydantic import (
     field_validator,
 )
 
-from heedful.app.schemas.base import (
-    FIRST_ERROR,
-    IGNORE_UNKNOWN,
-    NOT_EMPTY,
-    StrictModel,
-    Text,
-    unsupported,
-)
+from heedful.app.schemas.base import FIRST_ERROR, NOT_EMPTY, StrictModel, Text
 from heedful.app.schemas.given_trees import ConlluTree, DisplacyTree, Item, shape
 from heedful.app.schemas.huggingface_bodies import HubFields, TopK
+from heedful.app.schemas.unknown_fields import PASS_OVER, unsupported
 
 
 def _no_prompt(name: str | None) -> str | None:
@@ -68,8 +62,6 @@ Texts = Annotated[
 
 
 def _items(value: object) -> str | None:
-    if isinstance(value, str):
-        return "<text>"
     return "<many>" if isinstance(value, list) else shape(value)
 
 
@@ -117,7 +109,7 @@ class Request(StrictModel):
     )
 
 
-class TruncateOption(Request):
+class Cutting(Request):
     truncate: Truncate = None
 
 
@@ -145,12 +137,12 @@ Dimensions = Annotated[
 ]
 
 
-class ConfidenceOption(StrictModel):
+class Trusting(StrictModel):
     trust: bool = Field(False, description="Also say how far each answer can be trusted.")
 
 
 class EmbedRequest(Request, Truncation):
-    model_config = IGNORE_UNKNOWN
+    model_config = PASS_OVER
 
     inputs: Items
     normalize: bool = Field(True, description="Scale each row to length 1.")
@@ -164,12 +156,12 @@ class Pair(StrictModel):
     hypothesis: Item
 
 
-class OnePair(TruncateOption, ConfidenceOption):
+class OnePair(Cutting, Trusting):
     premise: Item
     hypothesis: Item
 
 
-class ManyPairs(TruncateOption, ConfidenceOption):
+class ManyPairs(Cutting, Trusting):
     pairs: Annotated[list[Pair], FIRST_ERROR, NOT_EMPTY]
 
 
@@ -194,17 +186,17 @@ class TwoTexts(StrictModel):
     b: Text
 
 
-class RelatednessRequest(TruncateOption, ConfidenceOption):
+class RelatednessRequest(Cutting, Trusting):
     pairs: Annotated[list[TwoTexts], FIRST_ERROR, NOT_EMPTY]
 
 
-class ClassifyRequest(TruncateOption, HubFields, ConfidenceOption):
+class ClassifyRequest(Cutting, HubFields, Trusting):
     inputs: Items
     top_k: TopK = None
 
 
-class TokenizeRequest(TruncateOption):
-    model_config = IGNORE_UNKNOWN
+class TokenizeRequest(Cutting):
+    model_config = PASS_OVER
 
     inputs: Texts
     add_special_tokens: bool = Field(

@@ -10,6 +10,8 @@ import re
 import resource
 import signal
 import socket
+import struct
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -231,6 +233,69 @@ def test_an_answer_that_nobody_reads_is_given_up(service: Process) -> None:
         )
         connection.sendall(ask * 200)
         wait_for(lambda: counted(service, "write_timeout") or None, "the write timeout")
+
+
+def test_pipelined_requests_wait_unparsed(service: Process) -> None:
+    """All of them are answered, in order, and cost no memory while nobody reads the answers."""
+    ready(service)
+    before = service.memory()
+    asked = b"GET /nope HTTP/1.1\r\nHost: x\r\n\r\n" * 8000  # 250 kB
+    with ExitStack() as stack:
+        flooding = [stack.enter_context(connect(service)) for _ in range(40)]
+        for connection in flooding:
+            connection.setblocking(False)
+            connection.send(asked)
+        assert healthy(service)
+        assert service.memory() - before < 50e6
+    answers = pipelined(service, [f"GET /{i} HTTP/1.1\r\nHost: x\r\n" for i in range(1000)])
+    assert answers == [f"{i}" for i in range(1000)]
+
+
+def test_pipelined_bodies_are_read(service: Process) -> None:
+    body = b'{"inputs": ["%b"]}' % (b"kids " * 20_000)
+    head = HEAD.replace(b"Content-Length: 13", b"Content-Length: %d" % len(body)).decode()
+    answers = pipelined(service, [head + "\r\n" + body.decode()] * 5, end="")
+    assert len(answers) == 5
+
+
+def pipelined(service: Process, requests: list[str], end: str = "\r\n") -> list[str]:
+    """Send all of them at once, each with its number for an id; the ids of the answers."""
+    sent = [
+        one.replace("\r\n", f"\r\nX-Request-Id: {i}\r\n", 1) + end for i, one in enumerate(requests)
+    ]
+    with connect(service) as connection:
+        threading.Thread(target=connection.sendall, args=("".join(sent).encode(),)).start()
+        read = connection.makefile("rb")
+        ids = []
+        for _ in requests:
+            ids.append("")
+            length = 0
+            while (line := read.readline().decode()) not in ("\r\n", ""):
+                name, _, value = line.partition(":")
+                if name.lower() == "x-request-id":
+                    ids[-1] = value.strip()
+                elif name.lower() == "content-length":
+                    length = int(value)
+            assert len(read.read(length)) == length > 0
+    return ids
+
+
+def test_a_reset_between_pipelined_answers_is_no_fault_of_the_service(service: Process) -> None:
+    before = status_count(service, 499)
+    for _ in range(60):
+        with connect(service) as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.sendall((HEAD + b"\r\n" + BLANK) * 40)  # closing it then sends a reset
+            connection.recv(1)
+    assert healthy(service)
+    wait_for(lambda: status_count(service, 499) > before or None, "a client that has gone")
+    assert "Traceback" not in service.log
+
+
+def status_count(service: Process, status: int) -> float:
+    page = httpx.get(service.url() + "/metrics", timeout=PATIENCE).text
+    found = re.findall(rf'^heedful_requests_total{{[^}}]*status="{status}"}} (\S+)$', page, re.M)
+    return sum(map(float, found))
 
 
 def test_an_idle_client_of_a_killed_process_is_told_nothing(service: Process) -> None:

@@ -1,5 +1,7 @@
 """What a process does below the application: HEAD, and what is no HTTP."""
 
+import importlib
+import inspect
 import json
 import re
 import socket
@@ -7,6 +9,7 @@ import socket
 import httpx
 import pytest
 
+from heedful.app.http.protocol import UVICORN
 from tests.app.conftest import KEY
 from tests.process import PATIENCE, Process
 
@@ -183,8 +186,21 @@ def refused(process: Process, status: int, code: str) -> list[float]:
     ]
 
 
+def test_every_name_of_uvicorn_that_is_used_is_there() -> None:
+    for name, attributes in UVICORN.items():
+        module, _, kind = name.rpartition(".")
+        found = getattr(importlib.import_module(module), kind)
+        source = inspect.getsource(found)  # of which some names are set in __init__
+        missing = [
+            one
+            for one in attributes.split()
+            if not hasattr(found, one) and not re.search(rf"\bself\.{one}\b", source)
+        ]
+        assert missing == [], name
+
+
 def test_an_answer_leaves_in_one_piece(process: Process) -> None:
-    """So that a process that is killed has sent all of it, or nothing."""
+    """Head and body in one system call."""
     host, _, port = process.url().removeprefix("http://").partition(":")
     with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
         for _ in range(50):

@@ -17,7 +17,7 @@ from heedful.runtime.engine.graphs import encoder_feeds
 from heedful.runtime.engine.session import OrtSession
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.observer import Observer
-from heedful.runtime.untypical import ROWS, SECONDS, UntypicalInputs
+from heedful.runtime.out_of_distribution import ROWS, SECONDS, OutOfDistributionCounter
 from heedful.text.batch import collate
 from tests.app.conftest import ask
 from tests.builders import build_bundle, build_models
@@ -132,7 +132,7 @@ async def test_untypical_inputs_are_counted_some_at_a_time(folder: Path) -> None
     near = 5 * model.typical.centroids
     far = -near
     counts = Counts()
-    inputs = UntypicalInputs(counts)
+    inputs = OutOfDistributionCounter(counts)
     for vectors in (near, far, np.concatenate([far, far, near])):
         inputs.add(model, vectors, 1)
     inputs.add(model, np.concatenate([near, near, far, near, near, far]), 2)  # three pairs

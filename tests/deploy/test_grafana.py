@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from heedful.app.http.request_record import PUBLIC
+from heedful.app.http.middleware import PUBLIC
 from heedful.app.observability.metrics import MODEL_LABELS, Metrics
 from tests.deploy.series import served
 
@@ -22,11 +22,12 @@ def test_every_series_and_label_is_served() -> None:
     assert named <= served()
     labels = {label for e in EXPRESSIONS for group in re.findall(r"by \(([^)]*)\)", e)
               for label in group.split(", ")}  # fmt: skip
-    metrics = [getattr(each, "metric", each) for each in vars(Metrics()).values()]
+    counts = Metrics().counts
     known = {
         label
-        for metric in metrics
-        for label in getattr(metric, "_labelnames", ())  # the client has no public name for it
+        for families in (counts.counters, counts.gauges, counts.histograms)
+        for family in families
+        for label in family.labels
     }
     assert labels <= known | {*MODEL_LABELS, "le"}
 

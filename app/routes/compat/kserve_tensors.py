@@ -9,9 +9,10 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError
 
-from heedful.app.http.body import check_length
-from heedful.app.schemas.base import FIRST_ERROR, IGNORE_UNKNOWN, NOT_EMPTY, StrictModel, refused
+from heedful.app.http.large_bodies import check_length
+from heedful.app.schemas.base import FIRST_ERROR, NOT_EMPTY, StrictModel
 from heedful.app.schemas.request_bodies import Long, Truncate, not_both
+from heedful.app.schemas.unknown_fields import PASS_OVER, refused
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.errors import BadInput
 from heedful.runtime.inputs import Inputs
@@ -23,7 +24,7 @@ MAX_DIMENSIONS = 32
 
 
 class InferParameters(StrictModel):
-    model_config = IGNORE_UNKNOWN
+    model_config = PASS_OVER
 
     truncate: Truncate = None
     long: Annotated[Long, AfterValidator(not_both)] = None
@@ -51,7 +52,7 @@ def _add(data: list[Any], flat: list[str]) -> None:
 
 
 class TensorParameters(StrictModel):
-    model_config = IGNORE_UNKNOWN
+    model_config = PASS_OVER
 
     binary_data_size: int | None = Field(
         None, description="Triton's: bytes of the tensor, which follows the JSON."
@@ -59,7 +60,7 @@ class TensorParameters(StrictModel):
 
 
 class Tensor(StrictModel):
-    model_config = IGNORE_UNKNOWN
+    model_config = PASS_OVER
 
     name: str
     shape: Annotated[list[Annotated[int, Field(ge=0)]], FIRST_ERROR] = Field(
@@ -73,7 +74,7 @@ class Tensor(StrictModel):
 
 
 class WantedParameters(StrictModel):
-    model_config = IGNORE_UNKNOWN
+    model_config = PASS_OVER
 
     classification: Annotated[
         None,
@@ -86,19 +87,19 @@ class WantedParameters(StrictModel):
 
 
 class Wanted(StrictModel):
-    model_config = IGNORE_UNKNOWN
+    model_config = PASS_OVER
 
     name: str
     parameters: WantedParameters | None = None
 
-    def in_bytes(self, *, default: bool) -> bool:
+    def in_bytes(self, *, unless_said: bool) -> bool:
         """Whether it follows the JSON as bytes."""
-        asked = self.parameters.binary_data if self.parameters else None
-        return default if asked is None else asked
+        said = self.parameters.binary_data if self.parameters else None
+        return unless_said if said is None else said
 
 
 class InferRequest(StrictModel):
-    model_config = IGNORE_UNKNOWN
+    model_config = PASS_OVER
 
     id: str | None = None
     parameters: InferParameters | None = None
@@ -157,7 +158,7 @@ def read_inputs(tensors: list[Tensor], kind: Signature, max_inputs: int) -> Inpu
             raise BadInput(f"inputs: the model reads {names}; send {name}", param="inputs")
         columns.append(_texts(tensors[at], f"inputs[{at}]"))
     for i, tensor in enumerate(tensors):
-        if tensor.name not in kind.inputs or tensor.name in {before.name for before in tensors[:i]}:
+        if tensor.name not in kind.inputs or tensor.name in {one.name for one in tensors[:i]}:
             path, names = f"inputs[{i}].name", " and ".join(kind.inputs)
             raise BadInput(f"{path}: the model reads {names}, each once; leave it out", param=path)
     if len({len(column) for column in columns}) > 1:

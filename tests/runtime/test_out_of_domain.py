@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from heedful.runtime.parsed import unfamiliar
+from heedful.runtime.parsed import is_out_of_domain
 from heedful.text.parse import Parse
 from tests.asking import embed
 from tests.runtime.conftest import Running
@@ -18,7 +18,7 @@ def parse(text: str, tokens: int = 4) -> Parse:
     ["Привет мир", "你好世界", "שלום עולם", "مرحبا", "Γειά σου", "こんにちは, dog", "नमस्ते"],
 )
 def test_other_scripts(text: str) -> None:
-    assert unfamiliar(parse(text), 0)
+    assert is_out_of_domain(parse(text), 0)
 
 
 @pytest.mark.parametrize(
@@ -30,16 +30,16 @@ def test_other_scripts(text: str) -> None:
     ],
 )
 def test_latin_script(text: str) -> None:
-    assert not unfamiliar(parse(text), 0)
+    assert not is_out_of_domain(parse(text), 0)
 
 
 def test_most_words_are_unknown() -> None:
-    assert not unfamiliar(parse("a b c d"), 2)
-    assert unfamiliar(parse("a b c", 3), 2)
+    assert not is_out_of_domain(parse("a b c d"), 2)
+    assert is_out_of_domain(parse("a b c", 3), 2)
 
 
 def test_they_are_counted_by_input(running: Running) -> None:
     texts = ["two kids", "zebra giraffe dog", "Привет " * 40, "dog " * 40]
     for more in ({"truncate": True}, {"mean": True}):
         result = running.ask(embed(running.service, texts, model="tiny-flat", **more))
-        assert (result.unfamiliar, result.inputs) == (2, 4)
+        assert (result.out_of_domain, result.inputs) == (2, 4)

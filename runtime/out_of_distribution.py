@@ -14,10 +14,10 @@ from heedful.runtime.observer import Observer
 from heedful.text.arrays import Floats
 
 ROWS, SECONDS = 64, 0.25
-"""Floats that are collected, and how long."""
+"""Vectors that are collected, and how long."""
 
 
-class UntypicalInputs:
+class OutOfDistributionCounter:
     """For the event loop's thread only."""
 
     def __init__(self, observer: Observer) -> None:
@@ -28,7 +28,7 @@ class UntypicalInputs:
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, model: LoadedModel, vectors: Floats, texts_per_row: int) -> None:
-        """Floats (M, D) of M / `texts_per_row` inputs that were answered. Nobody may change them any more."""
+        """Vectors (M, D) of M / `texts_per_row` inputs that were answered. Nobody may change them any more."""
         if model.typical is None:
             return
         self._waiting[model].setdefault(texts_per_row, []).append(vectors)
@@ -49,8 +49,8 @@ class UntypicalInputs:
         for model, added in waiting.items():
             assert model.typical is not None
             assert model.card.typical is not None
-            found = 0
+            count = 0
             for step, vectors in added.items():
                 shares = model.typical.share(np.concatenate(vectors)).reshape(-1, step)
-                found += int((shares < model.card.typical.threshold).any(axis=1).sum())
-            self._observer.untypical(model.card.name, found)
+                count += int((shares < model.card.typical.threshold).any(axis=1).sum())
+            self._observer.untypical(model.card.name, count)
