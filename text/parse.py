@@ -13,7 +13,6 @@ import spacy
 from spacy.attrs import DEP, HEAD, NORM
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.vocab import Vocab
 
 from heedful.text.arc_parser import ArcParser, Tree  # a pipeline may name it
 from heedful.text.arrays import Ints
@@ -22,11 +21,6 @@ from heedful.text.errors import ParserError
 from heedful.text.forks import LockOwner
 from heedful.text.structure import without
 from heedful.text.tokenize import ATTRIBUTES, Spans, TextTokenizer, Tokens, adjoining, hashes
-
-_PLACES: Ints = np.arange(1024)
-_PLACES.flags.writeable = False
-_RELATIONS: dict[int, str] = {}
-"""Names of relations by their hash, which is the same in every vocabulary: a parser has about fifty."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +162,7 @@ class PipelineTrees(LockOwner):
             for doc in self._nlp.pipe(map(self._doc, texts)):
                 steps, names = doc.to_array([HEAD, DEP]).T  # steps to the governor
                 heads = steps.astype(np.int64) + np.arange(len(doc))
-                trees.append((heads, _names(doc.vocab, names.tolist())))
+                trees.append((heads, tuple([doc.vocab.strings[name] for name in names.tolist()])))
         return trees
 
     def run(self, trees: list[Tree]) -> list[Tree]:
@@ -190,7 +184,7 @@ class PipelineTrees(LockOwner):
 
 def parse_of(job: ParseJob, tokens: Tokens, tree: Tree | None) -> Parse:
     """The parse of a job's tokens; without a tree each token is its own governor."""
-    heads, relations = tree or (_no_heads(len(tokens)), ())
+    heads, relations = tree or (np.arange(len(tokens)), ())
     return Parse(job.text, tokens.forms, heads, relations, tokens.cut, tokens.spans)
 
 
@@ -206,17 +200,3 @@ def fingerprint(folder: Path) -> str:
 def _only(attributes: Sequence[int], vocab: Any) -> None:
     """Compute no other attributes of new words: spaCy has twenty, in Python."""
     vocab.lex_attr_getters = {name: vocab.lex_attr_getters[name] for name in attributes}
-
-
-def _names(vocab: Vocab, hashes: list[int]) -> tuple[str, ...]:
-    """The relations of these hashes. spaCy's store of strings takes three times as long as a dictionary."""
-    try:
-        return tuple([_RELATIONS[name] for name in hashes])
-    except KeyError:
-        _RELATIONS.update((name, vocab.strings[name]) for name in hashes)
-        return tuple([_RELATIONS[name] for name in hashes])
-
-
-def _no_heads(length: int) -> Ints:
-    """Each token as its own governor. Read-only."""
-    return _PLACES[:length] if length <= len(_PLACES) else np.arange(length)

@@ -18,21 +18,21 @@ class Correlation:
     value: float | None  # None where one of the two is constant
 
 
-def correlations(found: ExplainOutputs, evidence: Doubles) -> list[Correlation]:
+def correlations(outputs: ExplainOutputs, evidence: Doubles) -> list[Correlation]:
     """Every map, pooling and gate of a sentence with its evidence (L,), which may be signed."""
     return [
         Correlation(kind, name, rank_correlation(per_token, np.abs(evidence)))
-        for kind, name, per_token in _weights(found)
+        for kind, name, per_token in _weights(outputs)
     ]
 
 
-def _weights(found: ExplainOutputs) -> Iterator[tuple[str, str, Floats]]:
+def _weights(outputs: ExplainOutputs) -> Iterator[tuple[str, str, Floats]]:
     """Kind, name and a weight per token: of a map, how much all tokens take from each, on average."""
-    for name, attention in found.maps.items():
+    for name, attention in outputs.maps.items():
         yield "maps", name, attention[0].mean(0)
-    for name, weights in found.pooling.items():
+    for name, weights in outputs.pooling.items():
         yield "pooling", name, weights[0]
-    for name, weights in found.gate.items():
+    for name, weights in outputs.gate.items():
         yield "gate", name, weights[0]
 
 

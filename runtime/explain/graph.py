@@ -150,13 +150,13 @@ class ExplainGraph:
         feeds: Mapping[str, npt.NDArray[Any]],
         options: onnxruntime.RunOptions | None = None,
     ) -> ExplainOutputs:
-        found = self._run(list(self._outputs), feeds, options)
+        outputs = self._run(list(self._outputs), feeds, options)
 
         def named(kind: str) -> dict[str, Floats]:
-            return {name: found[kind][:, i] for i, name in enumerate(self.names[kind])}
+            return {name: outputs[kind][:, i] for i, name in enumerate(self.names[kind])}
 
         return ExplainOutputs(
-            found["embedding"], found["states"], named("pooling"), named("maps"), named("gate")
+            outputs["embedding"], outputs["states"], named("pooling"), named("maps"), named("gate")
         )
 
     def vectors(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Floats:
@@ -196,9 +196,9 @@ def open_checked(
     try:
         opened = ExplainGraph(files, card, file)
         with bounded_run() as options:
-            found = opened.run(opened.feeds(batch), options)
+            outputs = opened.run(opened.feeds(batch), options)
     except GraphError as error:
         raise BundleError(card.name, file, f"does not open, or does not run: {error}") from error
-    if not found.pooling or found.embedding.shape != (1, card.width):
+    if not outputs.pooling or outputs.embedding.shape != (1, card.width):
         raise BundleError(card.name, file, "gives no pooling, or not the card's dimension")
     return opened
