@@ -181,20 +181,20 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
     def predict_proba(self, X: Iterable[str]) -> Doubles:
         """Probabilities (N, C), in the order of `classes_`."""
         self._check_fitted()
-        found: Doubles = self.head_.predict_proba(self._encode(X))
-        return found
+        probabilities: Doubles = self.head_.predict_proba(self._encode(X))
+        return probabilities
 
     def decision_function(self, X: Iterable[str]) -> Doubles:
         """Logits (N, C); of two classes (N,), the second's."""
         self._check_fitted()
-        found: Doubles = self.head_.decision_function(self._encode(X))
-        return found
+        logits: Doubles = self.head_.decision_function(self._encode(X))
+        return logits
 
     def predict(self, X: Iterable[str]) -> Labels:
         """Labels (N,)."""
-        found = self.predict_proba(X)
+        scores = self.predict_proba(X)
         two = len(self.classes_) == 2
-        chosen = (found[:, 1] >= self.threshold).astype(int) if two else found.argmax(axis=1)
+        chosen = (scores[:, 1] >= self.threshold).astype(int) if two else scores.argmax(axis=1)
         predicted: Labels = self.classes_[chosen]
         return predicted
 
@@ -215,7 +215,7 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
             reason = "is that of the model under the classifier: save into another folder"
             raise BundleError(out.name, CARD, reason)
         state = self.random_state
-        made = Provenance(
+        provenance = Provenance(
             task=task or out.name.rpartition("-")[2],
             data=DataCard(
                 name=data or "texts given to HeedfulClassifier",
@@ -228,7 +228,7 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
         )
         base = read(self.model_.folder)
         self._check_version(base.card)  # it may have been replaced since it was loaded
-        return write_bundle(base, self._linear_head(), made, out)
+        return write_bundle(base, self._linear_head(), provenance, out)
 
     def _check_fitted(self) -> None:
         check_is_fitted(self)
@@ -259,12 +259,12 @@ def _texts(texts: Iterable[str]) -> list[str]:
         raise ValueError(
             f"X has the shape {tuple(shape)}: give one text for each row, for example a column"
         )
-    found = as_list(texts)
-    for i, text in enumerate(found):
+    items = as_list(texts)
+    for i, text in enumerate(items):
         if not isinstance(text, str):
             kind = "a missing value" if is_missing(text) else type(text).__name__
             raise ValueError(f"X[{i}] is {kind}: give strings")
-    if not found:
+    if not items:
         raise ValueError("X is empty: give at least one text")
-    Inputs.from_texts(found, "X").check()
-    return found
+    Inputs.from_texts(items, "X").check()
+    return items

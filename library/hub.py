@@ -32,23 +32,23 @@ def push(folder: Path, repository: str, *, private: bool = False) -> str:
 
     Raises BundleError for a bundle that would not load, HubError.
     """
-    made = bundle.read(folder)
+    stored = bundle.read(folder)
     pipeline = parser_of(folder.resolve().parent)
-    _check_parser(made.card, pipeline)
-    files: dict[str, Path | bytes] = {name: folder / name for name in (CARD, *made.files)}
+    _check_parser(stored.card, pipeline)
+    files: dict[str, Path | bytes] = {name: folder / name for name in (CARD, *stored.files)}
     files |= {
         f"{PARSER}/{path.relative_to(pipeline).as_posix()}": path
         for path in sorted(pipeline.rglob("*"))
         if path.is_file()
     }
-    files["README.md"] = model_card(made.card, repository).encode()
+    files["README.md"] = model_card(stored.card, repository).encode()
     api = HfApi()
     with _hub_errors(repository):
         api.create_repo(repository, private=private, exist_ok=True)
         commit = api.create_commit(
             repository,
             [CommitOperationAdd(name, source) for name, source in files.items()],
-            commit_message=f"{made.card.name} {made.card.version}",
+            commit_message=f"{stored.card.name} {stored.card.version}",
         )
     return str(commit.commit_url)
 
@@ -71,12 +71,12 @@ def pull(repository: str, models: Path, *, version: str | None = None) -> Path:
         if (models / PARSER).is_dir():
             parser = models / PARSER
         _check_parser(card, parser)
-        found = there.rename(there.with_name(card.name))
-        files = bundle.read_files(found)[1]
+        pulled = there.rename(there.with_name(card.name))
+        files = bundle.read_files(pulled)[1]
         if parser == there / PARSER:
-            (found / PARSER).rename(models / PARSER)
+            (pulled / PARSER).rename(models / PARSER)
         with replace_folder(models / card.name) as new:
-            for name, content in {**files, CARD: (found / CARD).read_bytes()}.items():
+            for name, content in {**files, CARD: (pulled / CARD).read_bytes()}.items():
                 (new / name).write_bytes(content)
     return models / card.name
 

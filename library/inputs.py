@@ -38,14 +38,14 @@ def pair_inputs(pairs: Pairs, sides: tuple[str, str]) -> Inputs:
     rows = _rows(pairs, "pairs", "pairs of strings")
     if rows and isinstance(rows[0], str):
         if len(getattr(pairs, "shape", ())) > 1:  # iterating over a table gives its columns' names
-            said = (
+            reason = (
                 f"pairs is a table: give its rows, for example df[{list(sides)}].to_dict('records')"
             )
         else:
-            said = f"pairs[0] is a string: give a list of pairs, [({', '.join(sides)})]"
-        raise BadInput(said, param="pairs")
-    found = [_pair(pair, f"pairs[{i}]", sides) for i, pair in enumerate(rows)]
-    return strings(Inputs.from_pairs(found, sides))
+            reason = f"pairs[0] is a string: give a list of pairs, [({', '.join(sides)})]"
+        raise BadInput(reason, param="pairs")
+    checked = [_pair(pair, f"pairs[{i}]", sides) for i, pair in enumerate(rows)]
+    return strings(Inputs.from_pairs(checked, sides))
 
 
 def _pair(pair: Pair, path: str, sides: tuple[str, str]) -> tuple[str, str]:
@@ -57,8 +57,8 @@ def _pair(pair: Pair, path: str, sides: tuple[str, str]) -> tuple[str, str]:
     if isinstance(pair, tuple | list) and len(pair) == 2:
         return pair[0], pair[1]
     keys = " and ".join(sides)
-    said = f"{path} is no pair: give two strings in a tuple, or a dictionary of {keys} alone"
-    raise BadInput(said, param=path)
+    reason = f"{path} is no pair: give two strings in a tuple, or a dictionary of {keys} alone"
+    raise BadInput(reason, param=path)
 
 
 def _rows(rows: Iterable[T], path: str, wanted: str) -> list[T]:

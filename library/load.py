@@ -48,20 +48,20 @@ def load(
         if number is not None and not is_count(number):
             raise StartupError(f"{name} is {number!r}: give a whole number from 1")
     folder = bundle_folder(model, models)
-    made = bundle.read(folder, graphs=False)
+    stored = bundle.read(folder, graphs=False)
     pipeline = parser or shipped.parser_of(folder.parent)
     # A GPU runs one large batch at a time; on a CPU several small ones do more than one that is split.
     batches = threads or usable_cores()
     parallel, each = (1, batches) if takes_cuda(device) else (batches, 1)
     same: dict[str, Any] = {"model": folder, "parser": pipeline, "device": device}
-    others = Processes(processes, same) if processes > 1 else None
+    workers = Processes(processes, same) if processes > 1 else None
     again = partial(load_version, **same, threads=threads, processes=processes)
-    opened = LoadedModel(made, device, each)
+    loaded = LoadedModel(stored, device, each)
     try:
-        reads = Parser.load(pipeline)
+        loaded_parser = Parser.load(pipeline)
     except ParserError as error:
         raise StartupError(str(error)) from error
-    return Model(folder, opened, reads, parallel, others, again)
+    return Model(folder, loaded, loaded_parser, parallel, workers, again)
 
 
 def load_version(version: str, **keywords: Any) -> Model:

@@ -46,8 +46,8 @@ class TableModel:
         self.model = load(model, threads=1, **where)
         method: Literal["embed", "classify"] = "embed" if task == "embed" else "classify"
         self._question = Question(task, method, keywords or {})
-        found = self._ask([["A text."] * len(self._texts)])  # warms up, and shows a wrong choice
-        self._width = found.shape[1]
+        answers = self._ask([["A text."] * len(self._texts)])  # warms up, and shows a wrong choice
+        self._width = answers.shape[1]
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """A row for each, in order: the id, the answer, `outcome` and `error`.
@@ -59,18 +59,18 @@ class TableModel:
         rows = [
             ["" if text is None else text for text in row] for row in zip(*columns, strict=True)
         ]
-        found = np.zeros((len(rows), self._width))
+        answers = np.zeros((len(rows), self._width))
         errors: list[str | None] = []
         for begin in range(0, len(rows), CHUNK):
             for answer in self._answers(rows[begin : begin + CHUNK]):
                 if not isinstance(answer, str):
-                    found[len(errors)] = answer
+                    answers[len(errors)] = answer
                 errors.append(answer if isinstance(answer, str) else None)
         missing = np.array([error is not None for error in errors], bool)
         return pa.table(
             {
                 self._id: table[self._id],
-                **self._columns(found, missing),
+                **self._columns(answers, missing),
                 OUTCOME: np.where(missing, "error", "ok"),
                 "error": pa.array(errors, pa.string()),
             }
@@ -91,15 +91,17 @@ class TableModel:
         inputs = Inputs(items, self._texts * len(rows), "rows", len(self._texts))
         return self.model.answer(self._question, strings(inputs))
 
-    def _columns(self, found: npt.NDArray[Any], missing: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    def _columns(self, answers: npt.NDArray[Any], missing: npt.NDArray[np.bool_]) -> dict[str, Any]:
         """Null where an answer is missing."""
         mask = pa.array(missing)
         if self._question.task == "embed":
-            values = pa.array(found.astype(np.float32).ravel())
+            values = pa.array(answers.astype(np.float32).ravel())
             vectors = pa.FixedSizeListArray.from_arrays(values, self._width, mask=mask)
             return {"embedding": vectors}
-        one = pa.list_(pa.string()) if self.model.card.multi_label else pa.string()
-        label = pa.array(self.model.chosen(found), one, mask=missing)
+        kind = pa.list_(pa.string()) if self.model.card.multi_label else pa.string()
+        label = pa.array(self.model.chosen(answers), kind, mask=missing)
         names = list(self.model.labels)
-        shares = pa.StructArray.from_arrays([pa.array(each) for each in found.T], names, mask=mask)
+        shares = pa.StructArray.from_arrays(
+            [pa.array(column) for column in answers.T], names, mask=mask
+        )
         return {"label": label, "probabilities": shares}

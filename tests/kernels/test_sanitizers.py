@@ -72,6 +72,11 @@ def graphs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_every_operator_is_driven(graphs: Path) -> None:
+    source = (ROOT / "kernels" / "operators.c").read_text()
+    assert {file.stem for file in graphs.iterdir()} == set(re.findall(r'\.name = "(\w+)"', source))
+
+
 def drive(library: Path, graphs: Path) -> subprocess.CompletedProcess[str]:
     # ASan intercepts C++'s exceptions, so libstdc++ has to be there when it begins.
     preloaded = map(runtime_library, ("libasan.so", "libstdc++.so"))
