@@ -3,40 +3,35 @@
 import asyncio
 import contextlib
 import importlib.metadata
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.middleware import Middleware
+from starlette.types import ASGIApp
 
-from heedful.app import errors
-from heedful.app.http import array_responses
-from heedful.app.http.auth import Keys
-from heedful.app.http.cors import CrossOrigin
-from heedful.app.http.fast_path import FastPath, inference_routes
-from heedful.app.http.fastapi_application import Application
-from heedful.app.http.middleware import ApiKey, BodyLimit, Failures, HeadAsGet, Recorded
-from heedful.app.http.paths import Paths
+from heedful.app.http import framework_errors, responses
+from heedful.app.http.auth import ApiKey, Keys
+from heedful.app.http.body import BodyLimit
+from heedful.app.http.framework_errors import CrossOrigin
+from heedful.app.http.inference_route import InferenceRoute
+from heedful.app.http.request_record import Recorder
 from heedful.app.observability.metrics import Metrics
 from heedful.app.observability.tracing import Tracing
 from heedful.app.process.descriptors import max_connections
 from heedful.app.process.table import ProcessTable, Slot
 from heedful.app.routes import (
     core,
-    demo_page,
-    explanations,
     openapi_document,
-    reload,
+    pages,
     status,
-    swagger_page,
 )
 from heedful.app.routes.compat import (
     huggingface,
     kserve,
     kserve_binary,
     openai,
-    openai_models,
     predict,
     rerank,
     similarity,
@@ -51,13 +46,11 @@ ROUTERS = (
     huggingface.router,
     predict.router,
     similarity.router,
-    explanations.router,
     openai.router,
-    openai_models.router,
+    openai.models_router,
     status.router,
-    reload.router,
-    demo_page.router,
-    swagger_page.router,
+    status.control_router,
+    pages.router,
     rerank.router,
     kserve.router,
     kserve.infer_router,
@@ -68,7 +61,7 @@ def create_app(
     settings: Settings,
     slot: Slot | None = None,
     loaded: Loaded | None = None,
-) -> Application:
+) -> FastAPI:
     """The application of one serving process. Unless `loaded`, it answers 503 while the models load.
 
     `slot` is the process's among those behind the port; None where it is the only one.
@@ -78,8 +71,6 @@ def create_app(
     metrics = Metrics(slot)
     tracing = Tracing.from_environment()
     service = Service(_options(settings), metrics, loaded)
-    endpoints = inference_routes(ROUTERS)
-    streams = {path for path in endpoints if "{" not in path}
     share = (
         max(1, settings.max_connections // size) if settings.max_connections else max_connections()
     )
@@ -99,26 +90,25 @@ def create_app(
             if tracing:
                 await asyncio.to_thread(tracing.close)
 
-    app = Application(
+    app = FastAPI(
         title="Heedful",
         summary="Small self-attentive sentence encoders",
         version=importlib.metadata.version("heedful"),
         lifespan=lifespan,
         redoc_url=None,
-        docs_url=None,  # app.routes.swagger_page has it
+        docs_url=None,  # app.routes.pages has it
         redirect_slashes=False,
         # app.observability.tracing and app.observability.metrics do this; FastAPI would count everything twice.
         telemetry={"tracing": False, "metrics": False, "logs": False},
+        middleware=_middleware(settings, keys, metrics, tracing),
     )
     app.state.heedful = state
-    for router in ROUTERS:
-        app.include_router(router)
-    app.router.routes.extend(demo_page.FILES)
-    errors.install(app)
-    described = partial(openapi_document.openapi, app, endpoints, streams)
+    # Not by include_router, whose matching and contexts take 10 µs of each request.
+    app.router.routes.extend([*_routes(), *pages.FILES])
+    framework_errors.install(app)
+    inference = [route for route in _routes() if isinstance(route, InferenceRoute)]
+    described = partial(openapi_document.openapi, app, inference)
     app.openapi = described  # type: ignore[method-assign]  # as FastAPI documents it
-    recorded = Middleware(Recorded, metrics=metrics, paths=Paths(_paths()), tracing=tracing)
-    app.outside = [recorded, *_middleware(settings, keys)]
     return app
 
 
@@ -135,48 +125,38 @@ def _options(settings: Settings) -> Options:
     )
 
 
-def _paths() -> set[str]:
-    """Every path that metrics and logs may name."""
-    routes = (route for router in ROUTERS for route in router.routes)
-    served = {route.path for route in routes if isinstance(route, APIRoute)}
-    return served | demo_page.PATHS | {"/openapi.json"}
+def _routes() -> list[APIRoute]:
+    return [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
 
 
-def _middleware(settings: Settings, keys: Keys) -> list[Middleware]:
-    """Ours, the outermost first; the record of the request is outside of all."""
-    layers = []
-    if settings.cors_origins:
-        exposed = [
-            "Retry-After",
-            "Server-Timing",
-            *array_responses.HEADERS,
-            kserve_binary.JSON_SIZE,
-            "X-Ignored-Fields",
-            "X-Request-Id",
-            "X-Truncated",
-            "X-Warning",
-            "X-Windows",
-        ]
-        cross_origin = Middleware(
-            CrossOrigin,
-            allow_origins=settings.cors_origins,
-            allow_methods=["*"],
-            allow_headers=["*"],
-            expose_headers=exposed,
-        )
-        layers.append(cross_origin)
-    layers.append(Middleware(Failures))
+def _middleware(
+    settings: Settings, keys: Keys, metrics: Metrics, tracing: Tracing | None
+) -> list[Middleware]:
+    """The outermost first: the record, with headers for other origins; the API key; the announced length of a body."""
+    named = {route.path for route in _routes()} | pages.PATHS | {"/openapi.json"}
+    cors = {"cors": _cross_origin(settings.cors_origins)} if settings.cors_origins else {}
+    layers = [Middleware(Recorder, metrics=metrics, paths=named, tracing=tracing, **cors)]
     if keys.needed:
-        layers.append(Middleware(ApiKey, keys=keys, pages=demo_page.PATHS))
-    return [
-        *layers,
-        Middleware(BodyLimit, limit=settings.max_body_bytes),
-        Middleware(
-            FastPath,
-            routers=ROUTERS,
-            limit=settings.request_timeout,
-            max_bytes=settings.max_body_bytes,
-            max_inputs=settings.max_batch_inputs,
-        ),
-        Middleware(HeadAsGet),
+        layers.append(Middleware(ApiKey, keys=keys, pages=pages.PATHS))
+    return [*layers, Middleware(BodyLimit, limit=settings.max_body_bytes)]
+
+
+def _cross_origin(origins: Sequence[str]) -> Callable[[ASGIApp], ASGIApp]:
+    exposed = [
+        "Retry-After",
+        "Server-Timing",
+        *responses.ARRAY_HEADERS,
+        kserve_binary.JSON_SIZE,
+        "X-Ignored-Fields",
+        "X-Request-Id",
+        "X-Truncated",
+        "X-Warning",
+        "X-Windows",
     ]
+    return partial(
+        CrossOrigin,
+        allow_origins=origins,
+        allow_methods=["*"],
+        allow_headers=["*"],
+        expose_headers=exposed,
+    )

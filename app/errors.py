@@ -7,16 +7,10 @@ The Open Inference Protocol's `error` is the message; the other fields are besid
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, NoReturn
+from typing import Any
 
 import orjson
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from starlette.exceptions import HTTPException
-from starlette.responses import Response
-from starlette.routing import Match
 
-from heedful.app.http import request_record
 from heedful.runtime.errors import (
     BadInput,
     InferenceFailed,
@@ -171,36 +165,17 @@ def status_of(error: RequestError) -> int:
     return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
 
 
-def has_text_error(path: str) -> bool:
-    """Whether an error's `error` is text on this path, as clients of the Open Inference Protocol want it."""
-    return path == "/v2" or (path.startswith("/v2/") and path != "/v2/rerank")
-
-
-def respond(
-    entry: request_record.Record, error: RequestError, headers: Mapping[str, str] | None = None
-) -> Response:
-    """The envelope of `error` with its status and headers. Notes its code in the record."""
-    entry.refusal = error.code
-    if isinstance(error, UnknownModel):
-        entry.model = "other"
-    more = {**HEADERS.get(type(error), {}), **(headers or {})}
-    if isinstance(error, Overloaded):
-        more["Retry-After"] = str(error.retry_after)
-    body = envelope(error, text=entry.text_error)
-    return Response(body, status_of(error), more, "application/json")
-
-
 def envelope(error: RequestError, *, text: bool = False) -> bytes:
     """The body of every error; with `text` the Open Inference Protocol's."""
     message = _encodable(str(error))
-    about = {
+    fields = {
         "type": TYPE.get(status_of(error), "invalid_request_error"),
         "param": None if error.param is None else _encodable(error.param),
         "code": error.code,
     }
     if text:
-        return orjson.dumps({"error": message, **about})
-    return orjson.dumps({"error": {"message": message, **about}})
+        return orjson.dumps({"error": message, **fields})
+    return orjson.dumps({"error": {"message": message, **fields}})
 
 
 def raw_response(error: RequestError, request_id: str) -> bytes:
@@ -213,38 +188,6 @@ def raw_response(error: RequestError, request_id: str) -> bytes:
         f"{retry}x-request-id: {request_id}\r\nconnection: close\r\n\r\n"
     )
     return head.encode() + body
-
-
-def install(app: FastAPI) -> None:
-    """Answer every error from a route or the framework with the envelope."""
-
-    async def refused(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestError)
-        return respond(request_record.of(request.scope), error)
-
-    async def framework(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        entry = request_record.of(request.scope)
-        if error.status_code == 404:
-            return respond(entry, UnknownRoute("no such route; GET /docs lists them"))
-        if error.status_code == 405:
-            allowed = ", ".join(_allowed(request))
-            refusal = WrongMethod(f"{request.method} is not answered here; use {allowed}")
-            return respond(entry, refusal, {"Allow": allowed})
-        return respond(entry, MalformedBody(str(error.detail)), error.headers)
-
-    async def wrong_query(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
-        faults = [{**one, "loc": one["loc"][1:]} for one in error.errors()]  # without "query"
-        return respond(request_record.of(request.scope), bad_input(faults))
-
-    async def uncaught(_: Request, error: Exception) -> NoReturn:
-        raise error  # to app.http.middleware.Failures: FastAPI would answer in its own words
-
-    app.add_exception_handler(Exception, uncaught)
-    app.add_exception_handler(RequestError, refused)
-    app.add_exception_handler(RequestValidationError, wrong_query)
-    app.add_exception_handler(HTTPException, framework)
 
 
 def bad_input(errors: Sequence[Any]) -> BadInput:
@@ -274,17 +217,6 @@ def _field(location: Sequence[str | int]) -> str | None:
         elif not part.startswith("<"):
             path += f".{part}" if path else part
     return path or None
-
-
-def _allowed(request: Request) -> list[str]:
-    """The methods of the request's path. The framework names those of the path's first route only."""
-    found = {
-        method
-        for method in ("GET", "POST")
-        for route in request.app.routes
-        if route.matches({**request.scope, "method": method})[0] is Match.FULL
-    }
-    return sorted(found | ({"HEAD"} if "GET" in found else set()))  # app.http.middleware answers it
 
 
 def _encodable(text: str) -> str:

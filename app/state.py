@@ -12,7 +12,6 @@ from typing import Protocol
 from fastapi import FastAPI
 
 from heedful.app.http.auth import Keys
-from heedful.app.http.large_bodies import LargeBodies
 from heedful.app.http.tls import reload_certificate
 from heedful.app.observability.metrics import Metrics
 from heedful.app.process.table import Slot
@@ -51,17 +50,12 @@ class AppState:
     """Connections without a request in progress, the oldest first."""
     running: Collection[object] = ()
     """The server's tasks, one for each request in progress; empty where no server of ours runs the application."""
-    large: LargeBodies = field(init=False)
-    """Reads large bodies."""
     tls: ssl.SSLContext | None = None
     """What the server encrypts with; None where it does not."""
     starting: asyncio.Task[None] = field(init=False)
     """Loads the models; holds the StartupError when they do not load."""
 
     _reloading: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-    def __post_init__(self) -> None:
-        self.large = LargeBodies(self.service.trim_later)
 
     def peer_status(self) -> str | None:
         """None when every serving process is ready, otherwise why not."""
@@ -70,12 +64,6 @@ class AppState:
     def start(self) -> None:
         """Begin to load the models."""
         self.starting = asyncio.create_task(self._load())
-
-    def real_name(self, model: str | None) -> str | None:
-        """The model that a name or an alias means. A loaded model's name is no alias."""
-        if model is None or model in self.service.cards:
-            return model
-        return self.settings.aliases.get(model, model)
 
     async def _load(self) -> None:
         asked = 0 if self.preloaded else self.slot.table.reloads_asked

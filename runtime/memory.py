@@ -2,8 +2,6 @@
 
 import ctypes
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 
 def trim_heap() -> None:
@@ -17,15 +15,3 @@ def freeze_gc() -> None:
     """Exclude all current objects from garbage collection, whose scans stop every thread."""
     gc.collect()
     gc.freeze()
-
-
-@contextmanager
-def gc_paused() -> Iterator[None]:
-    """No garbage collection, in any thread: while a large value is built, each one would scan all of it so far."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

@@ -4,13 +4,16 @@ import asyncio
 import hashlib
 import logging
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from heedful.app import errors
+from heedful.app.http.request_record import PUBLIC, RECORD, Record
 from heedful.app.settings import Settings, environment_name
 from heedful.runtime.errors import StartupError
 
@@ -98,13 +101,38 @@ class Keys:
         return keys
 
 
+class ApiKey:
+    """Refuses requests without `Authorization: Bearer KEY`, except PUBLIC routes and reading `pages`."""
+
+    def __init__(self, app: ASGIApp, *, keys: Keys, pages: Collection[str] = ()) -> None:
+        self._app = app
+        self._keys = keys
+        self._pages = frozenset(pages)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and not self._is_public(scope):
+            record: Record = scope[RECORD]
+            scheme, _, sent = record.header(b"authorization").partition(" ")
+            key = self._keys.find(sent.strip()) if scheme.lower() == "bearer" else None
+            if key is None:
+                refusal = errors.Unauthorized("send the API key as 'Authorization: Bearer KEY'")
+                await record.refuse(refusal)(scope, receive, send)
+                return
+            record.key, record.bulk = key.name, record.bulk or key.bulk
+        await self._app(scope, receive, send)
+
+    def _is_public(self, scope: Scope) -> bool:
+        path = scope["path"]
+        return path in PUBLIC or (scope["method"] == "GET" and path in self._pages)
+
+
 def _version(path: Path) -> tuple[int, int, int] | None:
     """Changes with the file; None if there is none."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _digest(key: str) -> bytes:

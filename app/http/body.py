@@ -1,21 +1,70 @@
-"""JSON that is read strictly."""
+"""A request's body: its limits, its bytes, its JSON, which is read strictly."""
 
 import contextlib
 import json
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 import orjson
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from heedful.app.errors import BodyTooLarge, MalformedBody
+from heedful.app.errors import BodyTooLarge, MalformedBody, body_too_large
+from heedful.app.http import content_encoding
+from heedful.app.http.request_record import RECORD, Record
+from heedful.runtime.errors import TooManyInputs
 
+NDJSON = "application/x-ndjson"
+"""A request a line (app.http.ndjson)."""
 MAX_DEPTH = 64
 """Levels of lists and objects in a body: no route reads as many, and what walks them uses the stack."""
 MAX_CONTAINERS = 2**21
 """Lists and objects in a body. 16 MiB of trees hold 1.3 million if all their words are of one letter."""
+NO_INPUTS = frozenset({"displacy"})
+"""Fields whose lists are not inputs of the request."""
+INPUTS = frozenset({"documents", "input", "inputs", "pairs", "sentences", "texts"})
+"""Fields whose lists are. Other lists belong to no route, or are wrong there."""
 
 _STEPS = bytes.maketrans(b'"[{]}', b"\x00\x01\x01\xff\xff")
 _OTHERS = bytes(set(range(256)) - set(b'"[{]}'))
+
+
+class BodyLimit:
+    """Refuses bodies that are said to hold more than `limit` bytes, unread. NDJSON has that limit for each line."""
+
+    def __init__(self, app: ASGIApp, *, limit: int) -> None:
+        self._app = app
+        self._limit = limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            record: Record = scope[RECORD]
+            announced = record.headers.get(b"content-length", b"")
+            if announced.isdigit() and int(announced) > self._limit and record.media != NDJSON:
+                await record.refuse(body_too_large(self._limit))(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+async def read(record: Record, receive: Receive, limit: int) -> bytes:
+    """The body, decompressed. Raises MalformedBody, ClientDisconnect, BodyTooLarge beyond `limit` bytes."""
+    parts: list[bytes] = []
+    size, more = 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > limit:
+            raise body_too_large(limit)
+        more = message.get("more_body", False)
+    body = b"".join(parts)
+    if b"content-encoding" not in record.headers:
+        return body
+    coding = record.header(b"content-encoding").strip().lower()
+    return await content_encoding.decoded(body, coding, limit)
 
 
 def parse(body: bytes) -> Any:
@@ -25,7 +74,13 @@ def parse(body: bytes) -> Any:
     """
     if body.count(b"[") + body.count(b"{") > MAX_DEPTH:  # fewer are neither too deep nor too many
         _check_containers(body)
-    return _loads(body)
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        if b"\\u" in body:  # it may hold lone surrogates
+            with contextlib.suppress(ValueError, RecursionError):
+                return json.loads(body.decode(), parse_constant=_refuse, parse_float=_finite)
+        raise MalformedBody(f"the body is not JSON: {error}") from None
 
 
 def _check_containers(body: bytes) -> None:
@@ -50,17 +105,6 @@ def _check_containers(body: bytes) -> None:
         )
 
 
-def _loads(body: bytes) -> Any:
-    """Raises MalformedBody."""
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        if b"\\u" in body:
-            with contextlib.suppress(ValueError, RecursionError):
-                return json.loads(body.decode(), parse_constant=_refuse, parse_float=_finite)
-        raise MalformedBody(f"the body is not JSON: {error}") from None
-
-
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(constant)
 
@@ -71,3 +115,31 @@ def _finite(digits: str) -> float:
     if abs(number) == float("inf"):
         raise ValueError(digits)
     return number
+
+
+def check_counts(value: object, max_inputs: int, path: str = "") -> None:
+    """Raise TooManyInputs for a longer list in the body, before anything in it is looked at."""
+    if not isinstance(value, dict):
+        return
+    for name, field in value.items():
+        if isinstance(field, list):
+            if len(field) > max_inputs and not _is_one_text(name, field):
+                param = path + name
+                if name in INPUTS:
+                    check_length(field, max_inputs, param)
+                held = f"{param} holds {len(field)}, more than the {max_inputs} of any field"
+                raise TooManyInputs(f"{held}: leave it out", param=param)
+        elif isinstance(field, dict) and name not in NO_INPUTS:
+            check_counts(field, max_inputs, f"{path}{name}.")
+
+
+def check_length(items: Sequence[object], max_inputs: int, path: str) -> None:
+    """Raise TooManyInputs if the field `path` holds more."""
+    if len(items) > max_inputs:
+        message = f"{path} holds {len(items)}, more than {max_inputs}: send several requests"
+        raise TooManyInputs(message, param=path)
+
+
+def _is_one_text(field: str, items: list[object]) -> bool:
+    """Whether the list is one text in token ids, which OpenAI's clients send."""
+    return field == "input" and all(type(item) is int for item in items)

@@ -4,55 +4,44 @@ The first answers leave while the client still sends: it has to read and send at
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import orjson
 from starlette.requests import ClientDisconnect
+from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from heedful.app import errors
-from heedful.app.errors import MalformedBody
-from heedful.app.http import request_record
-from heedful.app.http.body import parse
-from heedful.app.http.lines import InferenceEndpoint, answer
+from heedful.app.http.body import NDJSON, parse
+from heedful.app.http.request_record import Record
 from heedful.app.http.responses import repeatable
 from heedful.app.state import state_of
 from heedful.runtime.errors import RequestError, TimedOut, Unavailable
 
-MEDIA_TYPE = "application/x-ndjson"
 MAX_LINES = 64
 """Lines in flight of one request: as many as make a good batch."""
 
-
-def declared(scope: Scope) -> bool:
-    """Whether the body is said to be NDJSON."""
-    return request_record.of(scope).media == MEDIA_TYPE
+Read = Callable[[Record, bytes], Any]
+"""A line's record and bytes -> its JSON value. Raises MalformedBody, BodyTooLarge, BadInput."""
+AnswerLine = Callable[[Scope, bytes, Read], Awaitable[tuple[Response, Record]]]
+"""Answers one line, with the function that reads it, as a request of its own."""
 
 
 async def stream(
-    endpoint: InferenceEndpoint,
-    scope: Scope,
-    receive: Receive,
-    send: Send,
-    *,
-    limit: float,
-    max_bytes: int,
+    answer: AnswerLine, scope: Scope, receive: Receive, send: Send, *, limit: float, max_bytes: int
 ) -> None:
-    """Answer every line. `limit` seconds bound how long a line is sent, answered, and not read.
+    """Answer every line. `limit` seconds bound how long a line is sent, and not read; `answer` bounds itself.
 
     A line of more than `max_bytes` ends the stream with its error, and so does the first one that comes after SIGTERM.
     At most `max_bytes` are in flight.
-    Raises MalformedBody for a compressed body.
     """
-    if request_record.header(scope, b"content-encoding").strip().lower() not in ("", "identity"):
-        raise MalformedBody("NDJSON is read uncompressed only", code="wrong_content_encoding")
     # Every line's answer is JSON: what the client accepts is the answer as a whole.
     others = [(name, value) for name, value in scope["headers"] if name != b"accept"]
     scope = {**scope, "headers": others}
     queue: asyncio.Queue[asyncio.Task[bytes] | None] = asyncio.Queue(MAX_LINES)
     budget = _Budget(max_bytes)
-    headers = [(b"content-type", MEDIA_TYPE.encode())]
+    headers = [(b"content-type", NDJSON.encode())]
 
     async def send_on(message: Message) -> None:
         async with asyncio.timeout(limit):
@@ -68,9 +57,9 @@ async def stream(
             task = await queue.get()
         await send_on({"type": "http.response.body", "body": b""})
 
-    async def one(number: int, line: bytes) -> bytes:
+    async def answer_line(number: int, line: bytes) -> bytes:
         try:
-            return await _answered(endpoint, scope, number, line, limit)
+            return await _answered(answer, scope, number, line)
         finally:
             budget.give_back(len(line))
 
@@ -86,7 +75,7 @@ async def stream(
                         )
                     if line.strip():
                         await budget.take(len(line))
-                        await queue.put(group.create_task(one(number, line)))
+                        await queue.put(group.create_task(answer_line(number, line)))
                     number += 1
             except RequestError as error:
                 await queue.put(group.create_task(_refused(number, error)))
@@ -145,22 +134,19 @@ class _Line:
         return whole
 
 
-async def _answered(
-    endpoint: InferenceEndpoint, scope: Scope, number: int, line: bytes, limit: float
-) -> bytes:
+async def _answered(answer: AnswerLine, scope: Scope, number: int, line: bytes) -> bytes:
     """The answer's line: {"line", "id"?, "headers"?, "answer"} or {"line", "id"?, "error"}."""
     head: dict[str, Any] = {"line": number}
 
-    def body() -> Any:
-        value = parse(line)
+    def read(_: Record, content: bytes) -> Any:
+        value = parse(content)
         if isinstance(value, dict) and "id" in value:
             head["id"] = repeatable(value.pop("id"), "id")
         return value
 
-    bulk = request_record.of(scope).bulk
-    response, entry = await answer(scope, endpoint, len(line), body, limit, bulk=bulk)
+    response, record = await answer(scope, line, read)
     if response.status_code == 200:
-        if headers := entry.notes():
+        if headers := record.notes():
             head["headers"] = headers
         return _line(head, b'"answer":' + response.body)
     return _line(head, bytes(response.body)[1:-1])  # {"error": {..}}

@@ -340,6 +340,5 @@ class Protocol(HttpToolsProtocol):
     def _request_id(self) -> str:
         """Of the request that is being read: its client's, if that part of its head has come."""
         reading = self._in_head or (self.cycle is not None and not self.cycle.response_complete)
-        return (
-            request_record.request_id(cast(Any, self.scope)) if reading else request_record.new_id()
-        )
+        headers = dict(reversed(self.headers)) if reading else {}
+        return request_record.request_id(headers.get(b"x-request-id", b""))

@@ -1,17 +1,35 @@
-"""Record: one request's data for its headers, its log line and the metrics."""
+"""Record: one request's data for its headers, log line, metrics and trace. Recorder keeps and reports it."""
 
+import logging
 import random
 import re
 import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
-from starlette.types import Scope
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.routing import compile_path
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from heedful.app.schemas import unknown_fields
+from heedful.app import errors
+from heedful.app.schemas import base
 from heedful.runtime.answers import Result
+from heedful.runtime.errors import Overloaded, RequestError, UnknownModel
 
-_KEY, _HEADERS = "heedful.record", "heedful.headers"
+if TYPE_CHECKING:  # they read records
+    from heedful.app.observability.metrics import Metrics
+    from heedful.app.observability.tracing import Tracing
+
+log = logging.getLogger("heedful.access")
+
+PUBLIC = frozenset({"/health", "/ready", "/metrics", "/v2/health/live", "/v2/health/ready"})
+"""Routes that need no API key: probes and scrapers have none."""
+CLIENT_CLOSED = 499
+"""nginx's status for a client that disconnected before the answer; in log and metrics only."""
+RECORD = "heedful.record"
+"""The record's place in the scope of its request."""
 CLIENT_GONE = "heedful.client_gone"
 """In a scope of our server: a function that says whether the connection is closed."""
 _VALID_ID = re.compile(r"[!-~]{1,128}")  # printable ASCII: safe in a header and in a log line
@@ -24,8 +42,10 @@ class Record:
     id: str
     route: str
     """A path that the service has, or "other": never a client's own text."""
+    headers: Mapping[bytes, bytes] = field(default_factory=dict)
+    """The first header of each name, in lower case."""
     text_error: bool = False
-    """Whether the `error` of its error is text."""
+    """Whether the `error` of its error is text, as clients of the Open Inference Protocol want it."""
     model: str = "none"
     """A loaded model, "other" for an unknown name, "none" when the route needs no model."""
     media: str = ""
@@ -41,33 +61,72 @@ class Record:
     refusal: str | None = None  # the error's code
     ignored: list[str] = field(default_factory=list)  # names of unknown fields
 
-    def notes(self) -> dict[str, str]:
-        """Headers that say what was done to the inputs."""
-        found = {}
-        if result := self.result:
-            if result.truncated:
-                found["X-Truncated"] = str(result.truncated)
-            if result.averaged:
-                found["X-Windows"] = str(result.averaged)
-            if result.out_of_domain:
-                found["X-Warning"] = _warning(result)
-        if self.ignored and (names := unknown_fields.header(self.ignored)):
-            found["X-Ignored-Fields"] = names
-        return found
+    @classmethod
+    def of_head(cls, route: str, path: str, headers: Iterable[tuple[bytes, bytes]]) -> Self:
+        """The record of a request whose head has come."""
+        first = dict(reversed(list(headers)))
+        media = first.get(b"content-type", b"").decode("latin-1")
+        return cls(
+            id=request_id(first.get(b"x-request-id", b"")),
+            route=route,
+            headers=first,
+            text_error=path == "/v2" or (path.startswith("/v2/") and path != "/v2/rerank"),
+            media=media.partition(";")[0].strip().lower(),
+            bulk=first.get(b"x-priority", b"").strip().lower() == b"bulk",
+        )
 
-    def answer(self, result: Result[Any]) -> None:
+    def header(self, name: bytes) -> str:
+        """The first header with this lower-case name, or ""."""
+        return self.headers.get(name, b"").decode("latin-1")
+
+    def keep(self, result: Result[Any]) -> None:
         """Keep the service's result; only writing the answer remains."""
         self.result = result
         self.model = result.card.name
         self.answered = time.perf_counter()
 
+    def refuse(self, error: RequestError, headers: Mapping[str, str] | None = None) -> Response:
+        """The envelope of `error` with its status and headers; notes its code."""
+        self.refusal = error.code
+        if isinstance(error, UnknownModel):
+            self.model = "other"
+        more = {**errors.HEADERS.get(type(error), {}), **(headers or {})}
+        if isinstance(error, Overloaded):
+            more["Retry-After"] = str(error.retry_after)
+        body = errors.envelope(error, text=self.text_error)
+        return Response(body, errors.status_of(error), more, "application/json")
 
-def _warning(result: Result[Any]) -> str:
-    """What a client should know of its inputs that the models do not read."""
-    return (
-        f"{result.out_of_domain} of {result.inputs} inputs are not in Latin script, or most of their words are "
-        f"not in the vocabulary: {result.card.name} was trained on English, the answer means little"
-    )
+    def notes(self) -> dict[str, str]:
+        """Headers that say what was done to the inputs."""
+        notes = {}
+        if result := self.result:
+            if result.truncated:
+                notes["X-Truncated"] = str(result.truncated)
+            if result.averaged:
+                notes["X-Windows"] = str(result.averaged)
+            if result.out_of_domain:
+                notes["X-Warning"] = (
+                    f"{result.out_of_domain} of {result.inputs} inputs are not in Latin script, or most of their "
+                    f"words are not in the vocabulary: {result.card.name} was trained on English, the answer "
+                    "means little"
+                )
+        if self.ignored and (names := base.header_of(self.ignored)):
+            notes["X-Ignored-Fields"] = names
+        return notes
+
+    def answer_headers(self) -> list[tuple[bytes, bytes]]:
+        """The id, the stages' times in milliseconds (W3C Server-Timing), and the notes."""
+        timing = f"total;dur={1000 * (time.perf_counter() - self.started):.3f}"
+        if self.result is not None:
+            stages = self.result.timing
+            timing = (
+                f"parse;dur={1000 * stages.parse:.3f}, queue;dur={1000 * stages.queue:.3f}, "
+                f"inference;dur={1000 * stages.inference:.3f}, {timing}"
+            )
+        headers = [(b"x-request-id", self.id.encode()), (b"server-timing", timing.encode())]
+        for name, value in self.notes().items():
+            headers.append((name.lower().encode(), value.encode()))
+        return headers
 
 
 def new_id() -> str:
@@ -75,59 +134,99 @@ def new_id() -> str:
     return f"{random.getrandbits(128):032x}"
 
 
-def request_id(scope: Scope) -> str:
+def request_id(sent: bytes) -> str:
     """The client's id if it has sent a valid one, else a new one."""
-    sent = header(scope, b"x-request-id")
-    return sent if sent and _VALID_ID.fullmatch(sent) else new_id()
+    text = sent.decode("latin-1")
+    return text if _VALID_ID.fullmatch(text) else new_id()
 
 
-def header(scope: Scope, name: bytes) -> str:
-    """The first header with this lower-case name, or ""."""
-    return _headers(scope).get(name, b"").decode("latin-1")
+class Recorder:
+    """The outermost middleware: records each request and reports it once, when it ends.
 
-
-def _headers(scope: Scope) -> dict[bytes, bytes]:
-    """The first one of each name."""
-    found: dict[bytes, bytes] | None = scope.get(_HEADERS)
-    if found is None:
-        found = scope[_HEADERS] = dict(reversed(scope["headers"]))
-    return found
-
-
-def accepts(scope: Scope, name: bytes) -> dict[str, float]:
-    """What the client accepts by the headers of this lower-case name: "a;v=1;q=0.5, b" -> {"a;v=1": 0.5, "b": 1.0}.
-
-    0 is the weight of what it does not accept, or of one that is no number. Several lines are one list (RFC 9110, 5.3).
+    Adds the request id and timing headers, answers what nothing else has caught with 500, and then counts, logs and,
+    if configured, traces the request. Passes HEAD on as GET (RFC 9110, 9.3.2): the server omits the body.
     """
-    found: dict[str, float] = {}
-    if name not in _headers(scope):
-        return found
-    for key, line in scope["headers"]:
-        if key == name:
-            for offer in line.decode("latin-1").lower().split(","):
-                what, *parameters = (part.strip() for part in offer.split(";"))
-                weight = "1"
-                for parameter in parameters:
-                    if parameter.startswith("q="):
-                        weight = parameter[2:]
-                    else:
-                        what += f";{parameter}"
-                found[what] = _weight(weight)
-    return found
 
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        metrics: "Metrics",
+        paths: Iterable[str],
+        tracing: "Tracing | None" = None,
+        cors: Callable[[ASGIApp], ASGIApp] = lambda app: app,
+    ) -> None:
+        """`cors` adds headers to answers, also to a 500: without them, a page of another origin cannot read it."""
+        self._app = cors(app)
+        self._cors = cors
+        self._metrics = metrics
+        self._tracing = tracing
+        known = frozenset(paths)
+        self._fixed = frozenset(path for path in known if "{" not in path)
+        self._patterns = [compile_path(path)[:2] for path in sorted(known - self._fixed)]
 
-def _weight(written: str) -> float:
-    try:
-        return float(written)
-    except ValueError:
-        return 0.0
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        path, route, parameters = self._resolve(scope["path"])
+        record = Record.of_head(route, path, scope["headers"])
+        method = scope["method"]
+        scope = {
+            **scope,
+            RECORD: record,
+            "path": path,
+            "path_params": parameters,
+            "method": "GET" if method == "HEAD" else method,
+        }
 
+        gone = scope.get(CLIENT_GONE, bool)
 
-def attach(scope: Scope, record: Record) -> None:
-    scope[_KEY] = record
+        async def send_on(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                if not gone():
+                    record.status = message["status"]
+                message["headers"] = [*message["headers"], *record.answer_headers()]
+            await send(message)
 
+        try:
+            await self._app(scope, receive, send_on)
+        except Exception:
+            log.exception("request failed", extra={"request_id": record.id, "route": route})
+            if record.status is not None:  # the answer has begun, and can only be cut off
+                raise
+            await self._cors(record.refuse(errors.Internal()))(scope, receive, send_on)
+        finally:
+            self._report(record, method, Headers(raw=scope["headers"]))
 
-def of(scope: Scope) -> Record:
-    """The record that the outermost middleware attached."""
-    record: Record = scope[_KEY]
-    return record
+    def _resolve(self, path: str) -> tuple[str, str, dict[str, str]]:
+        """The path without superfluous slashes at its end, its route or "other", and its parameters.
+
+        The parameter of /v1/models/{model:path} may hold slashes; its route is called /v1/models/{model}.
+        """
+        shorter = path.rstrip("/") or path[:1]
+        if shorter in self._fixed:
+            return shorter, shorter, {}
+        for pattern, route in self._patterns:
+            if match := pattern.match(shorter):
+                return shorter, route, match.groupdict()
+        return path, "other", {}
+
+    def _report(self, record: Record, method: str, headers: Headers) -> None:
+        status = CLIENT_CLOSED if record.status is None else record.status
+        ended = time.perf_counter()
+        self._metrics.request(record, status, ended)
+        if self._tracing and record.route not in PUBLIC:
+            self._tracing.request(record, headers, method, status)
+        if log.isEnabledFor(logging.INFO):
+            line = {
+                "method": method,
+                "route": record.route,
+                "status": status,
+                "request_id": record.id,
+                "model": record.model,
+                "inputs": record.result and record.result.inputs,
+                "duration_ms": round(1000 * (ended - record.started), 3),
+                "refusal": record.refusal,
+            }
+            log.info("request", extra=line)

@@ -1,4 +1,4 @@
-"""The bytes of an answer, and its description in the OpenAPI document."""
+"""The bytes of an answer: JSON, or arrays for clients that ask for `Accept: application/octet-stream`."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -8,76 +8,25 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 from starlette.responses import Response
+from starlette.types import Scope
 
-from heedful.app.schemas import response_bodies
+from heedful.app.schemas.openapi_responses import BYTES
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.errors import BadInput
+from heedful.text.arrays import Floats
 
 ROWS_AT_ONCE = 64
 """Rows of an answer that are written without a pause: about 1 ms."""
 
-BYTES = "application/octet-stream"
-BYTES_CONTENT = {BYTES: {"schema": {"type": "string", "format": "binary"}}}
-"""Bytes in the OpenAPI document."""
 LONGEST = 2.0**63
 """orjson reads integers that do not fit into 64 bits as floats of this size and more."""
 
+ARRAY_HEADERS = {"X-Dtype": "float32 or float16, little-endian.", "X-Shape": "rows,columns."}
+"""Of an answer in bytes."""
+DTYPES: Mapping[str, str] = {"float32": "<f4", "float16": "<f2"}
+"""What a client may ask for, and numpy's name of it. The first is meant where none is named."""
+
 T = TypeVar("T")
-
-Documented = dict[int | str, dict[str, Any]]
-
-ERRORS: Documented = {
-    status: {"model": response_bodies.ErrorEnvelope, "description": description}
-    for status, description in {
-        400: "The body is not JSON.",
-        401: "The API key is missing or wrong.",
-        404: "Unknown model.",
-        413: "The body or the number of inputs exceeds its limit.",
-        422: "A field is wrong.",
-        429: "The queue is full: try again after Retry-After seconds.",
-        500: "The service failed.",
-        503: "Not ready, or shutting down.",
-        504: "The request's time limit passed.",
-    }.items()
-}
-
-FURTHER_ERRORS: Documented = {
-    status: {"model": response_bodies.ErrorEnvelope, "description": description}
-    for status, description in {
-        403: "No API key is set, and this needs one.",
-        409: "A bundle was refused: the model served before stays.",
-    }.items()
-}
-"""Those of no inference route."""
-
-
-def path_parameters(*names: str) -> dict[str, Any]:
-    """A path's parameters in the OpenAPI document. Declared as arguments, they would bring FastAPI's 422."""
-    about = {"in": "path", "required": True, "schema": {"type": "string"}}
-    return {"parameters": [{"name": name, **about} for name in names]}
-
-
-def documented(model: Any, *errors: int) -> Documented:
-    """A route's 200 and errors for the OpenAPI document. Answers are not validated."""
-    known = {**ERRORS, **FURTHER_ERRORS}
-    return {200: {"model": model}, **{status: known[status] for status in errors}}
-
-
-def text(*media: str) -> Documented:
-    """A route's 200 for the OpenAPI document: a text of one of these media types."""
-    return {200: {"content": {one: {"schema": {"type": "string"}} for one in media}}}
-
-
-def in_bytes(responses: Documented, headers: Mapping[str, str]) -> Documented:
-    """The responses of a route whose 200 may be bytes too, with these headers then: name -> description."""
-    about = {
-        "content": BYTES_CONTENT,
-        "headers": {
-            name: {"description": f"Of an answer in bytes: {said}", "schema": {"type": "string"}}
-            for name, said in headers.items()
-        },
-    }
-    return {**responses, 200: responses[200] | about}
 
 
 def json(value: object) -> Response:
@@ -99,16 +48,9 @@ def repeatable(value: T, field: str) -> T:
 
 
 class JSONBytes(Response):
-    """A whole answer with its two headers, for which starlette would ask what else the answer could be."""
+    """An answer whose JSON is written."""
 
     media_type = "application/json"
-
-    def __init__(self, body: bytes) -> None:
-        self.status_code, self.background, self.body = 200, None, body
-        self.raw_headers = [
-            (b"content-length", b"%d" % len(body)),
-            (b"content-type", b"application/json"),
-        ]
 
 
 async def rows(values: Sequence[Any] | npt.NDArray[Any]) -> bytes:
@@ -132,7 +74,70 @@ def ranked(
     no probabilities.
     """
     best = np.argsort(-scores, kind="stable")[:top_k]
-    found = [{"label": card.labels[i], "score": scores[i]} for i in best]
+    labels = [{"label": card.labels[i], "score": scores[i]} for i in best]
     if raw or card.abstain is None or scores[best[0]] >= card.abstain:
-        return found
-    return [{"label": None, "score": scores[best[0]]}, *found]
+        return labels
+    return [{"label": None, "score": scores[best[0]]}, *labels]
+
+
+def wanted_dtype(scope: Scope) -> str | None:
+    """The dtype in which the client wants an array; None if it would rather have JSON.
+
+    Of bytes and JSON with the same weight, the client wants the one that it names first. Raises BadInput for
+    another dtype than DTYPES.
+    """
+    offered = accepted(scope)
+    if not offered:
+        return None
+    formats = [what for what in offered if what.partition(";")[0] in (BYTES, "application/json")]
+    best = max(formats, key=lambda what: offered[what], default="")  # the first of several
+    media, _, parameter = best.partition(";")
+    if media != BYTES or not offered[best]:
+        return None
+    dtype = parameter.removeprefix("dtype=") if parameter else next(iter(DTYPES))
+    if dtype not in DTYPES:
+        known = " or ".join(f"{BYTES};dtype={name}" for name in DTYPES)
+        raise BadInput(f"Accept: is {best[:100]!r}; send {known}", param="Accept")
+    return dtype
+
+
+class ArrayBytes(Response):
+    """Rows (N, D) one after the other, little-endian."""
+
+    def __init__(self, rows: Floats, dtype: str) -> None:
+        """`dtype` is one of DTYPES."""
+        shape = ",".join(map(str, rows.shape))
+        super().__init__(
+            rows.astype(DTYPES[dtype]).tobytes(),
+            headers={"X-Dtype": dtype, "X-Shape": shape},
+            media_type=BYTES,
+        )
+
+
+def accepted(scope: Scope) -> dict[str, float]:
+    """What the client accepts: "a;v=1;q=0.5, b" -> {"a;v=1": 0.5, "b": 1.0}.
+
+    0 is the weight of what it does not accept, or of one that is no number. Several lines are one list (RFC 9110, 5.3).
+    """
+    accepted: dict[str, float] = {}
+    line = b""
+    for name, value in scope["headers"]:
+        if name == b"accept":
+            line += b"," + value
+    for offer in line[1:].decode("latin-1").lower().split(",") if line else ():
+        what, *parameters = (part.strip() for part in offer.split(";"))
+        weight = "1"
+        for parameter in parameters:
+            if parameter.startswith("q="):
+                weight = parameter[2:]
+            else:
+                what += f";{parameter}"
+        accepted[what] = _weight(weight)
+    return accepted
+
+
+def _weight(written: str) -> float:
+    try:
+        return float(written)
+    except ValueError:
+        return 0.0

@@ -3,50 +3,60 @@
 from typing import Any
 
 import numpy.typing as npt
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from starlette.responses import Response
 
-from heedful.app.http import array_responses, binding, responses
-from heedful.app.http.fast_path import InferenceRoute
-from heedful.app.schemas import given_trees, request_bodies, response_bodies
-from heedful.app.schemas.huggingface_bodies import finished
-from heedful.runtime.explain.serialize import tokens
+from heedful.app.http import responses
+from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
+from heedful.app.schemas import (
+    explain_bodies,
+    given_trees,
+    openapi_responses,
+    request_bodies,
+    response_bodies,
+)
+from heedful.app.schemas.huggingface_bodies import apply_function
+from heedful.runtime.explain.run import ExplainOptions
+from heedful.runtime.explain.serialize import explanation, tokens
 from heedful.runtime.inputs import Inputs
+from heedful.runtime.model_registry import Task
 from heedful.text.kinds import NLI_LABELS
 
-router = APIRouter(route_class=InferenceRoute, responses=responses.ERRORS, tags=["models"])
+router = APIRouter(route_class=InferenceRoute, responses=openapi_responses.ERRORS, tags=["models"])
 
 
 @router.post(
     "/embed",
-    responses=responses.in_bytes(responses.documented(list[list[float]]), array_responses.HEADERS),
+    responses=openapi_responses.in_bytes(
+        openapi_responses.documented(list[list[float]]), responses.ARRAY_HEADERS
+    ),
 )
-async def embed(body: request_bodies.EmbedRequest, request: Request) -> Response:
+async def embed(body: request_bodies.EmbedRequest, request: InferenceRequest) -> Response:
     """One row of numbers for each input, in order; as bytes for `Accept: application/octet-stream`."""
-    dtype = array_responses.wanted(request.scope)
-    model = binding.bind(request, "embed", body.model)
-    result = await binding.answer(
-        request,
+    dtype = responses.wanted_dtype(request.scope)
+    model = request.bind("embed", body.model)
+    result = await request.run(
         model.embed(
             given_trees.read_inputs(body.inputs),
-            truncate=binding.truncates(request, body.truncate),
+            truncate=request.truncates(body.truncate),
             mean=body.long == "mean",
             normalize=body.normalize,
             dimensions=body.dimensions,
         ),
     )
-    vectors = binding.record_result(request, result)
+    vectors = result.value
     if dtype:
-        return array_responses.ArrayBytes(vectors, dtype)
+        return responses.ArrayBytes(vectors, dtype)
     return responses.JSONBytes(await responses.rows(vectors))
 
 
 @router.post(
-    "/nli", responses=responses.documented(response_bodies.NLIAnswer | response_bodies.NLIAnswers)
+    "/nli",
+    responses=openapi_responses.documented(response_bodies.NLIAnswer | response_bodies.NLIAnswers),
 )
-async def nli(body: request_bodies.NLIRequest, request: Request) -> Response:
+async def nli(body: request_bodies.NLIRequest, request: InferenceRequest) -> Response:
     """Whether the premise entails the hypothesis, contradicts it, or does neither."""
-    model = binding.bind(request, "nli", body.model)
+    model = request.bind("nli", body.model)
     many = isinstance(body, request_bodies.ManyPairs)
     pairs = body.pairs if isinstance(body, request_bodies.ManyPairs) else [body]
     inputs = given_trees.read(
@@ -59,52 +69,50 @@ async def nli(body: request_bodies.NLIRequest, request: Request) -> Response:
         "pairs",
         texts_per_row=2,
     )
-    truncate = binding.truncates(request, body.truncate)
-    result = await binding.answer(
-        request, model.classify(inputs, truncate=truncate, trust=body.trust)
-    )
-    scores = binding.record_result(request, result)
-    found = [_judgement(row, model.card.labels) for row in scores]
-    for one, trust in zip(found, result.trust, strict=False):  # of none if not asked for
-        one["trust"] = trust
-    return responses.json({"results": found} if many else found[0])
+    truncate = request.truncates(body.truncate)
+    result = await request.run(model.classify(inputs, truncate=truncate, trust=body.trust))
+    scores = result.value
+    judgements = [_judgement(row, model.card.labels) for row in scores]
+    for judgement, trust in zip(judgements, result.trust, strict=False):  # of none if not asked for
+        judgement["trust"] = trust
+    return responses.json({"results": judgements} if many else judgements[0])
 
 
-@router.post("/relatedness", responses=responses.documented(response_bodies.RelatednessAnswer))
-async def relatedness(body: request_bodies.RelatednessRequest, request: Request) -> Response:
+@router.post(
+    "/relatedness", responses=openapi_responses.documented(response_bodies.RelatednessAnswer)
+)
+async def relatedness(
+    body: request_bodies.RelatednessRequest, request: InferenceRequest
+) -> Response:
     """How related the two texts of each pair are, from 1 (unrelated) to 5 (equivalent)."""
-    model = binding.bind(request, "relatedness", body.model)
+    model = request.bind("relatedness", body.model)
     pairs = Inputs.from_pairs([(pair.a, pair.b) for pair in body.pairs], ("a", "b"))
-    truncate = binding.truncates(request, body.truncate)
-    result = await binding.answer(
-        request, model.relatedness(pairs, truncate=truncate, trust=body.trust)
-    )
-    found: dict[str, Any] = {"scores": binding.record_result(request, result)}
-    return responses.json({**found, "trust": result.trust} if body.trust else found)
+    truncate = request.truncates(body.truncate)
+    result = await request.run(model.relatedness(pairs, truncate=truncate, trust=body.trust))
+    fields: dict[str, Any] = {"scores": result.value}
+    return responses.json({**fields, "trust": result.trust} if body.trust else fields)
 
 
 @router.post(
     "/classify",
-    responses=responses.documented(
+    responses=openapi_responses.documented(
         list[response_bodies.Label]
         | list[list[response_bodies.Label]]
         | response_bodies.TrustedLabels
         | list[response_bodies.TrustedLabels]
     ),
 )
-async def classify(body: request_bodies.ClassifyRequest, request: Request) -> Response:
+async def classify(body: request_bodies.ClassifyRequest, request: InferenceRequest) -> Response:
     """The labels of each input with their probabilities, best first.
 
     A model that may abstain answers the label null first where no label is probable enough.
     """
-    model = binding.bind(request, "classify", body.model)
+    model = request.bind("classify", body.model)
     inputs = given_trees.read_inputs(body.inputs)
     raw = body.function != "softmax"
-    truncate = binding.truncates(request, body.truncate)
-    result = await binding.answer(
-        request, model.classify(inputs, truncate=truncate, raw=raw, trust=body.trust)
-    )
-    scores = finished(binding.record_result(request, result), body.function)
+    truncate = request.truncates(body.truncate)
+    result = await request.run(model.classify(inputs, truncate=truncate, raw=raw, trust=body.trust))
+    scores = apply_function(result.value, body.function)
     top_k = body.top_k or (body.parameters.top_k if body.parameters else None)
     ranked: list[Any] = [responses.ranked(row, model.card, top_k, raw=raw) for row in scores]
     if body.trust:
@@ -114,15 +122,41 @@ async def classify(body: request_bodies.ClassifyRequest, request: Request) -> Re
     return responses.json(ranked if listed else ranked[0])
 
 
-@router.post("/tokenize", responses=responses.documented(list[list[response_bodies.Token]]))
-async def tokenize(body: request_bodies.TokenizeRequest, request: Request) -> Response:
+@router.post("/tokenize", responses=openapi_responses.documented(list[list[response_bodies.Token]]))
+async def tokenize(body: request_bodies.TokenizeRequest, request: InferenceRequest) -> Response:
     """The tokens of each input, with the tree that the models read."""
-    model = binding.bind(request, "embed", body.model)
+    model = request.bind("embed", body.model)
     inputs = given_trees.read_inputs(body.inputs)
-    result = await binding.answer(
-        request, model.tokenize(inputs, truncate=binding.truncates(request, body.truncate))
+    result = await request.run(model.tokenize(inputs, truncate=request.truncates(body.truncate)))
+    return responses.json([tokens(text) for text in result.value])
+
+
+@router.post("/explain", responses=openapi_responses.documented(explain_bodies.ExplainAnswer))
+async def explain(body: explain_bodies.ExplainRequest, request: InferenceRequest) -> Response:
+    """What the model attends to in a text or a pair, with the given priors."""
+    task: Task = "explain"
+    sides: dict[str, given_trees.Given]
+    if isinstance(body.inputs, request_bodies.Pair | explain_bodies.Related):
+        task = "nli" if isinstance(body.inputs, request_bodies.Pair) else "relatedness"
+        sides = {f"inputs.{side}": item for side, item in body.inputs}
+    else:
+        sides = {"inputs": body.inputs}
+    model = request.bind(task, body.model)
+    inputs = given_trees.read(list(sides.values()), list(sides), texts_per_row=len(sides))
+    priors = body.priors.model_dump(exclude_none=True)
+    options = ExplainOptions(
+        alpha=priors.pop("alpha", None),
+        priors=priors,
+        ablation=body.ablation,
+        evidence=body.evidence,
+        trust=body.trust,
     )
-    return responses.json([tokens(text) for text in binding.record_result(request, result)])
+    result = await request.run(
+        model.explain(inputs, options, truncate=request.truncates(body.truncate))
+    )
+    texts, explained = result.value
+    fields = explanation(model.card, texts, explained)
+    return responses.json({**fields, "trust": result.trust[0]} if body.trust else fields)
 
 
 def _judgement(row: npt.NDArray[Any], labels: tuple[str, ...]) -> dict[str, Any]:

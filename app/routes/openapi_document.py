@@ -6,8 +6,9 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from heedful.app.http.middleware import PUBLIC
-from heedful.app.http.ndjson import MEDIA_TYPE
+from heedful.app.http.body import NDJSON
+from heedful.app.http.inference_route import InferenceRoute
+from heedful.app.http.request_record import PUBLIC
 
 HEADERS = {
     "X-Request-Id": ("string", "The request's id: the client's own, if it sent one."),
@@ -71,8 +72,10 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
 field, "string" for a model, which no service answers."""
 
 
-def openapi(app: FastAPI, inference: Collection[str], streams: Collection[str]) -> dict[str, Any]:
-    """The document. `inference` are the paths that ask a model, `streams` those that take NDJSON."""
+def openapi(app: FastAPI, routes: Collection[InferenceRoute]) -> dict[str, Any]:
+    """The document. `routes` are those that ask a model."""
+    inference = {route.path for route in routes}
+    streams = {route.path for route in routes if route.takes_ndjson}
     document = FastAPI.openapi(app)
     components = document["components"]
     scheme = {"type": "http", "scheme": "bearer", "description": "Where the service has keys."}
@@ -108,7 +111,5 @@ def _add_ndjson(operation: dict[str, Any], line: Mapping[str, Any]) -> None:
             'Of each line {"line", "id", "headers", "answer"}, or {"line", "id", "error"}.',
         ),
     ):
-        part["content"][MEDIA_TYPE] = {"schema": {"type": "string", "description": about}}
-    operation["requestBody"]["content"][MEDIA_TYPE]["example"] = (
-        json.dumps({**line, "id": 1}) + "\n"
-    )
+        part["content"][NDJSON] = {"schema": {"type": "string", "description": about}}
+    operation["requestBody"]["content"][NDJSON]["example"] = json.dumps({**line, "id": 1}) + "\n"

@@ -1,21 +1,25 @@
-"""The GET routes: models, versions, limits, health and metrics."""
+"""Models, versions, limits, health and metrics; and the reload of the bundles."""
 
 import importlib.metadata
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from heedful.app.http import request_record, responses
-from heedful.app.schemas import response_bodies
+from heedful.app import errors
+from heedful.app.http import responses
+from heedful.app.schemas import openapi_responses, response_bodies
+from heedful.app.settings import environment_name
 from heedful.app.state import state_of
 from heedful.runtime.errors import Unavailable
 from heedful.runtime.service import Service
 
 router = APIRouter(tags=["status"])
+control_router = APIRouter(tags=["control"])
 
 
-@router.get("/models", responses=responses.documented(response_bodies.Cards, 401, 503))
+@router.get("/models", responses=openapi_responses.documented(response_bodies.Cards, 401, 503))
 async def models(request: Request) -> Response:
     """The card of each model, and the default model of each task."""
     service = ready_service(request)
@@ -23,7 +27,7 @@ async def models(request: Request) -> Response:
     return responses.json({"models": cards, "defaults": service.defaults})
 
 
-@router.get("/info", responses=responses.documented(response_bodies.Info, 401, 503))
+@router.get("/info", responses=openapi_responses.documented(response_bodies.Info, 401, 503))
 async def info(request: Request) -> Response:
     """The version, the device, the limits and the parser; TEI's fields about the default embedding model."""
     service = ready_service(request)
@@ -56,13 +60,13 @@ async def info(request: Request) -> Response:
     )
 
 
-@router.get("/health", responses=responses.documented(response_bodies.Status))
+@router.get("/health", responses=openapi_responses.documented(response_bodies.Status))
 async def health() -> Response:
     """Whether the process answers; says nothing about the models."""
     return responses.json({"status": "ok"})
 
 
-@router.get("/ready", responses=responses.documented(response_bodies.Readiness, 422, 503))
+@router.get("/ready", responses=openapi_responses.documented(response_bodies.Readiness, 422, 503))
 async def ready(
     request: Request,
     deep: Annotated[
@@ -73,27 +77,51 @@ async def ready(
     service = ready_service(request)
     if reason := state_of(request.app).peer_status():
         raise Unavailable(reason, code="not_ready")
-    found: dict[str, Any] = {"status": "ready", "refused": service.refused}
+    fields: dict[str, Any] = {"status": "ready", "refused": service.refused}
     if not deep:
-        return responses.json(found)
+        return responses.json(fields)
     test = await service.self_test()
     state_of(request.app).metrics.golden(service.deviations)
     if test.moved:
-        said = "; ".join(f"{name}: {', '.join(moved)}" for name, moved in test.moved.items())
-        raise Unavailable(f"golden vectors: {said}", code="golden_moved")
-    return responses.json({**found, "golden": test.deviations})
+        changes = "; ".join(f"{name}: {', '.join(moved)}" for name, moved in test.moved.items())
+        raise Unavailable(f"golden vectors: {changes}", code="golden_moved")
+    return responses.json({**fields, "golden": test.deviations})
 
 
 @router.get(
     "/metrics",
     response_class=Response,
-    responses=responses.text("text/plain", "application/openmetrics-text"),
+    responses=openapi_responses.text("text/plain", "application/openmetrics-text"),
 )
 async def metrics(request: Request) -> Response:
     """Metrics in Prometheus' format."""
-    accepted = request_record.accepts(request.scope, b"accept")
+    accepted = responses.accepted(request.scope)
     page, content_type = state_of(request.app).metrics.page(accepted)
     return Response(page, headers={"Content-Type": content_type})
+
+
+@control_router.post(
+    "/models/reload",
+    responses=openapi_responses.documented(response_bodies.Reloaded, 401, 403, 409, 413, 500, 503),
+)
+async def reload(request: Request) -> Response:
+    """Reload the bundles from their folder. Needs an API key; SIGHUP does the same.
+
+    409 when a bundle was refused: its model stays as it was, all others are updated.
+    """
+    state = state_of(request.app)
+    if not state.keys.needed:
+        raise errors.Forbidden(
+            f"this needs an API key: set {environment_name('api_key')} and send it, or send the "
+            "process SIGHUP instead",
+            code="api_key_not_set",
+        )
+    result = await state.reload()
+    if result.refused:
+        raise errors.BundleRefused("; ".join(result.refused))
+    return responses.json(
+        {name: names for name, names in asdict(result).items() if name != "refused"}
+    )
 
 
 def ready_service(request: Request) -> Service:

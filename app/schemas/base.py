@@ -1,12 +1,20 @@
-"""Strict objects, texts and short lists of errors: what every request body is made of."""
+"""What every request body is made of: strict objects, texts, short lists of errors, fields that are not honoured."""
 
+import itertools
 from typing import Annotated
+from urllib.parse import quote
 
-from pydantic import BaseModel, ConfigDict, FailFast, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 MAX_FIELDS = 256
 """More than any object of a request has: what is wrong with each is not worth finding."""
+IGNORE_UNKNOWN = ConfigDict(extra="allow")
+"""For a request's schema: unknown fields are named in the header X-Ignored-Fields, and change nothing."""
+MAX_NAMES, MAX_LENGTH = 20, 64
+"""Limits of the header, whose names are the client's."""
+MAX_ITEMS = 20
+"""How many of a list's objects are looked into: a request may hold thousands."""
 
 
 class _FirstError(FailFast):
@@ -24,13 +32,6 @@ NOT_EMPTY = Field(json_schema_extra={"minItems": 1})
 """For a list of inputs, as `Text`."""
 
 
-def few_fields(value: object) -> object:
-    """For pydantic, before it describes what is wrong with each of millions."""
-    if isinstance(value, dict) and len(value) > MAX_FIELDS:
-        raise PydanticCustomError("fields", f"holds {len(value)} fields")
-    return value
-
-
 class StrictModel(BaseModel):
     """Strict: no type is coerced, and unknown fields are refused."""
 
@@ -38,7 +39,7 @@ class StrictModel(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _object_of_few_fields(cls, value: object) -> object:
+    def _limit_fields(cls, value: object) -> object:
         # pydantic's message has the name of a class of ours.
         if not isinstance(value, (dict, cls)):
             needed = ", ".join(
@@ -46,4 +47,56 @@ class StrictModel(BaseModel):
             )
             message = f"must be an object with {needed}" if needed else "must be an object"
             raise PydanticCustomError("object_type", message)
-        return few_fields(value)
+        # Before pydantic describes what is wrong with each of millions.
+        if isinstance(value, dict) and len(value) > MAX_FIELDS:
+            raise PydanticCustomError("fields", f"holds {len(value)} fields")
+        return value
+
+
+def unsupported(message: str) -> PydanticCustomError:
+    """A known field that asks for something no model here supports."""
+    return PydanticCustomError("unsupported", "{reason}", {"reason": message})
+
+
+def refused(reason: str) -> BeforeValidator:
+    """For a field of type None: every other value is refused."""
+
+    def check(value: object) -> None:
+        if value is not None:
+            raise unsupported(reason)
+
+    return BeforeValidator(check)
+
+
+def ignored(body: object, path: str = "") -> list[str]:
+    """The names of the fields that were ignored: "parameters.x" in an object, "documents[].x" in a list of them."""
+    if not isinstance(body, BaseModel):
+        return []
+    names: list[str] = []
+    for name in body.model_extra or ():
+        names.append(path + name)
+    sent = body.model_fields_set
+    for name, value in vars(body).items():
+        if name not in sent:
+            continue
+        if isinstance(value, BaseModel):
+            names += ignored(value, f"{path}{name}.")
+        elif isinstance(value, list):
+            items = (item for item in value[:MAX_ITEMS] if _is_open(item))
+            inner = (ignored(item, f"{path}{name}[].") for item in items)
+            names += dict.fromkeys(itertools.chain.from_iterable(inner))
+    return names
+
+
+def _is_open(item: object) -> bool:
+    """Whether it is an object that may have fields which its schema does not know."""
+    return isinstance(item, BaseModel) and item.model_extra is not None
+
+
+def header_of(names: list[str]) -> str:
+    """The names as a header's value, in ASCII: other characters are percent-encoded."""
+    shown = [
+        quote(name[:MAX_LENGTH].encode("utf-8", "replace"), safe=".-_~ []")
+        for name in names[:MAX_NAMES]
+    ]
+    return ", ".join(shown)

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Discriminator, Field, Tag
 
 from heedful.app.schemas.base import StrictModel, Text
 from heedful.app.schemas.given_trees import ConlluTree, DisplacyTree, Item, Trees, shape
-from heedful.app.schemas.request_bodies import Cutting, Pair, Trusting
+from heedful.app.schemas.request_bodies import ConfidenceOption, Pair, TruncateOption
 from heedful.app.schemas.response_bodies import Token, Trust
 from heedful.runtime.explain.run import MAX_ALPHA
 
@@ -36,7 +36,7 @@ def _item_or_pair(value: object) -> str | None:
     return shape(value)
 
 
-class ExplainRequest(Cutting, Trusting):
+class ExplainRequest(TruncateOption, ConfidenceOption):
     inputs: Annotated[
         Annotated[Text, Tag("<text>")]
         | Annotated[DisplacyTree, Tag("<displacy>")]

@@ -123,6 +123,8 @@ Item = Annotated[
 
 def read_inputs(inputs: Given | Sequence[Given], path: str = "inputs") -> Inputs:
     """The field `path`, which holds one text or tree, or a list of them. Raises BadInput."""
+    if isinstance(inputs, str):
+        return Inputs([inputs], [path], path)
     if isinstance(inputs, Given):
         return read([inputs], [path], path)
     return read(inputs, [f"{path}[{i}]" for i in range(len(inputs))], path)

@@ -5,8 +5,7 @@ from typing import Annotated, Any, Literal
 import numpy.typing as npt
 from pydantic import Field
 
-from heedful.app.schemas.base import StrictModel
-from heedful.app.schemas.unknown_fields import PASS_OVER, refused
+from heedful.app.schemas.base import IGNORE_UNKNOWN, StrictModel, refused
 from heedful.runtime.answers import sigmoid
 
 TopK = Annotated[int | None, Field(ge=1, description="Return this many of the best labels.")]
@@ -20,7 +19,7 @@ OtherTask = Annotated[
 
 
 class ClassifyParameters(StrictModel):
-    model_config = PASS_OVER
+    model_config = IGNORE_UNKNOWN
 
     top_k: TopK = None
     function_to_apply: Literal["softmax", "sigmoid", "none"] | None = Field(
@@ -51,6 +50,6 @@ class HubFields(StrictModel):
         return (self.parameters and self.parameters.function_to_apply) or "softmax"
 
 
-def finished(scores: npt.NDArray[Any], function: str) -> npt.NDArray[Any]:
+def apply_function(scores: npt.NDArray[Any], function: str) -> npt.NDArray[Any]:
     """Scores (N, C) of an answer: probabilities or, unless `function` is softmax, of logits."""
     return sigmoid(scores) if function == "sigmoid" else scores

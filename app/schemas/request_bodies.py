@@ -17,10 +17,16 @@ from pydantic import (
     field_validator,
 )
 
-from heedful.app.schemas.base import FIRST_ERROR, NOT_EMPTY, StrictModel, Text
+from heedful.app.schemas.base import (
+    FIRST_ERROR,
+    IGNORE_UNKNOWN,
+    NOT_EMPTY,
+    StrictModel,
+    Text,
+    unsupported,
+)
 from heedful.app.schemas.given_trees import ConlluTree, DisplacyTree, Item, shape
 from heedful.app.schemas.huggingface_bodies import HubFields, TopK
-from heedful.app.schemas.unknown_fields import PASS_OVER, unsupported
 
 
 def _no_prompt(name: str | None) -> str | None:
@@ -62,6 +68,8 @@ Texts = Annotated[
 
 
 def _items(value: object) -> str | None:
+    if isinstance(value, str):
+        return "<text>"
     return "<many>" if isinstance(value, list) else shape(value)
 
 
@@ -109,7 +117,7 @@ class Request(StrictModel):
     )
 
 
-class Cutting(Request):
+class TruncateOption(Request):
     truncate: Truncate = None
 
 
@@ -137,12 +145,12 @@ Dimensions = Annotated[
 ]
 
 
-class Trusting(StrictModel):
+class ConfidenceOption(StrictModel):
     trust: bool = Field(False, description="Also say how far each answer can be trusted.")
 
 
 class EmbedRequest(Request, Truncation):
-    model_config = PASS_OVER
+    model_config = IGNORE_UNKNOWN
 
     inputs: Items
     normalize: bool = Field(True, description="Scale each row to length 1.")
@@ -156,12 +164,12 @@ class Pair(StrictModel):
     hypothesis: Item
 
 
-class OnePair(Cutting, Trusting):
+class OnePair(TruncateOption, ConfidenceOption):
     premise: Item
     hypothesis: Item
 
 
-class ManyPairs(Cutting, Trusting):
+class ManyPairs(TruncateOption, ConfidenceOption):
     pairs: Annotated[list[Pair], FIRST_ERROR, NOT_EMPTY]
 
 
@@ -186,17 +194,17 @@ class TwoTexts(StrictModel):
     b: Text
 
 
-class RelatednessRequest(Cutting, Trusting):
+class RelatednessRequest(TruncateOption, ConfidenceOption):
     pairs: Annotated[list[TwoTexts], FIRST_ERROR, NOT_EMPTY]
 
 
-class ClassifyRequest(Cutting, HubFields, Trusting):
+class ClassifyRequest(TruncateOption, HubFields, ConfidenceOption):
     inputs: Items
     top_k: TopK = None
 
 
-class TokenizeRequest(Cutting):
-    model_config = PASS_OVER
+class TokenizeRequest(TruncateOption):
+    model_config = IGNORE_UNKNOWN
 
     inputs: Texts
     add_special_tokens: bool = Field(

@@ -98,13 +98,13 @@ def encode(
     card = encoder.card
     keys: list[Key] = [(card.version, card.alpha, sentence.key) for sentence in sentences]
     distinct = dict(zip(keys, sentences, strict=True))
-    vectors = cache.get(list(distinct)) if cache else {}
+    vectors = cache.get(list(distinct)) if cache is not None else {}
     missing = {key: sentence for key, sentence in distinct.items() if key not in vectors}
     work = Work(encoder, list(missing.values()))
     yield work
     for key, vector in zip(missing, work.outputs, strict=True):
         vectors[key] = vector
-        if cache:
+        if cache is not None:
             cache.put(key, vector)
     rows = np.array([vectors[key] for key in keys])
     if not np.isfinite(rows).all():

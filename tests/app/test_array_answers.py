@@ -87,6 +87,5 @@ async def test_lines_of_many_requests_are_json(client: httpx.AsyncClient) -> Non
     headers = {"Accept": BYTES, "Content-Type": "application/x-ndjson"}
     answer = await client.post("/embed", content=lines, headers=headers)
     answers = [json.loads(line)["answer"] for line in answer.text.splitlines()]
-    assert answers == [
-        (await client.post("/embed", json={"inputs": text})).json() for text in TEXTS
-    ]
+    alone = [(await client.post("/embed", json={"inputs": text})).json() for text in TEXTS]
+    np.testing.assert_allclose(answers, alone, atol=1e-5)

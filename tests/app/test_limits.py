@@ -10,7 +10,7 @@ import httpx
 import pytest
 from starlette.types import Message
 
-from heedful.app.http.middleware import CLIENT_CLOSED
+from heedful.app.http.request_record import CLIENT_CLOSED
 from heedful.runtime.inference import Inference
 from heedful.runtime.service import Service
 from tests.app.conftest import Serve, held

@@ -5,18 +5,15 @@ import contextlib
 import json
 import os
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, NoReturn
 
 import httpx
 import numpy as np
 import pytest
-from pydantic import TypeAdapter
-from starlette.responses import Response
 
-from heedful.app.http import lines
-from heedful.app.http.fast_path import InferenceRoute
 from heedful.app.http.ndjson import _lines
 from heedful.runtime.errors import TimedOut
+from heedful.runtime.service import Service
 from tests.app.conftest import KEY, Serve
 from tests.app.test_answers import TEXTS, embed
 from tests.app.test_errors import check
@@ -84,17 +81,16 @@ async def test_errors_are_the_lines(client: httpx.AsyncClient) -> None:
 
 
 async def test_a_line_that_fails_unexpectedly_is_answered_alone(
-    client: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
+    client: httpx.AsyncClient, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def fail(body: object, request: object) -> Response:
+    def fail(*_: object, **__: object) -> NoReturn:
         raise ZeroDivisionError
 
-    assert isinstance(client._transport, httpx.ASGITransport)
-    scope = {"type": "http", "app": client._transport.app}
-    endpoint = lines.InferenceEndpoint("/embed", TypeAdapter(Any), fail, InferenceRoute.read)
-    response, _ = await lines.answer(scope, endpoint, 1, lambda: 1, None, bulk=False)
-    assert response.status_code == 500
-    assert json.loads(bytes(response.body))["error"]["code"] == "internal_error"
+    with monkeypatch.context() as patch:
+        patch.setattr(Service, "bind", fail)
+        broken, invalid = await answers(client, "/embed", {"inputs": "kids"}, "no json")
+    assert broken["error"]["code"] == "internal_error"
+    assert invalid["error"]["code"] == "invalid_json"
     assert "ZeroDivisionError" in caplog.text
 
 

@@ -9,7 +9,7 @@ import jsonschema_rs
 import pytest
 
 from heedful.app.application import create_app
-from heedful.app.http.responses import ERRORS
+from heedful.app.schemas.openapi_responses import ERRORS
 from heedful.app.settings import Settings
 from tests.app.bodies import INFER, bodies
 

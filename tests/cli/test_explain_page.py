@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.app.routes.demo_page import STATIC
+from heedful.app.routes.pages import STATIC
 from heedful.library.explain_page import html
 
 MAP = [[1.0, 0.0, 0.0], [0.25, 0.75, 0.0], [0.5, 0.125, 0.375]]

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from heedful.app.http.middleware import PUBLIC
+from heedful.app.http.request_record import PUBLIC
 from heedful.app.observability.metrics import MODEL_LABELS, Metrics
 from tests.deploy.series import served
 

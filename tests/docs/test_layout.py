@@ -42,7 +42,7 @@ def test_the_table_of_contributing_has_every_package_with_what_it_may_import() -
 def test_every_file_that_the_two_pages_name_exists() -> None:
     packages = "|".join(PACKAGES)
     for page in (CONTRIBUTING, LAYOUT):
-        names = re.findall(rf"(?<![\w/])(?:(?:{packages})/\w+\.py|docs/[\w-]+\.md)", page)
+        names = re.findall(rf"(?<![\w/])(?:(?:{packages})/[\w/]+\.py|docs/[\w-]+\.md)", page)
         assert names
         for name in names:
             assert (ROOT / name).exists(), name

@@ -1,10 +1,9 @@
 """`heedful`, but each request leaks LEAK bytes, which the memory test must catch."""
 
-from starlette.middleware import Middleware
+from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from heedful.app.application import create_app
-from heedful.app.http.fastapi_application import Application
 from heedful.app.process import serve
 from heedful.app.process.table import Slot
 from heedful.app.settings import Settings
@@ -28,9 +27,9 @@ def leaking(
     settings: Settings,
     slot: Slot | None = None,
     loaded: Loaded | None = None,
-) -> Application:
+) -> FastAPI:
     made = create_app(settings, slot, loaded)
-    made.outside = [Middleware(Leak), *made.outside]
+    made.add_middleware(Leak)
     return made
 
 

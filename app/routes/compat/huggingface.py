@@ -2,18 +2,18 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from pydantic import Discriminator, GetJsonSchemaHandler, Tag
 from pydantic_core import CoreSchema
 from starlette.responses import Response
 
-from heedful.app.http import array_responses, responses
-from heedful.app.http.fast_path import InferenceRoute
+from heedful.app.http import responses
+from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
 from heedful.app.routes import core
 from heedful.app.routes.compat import similarity
-from heedful.app.schemas import request_bodies, response_bodies
+from heedful.app.schemas import openapi_responses, request_bodies, response_bodies
 
-router = APIRouter(route_class=InferenceRoute, responses=responses.ERRORS, tags=["models"])
+router = APIRouter(route_class=InferenceRoute, responses=openapi_responses.ERRORS, tags=["models"])
 
 
 def _task(value: object) -> str | None:
@@ -52,8 +52,8 @@ AnyRequest = Annotated[
 
 @router.post(
     "/",
-    responses=responses.in_bytes(
-        responses.documented(
+    responses=openapi_responses.in_bytes(
+        openapi_responses.documented(
             list[list[float]]
             | list[float]
             | list[response_bodies.Label]
@@ -61,10 +61,10 @@ AnyRequest = Annotated[
             | response_bodies.TrustedLabels
             | list[response_bodies.TrustedLabels]
         ),
-        array_responses.HEADERS,
+        responses.ARRAY_HEADERS,
     ),
 )
-async def root(body: AnyRequest, request: Request) -> Response:
+async def root(body: AnyRequest, request: InferenceRequest) -> Response:
     """As /embed; as /classify with `parameters`; as /similarity with a source sentence."""
     if isinstance(body, request_bodies.EmbedRequest):
         return await core.embed(body, request)

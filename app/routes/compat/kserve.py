@@ -9,9 +9,10 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from heedful.app.http import binding, responses
-from heedful.app.http.fast_path import InferenceRoute
-from heedful.app.routes.compat.kserve_binary import JSON_SIZE, read_body, written
+from heedful.app.http import responses
+from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
+from heedful.app.http.request_record import Record
+from heedful.app.routes.compat.kserve_binary import JSON_SIZE, read_body, tensor_response
 from heedful.app.routes.compat.kserve_tensors import (
     SIGNATURES,
     InferParameters,
@@ -24,7 +25,7 @@ from heedful.app.routes.compat.kserve_tensors import (
     read_inputs,
 )
 from heedful.app.routes.status import ready_service
-from heedful.app.schemas import response_bodies
+from heedful.app.schemas import openapi_responses, response_bodies
 from heedful.app.state import state_of
 from heedful.runtime.answers import Result, chosen
 from heedful.runtime.bundles.card import Card
@@ -38,21 +39,28 @@ TAG = "Open Inference Protocol"
 class TensorRoute(InferenceRoute):
     """An inference route whose body may hold binary tensors."""
 
-    read = staticmethod(read_body)
+    takes_ndjson = False
+
+    def read(self, record: Record, content: bytes) -> Any:
+        """JSON whatever its Content-Type, and tensors. Raises MalformedBody, BodyTooLarge, InvalidBody."""
+        return read_body(record, content)
 
 
-def _with_text_errors(responses: responses.Documented) -> responses.Documented:
+def _with_text_errors(responses: openapi_responses.Documented) -> openapi_responses.Documented:
     """The same for the OpenAPI document, with the protocol's errors."""
     error = {"model": response_bodies.ProtocolError}
-    return {status: one if status == 200 else {**one, **error} for status, one in responses.items()}
+    return {
+        status: response if status == 200 else {**response, **error}
+        for status, response in responses.items()
+    }
 
 
 router = APIRouter(tags=[TAG])
 infer_router = APIRouter(
-    route_class=TensorRoute, responses=_with_text_errors(responses.ERRORS), tags=[TAG]
+    route_class=TensorRoute, responses=_with_text_errors(openapi_responses.ERRORS), tags=[TAG]
 )
-NAMED = responses.path_parameters("model")
-VERSIONED = responses.path_parameters("model", "version")
+NAMED = openapi_responses.path_parameters("model")
+VERSIONED = openapi_responses.path_parameters("model", "version")
 
 
 class Server(BaseModel):
@@ -89,7 +97,7 @@ class InferAnswer(BaseModel):
     outputs: list[OutputTensor]
 
 
-@router.get("/v2", responses=_with_text_errors(responses.documented(Server, 401)))
+@router.get("/v2", responses=_with_text_errors(openapi_responses.documented(Server, 401)))
 async def server() -> Response:
     """The server's name and version."""
     version = importlib.metadata.version("heedful")
@@ -98,13 +106,15 @@ async def server() -> Response:
     )
 
 
-@router.get("/v2/health/live", responses=responses.documented(Live))
+@router.get("/v2/health/live", responses=openapi_responses.documented(Live))
 async def live() -> Response:
     """As /health."""
     return responses.json({"live": True})
 
 
-@router.get("/v2/health/ready", responses=_with_text_errors(responses.documented(Ready, 503)))
+@router.get(
+    "/v2/health/ready", responses=_with_text_errors(openapi_responses.documented(Ready, 503))
+)
 async def ready(request: Request) -> Response:
     """As /ready."""
     ready_service(request)
@@ -113,10 +123,11 @@ async def ready(request: Request) -> Response:
     return responses.json({"ready": True})
 
 
-METADATA = _with_text_errors(responses.documented(ModelMetadata, 401, 404, 503))
-READY = _with_text_errors(responses.documented(ModelReady, 401, 404, 503))
-INFERRED = responses.in_bytes(
-    responses.documented(InferAnswer), {JSON_SIZE: "how many of them are JSON, before the tensors."}
+METADATA = _with_text_errors(openapi_responses.documented(ModelMetadata, 401, 404, 503))
+READY = _with_text_errors(openapi_responses.documented(ModelReady, 401, 404, 503))
+INFERRED = openapi_responses.in_bytes(
+    openapi_responses.documented(InferAnswer),
+    {JSON_SIZE: "how many of them are JSON, before the tensors."},
 )
 
 
@@ -124,30 +135,32 @@ INFERRED = responses.in_bytes(
 @router.get("/v2/models/{model}/versions/{version}", responses=METADATA, openapi_extra=VERSIONED)
 async def model_metadata(request: Request) -> Response:
     """The model's tensors."""
-    card = _card(request)
+    card = _card(InferenceRequest(request.scope, request.receive))
     inputs, outputs = metadata(card)
-    about = {"name": card.name, "versions": [card.version], "platform": "onnxruntime_onnx"}
-    return responses.json({**about, "inputs": inputs, "outputs": outputs})
+    fields = {"name": card.name, "versions": [card.version], "platform": "onnxruntime_onnx"}
+    return responses.json({**fields, "inputs": inputs, "outputs": outputs})
 
 
 @router.get("/v2/models/{model}/ready", responses=READY, openapi_extra=NAMED)
 @router.get("/v2/models/{model}/versions/{version}/ready", responses=READY, openapi_extra=VERSIONED)
 async def model_ready(request: Request) -> Response:
     """Whether the model answers."""
-    return responses.json({"name": _card(request).name, "ready": True})
+    return responses.json(
+        {"name": _card(InferenceRequest(request.scope, request.receive)).name, "ready": True}
+    )
 
 
 @infer_router.post("/v2/models/{model}/infer", responses=INFERRED, openapi_extra=NAMED)
 @infer_router.post(
     "/v2/models/{model}/versions/{version}/infer", responses=INFERRED, openapi_extra=VERSIONED
 )
-async def infer(body: InferRequest, request: Request) -> Response:
+async def infer(body: InferRequest, request: InferenceRequest) -> Response:
     """The model's outputs for texts or pairs of texts."""
     named = {} if body.id is None else {"id": responses.repeatable(body.id, "id")}
     kind = SIGNATURES[_card(request).kind]
-    model = binding.bind(request, kind.task, request.path_params["model"])
+    model = request.bind(kind.task, request.path_params["model"])
     result = await _run(model, kind, body, request)
-    values = np.asarray(binding.record_result(request, result))
+    values = np.asarray(result.value)
     outputs = [_tensor(kind.scores, "FP32", values.astype(np.float32, copy=False))]
     if kind.labelled:
         labels = [label or "" for label in chosen(model.card, values)]  # a BYTES tensor has no null
@@ -156,35 +169,33 @@ async def infer(body: InferRequest, request: Request) -> Response:
         )
     asked = body.outputs or [Wanted(name=output["name"]) for output in outputs]
     in_bytes = body.parameters is not None and body.parameters.binary_data_output is True
-    found = [
-        (_find(one.name, i, outputs), one.in_bytes(unless_said=in_bytes))
-        for i, one in enumerate(asked)
+    tensors = [
+        (_find(wanted.name, i, outputs), wanted.in_bytes(default=in_bytes))
+        for i, wanted in enumerate(asked)
     ]
-    about = {"model_name": model.card.name, "model_version": model.card.version}
-    return written({**about, **named}, found)
+    fields = {"model_name": model.card.name, "model_version": model.card.version}
+    return tensor_response({**fields, **named}, tensors)
 
 
 async def _run(
-    model: Inference, kind: Signature, body: InferRequest, request: Request
+    model: Inference, kind: Signature, body: InferRequest, request: InferenceRequest
 ) -> Result[npt.NDArray[Any]]:
-    inputs = read_inputs(body.inputs, kind, state_of(request.app).settings.max_batch_inputs)
+    inputs = read_inputs(body.inputs, kind, request.service_state.settings.max_batch_inputs)
     parameters = body.parameters or InferParameters()
     mean = parameters.long == "mean"
-    truncate = binding.truncates(request, parameters.truncate)
+    truncate = request.truncates(parameters.truncate)
     if kind.task == "embed":
-        return await binding.answer(
-            request, model.embed(inputs, truncate=truncate, mean=mean, normalize=True)
-        )
+        return await request.run(model.embed(inputs, truncate=truncate, mean=mean, normalize=True))
     if kind.task == "relatedness":
-        return await binding.answer(request, model.relatedness(inputs, truncate=truncate))
-    return await binding.answer(request, model.classify(inputs, truncate=truncate))
+        return await request.run(model.relatedness(inputs, truncate=truncate))
+    return await request.run(model.classify(inputs, truncate=truncate))
 
 
-def _card(request: Request) -> Card:
+def _card(request: InferenceRequest) -> Card:
     """The card of the model that the path names. Raises Unavailable, UnknownModel."""
     ready_service(request)
     named = request.path_params
-    card = binding.bind(request, "embed", named["model"]).card  # every model embeds
+    card = request.bind("embed", named["model"]).card  # every model embeds
     if named.get("version", card.version) != card.version:
         message = f"{card.name} has the version {card.version} alone; leave the version out"
         raise UnknownModel(message, param="version")

@@ -9,23 +9,24 @@ from typing import Any
 
 import numpy as np
 from starlette.responses import Response
-from starlette.types import Scope
 
 from heedful.app.errors import InvalidBody
-from heedful.app.http import request_record, responses
+from heedful.app.http import responses
 from heedful.app.http.body import parse
+from heedful.app.http.request_record import Record
+from heedful.app.schemas.openapi_responses import BYTES
 from heedful.text.arrays import Floats
 
 JSON_SIZE = "Inference-Header-Content-Length"
 _SIZE = "binary_data_size"
 
 
-def read_body(scope: Scope, body: bytes) -> Any:
+def read_body(record: Record, body: bytes) -> Any:
     """JSON, whatever its Content-Type; with Triton's header, tensors follow.
 
     Raises MalformedBody, BodyTooLarge, InvalidBody.
     """
-    size = request_record.header(scope, JSON_SIZE.lower().encode())
+    size = record.header(JSON_SIZE.lower().encode())
     if not size:
         return parse(body)
     # Python reads no number of more than 4,300 digits.
@@ -49,7 +50,7 @@ def read_body(scope: Scope, body: bytes) -> Any:
 
 def _strings(packed: bytes, path: str) -> list[str]:
     """Texts, each after its length in four bytes. Raises InvalidBody."""
-    found = []
+    texts = []
     at = 0
     while at < len(packed):
         length = int.from_bytes(packed[at : at + 4], "little")
@@ -57,14 +58,16 @@ def _strings(packed: bytes, path: str) -> list[str]:
         if len(text) < length or at + 4 > len(packed):
             raise InvalidBody(f"{path}: its bytes end within a text", param=path)
         try:
-            found.append(text.decode())
+            texts.append(text.decode())
         except UnicodeDecodeError as error:
             raise InvalidBody(f"{path}: a text is not UTF-8: {error}", param=path) from None
         at += 4 + length
-    return found
+    return texts
 
 
-def written(about: dict[str, Any], outputs: Sequence[tuple[dict[str, Any], bool]]) -> Response:
+def tensor_response(
+    fields: dict[str, Any], outputs: Sequence[tuple[dict[str, Any], bool]]
+) -> Response:
     """The answer: what is said of it, and its tensors, each with whether it follows as bytes."""
     tensors: list[dict[str, Any]] = []
     packed: list[bytes] = []
@@ -75,11 +78,11 @@ def written(about: dict[str, Any], outputs: Sequence[tuple[dict[str, Any], bool]
             tensors.append({**named, "parameters": {_SIZE: len(packed[-1])}})
         else:
             tensors.append(tensor)
-    answer = responses.json({**about, "outputs": tensors})
+    answer = responses.json({**fields, "outputs": tensors})
     if not packed:
         return answer
     sizes = {JSON_SIZE: str(len(answer.body))}
-    return Response(b"".join([answer.body, *packed]), headers=sizes, media_type=responses.BYTES)
+    return Response(b"".join([answer.body, *packed]), headers=sizes, media_type=BYTES)
 
 
 def _packed(data: Floats | list[str]) -> bytes:

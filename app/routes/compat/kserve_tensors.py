@@ -9,10 +9,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError
 
-from heedful.app.http.large_bodies import check_length
-from heedful.app.schemas.base import FIRST_ERROR, NOT_EMPTY, StrictModel
+from heedful.app.http.body import check_length
+from heedful.app.schemas.base import FIRST_ERROR, IGNORE_UNKNOWN, NOT_EMPTY, StrictModel, refused
 from heedful.app.schemas.request_bodies import Long, Truncate, not_both
-from heedful.app.schemas.unknown_fields import PASS_OVER, refused
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.errors import BadInput
 from heedful.runtime.inputs import Inputs
@@ -24,7 +23,7 @@ MAX_DIMENSIONS = 32
 
 
 class InferParameters(StrictModel):
-    model_config = PASS_OVER
+    model_config = IGNORE_UNKNOWN
 
     truncate: Truncate = None
     long: Annotated[Long, AfterValidator(not_both)] = None
@@ -52,7 +51,7 @@ def _add(data: list[Any], flat: list[str]) -> None:
 
 
 class TensorParameters(StrictModel):
-    model_config = PASS_OVER
+    model_config = IGNORE_UNKNOWN
 
     binary_data_size: int | None = Field(
         None, description="Triton's: bytes of the tensor, which follows the JSON."
@@ -60,7 +59,7 @@ class TensorParameters(StrictModel):
 
 
 class Tensor(StrictModel):
-    model_config = PASS_OVER
+    model_config = IGNORE_UNKNOWN
 
     name: str
     shape: Annotated[list[Annotated[int, Field(ge=0)]], FIRST_ERROR] = Field(
@@ -74,7 +73,7 @@ class Tensor(StrictModel):
 
 
 class WantedParameters(StrictModel):
-    model_config = PASS_OVER
+    model_config = IGNORE_UNKNOWN
 
     classification: Annotated[
         None,
@@ -87,19 +86,19 @@ class WantedParameters(StrictModel):
 
 
 class Wanted(StrictModel):
-    model_config = PASS_OVER
+    model_config = IGNORE_UNKNOWN
 
     name: str
     parameters: WantedParameters | None = None
 
-    def in_bytes(self, *, unless_said: bool) -> bool:
+    def in_bytes(self, *, default: bool) -> bool:
         """Whether it follows the JSON as bytes."""
-        said = self.parameters.binary_data if self.parameters else None
-        return unless_said if said is None else said
+        asked = self.parameters.binary_data if self.parameters else None
+        return default if asked is None else asked
 
 
 class InferRequest(StrictModel):
-    model_config = PASS_OVER
+    model_config = IGNORE_UNKNOWN
 
     id: str | None = None
     parameters: InferParameters | None = None
@@ -158,7 +157,7 @@ def read_inputs(tensors: list[Tensor], kind: Signature, max_inputs: int) -> Inpu
             raise BadInput(f"inputs: the model reads {names}; send {name}", param="inputs")
         columns.append(_texts(tensors[at], f"inputs[{at}]"))
     for i, tensor in enumerate(tensors):
-        if tensor.name not in kind.inputs or tensor.name in {one.name for one in tensors[:i]}:
+        if tensor.name not in kind.inputs or tensor.name in {before.name for before in tensors[:i]}:
             path, names = f"inputs[{i}].name", " and ".join(kind.inputs)
             raise BadInput(f"{path}: the model reads {names}, each once; leave it out", param=path)
     if len({len(column) for column in columns}) > 1:

@@ -1,23 +1,26 @@
-"""OpenAI's embeddings route."""
+"""OpenAI's embeddings, and its list of models with the aliases that the operator has set."""
 
 import base64
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import orjson
 from fastapi import APIRouter, Request
 from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag
 from starlette.responses import Response
 
-from heedful.app.http import binding, responses
-from heedful.app.http.fast_path import InferenceRoute
+from heedful.app.http import responses
+from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
 from heedful.app.routes.compat import token_ids
-from heedful.app.schemas import given_trees
-from heedful.app.schemas.base import FIRST_ERROR, NOT_EMPTY, StrictModel, Text
+from heedful.app.routes.status import ready_service
+from heedful.app.schemas import given_trees, openapi_responses
+from heedful.app.schemas.base import FIRST_ERROR, IGNORE_UNKNOWN, NOT_EMPTY, StrictModel, Text
 from heedful.app.schemas.request_bodies import Dimensions, Long, Truncate, not_both
-from heedful.app.schemas.unknown_fields import PASS_OVER
+from heedful.app.state import state_of
+from heedful.runtime.errors import UnknownModel
 from heedful.text.arrays import Floats
 
-router = APIRouter(route_class=InferenceRoute, responses=responses.ERRORS, tags=["OpenAI"])
+router = APIRouter(route_class=InferenceRoute, responses=openapi_responses.ERRORS, tags=["OpenAI"])
+models_router = APIRouter(tags=["OpenAI"])
 
 
 def _shape(value: object) -> str | None:
@@ -32,7 +35,7 @@ def _shape(value: object) -> str | None:
 
 
 class EmbeddingsRequest(StrictModel):
-    model_config = PASS_OVER
+    model_config = IGNORE_UNKNOWN
 
     input: Annotated[
         Annotated[Text, Tag("<one>")]
@@ -82,14 +85,13 @@ class Embeddings(BaseModel):
     usage: Usage
 
 
-@router.post("/v1/embeddings", responses=responses.documented(Embeddings))
-async def embeddings(body: EmbeddingsRequest, request: Request) -> Response:
+@router.post("/v1/embeddings", responses=openapi_responses.documented(Embeddings))
+async def embeddings(body: EmbeddingsRequest, request: InferenceRequest) -> Response:
     """One vector of length 1 for each input, in order."""
-    model = binding.bind(request, "embed", body.model)
+    model = request.bind("embed", body.model)
     inputs = given_trees.read_inputs(await _texts(body.input), "input")
-    truncate = binding.truncates(request, body.truncate)
-    result = await binding.answer(
-        request,
+    truncate = request.truncates(body.truncate)
+    result = await request.run(
         model.embed(
             inputs,
             truncate=truncate,
@@ -98,7 +100,7 @@ async def embeddings(body: EmbeddingsRequest, request: Request) -> Response:
             dimensions=body.dimensions,
         ),
     )
-    rows = binding.record_result(request, result)
+    rows = result.value
     data = [
         {
             "object": "embedding",
@@ -133,3 +135,45 @@ async def _texts(given: str | list[str] | list[int] | list[list[int]]) -> str | 
 
 def _base64(row: Floats) -> str:
     return base64.b64encode(row.astype("<f4").tobytes()).decode()
+
+
+class OpenAIModel(BaseModel):
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+
+
+class OpenAIModels(BaseModel):
+    object: Literal["list"]
+    data: list[OpenAIModel]
+
+
+@models_router.get("/v1/models", responses=openapi_responses.documented(OpenAIModels, 401, 503))
+async def models(request: Request) -> Response:
+    """The models and their aliases in OpenAI's list format."""
+    return responses.json({"object": "list", "data": _models(request)})
+
+
+@models_router.get(
+    "/v1/models/{model:path}",  # an alias may have a slash, as BAAI/bge-small-en-v1.5
+    responses=openapi_responses.documented(OpenAIModel, 401, 404, 503),
+    openapi_extra=openapi_responses.path_parameters("model"),
+)
+async def model(request: Request) -> Response:
+    """One model, by its name or an alias."""
+    name = request.path_params["model"]
+    listed = _models(request)
+    for entry in listed:
+        if entry["id"] == name:
+            return responses.json(entry)
+    known = ", ".join(entry["id"] for entry in listed)
+    raise UnknownModel(f"there is no model {name[:100]!r}; known are: {known}", param="model")
+
+
+def _models(request: Request) -> list[dict[str, Any]]:
+    names = {**ready_service(request).cards, **state_of(request.app).settings.aliases}
+    created = state_of(request.app).created
+    return [
+        {"id": name, "object": "model", "created": created, "owned_by": "heedful"} for name in names
+    ]

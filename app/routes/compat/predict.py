@@ -2,21 +2,20 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from pydantic import Discriminator, Field, RootModel, Tag, field_validator
 from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
-from heedful.app.http import binding, responses
-from heedful.app.http.fast_path import InferenceRoute
-from heedful.app.schemas import request_bodies, response_bodies
-from heedful.app.schemas.base import FIRST_ERROR, NOT_EMPTY, Text
-from heedful.app.schemas.huggingface_bodies import HubFields, finished
-from heedful.app.schemas.unknown_fields import PASS_OVER, unsupported
+from heedful.app.http import responses
+from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
+from heedful.app.schemas import openapi_responses, request_bodies, response_bodies
+from heedful.app.schemas.base import FIRST_ERROR, IGNORE_UNKNOWN, NOT_EMPTY, Text, unsupported
+from heedful.app.schemas.huggingface_bodies import HubFields, apply_function
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.model_registry import Task
 
-router = APIRouter(route_class=InferenceRoute, responses=responses.ERRORS, tags=["models"])
+router = APIRouter(route_class=InferenceRoute, responses=openapi_responses.ERRORS, tags=["models"])
 
 
 class TextOrPair(RootModel[list[str]]):
@@ -54,7 +53,7 @@ def _shape(value: object) -> str | None:
 
 
 class PredictRequest(request_bodies.Request, request_bodies.Truncation, HubFields):
-    model_config = PASS_OVER
+    model_config = IGNORE_UNKNOWN
 
     inputs: Annotated[
         Annotated[Text, Tag("<text>")]
@@ -84,17 +83,19 @@ class PredictRequest(request_bodies.Request, request_bodies.Truncation, HubField
 
 @router.post(
     "/predict",
-    responses=responses.documented(list[response_bodies.Label] | list[list[response_bodies.Label]]),
+    responses=openapi_responses.documented(
+        list[response_bodies.Label] | list[list[response_bodies.Label]]
+    ),
 )
-async def predict(body: PredictRequest, request: Request) -> Response:
+async def predict(body: PredictRequest, request: InferenceRequest) -> Response:
     """The labels of each text or pair with their probabilities, best first, as on /classify."""
     inputs = body.read()
     task: Task = "nli" if inputs.texts_per_row == 2 else "classify"
-    model = binding.bind(request, task, body.model)
+    model = request.bind(task, body.model)
     raw = body.raw_scores or body.function != "softmax"
-    truncate = binding.truncates(request, body.truncate)
-    result = await binding.answer(request, model.classify(inputs, truncate=truncate, raw=raw))
-    scores = finished(binding.record_result(request, result), body.function)
+    truncate = request.truncates(body.truncate)
+    result = await request.run(model.classify(inputs, truncate=truncate, raw=raw))
+    scores = apply_function(result.value, body.function)
     top_k = body.parameters.top_k if body.parameters else None
     ranked = [responses.ranked(row, model.card, top_k, raw=raw) for row in scores]
     listed = isinstance(body.inputs, Batch) or body.parameters is not None

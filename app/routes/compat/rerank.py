@@ -3,17 +3,24 @@
 from typing import Annotated, Any
 
 import numpy as np
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag
 from starlette.responses import Response
 
-from heedful.app.http import binding, request_record, responses
-from heedful.app.http.fast_path import InferenceRoute
-from heedful.app.schemas.base import FIRST_ERROR, NOT_EMPTY, StrictModel, Text
-from heedful.app.schemas.unknown_fields import PASS_OVER, unsupported
+from heedful.app.http import responses
+from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
+from heedful.app.schemas import openapi_responses
+from heedful.app.schemas.base import (
+    FIRST_ERROR,
+    IGNORE_UNKNOWN,
+    NOT_EMPTY,
+    StrictModel,
+    Text,
+    unsupported,
+)
 from heedful.runtime.inputs import Inputs
 
-router = APIRouter(route_class=InferenceRoute, responses=responses.ERRORS, tags=["rerank"])
+router = APIRouter(route_class=InferenceRoute, responses=openapi_responses.ERRORS, tags=["rerank"])
 
 
 COHERES_TOKENS = 4096
@@ -21,7 +28,7 @@ COHERES_TOKENS = 4096
 
 
 class Document(StrictModel):
-    model_config = PASS_OVER
+    model_config = IGNORE_UNKNOWN
 
     text: Text
 
@@ -45,7 +52,7 @@ def _not_cut(tokens: int | None) -> int | None:
 
 
 class DocumentsRequest(StrictModel):
-    model_config = PASS_OVER
+    model_config = IGNORE_UNKNOWN
 
     model: str | None = Field(None, description="A name from /models, or an alias.")
     query: Text
@@ -92,24 +99,23 @@ class Reranked(BaseModel):
     meta: dict[str, Any] = Field(description="Cohere's: api_version and billed_units.")
 
 
-@router.post("/v1/rerank", responses=responses.documented(Reranked))
-async def rerank_v1(body: DocumentsRequest, request: Request) -> Response:
+@router.post("/v1/rerank", responses=openapi_responses.documented(Reranked))
+async def rerank_v1(body: DocumentsRequest, request: InferenceRequest) -> Response:
     """Cohere's first version and Jina's: the documents ranked by their cosine with the query."""
     return await _rerank(body, request, version="1")
 
 
-@router.post("/v2/rerank", responses=responses.documented(Reranked))
-async def rerank_v2(body: DocumentsRequest, request: Request) -> Response:
+@router.post("/v2/rerank", responses=openapi_responses.documented(Reranked))
+async def rerank_v2(body: DocumentsRequest, request: InferenceRequest) -> Response:
     """Cohere's second version: the documents ranked by their cosine with the query."""
     return await _rerank(body, request, version="2")
 
 
-async def _rerank(body: DocumentsRequest, request: Request, version: str) -> Response:
-    model = binding.bind(request, "embed", body.model)
-    texts = [one if isinstance(one, str) else one.text for one in body.documents]
-    truncate = binding.truncates(request, None)
-    result = await binding.answer(
-        request,
+async def _rerank(body: DocumentsRequest, request: InferenceRequest, version: str) -> Response:
+    model = request.bind("embed", body.model)
+    texts = [item if isinstance(item, str) else item.text for item in body.documents]
+    truncate = request.truncates(None)
+    result = await request.run(
         model.similarity(
             Inputs([body.query], ["query"]),
             Inputs.from_texts(texts, "documents"),
@@ -117,7 +123,7 @@ async def _rerank(body: DocumentsRequest, request: Request, version: str) -> Res
             mean=not truncate,
         ),
     )
-    scores = binding.record_result(request, result)
+    scores = result.value
     with_text = version == "1" if body.return_documents is None else body.return_documents
     results = [
         {
@@ -129,7 +135,7 @@ async def _rerank(body: DocumentsRequest, request: Request, version: str) -> Res
     ]
     return responses.json(
         {
-            "id": request_record.of(request.scope).id,
+            "id": request.record.id,
             "model": model.card.name,
             "results": results,
             "usage": {"total_tokens": result.tokens},

@@ -3,42 +3,41 @@
 from typing import Annotated
 
 import numpy as np
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from heedful.app.http import binding, responses
-from heedful.app.http.fast_path import InferenceRoute
-from heedful.app.schemas import request_bodies
-from heedful.app.schemas.base import FIRST_ERROR, NOT_EMPTY, StrictModel, Text
-from heedful.app.schemas.unknown_fields import PASS_OVER
+from heedful.app.http import responses
+from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
+from heedful.app.schemas import openapi_responses, request_bodies
+from heedful.app.schemas.base import FIRST_ERROR, IGNORE_UNKNOWN, NOT_EMPTY, StrictModel, Text
 from heedful.runtime.inputs import Inputs
 
-router = APIRouter(route_class=InferenceRoute, responses=responses.ERRORS, tags=["models"])
+router = APIRouter(route_class=InferenceRoute, responses=openapi_responses.ERRORS, tags=["models"])
 
 
 class Sentences(StrictModel):
-    model_config = PASS_OVER
+    model_config = IGNORE_UNKNOWN
 
     source_sentence: Text
     sentences: Annotated[list[Text], FIRST_ERROR, NOT_EMPTY]
 
 
 class Parameters(request_bodies.Truncation):
-    model_config = PASS_OVER
+    model_config = IGNORE_UNKNOWN
 
     prompt_name: request_bodies.PromptName = None
 
 
 class SimilarityRequest(request_bodies.Request):
-    model_config = PASS_OVER
+    model_config = IGNORE_UNKNOWN
 
     inputs: Sentences
     parameters: Parameters | None = None
 
 
 class RerankRequest(request_bodies.Request, request_bodies.Truncation):
-    model_config = PASS_OVER
+    model_config = IGNORE_UNKNOWN
 
     query: Text
     texts: Annotated[list[Text], FIRST_ERROR, NOT_EMPTY]
@@ -52,36 +51,32 @@ class Rank(BaseModel):
     score: float
 
 
-@router.post("/similarity", responses=responses.documented(list[float]))
-async def similarity(body: SimilarityRequest, request: Request) -> Response:
+@router.post("/similarity", responses=openapi_responses.documented(list[float]))
+async def similarity(body: SimilarityRequest, request: InferenceRequest) -> Response:
     """The cosine of the source sentence with each sentence."""
-    model = binding.bind(request, "embed", body.model)
-    result = await binding.answer(
-        request,
+    model = request.bind("embed", body.model)
+    result = await request.run(
         model.similarity(
             Inputs([body.inputs.source_sentence], ["inputs.source_sentence"]),
             Inputs.from_texts(body.inputs.sentences, "inputs.sentences"),
-            truncate=binding.truncates(
-                request, body.parameters.truncate if body.parameters else None
-            ),
+            truncate=request.truncates(body.parameters.truncate if body.parameters else None),
         ),
     )
-    return responses.json(binding.record_result(request, result))
+    return responses.json(result.value)
 
 
-@router.post("/rerank", responses=responses.documented(list[Rank]))
-async def rerank(body: RerankRequest, request: Request) -> Response:
+@router.post("/rerank", responses=openapi_responses.documented(list[Rank]))
+async def rerank(body: RerankRequest, request: InferenceRequest) -> Response:
     """The texts ranked by their cosine with the query, best first."""
-    model = binding.bind(request, "embed", body.model)
-    result = await binding.answer(
-        request,
+    model = request.bind("embed", body.model)
+    result = await request.run(
         model.similarity(
             Inputs([body.query], ["query"]),
             Inputs.from_texts(body.texts, "texts"),
-            truncate=binding.truncates(request, body.truncate),
+            truncate=request.truncates(body.truncate),
         ),
     )
-    scores = binding.record_result(request, result)
+    scores = result.value
     return responses.json(
         [
             {

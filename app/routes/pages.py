@@ -1,4 +1,4 @@
-"""The page at /: the files of app/static, read once. Nothing in it comes from requests or other hosts."""
+"""The pages at / and /docs: the files of app/static, read once. Nothing in them comes from other hosts."""
 
 import hashlib
 import mimetypes
@@ -6,11 +6,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from fastapi import APIRouter
+from fastapi.openapi.docs import get_swagger_ui_html
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from heedful.app.http import responses
+from heedful.app.schemas import openapi_responses
 
 STATIC = Path(__file__).parents[1] / "static"
 HEADERS = {
@@ -41,7 +42,9 @@ def _serve_file(file: Path) -> Callable[[Request], Awaitable[Response]]:
 
 PAGE = STATIC / "index.html"
 router = APIRouter(tags=["page"])
-router.get("/", response_class=Response, responses=responses.text("text/html"))(_serve_file(PAGE))
+router.get("/", response_class=Response, responses=openapi_responses.text("text/html"))(
+    _serve_file(PAGE)
+)
 FILES = [
     Route(f"/static/{file.relative_to(STATIC).as_posix()}", _serve_file(file), methods=["GET"])
     for file in sorted(STATIC.rglob("*"))
@@ -49,3 +52,16 @@ FILES = [
 ]
 PATHS = frozenset({"/", *(route.path for route in FILES)})
 """The page and its files contain no data and need no API key."""
+
+
+@router.get("/docs", include_in_schema=False)
+async def docs(request: Request) -> HTMLResponse:
+    """Swagger UI; `make vendor` fetches its files. Relative addresses hold behind a proxy's path too."""
+    root = "../" if request.scope["raw_path"].endswith(b"/") else ""
+    return get_swagger_ui_html(
+        openapi_url=f"{root}openapi.json",
+        title="Heedful",
+        swagger_js_url=f"{root}static/vendor/swagger-ui-bundle.js",
+        swagger_css_url=f"{root}static/vendor/swagger-ui.css",
+        swagger_favicon_url="data:,",
+    )

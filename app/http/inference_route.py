@@ -1,0 +1,239 @@
+"""InferenceRoute: one way to answer, for a request and for each line of NDJSON."""
+
+import asyncio
+import inspect
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from fastapi import Request
+from fastapi.routing import APIRoute
+from pydantic import TypeAdapter, ValidationError
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from heedful.app import errors
+from heedful.app.errors import MalformedBody
+from heedful.app.http import body, ndjson
+from heedful.app.http.request_record import CLIENT_CLOSED, RECORD, Record, new_id
+from heedful.app.schemas import base
+from heedful.app.state import AppState, state_of
+from heedful.runtime.answers import Result
+from heedful.runtime.engine import work
+from heedful.runtime.errors import Overloaded, RequestError, TimedOut
+from heedful.runtime.inference import Inference
+from heedful.runtime.model_registry import Task
+
+log = logging.getLogger("heedful.access")
+
+T = TypeVar("T")
+
+LARGE_BYTES = 64 * 1024
+"""A smaller body is read in a few milliseconds at most; 16 MiB of trees take seconds."""
+CLIENT_WATCH_SECONDS = 0.05
+"""Most requests are answered before: watching their clients from the start would cost a task each."""
+RETRY_SECONDS = 0.1
+"""Between two tries of a line of NDJSON while the queue is full; a refused client is told whole seconds."""
+_READER = ThreadPoolExecutor(1, "bodies")
+"""One thread: more would leave the event loop a smaller share of the interpreter's lock."""
+
+
+class InferenceRequest(Request):
+    """What an endpoint may ask of its request."""
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        super().__init__(scope, receive)
+        self.record: Record = scope[RECORD]
+        self.service_state: AppState = scope["app"].state.heedful
+
+    def bind(self, task: Task, model: str | None) -> Inference:
+        """The model that answers, by its name or an alias. Raises Unavailable, UnknownModel, WrongTask."""
+        service = self.service_state.service
+        if model is not None and model not in service.cards:  # a loaded model's name is no alias
+            model = self.service_state.settings.aliases.get(model, model)
+        inference = service.bind(task, model, bulk=self.record.bulk)
+        self.record.model = inference.card.name
+        return inference
+
+    def truncates(self, asked: bool | None) -> bool:
+        """Whether long texts are cut: as the request says, else as the operator has set."""
+        return self.service_state.settings.truncate if asked is None else asked
+
+    async def run(self, asked: work.Request[Result[T]]) -> Result[T]:
+        """The result of a request to a bound model, with its counts and times recorded. Raises as `Service.answer`."""
+        result = await self.service_state.service.answer(asked)
+        self.record.keep(result)
+        return result
+
+
+Endpoint = Callable[[Any, InferenceRequest], Awaitable[Response]]
+
+
+class InferenceRoute(APIRoute):
+    """A route whose endpoint takes a validated `body` and the `request`.
+
+    FastAPI's router calls it and its document describes it; between the two are only the functions below.
+    """
+
+    takes_ndjson = True
+
+    def __init__(self, path: str, endpoint: Endpoint, **options: Any) -> None:
+        super().__init__(path, endpoint, **options)
+        self._endpoint = endpoint
+        annotation: Any = inspect.signature(endpoint).parameters["body"].annotation
+        self._body_type = TypeAdapter(annotation)
+        # In place of FastAPI's, which would read and validate in its own way.
+        self.app = self._serve
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope[RECORD].media == body.NDJSON:
+            await self._serve_lines(scope, receive, send)
+            return
+        response = await self.answer(InferenceRequest(scope, receive))
+        await response(scope, receive, send)
+
+    async def _serve_lines(self, scope: Scope, receive: Receive, send: Send) -> None:
+        record: Record = scope[RECORD]
+        if not self.takes_ndjson:
+            error = MalformedBody("this route reads no NDJSON", code="wrong_content_type")
+            await record.refuse(error)(scope, receive, send)
+            return
+        if record.header(b"content-encoding").strip().lower() not in ("", "identity"):
+            error = MalformedBody("NDJSON is read uncompressed only", code="wrong_content_encoding")
+            await record.refuse(error)(scope, receive, send)
+            return
+        settings = state_of(scope["app"]).settings
+        limit, max_bytes = settings.request_timeout, settings.max_body_bytes
+        await ndjson.stream(
+            self._answer_line, scope, receive, send, limit=limit, max_bytes=max_bytes
+        )
+
+    async def _answer_line(
+        self, scope: Scope, line: bytes, read: ndjson.Read
+    ) -> tuple[Response, Record]:
+        """A line is a request of its own, and is counted as one. It waits while the queue is full."""
+        record = Record(new_id(), self.path, bulk=scope[RECORD].bulk)
+        messages: list[Message] = [{"type": "http.request", "body": line}]
+
+        async def receive() -> Message:
+            if not messages:  # whether the client is there, the stream watches
+                await asyncio.Event().wait()
+            return messages.pop()
+
+        request = InferenceRequest({**scope, RECORD: record}, receive)
+        try:
+            response = await self.answer(request, read, self._when_there_is_room)
+        except Exception:  # the other lines have their answers
+            log.exception("a line failed", extra={"request_id": record.id, "route": self.path})
+            response = record.refuse(errors.Internal())
+        request.service_state.metrics.request(record, response.status_code, time.perf_counter())
+        return response, record
+
+    async def _when_there_is_room(self, fields: Any, request: InferenceRequest) -> Response:
+        while True:
+            try:
+                return await self._endpoint(fields, request)
+            except Overloaded:
+                await asyncio.sleep(RETRY_SECONDS)
+
+    def read(self, record: Record, content: bytes) -> Any:
+        """A request's body, which must be JSON and said to be. Raises MalformedBody, BodyTooLarge."""
+        media = record.media
+        if media != "application/json" and not (
+            media.startswith("application/") and media.endswith("+json")
+        ):
+            raise MalformedBody(
+                "send the header 'Content-Type: application/json'", code="wrong_content_type"
+            )
+        return body.parse(content)
+
+    async def answer(
+        self,
+        request: InferenceRequest,
+        read: ndjson.Read | None = None,
+        endpoint: Endpoint | None = None,
+    ) -> Response:
+        """Read the request's body, check it, call the endpoint, and map what is raised to an answer.
+
+        Ends at the time limit and when the client goes away: cancelling the endpoint drops what it has queued.
+        `read` and `endpoint` may take the places of the route's.
+        """
+        record, settings = request.record, request.service_state.settings
+        limit = settings.request_timeout
+        watch = ClientWatch(request.receive)
+        try:
+            async with asyncio.timeout(limit) as deadline:
+                content = await body.read(record, request.receive, settings.max_body_bytes)
+                watch.start(deadline)
+                read, endpoint = read or self.read, endpoint or self._endpoint
+                if len(content) <= LARGE_BYTES:
+                    fields = self._validate(request, read, content)
+                else:
+                    request.service_state.service.trim_later()  # it takes memory even if it is refused
+                    fields = await asyncio.get_running_loop().run_in_executor(
+                        _READER, self._validate, request, read, content
+                    )
+                return await endpoint(fields, request)
+        except RequestError as error:
+            return record.refuse(error)
+        except ClientDisconnect:
+            return Response(status_code=CLIENT_CLOSED)
+        except TimeoutError:
+            if watch.client_left:
+                return Response(status_code=CLIENT_CLOSED)
+            if not deadline.expired():
+                raise
+            message = f"not answered within {limit:g} s; send fewer inputs, or try later"
+            return record.refuse(TimedOut(message))
+        finally:
+            watch.stop()
+
+    def _validate(
+        self,
+        request: InferenceRequest,
+        read: ndjson.Read,
+        content: bytes,
+    ) -> Any:
+        """What the endpoint takes. Raises MalformedBody, BodyTooLarge, TooManyInputs, BadInput."""
+        value = read(request.record, content)
+        body.check_counts(value, request.service_state.settings.max_batch_inputs)
+        try:
+            fields = self._body_type.validate_python(value)
+        except ValidationError as error:
+            raise errors.bad_input(error.errors(include_url=False)) from None
+        request.record.ignored = base.ignored(fields)
+        return fields
+
+
+class ClientWatch:
+    """Ends a time limit early when the client goes away."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.client_left = False
+
+    def start(self, deadline: asyncio.Timeout) -> None:
+        """To be called once the body has been read: the next message then is the disconnect."""
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(CLIENT_WATCH_SECONDS, self._watch, deadline)
+
+    def stop(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+        if self._task:
+            self._task.cancel()
+
+    def _watch(self, deadline: asyncio.Timeout) -> None:
+        self._task = asyncio.create_task(self._until_disconnect(deadline))
+
+    async def _until_disconnect(self, deadline: asyncio.Timeout) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        if not deadline.expired():
+            self.client_left = True
+            deadline.reschedule(0.0)
