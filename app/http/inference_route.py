@@ -163,11 +163,11 @@ class InferenceRoute(APIRoute):
         """
         record, settings = request.record, request.service_state.settings
         limit = settings.request_timeout
-        watch = ClientWatch(request.receive)
+        watch: ClientWatch | None = None
         try:
             async with asyncio.timeout(limit) as deadline:
                 content = await body.read(record, request.receive, settings.max_body_bytes)
-                watch.start(deadline)
+                watch = ClientWatch(request.receive, deadline)
                 read, endpoint = read or self.read, endpoint or self._endpoint
                 if len(content) <= LARGE_BYTES:
                     fields = self._validate(request, read, content)
@@ -182,14 +182,15 @@ class InferenceRoute(APIRoute):
         except ClientDisconnect:
             return Response(status_code=CLIENT_CLOSED)
         except TimeoutError:
-            if watch.client_left:
+            if watch and watch.client_left:
                 return Response(status_code=CLIENT_CLOSED)
             if not deadline.expired():
                 raise
             message = f"not answered within {limit:g} s; send fewer inputs, or try later"
             return record.refuse(TimedOut(message))
         finally:
-            watch.stop()
+            if watch:
+                watch.stop()
 
     def _validate(
         self,
@@ -211,29 +212,25 @@ class InferenceRoute(APIRoute):
 class ClientWatch:
     """Ends a time limit early when the client goes away."""
 
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-        self._timer: asyncio.TimerHandle | None = None
+    def __init__(self, receive: Receive, deadline: asyncio.Timeout) -> None:
+        """To be made once the body has been read: the next message then is the disconnect."""
+        self._receive, self._deadline = receive, deadline
         self._task: asyncio.Task[None] | None = None
         self.client_left = False
-
-    def start(self, deadline: asyncio.Timeout) -> None:
-        """To be called once the body has been read: the next message then is the disconnect."""
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(CLIENT_WATCH_SECONDS, self._watch, deadline)
+        self._timer = loop.call_later(CLIENT_WATCH_SECONDS, self._watch)
 
     def stop(self) -> None:
-        if self._timer:
-            self._timer.cancel()
+        self._timer.cancel()
         if self._task:
             self._task.cancel()
 
-    def _watch(self, deadline: asyncio.Timeout) -> None:
-        self._task = asyncio.create_task(self._until_disconnect(deadline))
+    def _watch(self) -> None:
+        self._task = asyncio.create_task(self._until_disconnect())
 
-    async def _until_disconnect(self, deadline: asyncio.Timeout) -> None:
+    async def _until_disconnect(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        if not deadline.expired():
+        if not self._deadline.expired():
             self.client_left = True
-            deadline.reschedule(0.0)
+            self._deadline.reschedule(0.0)

@@ -65,9 +65,10 @@ class Record:
     def of_head(cls, route: str, path: str, headers: Iterable[tuple[bytes, bytes]]) -> Self:
         """The record of a request whose head has come."""
         first = dict(reversed(list(headers)))
+        sent_id = first.get(b"x-request-id")
         media = first.get(b"content-type", b"").decode("latin-1")
         return cls(
-            id=request_id(first.get(b"x-request-id", b"")),
+            id=request_id(sent_id) if sent_id else new_id(),
             route=route,
             headers=first,
             text_error=path == "/v2" or (path.startswith("/v2/") and path != "/v2/rerank"),
@@ -169,7 +170,10 @@ class Recorder:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        path, route, parameters = self._resolve(scope["path"])
+        path = route = scope["path"]
+        parameters: dict[str, str] = {}
+        if path not in self._fixed:
+            path, route, parameters = self._resolve(path)
         record = Record.of_head(route, path, scope["headers"])
         method = scope["method"]
         scope = {
