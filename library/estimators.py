@@ -266,5 +266,5 @@ def _texts(texts: Iterable[str]) -> list[str]:
             raise ValueError(f"X[{i}] is {kind}: give strings")
     if not items:
         raise ValueError("X is empty: give at least one text")
-    Inputs.from_texts(items, "X").check()
+    Inputs.from_texts(items, "X").check_texts()
     return items

@@ -102,7 +102,7 @@ def strings(inputs: Inputs) -> Inputs:
 
 def is_text(text: Item) -> bool:
     try:
-        Inputs.from_texts([text]).check()
+        Inputs.from_texts([text]).check_texts()
     except BadInput:
         return False
     return True

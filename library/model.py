@@ -129,7 +129,7 @@ class Model:
         if paths is not None:
             inputs = replace(inputs, paths=paths)
         if prompt:
-            inputs.check()  # with the prompt before it, a blank one would pass
+            inputs.check_texts()  # with the prompt before it, a blank one would pass
             inputs = replace(inputs, items=[f"{prompt}{text}" for text in inputs.items])
         found: Floats = self._ask(question, inputs, none, show_progress_bar)
         return cast(Floats, found[0]) if isinstance(sentences, str) else found
@@ -316,7 +316,7 @@ class Model:
         if question.batch_size is not None and not is_count(question.batch_size):
             said = f"batch_size is {question.batch_size!r}: give a whole number from 1"
             raise BadInput(said, param="batch_size")
-        inputs.check()
+        inputs.check_texts()
         if not len(inputs):
             return none
         chunks = list(in_chunks(inputs))

@@ -90,7 +90,8 @@ class Inference:
             cut = vectors[:, :dimensions]
             return normalise(cut) if normalize else np.ascontiguousarray(cut)
 
-        inputs.check(self.max_rows)
+        inputs.check_rows(self.max_rows)
+        inputs.check_texts()
         steps = self._vectors(inputs, finish, truncate=truncate, mean=mean)
         return Request(steps, len(inputs), self.bulk)
 
@@ -99,8 +100,8 @@ class Inference:
     ) -> Request[Result[Doubles]]:
         """Cosines (N,) of one text with each of the others; `mean` as in `embed`."""
         both = Inputs([*source.items, *others.items], [*source.paths, *others.paths])
-        others.check(self.max_rows)
-        source.check()
+        others.check_rows(self.max_rows)
+        both.check_texts()
 
         def finish(vectors: Floats) -> Doubles:
             return cosines(vectors[0], vectors[1:])
@@ -115,7 +116,8 @@ class Inference:
 
         With `raw` logits instead.
         """
-        inputs.check(self.max_rows)
+        inputs.check_rows(self.max_rows)
+        inputs.check_texts()
         finish = np.asarray if raw else partial(probabilities, self.card)
         return Request(self._score(inputs, truncate, finish, trust), len(inputs), self.bulk)
 
@@ -123,14 +125,16 @@ class Inference:
         self, pairs: Inputs, *, truncate: bool = False, trust: bool = False
     ) -> Request[Result[Doubles]]:
         """How related the two sentences of each pair are, from 1 to 5: (N,)."""
-        pairs.check(self.max_rows)
+        pairs.check_rows(self.max_rows)
+        pairs.check_texts()
         return Request(self._score(pairs, truncate, expected_score, trust), len(pairs), self.bulk)
 
     def tokenize(
         self, inputs: Inputs, *, truncate: bool = False
     ) -> Request[Result[list[TokenizedText]]]:
         """The tokens that the model would read, always with their tree."""
-        inputs.check(self.max_rows)
+        inputs.check_rows(self.max_rows)
+        inputs.check_texts()
 
         def steps() -> Steps[Result[list[TokenizedText]]]:
             parsed = yield from self._read(inputs, truncate=truncate, tree=True)
@@ -143,7 +147,7 @@ class Inference:
     ) -> Request[Result[tuple[list[TokenizedText], ExplainResult]]]:
         """What the model attends to in a sentence or in the two of a pair."""
         check_priors(self.model, options)
-        inputs.check()
+        inputs.check_texts()
         return Request(self._explain(inputs, options, truncate), 1, self.bulk)
 
     def _explain(

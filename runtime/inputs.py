@@ -40,17 +40,17 @@ class Inputs:
         """The number of rows."""
         return len(self.items) // self.texts_per_row
 
-    def check(self, max_rows: int | None = None) -> None:
-        """Raise BadInput for a text that is blank or that no UTF-8 client could have meant.
-
-        With `max_rows`, raise BadInput for no row, and TooManyInputs for more.
-        """
+    def check_rows(self, most: int) -> None:
+        """Raise BadInput for no row, TooManyInputs for more than `most`."""
         rows = len(self.items) // self.texts_per_row
-        if max_rows is not None and not rows:
+        if not rows:
             raise BadInput(f"{self.path} is empty: send at least one", param=self.path)
-        if max_rows is not None and rows > max_rows:
-            message = f"{self.path} holds {rows}, more than {max_rows}: send several requests"
+        if rows > most:
+            message = f"{self.path} holds {rows}, more than {most}: send several requests"
             raise TooManyInputs(message, param=self.path)
+
+    def check_texts(self) -> None:
+        """Raise BadInput for a text that is blank or that no UTF-8 client could have meant."""
         for item, path in zip(self.items, self.paths, strict=True):
             text = item if isinstance(item, str) else item.text
             if not text or text.isspace():

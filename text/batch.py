@@ -204,6 +204,8 @@ def cheapest(lengths: Sequence[int], budget: int, overhead: int) -> list[list[in
 
     A batch costs `overhead` plus its cells, padding included.
     """
+    if len(lengths) == 1:
+        return [[0]]
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
     # (length, count): splitting sentences of equal length gains nothing.
     runs: list[tuple[int, int]] = []
@@ -233,22 +235,6 @@ def cheapest(lengths: Sequence[int], budget: int, overhead: int) -> list[list[in
     return groups[::-1]
 
 
-def plan_batches(
-    runner: Runner[Any], items: Sequence[Any], max_items: int | None = None
-) -> list[list[int]]:
-    """The cheapest batches, as indices of the items: each within the runner's budget and of at most `max_items`."""
-    if len(items) == 1:
-        return [[0]]
-    batches = cheapest([runner.cost(item) for item in items], runner.budget, runner.overhead)
-    if max_items is None:
-        return batches
-    return [
-        batch[begin : begin + max_items]
-        for batch in batches
-        for begin in range(0, len(batch), max_items)
-    ]
-
-
 def run_in_batches(
     runner: Runner[T],
     items: Sequence[Any],
@@ -257,7 +243,13 @@ def run_in_batches(
     max_items: int | None = None,
 ) -> list[T]:
     """The runner's output for each item, in order. `run_all` may run several batches at once."""
-    batches = plan_batches(runner, items, max_items) if items else []
+    most = max_items or len(items)
+    costs = [runner.cost(item) for item in items]
+    batches = [
+        batch[begin : begin + most]
+        for batch in cheapest(costs, runner.budget, runner.overhead)
+        for begin in range(0, len(batch), most)
+    ]
     results = run_all(runner.run, (runner.prepare([items[i] for i in batch]) for batch in batches))
     outputs: dict[int, T] = {}
     for batch, of_batch in zip(batches, results, strict=True):

@@ -33,7 +33,7 @@ EFFORT = 40_000
 class Work(Generic[T]):
     """Items for a runner, and its output for each."""
 
-    __slots__ = ("items", "left", "outputs", "request", "runner", "seconds", "taken")
+    __slots__ = ("items", "left", "number", "outputs", "request", "runner", "seconds", "taken")
 
     def __init__(self, runner: Runner[T], items: Sequence[Any]) -> None:
         self.runner, self.items = runner, items
@@ -45,6 +45,8 @@ class Work(Generic[T]):
         """Items without an output."""
         self.taken = 0
         """Items in a batch."""
+        self.number = 0
+        """In the order of all works."""
         self.request: Any = None
         """Whose it is: the engine's."""
 

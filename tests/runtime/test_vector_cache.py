@@ -1,0 +1,88 @@
+"""Vectors of sentences that were encoded lately are kept, within bounds, and equal sentences are encoded once."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from heedful.runtime.engine.cache import VectorCache
+from heedful.runtime.engine.work import encode, run_now
+from heedful.runtime.observer import Observer
+from heedful.runtime.service import Options, Service
+from tests.asking import embed
+from tests.runtime.conftest import Running
+
+
+class Watcher(Observer):
+    def __init__(self) -> None:
+        self.counts: list[tuple[int, int]] = []
+        self.encoded = 0
+
+    def cache(self, name: str, hits: int, misses: int) -> None:
+        assert name == "vector"
+        self.counts.append((hits, misses))
+
+    def batch(self, model: str, inputs: int, *_: object) -> None:
+        self.encoded += inputs
+
+
+def key(number: int) -> tuple[str, float | None, bytes]:
+    return "version", None, str(number).encode()
+
+
+def test_the_least_recently_used_go_first() -> None:
+    watcher = Watcher()
+    cache = VectorCache(2, watcher)
+    for number in (1, 2):
+        cache.put(key(number), np.full(3, number, np.float32))
+    assert cache.get([key(1), key(3)]).keys() == {key(1)}
+    cache.put(key(3), np.zeros(3, np.float32))
+    assert cache.get([key(1), key(2), key(3)]).keys() == {key(1), key(3)}
+    assert watcher.counts == [(1, 1), (2, 1)]
+
+
+def test_bytes_are_bounded_and_a_vector_does_not_keep_its_batch() -> None:
+    cache = VectorCache(1000, Observer(), limit=10_000)
+    batch = np.ones((50, 100), np.float32)
+    for number, vector in enumerate(batch):
+        cache.put(key(number), vector)
+    assert 0 < cache.bytes <= 10_000
+    assert 0 < len(cache) < 20
+    assert all(vector.base is None for vector in cache.get([key(49)]).values())
+    cache.put(key(50), np.ones(10_000, np.float32))  # larger than the limit
+    assert key(50) not in cache.get([key(50)])
+
+
+def test_a_service_answers_from_it_with_the_same_vectors(running: Running) -> None:
+    texts = ["two kids", "a dog", "two kids", "bad"]
+    watcher = Watcher()
+
+    async def scenario() -> list[np.ndarray]:
+        service = Service(Options(running.service.options.models, cache_items=100), watcher)
+        await service.start()
+        answers = [(await embed(service, texts, model="tiny-sst2")).value for _ in range(2)]
+        await embed(service, ["two kids"], model="tiny-flat")  # another model's is another vector
+        await service.stop(timeout=5)
+        return answers
+
+    first, second = asyncio.run(scenario())
+    expected = running.ask(embed(running.service, texts, model="tiny-sst2")).value
+    np.testing.assert_allclose(first, expected, atol=1e-6)
+    np.testing.assert_array_equal(first, second)
+    assert watcher.counts == [(0, 3), (3, 0), (0, 1)]
+    assert watcher.encoded == 4
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_equal_sentences_are_encoded_once(running: Running, cached: bool) -> None:
+    model = running.service._registry.models["tiny-sst2"]
+    sentences = [model.vocab.sentence(["dog"], np.arange(1))] * 5
+    cache = VectorCache(10, Observer()) if cached else None
+    steps = encode(model.encoder, sentences, cache)
+    work = next(steps)
+    assert work is not None
+    assert len(work.items) == 1
+    steps.close()
+    encoded = run_now(encode(model.encoder, sentences, cache))
+    assert np.unique(encoded.vectors, axis=0).shape == (1, model.card.width)
+    assert len(encoded.vectors) == 5
