@@ -33,7 +33,6 @@ from heedful.runtime.explain.explain import (
 from heedful.runtime.explain.run import ExplainOptions
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.loaded_model import LoadedModel
-from heedful.runtime.out_of_distribution import OutOfDistributionCounter
 from heedful.runtime.parsed import Parsed
 from heedful.text.arrays import Doubles, Floats
 from heedful.text.batch import Sentence
@@ -58,8 +57,8 @@ class Inference:
     bulk: bool = False
     """Whether its requests may wait while others do not."""
     cache: VectorCache | None = None
-    out_of_distribution: OutOfDistributionCounter | None = None
-    """Counts inputs unlike the training data; None where nobody does."""
+    answered: list[tuple[LoadedModel, Floats, int]] | None = None
+    """Collects the vectors of answered inputs (`runtime.out_of_distribution`); None where nobody counts them."""
 
     @property
     def card(self) -> Card:
@@ -90,24 +89,24 @@ class Inference:
             cut = vectors[:, :dimensions]
             return normalise(cut) if normalize else np.ascontiguousarray(cut)
 
-        inputs.check_rows(self.max_rows)
+        rows = inputs.count_rows(self.max_rows)
         inputs.check_texts()
         steps = self._vectors(inputs, finish, truncate=truncate, mean=mean)
-        return Request(steps, len(inputs), self.bulk)
+        return Request(steps, rows, self.bulk)
 
     def similarity(
         self, source: Inputs, others: Inputs, *, truncate: bool = False, mean: bool = False
     ) -> Request[Result[Doubles]]:
         """Cosines (N,) of one text with each of the others; `mean` as in `embed`."""
         both = Inputs([*source.items, *others.items], [*source.paths, *others.paths])
-        others.check_rows(self.max_rows)
+        rows = others.count_rows(self.max_rows)
         both.check_texts()
 
         def finish(vectors: Floats) -> Doubles:
             return cosines(vectors[0], vectors[1:])
 
         steps = self._vectors(both, finish, truncate=truncate, mean=mean)
-        return Request(steps, len(others), self.bulk)
+        return Request(steps, rows, self.bulk)
 
     def classify(
         self, inputs: Inputs, *, truncate: bool = False, raw: bool = False, trust: bool = False
@@ -116,31 +115,31 @@ class Inference:
 
         With `raw` logits instead.
         """
-        inputs.check_rows(self.max_rows)
+        rows = inputs.count_rows(self.max_rows)
         inputs.check_texts()
         finish = np.asarray if raw else partial(probabilities, self.card)
-        return Request(self._score(inputs, truncate, finish, trust), len(inputs), self.bulk)
+        return Request(self._score(inputs, truncate, finish, trust), rows, self.bulk)
 
     def relatedness(
         self, pairs: Inputs, *, truncate: bool = False, trust: bool = False
     ) -> Request[Result[Doubles]]:
         """How related the two sentences of each pair are, from 1 to 5: (N,)."""
-        pairs.check_rows(self.max_rows)
+        rows = pairs.count_rows(self.max_rows)
         pairs.check_texts()
-        return Request(self._score(pairs, truncate, expected_score, trust), len(pairs), self.bulk)
+        return Request(self._score(pairs, truncate, expected_score, trust), rows, self.bulk)
 
     def tokenize(
         self, inputs: Inputs, *, truncate: bool = False
     ) -> Request[Result[list[TokenizedText]]]:
         """The tokens that the model would read, always with their tree."""
-        inputs.check_rows(self.max_rows)
+        rows = inputs.count_rows(self.max_rows)
         inputs.check_texts()
 
         def steps() -> Steps[Result[list[TokenizedText]]]:
             parsed = yield from self._read(inputs, truncate=truncate, tree=True)
             return parsed.result(parsed.tokenized())
 
-        return Request(steps(), len(inputs), self.bulk)
+        return Request(steps(), rows, self.bulk)
 
     def explain(
         self, inputs: Inputs, options: ExplainOptions, *, truncate: bool = False
@@ -159,8 +158,8 @@ class Inference:
             check_length(self.model, text, path, options)
         found = yield from explain(self.model, parsed.parses, options)
         vectors = np.concatenate([one.embedding for one in found.sentences])
-        if self.out_of_distribution:
-            self.out_of_distribution.add(self.model, vectors, parsed.texts_per_row)
+        if self.answered is not None:
+            self.answered.append((self.model, vectors, parsed.texts_per_row))
         result = parsed.result((parsed.tokenized(), found), found.waited, found.seconds)
         if not options.trust:
             return result
@@ -177,8 +176,8 @@ class Inference:
             result = yield from self._mean(inputs, long, finish)
             return replace(result, out_of_domain=whole.out_of_domain)
         encoded = yield from encode(self.model.encoder, parsed.sentences, self.cache)
-        if self.out_of_distribution:
-            self.out_of_distribution.add(self.model, encoded.vectors, parsed.texts_per_row)
+        if self.answered is not None:
+            self.answered.append((self.model, encoded.vectors, parsed.texts_per_row))
         sentences = encoded.vectors[:, : self.model.card.dimension]
         return parsed.result(finish(sentences), encoded.queue, encoded.inference)
 
@@ -205,8 +204,8 @@ class Inference:
         logits, seconds = yield from self.model.logits(
             *[encoded.vectors[side::step] for side in range(step)]
         )
-        if self.out_of_distribution:
-            self.out_of_distribution.add(self.model, encoded.vectors, parsed.texts_per_row)
+        if self.answered is not None:
+            self.answered.append((self.model, encoded.vectors, parsed.texts_per_row))
         result = parsed.result(finish(logits), encoded.queue, seconds + encoded.inference)
         if not trust:
             return result

@@ -40,14 +40,15 @@ class Inputs:
         """The number of rows."""
         return len(self.items) // self.texts_per_row
 
-    def check_rows(self, most: int) -> None:
-        """Raise BadInput for no row, TooManyInputs for more than `most`."""
+    def count_rows(self, most: int) -> int:
+        """The number of rows. Raises BadInput for none, TooManyInputs for more than `most`."""
         rows = len(self.items) // self.texts_per_row
         if not rows:
             raise BadInput(f"{self.path} is empty: send at least one", param=self.path)
         if rows > most:
             message = f"{self.path} holds {rows}, more than {most}: send several requests"
             raise TooManyInputs(message, param=self.path)
+        return rows
 
     def check_texts(self) -> None:
         """Raise BadInput for a text that is blank or that no UTF-8 client could have meant."""

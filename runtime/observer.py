@@ -12,9 +12,6 @@ class Observer:
     ) -> None:
         """A batch has run: its sentences, their tokens, the share of padding, and its thread's processor time."""
 
-    def queue(self, stage: str, inputs: int) -> None:
-        """The number of inputs waiting now. `stage` is "parse" or "inference"."""
-
     def untypical(self, model: str, inputs: int) -> None:
         """Of the inputs answered lately, so many lie farther out than nearly all training sentences."""
 

@@ -1,7 +1,7 @@
 """Counts the inputs that lie farther out than nearly all training sentences: drift, for Prometheus.
 
-The distances of one vector from the centroids cost as much as those of thirty. So vectors are collected, of a
-quarter of a second at most, and answers do not wait for them.
+The distances of one vector from the centroids cost as much as those of thirty. So the vectors of answered inputs are
+collected, and compared together, ROWS at a time, between which the event loop goes on.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from heedful.runtime.observer import Observer
 from heedful.text.arrays import Floats
 
 ROWS, SECONDS = 64, 0.25
-"""Vectors that are collected, and how long."""
+"""Vectors that are compared at once, and how often."""
 
 
 class OutOfDistributionCounter:
@@ -22,35 +22,30 @@ class OutOfDistributionCounter:
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
-        # By how many texts make an input.
-        self._waiting: defaultdict[LoadedModel, dict[int, list[Floats]]] = defaultdict(dict)
-        self._rows = 0
-        self._timer: asyncio.TimerHandle | None = None
+        self.answered: list[tuple[LoadedModel, Floats, int]] = []
+        """Models, vectors (M, D) that nobody changes any more, and how many of them make an input."""
 
-    def add(self, model: LoadedModel, vectors: Floats, texts_per_row: int) -> None:
-        """Vectors (M, D) of M / `texts_per_row` inputs that were answered. Nobody may change them any more."""
-        if model.typical is None:
+    async def run(self) -> None:
+        """Count what was answered, every SECONDS until it is cancelled."""
+        while True:
+            await asyncio.sleep(SECONDS)
+            await self.count()
+
+    async def count(self) -> None:
+        """Count what was answered since the last call."""
+        answered, self.answered[:] = self.answered[:], []
+        vectors: defaultdict[tuple[LoadedModel, int], list[Floats]] = defaultdict(list)
+        for model, of_answer, texts_per_row in answered:
+            vectors[model, texts_per_row].append(of_answer)
+        for (model, texts_per_row), of_model in vectors.items():
+            rows = np.concatenate(of_model)
+            for begin in range(0, len(rows), ROWS):
+                self._count(model, rows[begin : begin + ROWS], texts_per_row)
+                await asyncio.sleep(0)
+
+    def _count(self, model: LoadedModel, vectors: Floats, texts_per_row: int) -> None:
+        if model.typical is None or model.card.typical is None:
             return
-        self._waiting[model].setdefault(texts_per_row, []).append(vectors)
-        self._rows += len(vectors)
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(SECONDS, self.flush)
-        if self._rows >= ROWS:  # soon, but the answer goes first
-            self._timer.cancel()
-            self._timer = asyncio.get_running_loop().call_later(0, self.flush)
-
-    def flush(self) -> None:
-        """Count what was collected."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        waiting, self._rows = dict(self._waiting), 0
-        self._waiting.clear()
-        for model, added in waiting.items():
-            assert model.typical is not None
-            assert model.card.typical is not None
-            count = 0
-            for step, vectors in added.items():
-                shares = model.typical.share(np.concatenate(vectors)).reshape(-1, step)
-                count += int((shares < model.card.typical.threshold).any(axis=1).sum())
-            self._observer.untypical(model.card.name, count)
+        shares = model.typical.share(vectors).reshape(-1, texts_per_row)
+        is_out = (shares < model.card.typical.threshold).any(axis=1)
+        self._observer.untypical(model.card.name, int(is_out.sum()))

@@ -84,7 +84,7 @@ class Service:
         self._tested: tuple[float, SelfTest] | None = None  # when, and the result
         self._state: Literal["starting", "started", "stopping"] = "starting"
         self._is_untrimmed = False  # whether requests have used memory since the last trim
-        self._trimming: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     @property
     def cards(self) -> Mapping[str, Card]:
@@ -129,7 +129,7 @@ class Service:
         chosen = self._registry.choose(task, model)
         max_rows = self.options.max_batch_inputs
         return Inference(
-            chosen, self._parser, max_rows, bulk, self._cache, self._out_of_distribution
+            chosen, self._parser, max_rows, bulk, self._cache, self._out_of_distribution.answered
         )
 
     async def answer(self, request: Request[T]) -> T:
@@ -153,7 +153,8 @@ class Service:
             except BaseException:
                 await self.stop(timeout=0)
                 raise
-            self._trimming = asyncio.create_task(self._trim())
+            background = (self._trim(), self._out_of_distribution.run())
+            self._tasks = [asyncio.create_task(coroutine) for coroutine in background]
             self._state = "started"
 
     async def reload(self) -> Reloaded:
@@ -191,12 +192,17 @@ class Service:
     async def stop(self, timeout: float) -> None:
         """Refuse new requests, answer those in flight within `timeout` seconds, end everything."""
         self._state = "stopping"
-        if self._trimming:
-            self._trimming.cancel()
+        for task in self._tasks:
+            task.cancel()
         with suppress(TimeoutError):  # what is still in flight then fails with Unavailable
             async with asyncio.timeout(timeout):
                 await self._engine.wait_until_idle()
         await self._engine.stop()
+
+    @property
+    def waiting(self) -> Mapping[str, int]:
+        """Texts that wait for the parser, and sentences and rows that wait for a model, by stage."""
+        return self._engine.waiting
 
     def trim_later(self) -> None:
         """Have the heap trimmed soon: a large request that was refused has used memory too."""

@@ -136,16 +136,16 @@ class ArcParser(LockOwner):
 
     def cost(self, tokens: Tokens) -> int:
         """Of a text in a batch whose longest it is, in words."""
-        return len(tokens)
+        return len(tokens.forms)
 
     def shape(self, texts: Sequence[Tokens]) -> tuple[int, float]:
         """The words of a batch, and the share of it that is padding."""
-        return batch_shape([len(tokens) for tokens in texts])
+        return batch_shape([len(tokens.forms) for tokens in texts])
 
     def prepare(self, texts: Sequence[Tokens]) -> tuple[list[int], Feeds]:
         """The lengths and the graph's feeds of texts of at least one word each."""
         with self._lock:
-            return [len(tokens) for tokens in texts], self._feeds(texts)
+            return [len(tokens.forms) for tokens in texts], self._feeds(texts)
 
     def run(self, prepared: tuple[list[int], Feeds]) -> list[Tree]:
         """The trees of a batch: one run of the graph."""

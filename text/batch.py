@@ -78,7 +78,13 @@ class Sentence:
         """Equal for two sentences that are the same to an encoder."""
         pieces = b"" if self.pieces is None else self.pieces.tobytes()
         features = b"" if self.features is None else self.features.tobytes()
-        return len(self).to_bytes(8) + self.heads.tobytes() + pieces + self.ids.tobytes() + features
+        return (
+            len(self.heads).to_bytes(8)
+            + self.heads.tobytes()
+            + pieces
+            + self.ids.tobytes()
+            + features
+        )
 
     def without(self, gone: Sequence[int]) -> Self:
         """The sentence that is left when the words at `gone` are removed, as if they had never been parsed."""
@@ -130,7 +136,7 @@ class Batch:
 
 def collate(sentences: Sequence[Sentence]) -> Batch:
     """Pad to the longest sentence. Raises ValueError for no sentence or an empty one."""
-    if len(sentences) == 1 and len(sentences[0]):
+    if len(sentences) == 1 and sentences[0].heads.size:
         return _single(sentences[0])
     lengths = np.array([sentence.heads.size for sentence in sentences], np.int64)
     if not sentences or not lengths.all():

@@ -79,7 +79,7 @@ class Tokens:
     @property
     def keys(self) -> list[int]:
         """(L,) equal for two tokens of the same form and norm."""
-        return list(chain.from_iterable([chunk.keys for chunk in self.chunks]))[: len(self)]
+        return list(chain.from_iterable([chunk.keys for chunk in self.chunks]))[: len(self.forms)]
 
     def __len__(self) -> int:
         return len(self.forms)
@@ -195,7 +195,7 @@ def hashes(texts: Sequence[Tokens]) -> Hashes:
     """The ATTRIBUTES of the tokens of all texts, one text after the other: (N, 4)."""
     width = np.dtype(np.uint64).itemsize * len(ATTRIBUTES)
     contents = [
-        b"".join([chunk.hashes for chunk in tokens.chunks])[: width * len(tokens)]
+        b"".join([chunk.hashes for chunk in tokens.chunks])[: width * len(tokens.forms)]
         for tokens in texts
     ]
     return np.frombuffer(b"".join(contents), np.uint64).reshape(-1, len(ATTRIBUTES))

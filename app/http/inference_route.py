@@ -55,7 +55,7 @@ class InferenceRequest(Request):
         if model is not None and model not in service.cards:  # a loaded model's name is no alias
             model = self.service_state.settings.aliases.get(model, model)
         inference = service.bind(task, model, bulk=self.record.bulk)
-        self.record.model = inference.card.name
+        self.record.model = inference.model.card.name
         return inference
 
     def truncates(self, asked: bool | None) -> bool:

@@ -175,14 +175,15 @@ class Metrics(Observer):
         """So many more inputs were unlike the training sentences."""
         self._untypical[model].inc(inputs)
 
-    def queue(self, stage: str, inputs: int) -> None:
-        """Inputs waiting for `stage` now."""
-        self._queue[stage].set(inputs)
-
     def cache(self, name: str, hits: int, misses: int) -> None:
         """One request's cache hits and misses."""
         self._hits[name].inc(hits)
         self._misses[name].inc(misses)
+
+    def waiting(self, items: Mapping[str, int]) -> None:
+        """Items that wait now, by stage."""
+        for stage, number in items.items():
+            self._queue[stage].set(number)
 
     def connections(self, n: int) -> None:
         """Open connections now."""

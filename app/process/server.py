@@ -124,7 +124,9 @@ class Server(uvicorn.Server):
             now = asyncio.get_running_loop().time()
             for connection in list(self.server_state.connections):
                 cast(Protocol, connection).check_time(now)
-            state_of(self.app).metrics.connections(len(self.server_state.connections))
+            state = state_of(self.app)
+            state.metrics.connections(len(self.server_state.connections))
+            state.metrics.waiting(state.service.waiting)
         return await super().on_tick(counter) or self.failure() is not None
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -90,6 +90,7 @@ class Line:
         if entry.work.runner not in self.works:
             self.works[entry.work.runner] = deque()
             self.planned[entry.work.runner] = deque()
+            self.works.move_to_end(entry.work.runner, last=entry.work.runner.stage != "parse")
         self.works[entry.work.runner].append(entry.work)
 
     def take(self, runner: Runner[Any]) -> Batch:
@@ -102,7 +103,7 @@ class Line:
             if planned:
                 batch = [(work, i) for work, i in planned.popleft().batch if _is_awaited(work)]
         if works or planned:
-            self.works.move_to_end(runner)
+            self.works.move_to_end(runner, last=runner.stage != "parse")
         else:
             del self.works[runner], self.planned[runner]
         return batch
@@ -147,7 +148,7 @@ class Engine:
             Line(LARGE_WAIT),
             Line(BULK_WAIT),
         )
-        self._waiting = {"parse": 0, "inference": 0}
+        self.waiting = {"parse": 0, "inference": 0}
         """Items without an output, by stage."""
         self._open: set[Entry] = set()
         self._idle = asyncio.Event()
@@ -191,7 +192,7 @@ class Engine:
             if not self._open:
                 self._idle.set()
             if entry.work is not None:  # it was cancelled
-                self._count(entry.work.runner, -entry.work.left)
+                self.waiting[entry.work.runner.stage] -= entry.work.left
             entry.steps.close()
 
     async def wait_until_idle(self) -> None:
@@ -230,7 +231,7 @@ class Engine:
                 entry.work, work.request = work, entry
                 self._number += 1
                 work.number = self._number
-                self._count(work.runner, work.left)
+                self.waiting[work.runner.stage] += work.left
             entry.line.put(entry)
             self._wake()
 
@@ -239,10 +240,6 @@ class Engine:
         if not self._is_scheduled:
             self._is_scheduled = True
             asyncio.get_running_loop().call_soon(self._step)
-
-    def _count(self, runner: Runner[Any], items: int) -> None:
-        self._waiting[runner.stage] += items
-        self._observer.queue(runner.stage, self._waiting[runner.stage])
 
     def _step(self) -> None:
         """Run batches and steps of requests for STEP_SECONDS."""
@@ -268,18 +265,19 @@ class Engine:
                     self._advance(entry)
                     return True
             # Texts are parsed first, so that their sentences are encoded in large batches.
-            gathers = self._waiting["inference"] < GATHERED
-            runners = sorted(line.works, key=lambda runner: gathers and runner.stage != "parse")
-            for runner in runners:
+            enough = self.waiting["inference"] >= GATHERED and len(line.works) > 1
+            for runner in list(line.works):
                 on_loop = runner.stage == "parse" or self._threads is None
-                if (on_loop or self._free) and (batch := line.take(runner)):
-                    self._run(runner, batch, None if on_loop else self._threads)
+                if (on_loop or self._free) and not (enough and runner.stage == "parse"):
+                    self._run(runner, line.take(runner), None if on_loop else self._threads)
                     return True
         return False
 
     def _run(self, runner: Runner[Any], batch: Batch, threads: ThreadPoolExecutor | None) -> None:
         """Run the batch and deliver its outputs: now, or when a thread has run it."""
         items = [work.items[i] for work, i in batch]
+        if not items:
+            return
         if threads is None:
             self._deliver(runner, batch, _outcome(runner, items))
             return
@@ -301,9 +299,11 @@ class Engine:
         outputs, seconds, processor_seconds = outcome
         failures: dict[Work[Any], InferenceFailed] = {}
         works: dict[Work[Any], None] = {}
+        delivered = 0
         for (work, i), output in zip(batch, outputs, strict=True):
             if _is_awaited(work):
                 works[work] = None
+                delivered += 1
                 work.outputs[i] = output
                 work.left -= 1
                 if isinstance(output, InferenceFailed):
@@ -316,11 +316,11 @@ class Engine:
             if runner.is_counted:
                 tokens, padding = runner.shape([work.items[i] for work, i in batch])
                 self._observer.batch(runner.name, len(batch), tokens, padding, processor_seconds)
-        self._count(runner, -sum(1 for work, _ in batch if work in works))
+        self.waiting[runner.stage] -= delivered
         for work in works:
             work.seconds += seconds
             if work in failures:
-                self._count(runner, -work.left)
+                self.waiting[runner.stage] -= work.left
                 self._advance(work.request, failures[work])
             elif not work.left:
                 self._advance(work.request)

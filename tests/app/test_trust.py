@@ -17,7 +17,7 @@ from heedful.runtime.engine.graphs import encoder_feeds
 from heedful.runtime.engine.session import OrtSession
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.observer import Observer
-from heedful.runtime.out_of_distribution import ROWS, SECONDS, OutOfDistributionCounter
+from heedful.runtime.out_of_distribution import ROWS, OutOfDistributionCounter
 from heedful.text.batch import collate
 from tests.app.conftest import ask
 from tests.builders import build_bundle, build_models
@@ -132,17 +132,20 @@ async def test_untypical_inputs_are_counted_some_at_a_time(folder: Path) -> None
     near = 5 * model.typical.centroids
     far = -near
     counts = Counts()
-    inputs = OutOfDistributionCounter(counts)
+    counter = OutOfDistributionCounter(counts)
     for vectors in (near, far, np.concatenate([far, far, near])):
-        inputs.add(model, vectors, 1)
-    inputs.add(model, np.concatenate([near, near, far, near, near, far]), 2)  # three pairs
-    inputs.add(LoadedModel(read(folder / "tiny-nli"), "cpu", 1), far, 1)  # nobody knows
-    assert counts.found == []
-    await asyncio.sleep(2 * SECONDS)
-    assert counts.found == [5]
-    inputs.add(model, np.repeat(far, ROWS, axis=0), 1)  # enough to count soon
-    assert counts.found == [5]
-    await asyncio.sleep(SECONDS / 10)
-    assert counts.found == [5, ROWS]
-    inputs.flush()
-    assert counts.found == [5, ROWS]
+        counter.answered.append((model, vectors, 1))
+    pairs = np.concatenate([near, near, far, near, near, far])
+    counter.answered.append((model, pairs, 2))
+    nobody_knows = LoadedModel(read(folder / "tiny-nli"), "cpu", 1)
+    counter.answered.append((nobody_knows, far, 1))
+    await counter.count()
+    assert sum(counts.found) == 5
+    counts.found.clear()
+    counter.answered.append((model, np.repeat(far, 2 * ROWS, axis=0), 1))
+    running = asyncio.create_task(counter.run())
+    while sum(counts.found) < 2 * ROWS * len(far):
+        await asyncio.sleep(0.01)
+    running.cancel()
+    assert set(counts.found) == {ROWS}
+    assert not counter.answered
