@@ -1,14 +1,27 @@
-"""Log lines on stderr as text or JSON, for our loggers and uvicorn's. They hold no user text."""
+"""Log lines on stderr as text or JSON, for our loggers and uvicorn's. They hold no user text.
+
+Nobody waits for whoever reads them: a pipe that is full, or a terminal that is stopped, costs lines, which are counted.
+"""
 
 import functools
 import logging
-import logging.config
+import os
+import select
+import threading
 import time
-from collections.abc import Mapping
-from typing import Any, Literal, TextIO
+from collections.abc import Callable
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import Literal
 
 import orjson
 
+MAX_WAITING = 10_000
+"""Lines that wait to be written; more are dropped."""
+ATOMIC_BYTES = 4096
+"""What several processes may write to one pipe at a time without mixing their lines (PIPE_BUF)."""
+END_SECONDS = 0.5
+"""To write what waits at the end."""
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 
 
@@ -19,126 +32,99 @@ def configure(
     # No line shows the caller, thread or process: do not look them up.
     logging._srcfile = None  # the way logging's documentation recommends
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
-    logging.config.dictConfig(
-        {
-            "version": 1,
-            "disable_existing_loggers": False,
-            "handlers": {
-                "stderr": {"()": Stderr, "lines": JSONLine() if format == "json" else TextLine()}
-            },
-            "root": {"level": level.upper(), "handlers": ["stderr"]},
-        }
-    )
+    handler = Stderr()
+    handler.setFormatter(Lines(format))
+    logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
 
 
-def info(logger: logging.Logger, message: str, extra: Mapping[str, object]) -> None:
-    """`logger.info(message, extra=extra)` for the line of each request: where only stderr listens, without a record."""
-    if not logger.isEnabledFor(logging.INFO):
-        return
-    handlers = logging.root.handlers
-    if len(handlers) == 1 and isinstance(handlers[0], Stderr) and not logger.handlers:
-        handlers[0].info(logger.name, message, extra)
-    else:
-        logger.info(message, extra=extra)
+def write_in_thread(dropped: Callable[[], None]) -> None:
+    """Have a thread write this process's lines from now on; not before a fork. `dropped` counts each that is lost."""
+    for handler in logging.root.handlers:
+        if isinstance(handler, Stderr):
+            handler.start(dropped)
 
 
-class Line(logging.Formatter):
-    """What a line holds; the classes below say how it is written."""
+class Lines(logging.Formatter):
+    """text: 2026-01-31T12:00:00.000Z INFO heedful.access request method=POST route=/embed ..
+
+    json: one object per line: time, level, logger, message, and the caller's `extra`.
+    """
+
+    def __init__(self, format: Literal["text", "json"]) -> None:
+        super().__init__()
+        self._json = format == "json"
 
     def format(self, record: logging.LogRecord) -> str:
-        return self.line(
-            _time(int(record.created), int(record.msecs)),
-            record.levelname,
-            record.name,
-            record.getMessage(),
-            _extra(record),
-            self.formatException(record.exc_info) if record.exc_info else None,
-        )
-
-    def line(
-        self,
-        at: str,
-        level: str,
-        logger: str,
-        message: str,
-        extra: Mapping[str, object],
-        failure: str | None = None,
-    ) -> str:
-        """What of `extra` is not None; `failure` is an exception's traceback."""
-        raise NotImplementedError
-
-
-class TextLine(Line):
-    """2026-01-31T12:00:00.000Z INFO heedful.access request method=POST route=/embed .."""
-
-    def line(
-        self,
-        at: str,
-        level: str,
-        logger: str,
-        message: str,
-        extra: Mapping[str, object],
-        failure: str | None = None,
-    ) -> str:
-        named = [f" {name}={value}" for name, value in extra.items() if value is not None]
-        line = f"{at} {level} {logger} {message}{''.join(named)}"
-        return line if failure is None else f"{line}\n{failure}"
-
-
-class JSONLine(Line):
-    """One object per line: time, level, logger, message, and the caller's `extra`."""
-
-    def line(
-        self,
-        at: str,
-        level: str,
-        logger: str,
-        message: str,
-        extra: Mapping[str, object],
-        failure: str | None = None,
-    ) -> str:
-        fields: dict[str, object] = {
-            "time": at,
-            "level": level.lower(),
-            "logger": logger,
-            "message": message,
+        at, level = f"{_seconds(int(record.created))}.{int(record.msecs):03d}Z", record.levelname
+        failure = self.formatException(record.exc_info) if record.exc_info else None
+        message = record.getMessage()
+        extra = {
+            name: value
+            for name, value in vars(record).items()
+            if name not in _STANDARD and value is not None
         }
-        fields |= {name: value for name, value in extra.items() if value is not None}
+        if not self._json:
+            named = "".join(f" {name}={value}" for name, value in extra.items())
+            line = f"{at} {level} {record.name} {message}{named}"
+            return line if failure is None else f"{line}\n{failure}"
+        fields = {"time": at, "level": level.lower(), "logger": record.name, "message": message}
         if failure is not None:
-            fields["exception"] = failure
-        return orjson.dumps(fields, default=str).decode()
+            extra["exception"] = failure
+        return orjson.dumps(fields | extra, default=str).decode()
 
 
-class Stderr(logging.StreamHandler[TextIO]):
-    """Writes the lines of records to stderr, and lines that have none."""
+class Stderr(logging.Handler):
+    """Writes lines to stderr where it can do so at once; after `start` a thread writes them."""
 
-    def __init__(self, lines: Line) -> None:
+    def __init__(self, descriptor: int = 2) -> None:
         super().__init__()
-        self.setFormatter(lines)
-        self._lines = lines
+        self._descriptor = descriptor
+        self._waiting: SimpleQueue[bytes | threading.Event] | None = None
+        self._dropped: Callable[[], None] = lambda: None
 
-    def info(self, logger: str, message: str, extra: Mapping[str, object]) -> None:
-        """Write a line of the level INFO. Prints the cause where that fails."""
-        self.acquire()
+    def start(self, dropped: Callable[[], None]) -> None:
+        self._waiting, self._dropped = SimpleQueue(), dropped
+        threading.Thread(target=self._write_all, args=(self._waiting,), daemon=True).start()
+
+    def emit(self, record: logging.LogRecord) -> None:
         try:
-            now = time.time()
-            at = _time(int(now), int(now % 1 * 1000))
-            self.stream.write(self._lines.line(at, "INFO", logger, message, extra) + "\n")
-            self.stream.flush()
-        except (OSError, TypeError, ValueError):  # as every handler of logging does
-            self.handleError(logging.makeLogRecord({"name": logger, "msg": message}))
-        finally:
-            self.release()
+            line = self.format(record).encode("utf-8", "backslashreplace") + b"\n"
+        except (TypeError, ValueError):  # as every handler of logging does
+            self.handleError(record)
+            return
+        if self._waiting is None:
+            if select.select([], [self._descriptor], [], 0)[1]:
+                self._write(line)
+        elif self._waiting.qsize() < MAX_WAITING:
+            self._waiting.put(line)
+        else:
+            self._dropped()
 
+    def flush(self) -> None:
+        """Wait until the lines are written, for END_SECONDS at most."""
+        if self._waiting is not None:
+            written = threading.Event()
+            self._waiting.put(written)
+            written.wait(END_SECONDS)
 
-def _time(seconds: int, ms: int) -> str:
-    return f"{_seconds(seconds)}.{ms:03d}Z"
+    def _write_all(self, waiting: SimpleQueue[bytes | threading.Event]) -> None:
+        while True:
+            lines, item = b"", waiting.get()
+            while isinstance(item, bytes):
+                lines += item
+                if len(lines) > ATOMIC_BYTES // 2 or waiting.empty():
+                    break
+                item = waiting.get()
+            self._write(lines)
+            if isinstance(item, threading.Event):
+                item.set()
+
+    def _write(self, lines: bytes) -> None:
+        with suppress(OSError):  # whoever read them has gone
+            while lines:
+                lines = lines[os.write(self._descriptor, lines) :]
 
 
 @functools.lru_cache(maxsize=1)
 def _seconds(created: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(created))
-
-
-def _extra(record: logging.LogRecord) -> dict[str, Any]:
-    return {name: value for name, value in vars(record).items() if name not in _STANDARD}

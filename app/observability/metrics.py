@@ -149,9 +149,13 @@ class Metrics(Observer):
             "Connections and requests ended by a limit, by setting.",
             "limit",
         )
+        self._lines_dropped = counter(
+            "heedful_log_lines_dropped_total", "Log lines that nobody read in time."
+        )
         self._deaths = counter("heedful_process_deaths_total", "Serving processes that died.")
         self._reloads = counter("heedful_reloads_total", "Reloads of the bundles.", "result")
         self._deaths[()].inc(0)
+        self._lines_dropped[()].inc(0)
         self._connections[()].set(0)
         # From the start at 0: the first increase is visible, and a queue that nothing has waited in is empty.
         for result in ("ok", "refused"):
@@ -197,6 +201,10 @@ class Metrics(Observer):
         """A connection was answered with an error before the application saw a request, whose time is unknown."""
         self._requests["other", "none", status].inc()
         self._rejected[code].inc()
+
+    def log_line_dropped(self) -> None:
+        """A line was not written, because nobody reads the log fast enough."""
+        self._lines_dropped[()].inc()
 
     def death(self) -> None:
         """A serving process has died."""

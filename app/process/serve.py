@@ -6,6 +6,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import NoReturn
 
@@ -35,6 +36,11 @@ def serve(settings: Settings) -> None:
 
     When the service cannot recover, exits with status 1 so that the process manager restarts it.
     """
+    for standard in range(3):  # or a socket would take the place of one that is closed
+        with suppress(OSError):
+            os.fstat(standard)
+            continue
+        os.open(os.devnull, os.O_RDWR)
     size = processes(settings)
     check_tls(settings)
     # Not shared: it fails where another service listens, with which the others would share the port.

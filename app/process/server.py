@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import threading
-import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, cast
@@ -15,6 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from heedful.app.http.protocol import Protocol
+from heedful.app.observability import logs
 from heedful.app.state import state_of
 from heedful.runtime.errors import ServiceFault, StartupError, Unavailable
 from heedful.runtime.memory import freeze_gc
@@ -48,6 +48,7 @@ class Server(uvicorn.Server):
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002  # uvicorn's signature
+        logs.write_in_thread(state_of(self.app).metrics.log_line_dropped)
         await super().startup([])
         state_of(self.app).tls = self.config.ssl
         if self._at_once:
@@ -168,10 +169,8 @@ class Server(uvicorn.Server):
 
 
 def _exit() -> None:
-    message = "the shutdown takes too long: exiting with status 1"
-    # In another thread: where nobody reads stderr, it waits for ever.
-    threading.Thread(target=log.critical, args=(message,), daemon=True).start()
-    time.sleep(0.1)
+    log.critical("the shutdown takes too long: exiting with status 1")
+    logging.shutdown()
     os._exit(1)
 
 

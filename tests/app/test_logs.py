@@ -1,13 +1,15 @@
 """Log lines: one each, in one shape."""
 
-import io
 import json
 import logging
+import os
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
-from heedful.app.observability.logs import JSONLine, Line, Stderr, TextLine, info
+from heedful.app.observability import logs
+from heedful.app.observability.logs import Lines, Stderr
 
 
 def record(**extra: object) -> logging.LogRecord:
@@ -21,12 +23,12 @@ def record(**extra: object) -> logging.LogRecord:
 
 
 def test_text_has_the_extras_behind_the_message() -> None:
-    line = TextLine().format(record(model="tiny", refusal=None))
+    line = Lines("text").format(record(model="tiny", refusal=None))
     assert line == "1970-01-01T00:00:00.007Z INFO heedful.access POST / model=tiny"
 
 
 def test_json_is_one_object_a_line() -> None:
-    line = JSONLine().format(record(duration_ms=1.5, model="a\nb"))
+    line = Lines("json").format(record(duration_ms=1.5, model="a\nb"))
     assert "\n" not in line
     assert json.loads(line) == {
         "time": "1970-01-01T00:00:00.007Z",
@@ -43,68 +45,57 @@ def test_json_holds_an_exception_in_its_line() -> None:
     with pytest.raises(ZeroDivisionError) as caught:
         _ = 1 / 0
     made.exc_info = (caught.type, caught.value, caught.tb)
-    line = JSONLine().format(made)
+    line = Lines("json").format(made)
     assert "\n" not in line
     assert "ZeroDivisionError" in json.loads(line)["exception"]
 
 
-@pytest.fixture(params=[TextLine, JSONLine])
-def stderr(request: pytest.FixtureRequest) -> Iterator[Stderr]:
-    """The only handler, as in a service; it writes into memory."""
-    lines: Line = request.param()
-    handler = Stderr(lines)
-    handler.setStream(io.StringIO())
-    root = logging.root
-    kept, level = root.handlers[:], root.level
-    root.handlers[:] = [handler]
-    root.setLevel(logging.INFO)
-    yield handler
-    root.handlers[:] = kept
-    root.setLevel(level)
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    ends = os.pipe()
+    yield ends
+    for end in ends:
+        with suppress(OSError):
+            os.close(end)
 
 
-def alone(handler: Stderr) -> None:
-    """Make it the only handler: pytest adds its own between a fixture and its test."""
-    logging.root.handlers[:] = [handler]
+@pytest.mark.parametrize("in_thread", [False, True])
+def test_lines_are_written_in_order(pipe: tuple[int, int], in_thread: bool) -> None:
+    reader, writer = pipe
+    handler = Stderr(writer)
+    handler.setFormatter(Lines("text"))
+    if in_thread:
+        handler.start(lambda: None)
+    for number in range(100):
+        handler.emit(record(number=number))
+    handler.flush()
+    numbers = [line.rpartition(b"=")[2] for line in os.read(reader, 65536).splitlines()]
+    assert numbers == [b"%d" % number for number in range(100)]
 
 
-def written(handler: Stderr) -> list[str]:
-    assert isinstance(handler.stream, io.StringIO)
-    return handler.stream.getvalue().splitlines()
-
-
-def without_time(line: str) -> str:
-    return line.replace(line[line.index("20") :][:24], "", 1)
-
-
-def test_a_line_without_a_record_is_the_same(stderr: Stderr) -> None:
-    alone(stderr)
-    logger = logging.getLogger("heedful.access")
-    extra = {"route": "/embed", "status": 200, "refusal": None, "duration_ms": 1.25}
-    info(logger, "request", extra)
-    logger.info("request", extra=extra)
-    ours, theirs = written(stderr)
-    assert without_time(ours) == without_time(theirs)
-    logger.setLevel(logging.WARNING)
-    info(logger, "request", extra)
-    logger.setLevel(logging.NOTSET)
-    assert len(written(stderr)) == 2
-
-
-def test_whoever_else_listens_gets_a_record(
-    stderr: Stderr, caplog: pytest.LogCaptureFixture
+def test_who_reads_nothing_costs_lines_and_no_time(
+    pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    logging.root.addHandler(caplog.handler)
-    info(logging.getLogger("heedful.access"), "request", {"status": 200})
-    [found] = caplog.records
-    assert (found.getMessage(), vars(found)["status"]) == ("request", 200)
-    assert len(written(stderr)) == 1
+    """Each of these would block for ever otherwise."""
+    monkeypatch.setattr(logs, "MAX_WAITING", 50)
+    dropped: list[None] = []
+    for in_thread in (False, True):  # the first one fills the pipe
+        handler = Stderr(pipe[1])
+        handler.setFormatter(Lines("json"))
+        if in_thread:
+            handler.start(lambda: dropped.append(None))
+        for _ in range(2000):
+            handler.emit(record())
+        handler.flush()
+    assert 1900 < len(dropped) < 2000
 
 
-def test_a_line_that_cannot_be_written_raises_nothing(
-    stderr: Stderr, capsys: pytest.CaptureFixture[str]
-) -> None:
-    alone(stderr)
-    stderr.stream.close()
-    info(logging.getLogger("heedful.access"), "request", {})
-    assert "I/O operation on closed file" in capsys.readouterr().err
+def test_a_reader_that_has_gone_is_no_failure(pipe: tuple[int, int]) -> None:
+    reader, writer = pipe
+    os.close(reader)
+    handler = Stderr(writer)
+    handler.setFormatter(Lines("text"))
+    handler.emit(record())
+    handler.start(lambda: None)
+    handler.emit(record())
+    handler.flush()

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -166,6 +167,27 @@ def test_at_level_warning_neither_requests_nor_the_start_have_a_line(start: Star
     assert process.exit_status() == 0
     [line] = process.log.splitlines()
     assert "WARNING heedful.server no golden vectors" in line
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_log_that_nobody_reads_stops_nothing(models: Path, processes: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    flags = [f"--models={models}", f"--processes={processes}", "--threads=1", f"--port={port}"]
+    command = [sys.executable, "-m", "heedful", "serve", *flags, "--shutdown-timeout=1"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, cwd=ROOT) as popen:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE) as client:
+
+            def up() -> bool | None:
+                with contextlib.suppress(httpx.TransportError):
+                    return client.get("/ready").is_success or None
+                return None
+
+            wait_for(up, "an answer")
+            for _ in range(1500):  # some 200 kB of lines; a pipe holds 64
+                assert client.get("/health").status_code == 200
+        popen.send_signal(signal.SIGTERM)
+        assert popen.wait(PATIENCE) == 0
 
 
 def test_prometheus_scrapes_and_the_health_check_passes(

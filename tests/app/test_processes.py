@@ -341,7 +341,8 @@ def test_after_a_reload_one_that_is_replaced_reads_the_folder_and_serves_the_mod
         names = [card["name"] for card in httpx.get(url + "/models").json()["models"]]
         assert "tiny-new" in names
         assert "tiny-nli" not in names
-    assert "reloaded: tiny-new new, tiny-nli removed" in two.log
+    said = "reloaded: tiny-new new, tiny-nli removed"
+    wait_for(lambda: said in two.log or None, "the line of the reload")
 
 
 def test_sigterm_ends_them_all_with_0(several: Callable[..., Process]) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from heedful.app.http.protocol import UVICORN
 from tests.app.conftest import KEY
-from tests.process import PATIENCE, Process
+from tests.process import PATIENCE, Process, wait_for
 
 GET = (
     "/v2",
@@ -131,7 +131,7 @@ def test_what_is_refused_before_the_application_is_logged_and_counted(
     [named] = re.findall(rb"x-request-id: (\S+)", head)
     assert named.decode() == own if own else len(named) == 32
     line = f"route=other status={status} request_id={named.decode()} refusal={code}\n"
-    assert line in process.log
+    wait_for(lambda: line in process.log or None, "its line")
     assert refused(process, status, code) == [count + 1 for count in before]
 
 
@@ -217,5 +217,5 @@ def test_the_key_is_never_logged(process: Process) -> None:
         httpx.get(
             f"{process.url()}/models?key={KEY}", headers={"Authorization": header}, timeout=PATIENCE
         )
-    assert "route=/models status=401" in process.log
+    wait_for(lambda: "route=/models status=401" in process.log or None, "their lines")
     assert KEY not in process.log

@@ -35,6 +35,7 @@ SETTLED = 1 / 6  # of the time: 5 of 30 minutes
 LATENCY = 2.0  # times what it was
 HEALTH_SECONDS = 1.0
 HEADERS_MB = 20.0
+PIPELINES_MB = 100.0
 SHUTDOWN_SECONDS = 10.0
 
 
@@ -106,6 +107,16 @@ def _runs(
         wanted = f"they are refused; memory grows by less than {HEADERS_MB:g} MB"
         return found, wanted, found.megabytes_grown < HEADERS_MB
 
+    async def pipelines() -> Result:
+        found = await abuse.pipelines(place, connections=100)
+        holds = (
+            found.slowest_health_seconds < HEALTH_SECONDS and found.megabytes_kept < PIPELINES_MB
+        )
+        wanted = (
+            f"/health answers within {HEALTH_SECONDS:g} s; memory back within {PIPELINES_MB:g} MB"
+        )
+        return found, wanted, holds
+
     async def stopped() -> Result:
         found = await abuse.stop(place, seconds=60, rate=20)
         holds = (
@@ -167,6 +178,7 @@ def _runs(
         "reload": reloads,
         "flood": flood,
         "headers": headers,
+        "pipelines": pipelines,
         "stop": stopped,
         "batches": batches,
         "terminate-stopped": ends,
@@ -183,6 +195,7 @@ TITLES = {
     "reload": "Reloads under load",
     "flood": "Idle connections",
     "headers": "Headers without an end",
+    "pipelines": "Pipelined requests whose answers nobody reads",
     "stop": "SIGSTOP of a serving process, 20 texts a second",
     "batches": "Single inputs beside clients that send batches of 512",
     "terminate-stopped": "SIGTERM under load, one serving process stopped",

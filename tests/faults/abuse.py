@@ -117,6 +117,44 @@ async def long_headers(place: Place, megabytes: int) -> LongHeaders:
 
 
 @dataclass(frozen=True)
+class Pipelines:
+    connections: int
+    megabytes_sent: float
+    slowest_health_seconds: float
+    megabytes_grown: float
+    megabytes_kept: float
+
+
+async def pipelines(place: Place, connections: int, kilobytes: int = 250) -> Pipelines:
+    """Connections that send so many bytes of requests at once and read no answer, while /health is asked."""
+    asked = b"GET /nope HTTP/1.1\r\nHost:x\r\n\r\n"
+    asked *= 1000 * kilobytes // len(asked)
+    slowest, sent = 0.0, 0
+    async with place.service() as (process, url):
+        await health(url)
+        before = most = process.memory()
+        held = [
+            socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])))
+            for _ in range(connections)
+        ]
+        for connection in held:
+            connection.setblocking(False)
+            with suppress(BlockingIOError):
+                sent += connection.send(asked)
+        for _ in range(50):
+            slowest = max(slowest, await health(url))
+            most = max(most, process.memory())
+        for connection in held:
+            connection.close()
+        await asyncio.sleep(5)
+        await health(url)
+        kept = process.memory() - before
+        assert "Traceback" not in process.log
+        assert "hangs" not in process.log
+    return Pipelines(connections, sent / 1e6, slowest, (most - before) / 1e6, kept / 1e6)
+
+
+@dataclass(frozen=True)
 class Stopped:
     seconds: float
     requests: dict[str, int]
