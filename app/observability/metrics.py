@@ -63,7 +63,7 @@ class Processes(Collector):
 
     def collect(self) -> Iterator[Metric]:
         summed: dict[str, Metric] = {}
-        pids = [int(slot.pid) for slot in self._table.slots if slot.pid] or [os.getpid()]
+        pids = [slot.pid for slot in self._table.slots if slot.pid] or [os.getpid()]
         for pid in pids:
             for family in ProcessCollector(pid=partial(int, pid), registry=None).collect():
                 into = summed.setdefault(family.name, family)

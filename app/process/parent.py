@@ -7,12 +7,13 @@ parent's memory, with the models in it, is shared with the processes that it for
 import ctypes
 import gc
 import logging
+import math
 import os
 import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from heedful.app.observability.metrics import Metrics
 from heedful.app.process.server import KILL_TIMEOUT
@@ -25,18 +26,11 @@ from heedful.runtime.memory import trim_heap
 log = logging.getLogger("heedful.parent")
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
-LOOK_SECONDS = 0.5
-"""Between two looks at the processes, at most."""
-START_SECONDS = 60.0
-"""A new process may be silent for this long."""
-STABLE_SECONDS = 3.0
-MAX_QUICK_DEATHS = 5
-"""Deaths in a row of processes that had answered for less than STABLE_SECONDS."""
+LOOK_SECONDS, START_SECONDS, STABLE_SECONDS = 0.5, 60.0, 3.0
+"""Between two looks at the processes; how long a new one may be silent; how long one answers that is no quick death."""
+MAX_QUICK_DEATHS = 5  # in a row
 FIRST_DELAY, LONGEST_DELAY = 0.1, 10.0  # seconds until a process is replaced
 PR_SET_PDEATHSIG = 1
-
-Serve = Callable[[Slot, socket.socket | None, Callable[[], Loaded | None]], int]
-"""Serves in a forked process, and returns its exit status. It takes the models, which nobody else may keep."""
 
 
 class Parent:
@@ -44,18 +38,20 @@ class Parent:
         self,
         table: ProcessTable,
         settings: Settings,
-        serve: Serve,
-        listeners: Mapping[int, socket.socket],
+        serve: Callable[[Slot, socket.socket | None, Callable[[], Loaded | None]], int],
+        listeners: list[socket.socket],
         loaded: Loaded | None,
     ) -> None:
-        """`listeners` are those of the first process of each slot; without `loaded` a process reads the folder."""
+        """`serve` runs in each process, and returns its exit status. It takes the models, which nobody else may keep.
+
+        `listeners` are those of the first processes; without `loaded` a process reads the folder.
+        """
         self._table, self._serve, self._loaded = table, serve, loaded
         self._hang_timeout = settings.hang_timeout
         self._end_timeout = settings.shutdown_timeout + KILL_TIMEOUT
-        self._listeners = dict(listeners)
+        self._listeners = dict(enumerate(listeners))
         self._metrics = Metrics(table.parent)
-        self._due = dict.fromkeys(table.slots, 0.0)  # when to start one that does not run
-        self._killed: set[float] = set()  # process ids
+        self._due = {slot.index: 0.0 for slot in table.slots}  # when to start those that do not run
         self._quick_deaths = 0
         self._served = False
         self._watching_since = 0.0
@@ -71,13 +67,12 @@ class Parent:
         gc.collect()
         gc.freeze()  # no process collects what was imported, so its pages stay shared
         while self._kill_at is None or any(slot.pid for slot in self._table.slots):
-            for slot in [slot for slot, at in self._due.items() if at <= time.monotonic()]:
-                self._start(slot)
+            for index in [index for index, at in self._due.items() if at <= time.monotonic()]:
+                self._start(self._table.slots[index])
             self._wait()
             self._reap()
             self._kill_silent()
-            if self._loaded and self._table.reloads_asked:
-                self._take_loaded()  # processes that are started from now on read the folder
+            if self._table.reloads_asked and self._take_loaded():  # the next ones read the folder
                 trim_heap()
         if self._failure:
             raise self._failure
@@ -102,7 +97,7 @@ class Parent:
         self._due.clear()
         for slot in self._table.slots:
             if slot.pid:
-                os.kill(int(slot.pid), signal.SIGTERM)
+                os.kill(slot.pid, signal.SIGTERM)
 
     def _start(self, slot: Slot) -> None:
         slot.begin(time.monotonic() + START_SECONDS)
@@ -111,12 +106,12 @@ class Parent:
             pid = os.fork()
         except OSError as error:
             log.error("cannot start a serving process now: %s", error.strerror)
-            self._due[slot] = time.monotonic() + LONGEST_DELAY
+            self._due[slot.index] = time.monotonic() + LONGEST_DELAY
             return
         if not pid:
             os._exit(self._run_in_child(slot, parent))
         slot.pid = pid
-        del self._due[slot]
+        del self._due[slot.index]
         if listener := self._listeners.pop(slot.index, None):
             listener.close()  # or the connections that wait there would outlive the process
 
@@ -150,43 +145,40 @@ class Parent:
     def _reap(self) -> None:
         self._served = self._served or any(slot.ready_since for slot in self._table.slots)
         for slot in self._table.slots:
-            if slot.pid:
-                pid, status, used = os.wait4(int(slot.pid), os.WNOHANG)
-                if pid:
-                    self._metrics.ended(slot, used.ru_utime + used.ru_stime)
-                    self._died(slot, os.waitstatus_to_exitcode(status))
+            if slot.pid and (ended := os.wait4(slot.pid, os.WNOHANG))[0]:
+                self._metrics.ended(slot, ended[2].ru_utime + ended[2].ru_stime)
+                self._replace(slot, slot.pid, os.waitstatus_to_exitcode(ended[1]))
 
-    def _died(self, slot: Slot, status: int) -> None:
-        """Replace it after a while, unless processes die again and again."""
-        now, pid = time.monotonic(), int(slot.pid)
-        slot.pid = slot.ready = 0
+    def _replace(self, slot: Slot, pid: int, status: int) -> None:
+        """Start a process in place of this one after a while, unless processes die again and again."""
+        now = time.monotonic()
+        slot.pid, slot.ready = 0, False
         if self._kill_at is not None:
             return
         log.error("serving process %d has ended with status %d", pid, status)
         self._metrics.death()
-        if slot.reason and not self._served:
-            self._end(StartupError(slot.reason))
-            return
-        if slot.reason:
-            log.error("a serving process does not start: %s", slot.reason)
+        if reason := slot.reason.decode(errors="replace"):
+            if not self._served:
+                self._end(StartupError(reason))
+                return
+            log.error("a serving process does not start: %s", reason)
         if not slot.ready_since and self._table.ready():
             # The others had read the file already that is wrong now, a bundle or the certificate.
-            self._due[slot] = now + LONGEST_DELAY
+            self._due[slot.index] = now + LONGEST_DELAY
             return
         stable = slot.ready_since and now - slot.ready_since > STABLE_SECONDS
         self._quick_deaths = 0 if stable else self._quick_deaths + 1
-        if self._quick_deaths >= MAX_QUICK_DEATHS:
+        self._due[slot.index] = now + min(FIRST_DELAY * 2.0**self._quick_deaths, LONGEST_DELAY)
+        if self._quick_deaths == MAX_QUICK_DEATHS:
             self._end(ServiceFault("serving processes have died again and again"))
-            return
-        self._due[slot] = now + min(FIRST_DELAY * 2.0**self._quick_deaths, LONGEST_DELAY)
 
     def _kill_silent(self) -> None:
         now = time.monotonic()
         for slot in self._table.slots:
             silence = now - max(slot.heartbeat, self._watching_since)
             late = silence > self._hang_timeout or (self._kill_at and now > self._kill_at)
-            if slot.pid and late and slot.pid not in self._killed:
-                log.error("serving process %d hangs: killing it", int(slot.pid))
+            if slot.pid and late and slot.heartbeat < math.inf:
+                log.error("serving process %d hangs: killing it", slot.pid)
                 self._metrics.limit("hang_timeout")
-                self._killed.add(slot.pid)
-                os.kill(int(slot.pid), signal.SIGKILL)
+                slot.heartbeat = math.inf  # once
+                os.kill(slot.pid, signal.SIGKILL)

@@ -6,7 +6,6 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import NoReturn
 
@@ -36,11 +35,9 @@ def serve(settings: Settings) -> None:
 
     When the service cannot recover, exits with status 1 so that the process manager restarts it.
     """
-    for standard in range(3):  # or a socket would take the place of one that is closed
-        with suppress(OSError):
-            os.fstat(standard)
-            continue
-        os.open(os.devnull, os.O_RDWR)
+    while (null := os.open(os.devnull, os.O_RDWR)) < 3:  # or a socket would become stderr
+        pass
+    os.close(null)
     size = processes(settings)
     check_tls(settings)
     # Not shared: it fails where another service listens, with which the others would share the port.
@@ -69,9 +66,7 @@ def serve(settings: Settings) -> None:
             with bind(
                 settings.host, port, shared=True
             ):  # nobody else takes it while no process runs
-                Parent(
-                    table, settings, child, dict(enumerate(opened)), load_for_all(settings)
-                ).run()
+                Parent(table, settings, child, opened, load_for_all(settings)).run()
     except ServiceFault as fault:
         log.critical("cannot recover, exiting to be restarted: %s", fault)
         logging.shutdown()
@@ -122,7 +117,9 @@ def serve_in_child(
         check_tls(settings)  # the files may have changed since the service has started
         run(Server(create_app(settings, slot, take_loaded()), opened))
     except StartupError as error:
-        slot.reason = str(error)  # the parent reports it once for all
+        slot.reason = str(error).encode(errors="replace")[
+            :999
+        ]  # the parent reports it once for all
         return 1
     except ServiceFault as fault:
         log.error("a serving process cannot recover: %s", fault)

@@ -1,83 +1,65 @@
 """What the processes of one service share: memory in which each process writes its slot, and all of them read."""
 
+import ctypes
 import mmap
 import time
-from collections.abc import Sequence
 
 from heedful.app.observability.counts import PART_BYTES
 
-REASON_BYTES = 1000
 
+class Slot(ctypes.Structure):
+    """One process's part of the table, which only that process writes while it runs, but for `pid`.
 
-class _Number:
-    """A number of 8 bytes in a slot."""
+    Times are of the monotonic clock, which all processes share.
+    """
 
-    def __init__(self, index: int) -> None:
-        self._index = index
-
-    def __get__(self, slot: "Slot", _: object = None) -> float:
-        return slot.numbers[self._index]
-
-    def __set__(self, slot: "Slot", value: float) -> None:
-        slot.numbers[self._index] = value
-
-
-class Slot:
-    """One process's part of the table. Only that process writes it while it runs, but for `pid`."""
-
-    pid = _Number(0)
-    """0 while there is no such process. Times are of the monotonic clock, which all processes share."""
-    heartbeat = _Number(1)
-    ready_since = _Number(2)
-    """0 until it answers for the first time."""
-    ready = _Number(3)
-    reloads_asked = _Number(4)
-    """How many reloads of all processes it has asked for."""
-    reloads_done = _Number(5)
-    """`ProcessTable.reloads_asked` when the reload began that it has finished last."""
-    models = _Number(6)
-    """A hash of its models' names and versions."""
-    NUMBERS = 7
-
-    def __init__(self, table: "ProcessTable", index: int, memory: memoryview) -> None:
-        self.table, self.index = table, index
-        self.numbers = memory[: 8 * self.NUMBERS].cast("d")
-        self._reason = memory[8 * self.NUMBERS :]
+    table: "ProcessTable"
+    index: int
+    pid: int  # 0 while there is no such process
+    heartbeat: float
+    ready: bool
+    ready_since: float  # when it could answer for the first time; 0 before
+    models: int  # a hash of their names and versions
+    reloads_asked: int  # how many reloads of all processes it has asked for
+    reloads_done: (
+        int  # `ProcessTable.reloads_asked` when the reload began that it has finished last
+    )
+    reason: bytes  # why it did not start
+    _fields_ = (
+        ("pid", ctypes.c_int64),
+        ("heartbeat", ctypes.c_double),
+        ("ready", ctypes.c_bool),
+        ("ready_since", ctypes.c_double),
+        ("models", ctypes.c_int64),
+        ("reloads_asked", ctypes.c_int64),
+        ("reloads_done", ctypes.c_int64),
+        ("reason", ctypes.c_char * 1000),
+    )
 
     def begin(self, heartbeat: float) -> None:
-        """Forget the process that it was of, but for the reloads that that one has asked for."""
-        self.pid = self.ready_since = self.ready = self.models = 0
-        self.reloads_done = -1
-        self.heartbeat = heartbeat
-        self.reason = ""
-
-    @property
-    def reason(self) -> str:
-        """Why the process did not start; "" if it did."""
-        return bytes(self._reason).rstrip(b"\0").decode("utf-8", "ignore")
-
-    @reason.setter
-    def reason(self, text: str) -> None:
-        self._reason[:] = text.encode("utf-8", "replace")[:REASON_BYTES].ljust(REASON_BYTES, b"\0")
+        """For a new process. The reloads that the one before has asked for stay counted."""
+        self.pid = self.models = 0
+        self.ready, self.ready_since, self.reason = False, 0.0, b""
+        self.heartbeat, self.reloads_done = heartbeat, -1
 
 
 class ProcessTable:
-    """A slot for each serving process, and one for their parent."""
+    """A slot for each serving process, and one for their parent; and a part of the metrics for each."""
 
     def __init__(self, size: int, hang_timeout: float) -> None:
         self.started = int(time.time())  # seconds since the epoch
-        self.counts = [memoryview(mmap.mmap(-1, PART_BYTES)) for _ in range(size + 1)]
         self._hang_timeout = hang_timeout
-        length = 8 * Slot.NUMBERS + REASON_BYTES
-        memory = memoryview(mmap.mmap(-1, (size + 1) * length))
-        slots = [Slot(self, i, memory[i * length : (i + 1) * length]) for i in range(size + 1)]
-        self.slots: Sequence[Slot] = slots[:size]
-        self.parent = slots[size]
+        memory = mmap.mmap(-1, (size + 1) * ctypes.sizeof(Slot))
+        slots = list((Slot * (size + 1)).from_buffer(memory))
+        for index, slot in enumerate(slots):
+            slot.table, slot.index = self, index
+        self.slots, self.parent = slots[:size], slots[size]
+        self.counts = [memoryview(mmap.mmap(-1, PART_BYTES)) for _ in slots]
 
     @property
     def reloads_asked(self) -> int:
         """By all processes. Each counts its own, so that none is lost."""
-        return int(sum(slot.reloads_asked for slot in (*self.slots, self.parent)))
+        return sum(slot.reloads_asked for slot in (*self.slots, self.parent))
 
     def ready(self) -> list[Slot]:
         """Those of the processes that can answer; one that is silent for half of the hang timeout cannot."""
