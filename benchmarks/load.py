@@ -22,7 +22,6 @@ from benchmarks.open_loop import CONNECTIONS, at_rate
 from benchmarks.options import BUNDLES, Data, Models, Quick, Rounds, Seconds
 from benchmarks.processes import Server, heedful
 from benchmarks.texts import DATA, groups, sentences
-from heedful.app.observability.metrics import FLUSH_SECONDS
 
 MODELS = ("disan-sst5", "ms-san-embed")
 """One model without a parse, one with."""
@@ -134,7 +133,6 @@ def _processor_seconds(server: Server | None) -> tuple[float, float]:
     """Of the server, and of its encoders' batches."""
     if server is None:
         return 0.0, 0.0
-    time.sleep(2 * FLUSH_SECONDS)  # until each process has handed its counts on
     page = httpx.get(f"{server.url}/metrics").text
     encoding = sum(
         sample.value

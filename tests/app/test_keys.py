@@ -137,7 +137,10 @@ def test_https(
     tmp_path: Path,
 ) -> None:
     cert, key = certificate
-    process = start(processes=processes, tls_cert=str(cert), tls_key=str(key))
+    # A process that is late with its heartbeat because the machine is busy would count as not ready.
+    process = start(
+        processes=processes, tls_cert=str(cert), tls_key=str(key), hang_timeout=str(int(PATIENCE))
+    )
     wait_for(lambda: "listening on https://127.0.0.1:" in process.log or None, "a port")
     port = process.log.partition("https://127.0.0.1:")[2].split()[0]
     address = ("127.0.0.1", int(port))
@@ -164,6 +167,9 @@ def test_https(
     env = {**os.environ, "HEEDFUL_PORT": port, "HEEDFUL_TLS_CERT": str(cert)}
     subprocess.run(healthcheck, env=env, timeout=PATIENCE, check=True)
 
+    def served() -> set[str]:
+        return {ssl.get_server_certificate(address) for _ in range(8)}  # of every process
+
     before = cert.read_text()
     (tmp_path / "renewed").mkdir()
     renewed = issue(tmp_path / "renewed")
@@ -171,11 +177,11 @@ def test_https(
     process.popen.send_signal(signal.SIGHUP)
     refused = "the certificate stays as it is: HEEDFUL_TLS_CERT and HEEDFUL_TLS_KEY: "
     wait_for(lambda: process.log.count(refused) == int(processes) or None, "a refusal")
-    assert {ssl.get_server_certificate(address) for _ in range(4)} == {before}
+    assert served() == {before}
     renewed[1].replace(key)
     process.popen.send_signal(signal.SIGHUP)
-    wait_for(lambda: process.log.count("reloaded: ") == 2 or None, "a reload")
-    assert {ssl.get_server_certificate(address) for _ in range(4)} == {cert.read_text()}
+    wait_for(lambda: served() == {cert.read_text()} or None, "the new certificate")
+    assert process.log.count(refused) == int(processes)
 
 
 def test_a_handshake_that_does_not_come_ends_after_the_head_timeout(
