@@ -282,13 +282,30 @@ def pipelined(service: Process, requests: list[str], end: str = "\r\n") -> list[
 
 def test_a_reset_between_pipelined_answers_is_no_fault_of_the_service(service: Process) -> None:
     for _ in range(60):
-        with connect(service) as connection:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            # The last is cut short, so that one is in progress however fast the others are answered.
-            connection.sendall(((HEAD + b"\r\n" + BLANK) * 40)[:-1])
-            connection.recv(1)  # closing the connection then sends a reset
+        reset_after_the_first_answer(service, (HEAD + b"\r\n" + BLANK) * 40)
     assert healthy(service)
     assert "Traceback" not in service.log
+
+
+def test_a_pipelined_request_whose_client_has_gone_is_499(service: Process) -> None:
+    before = status_count(service, 499)
+    for _ in range(10):  # the second waits for the end of its body
+        reset_after_the_first_answer(service, ((HEAD + b"\r\n" + BLANK) * 2)[:-1])
+    wait_for(lambda: status_count(service, 499) == before + 10 or None, "clients that have gone")
+    assert "Traceback" not in service.log
+
+
+def reset_after_the_first_answer(service: Process, requests: bytes) -> None:
+    with connect(service) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.sendall(requests)
+        connection.recv(1)  # closing the connection then sends a reset
+
+
+def status_count(service: Process, status: int) -> float:
+    page = httpx.get(service.url() + "/metrics", timeout=PATIENCE).text
+    found = re.findall(rf'^heedful_requests_total{{[^}}]*status="{status}"}} (\S+)$', page, re.M)
+    return sum(map(float, found))
 
 
 def test_an_idle_client_of_a_killed_process_is_told_nothing(service: Process) -> None:
