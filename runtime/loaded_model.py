@@ -83,7 +83,7 @@ class LoadedModel:
             return
         for length in sorted({min(length, self.card.max_tokens) for length in LADDER}):
             sentence = self.vocab.sentence(["a"] * length, np.arange(length))
-            for size in (1, max(1, self.encoder.budget // self.encoder.cost(sentence))):
+            for size in (1, max(1, self.encoder.budget // self.encoder.costs([sentence])[0])):
                 vectors = np.array(self.encoder.run(self.encoder.prepare([sentence] * size)))
                 if self._head:
                     run_now(self.logits(*[vectors] * len(head_inputs(self.card))))

@@ -13,6 +13,7 @@ A text of several sentences has a tree, and a root, for each. A text's trees do 
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, Self
 from zipfile import BadZipFile
@@ -62,7 +63,10 @@ class SeenWords:
 
     def __call__(self, texts: Sequence[Tokens]) -> tuple[Bytes, Ints]:
         """A table, whose first row belongs to no word, and the row (N,) of each word of all `texts`."""
-        keys = [key for tokens in texts for key in tokens.keys]
+        keys: list[int] = []
+        for tokens in texts:
+            of_text = chain.from_iterable([chunk.keys for chunk in tokens.chunks])
+            keys += islice(of_text, len(tokens.forms))
         places: list[int | None] = list(map(self._places.get, keys))
         if None in places:
             new = _first_places(keys, (i for i, place in enumerate(places) if place is None))
@@ -134,9 +138,9 @@ class ArcParser(LockOwner):
             raise ValueError("the arc parser's graph cannot be opened") from error
         return self
 
-    def cost(self, tokens: Tokens) -> int:
-        """Of a text in a batch whose longest it is, in words."""
-        return len(tokens.forms)
+    def costs(self, texts: Sequence[Tokens]) -> list[int]:
+        """Of each text in a batch whose longest it is, in words."""
+        return [len(tokens.forms) for tokens in texts]
 
     def shape(self, texts: Sequence[Tokens]) -> tuple[int, float]:
         """The words of a batch, and the share of it that is padding."""
@@ -186,7 +190,7 @@ class ArcParser(LockOwner):
         return np.where(governed, best - 1, np.arange(best.shape[1])), names
 
     def _feeds(self, texts: Sequence[Tokens]) -> Feeds:
-        lengths = np.array(list(map(len, texts)))
+        lengths = np.array(self.costs(texts))
         longest = int(lengths.max())
         inside = np.arange(longest) < lengths[:, None]  # (B, L)
         table, rows = self._words(texts)

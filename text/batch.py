@@ -47,8 +47,8 @@ class Runner(Protocol[Output]):
     def overhead(self) -> int:
         """Fixed cost of a batch."""
 
-    def cost(self, item: Any) -> int:
-        """Of an item in a batch of which it is the longest."""
+    def costs(self, items: Sequence[Any]) -> list[int]:
+        """Of each item, in a batch of which it is the longest."""
 
     def shape(self, items: Sequence[Any]) -> tuple[int, float]:
         """The tokens of a batch, and the share of it that is padding, 0..1."""
@@ -250,7 +250,7 @@ def run_in_batches(
 ) -> list[T]:
     """The runner's output for each item, in order. `run_all` may run several batches at once."""
     most = max_items or len(items)
-    costs = [runner.cost(item) for item in items]
+    costs = runner.costs(items)
     batches = [
         batch[begin : begin + most]
         for batch in cheapest(costs, runner.budget, runner.overhead)

@@ -80,12 +80,12 @@ class ParseJob(NamedTuple):
     tree: bool
 
 
-class Parser(LockOwner):
+class Parser:
     """A spaCy pipeline reduced to its tokenizer and its dependency parser. Threads may share it."""
 
     def __init__(self, nlp: Language, name: str, fingerprint: str) -> None:
         self.nlp = nlp
-        self._tokenizer = TextTokenizer(nlp.tokenizer, nlp.vocab, nlp.memory_zone)
+        self.tokenizer = TextTokenizer(nlp.tokenizer, nlp.vocab, nlp.memory_zone)
         parser = nlp.get_pipe("parser") if nlp.pipe_names == ["parser"] else None
         self.trees: Runner[Tree]
         """Gives each text's tree."""
@@ -93,10 +93,9 @@ class Parser(LockOwner):
             self.trees = parser
             _only(ATTRIBUTES, nlp.vocab)
         else:
-            self.trees = PipelineTrees(nlp, self._tokenizer)
+            self.trees = PipelineTrees(nlp, self.tokenizer)
         self.name = name
         self.fingerprint = fingerprint
-        super().__init__()
 
     @classmethod
     def load(cls, pipeline: str | Path) -> Self:
@@ -120,7 +119,7 @@ class Parser(LockOwner):
 
     def parse(self, jobs: Sequence[ParseJob]) -> list[Parse]:
         """One Parse per job, in order. A text without a token gives an empty one."""
-        texts = list(map(self.tokenize, jobs))
+        texts = [self.tokenizer.tokenize(job.text, job.max_tokens) for job in jobs]
         parsed = [
             tokens for job, tokens in zip(jobs, texts, strict=True) if job.tree and len(tokens)
         ]
@@ -129,11 +128,6 @@ class Parser(LockOwner):
             parse_of(job, tokens, next(trees) if job.tree and len(tokens) else None)
             for job, tokens in zip(jobs, texts, strict=True)
         ]
-
-    def tokenize(self, job: ParseJob) -> Tokens:
-        """The job's first tokens."""
-        with self._lock:
-            return self._tokenizer.tokenize(job.text, job.max_tokens)
 
 
 class PipelineTrees(LockOwner):
@@ -147,9 +141,9 @@ class PipelineTrees(LockOwner):
         self._nlp, self._tokenizer = nlp, tokenizer
         super().__init__()
 
-    def cost(self, tokens: Tokens) -> int:
-        """Of a text in a batch whose longest it is, in words."""
-        return len(tokens)
+    def costs(self, texts: Sequence[Tokens]) -> list[int]:
+        """Of each text in a batch whose longest it is, in words."""
+        return [len(tokens.forms) for tokens in texts]
 
     def shape(self, texts: Sequence[Tokens]) -> tuple[int, float]:
         """The words of a batch, and the share of it that is padding."""

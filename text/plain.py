@@ -71,7 +71,8 @@ def plain(text: str) -> str:
     """
     if len(text) > READ:
         return plain(text[:READ]) + text[READ:]
-    text = _blanked(_plain_marks(text))
+    if not text.isascii() or "<" in text or "`" in text:
+        text = _blanked(_plain_marks(text))
     if "'n" in text or "'N" in text:
         text = MISPLACED.sub(r"\1\2'", text)
     return SHOUTED.sub(lambda word: word[0].capitalize(), text) if "NT" in text else text

@@ -15,6 +15,7 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from heedful.text.arrays import Hashes
+from heedful.text.forks import LockOwner
 from heedful.text.plain import LONGEST_KEPT, plain, unescape
 
 ATTRIBUTES = (NORM, PREFIX, SUFFIX, SHAPE)
@@ -76,16 +77,11 @@ class Tokens:
             return cls(chunks, forms)
         return cls(chunks, forms[:limit], cut=True)
 
-    @property
-    def keys(self) -> list[int]:
-        """(L,) equal for two tokens of the same form and norm."""
-        return list(chain.from_iterable([chunk.keys for chunk in self.chunks]))[: len(self.forms)]
-
     def __len__(self) -> int:
         return len(self.forms)
 
 
-class TextTokenizer:
+class TextTokenizer(LockOwner):
     """Splits a text into chunks at white space, then each chunk into tokens, whatever the other chunks are."""
 
     def __init__(
@@ -94,6 +90,7 @@ class TextTokenizer:
         vocab: Vocab,
         zone: Callable[[], AbstractContextManager[Any]],
     ) -> None:
+        super().__init__()
         self._tokenize = tokenize
         self._vocab = vocab
         self._zone = zone
@@ -119,7 +116,8 @@ class TextTokenizer:
         if "&" in read:
             unescaped, places = unescape(read)
             read = unescaped if places else read
-        tokens = self._read(read, max_tokens)
+        with self._lock:
+            tokens = self._read(read, max_tokens)
         if read != text:
             _restore(tokens, read, places, text)
         return tokens

@@ -115,21 +115,21 @@ class Line:
             [item for plan in planned for item in plan.batch], key=lambda item: item[0].number
         )
         planned.clear()
-        costs = [runner.cost(work.items[i]) for work, i in items]
+        costs = [work.costs[i] for work, i in items]
         left = WINDOW * runner.budget - sum(costs)
         while works and left > 0:
             work = works.popleft()
             if not _is_awaited(work):
                 continue
             items.append((work, work.taken))
-            costs.append(runner.cost(work.items[work.taken]))
+            costs.append(work.costs[work.taken])
             left -= costs[-1]
             work.taken += 1
             if work.taken < len(work.items):
                 works.append(work)
         for places in sorted(cheapest(costs, runner.budget, runner.overhead), key=min):
-            is_full = 2 * sum(costs[place] for place in places) > runner.budget
-            planned.append(Plan([items[place] for place in places], is_full))
+            cost = sum([costs[place] for place in places])
+            planned.append(Plan([items[place] for place in places], 2 * cost > runner.budget))
 
 
 class Engine:

@@ -63,12 +63,12 @@ class EncoderRunner:
         self.budget = CUDA_BUDGET if on_cuda else BUDGET
         self.overhead = CUDA_OVERHEAD if on_cuda else OVERHEAD
 
-    def cost(self, sentence: Sentence) -> int:
-        """Of a sentence in a batch whose longest it is. Its ids may be pieces: the transformer dominates the cost."""
-        length = len(sentence.ids)
+    def costs(self, sentences: Sequence[Sentence]) -> list[int]:
+        """Of each sentence in a batch whose longest it is. Ids may be pieces: the transformer dominates the cost."""
+        lengths = [len(sentence.ids) for sentence in sentences]
         if self.card.cost == "linear":
-            return length
-        return max(length, math.ceil(length * length / QUADRATIC_FROM))
+            return lengths
+        return [max(length, math.ceil(length * length / QUADRATIC_FROM)) for length in lengths]
 
     def shape(self, sentences: Sequence[Sentence]) -> tuple[int, float]:
         """The tokens of a batch, and the share of ids that is padding."""
@@ -101,9 +101,9 @@ class FunctionRunner(Generic[T]):
     name: str = "a graph"
     is_counted: bool = False
 
-    def cost(self, item: Any) -> int:
-        """Of an item in a batch of which it is the longest."""
-        return self.item_cost(item)
+    def costs(self, items: Sequence[Any]) -> list[int]:
+        """Of each item in a batch of which it is the longest."""
+        return [self.item_cost(item) for item in items]
 
     def shape(self, items: Sequence[Any]) -> tuple[int, float]:  # noqa: ARG002
         """Nobody counts them."""

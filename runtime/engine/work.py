@@ -33,7 +33,17 @@ EFFORT = 40_000
 class Work(Generic[T]):
     """Items for a runner, and its output for each."""
 
-    __slots__ = ("items", "left", "number", "outputs", "request", "runner", "seconds", "taken")
+    __slots__ = (
+        "costs",
+        "items",
+        "left",
+        "number",
+        "outputs",
+        "request",
+        "runner",
+        "seconds",
+        "taken",
+    )
 
     def __init__(self, runner: Runner[T], items: Sequence[Any]) -> None:
         self.runner, self.items = runner, items
@@ -45,6 +55,7 @@ class Work(Generic[T]):
         """Items without an output."""
         self.taken = 0
         """Items in a batch."""
+        self.costs = runner.costs(items)
         self.number = 0
         """In the order of all works."""
         self.request: Any = None
@@ -81,7 +92,7 @@ def parse(parser: Parser, jobs: Sequence[ParseJob]) -> Steps[list[Parse]]:
         if spent > EFFORT and texts:
             yield None
             spent = 0
-        texts.append(parser.tokenize(job))
+        texts.append(parser.tokenizer.tokenize(job.text, job.max_tokens))
     pairs = list(zip(jobs, texts, strict=True))
     work = Work(parser.trees, [tokens for job, tokens in pairs if job.tree and tokens.forms])
     yield work

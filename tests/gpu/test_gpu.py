@@ -51,7 +51,7 @@ def test_memory_is_bounded_under_mixed_shapes() -> None:
 
     def run(length: int) -> None:
         [sentence] = batch(len(bundle.vocab), 1, length)
-        size = max(1, served.encoder.budget // served.encoder.cost(sentence))
+        size = max(1, served.encoder.budget // served.encoder.costs([sentence])[0])
         sentences = batch(len(bundle.vocab), size, length)
         served.encoder.session.run(encoder_feeds(bundle.card, collate(sentences)))
 

@@ -44,8 +44,8 @@ class Squares:
         self.batches: list[list[int]] = []
         self.threads: set[str] = set()
 
-    def cost(self, item: int) -> int:
-        return 1
+    def costs(self, items: Sequence[int]) -> list[int]:
+        return [1] * len(items)
 
     def shape(self, items: Sequence[int]) -> tuple[int, float]:
         return batch_shape([1] * len(items))
@@ -309,8 +309,8 @@ async def test_an_encoder_that_fails_on_one_token_is_tried_again(
         def __init__(self) -> None:
             self.name, self.budget, self.overhead = "broken", 8, 1
 
-        def cost(self, item: Any) -> int:
-            return 1
+        def costs(self, items: Sequence[Any]) -> list[int]:
+            return [1] * len(items)
 
         def shape(self, items: Sequence[Any]) -> tuple[int, float]:
             return len(items), 0.0

@@ -121,7 +121,7 @@ def test_a_batch_is_planned_by_pieces(served: Running) -> None:
     )
     sentence = model.sentence(parse)
     assert len(sentence.ids) == 37
-    assert model.encoder.cost(sentence) == -(-37 * 37 // 16) > len(sentence)
+    assert model.encoder.costs([sentence])[0] == -(-37 * 37 // 16) > len(sentence)
 
 
 def test_a_changed_tokenizer_is_refused(folder: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from heedful.runtime.errors import InferenceFailed, Unavailable
 from heedful.runtime.inputs import Inputs
+from heedful.runtime.out_of_distribution import SECONDS
 from heedful.runtime.service import Options, Reloaded, Service
 from heedful.text import graph
 from heedful.text.parse import fingerprint
@@ -290,6 +291,7 @@ def test_a_request_keeps_its_model_which_goes_with_it(
     build_bundle(folder, parser, name=NAME, alpha=0.25)
     np.testing.assert_allclose(served.ask(scenario()), before, atol=1e-6)
     assert np.abs(vector(served) - before).max() > 0.01
+    served.ask(asyncio.sleep(2 * SECONDS))  # until its last vectors are counted
     gc.collect()
     assert old() is None
     assert session() is None

@@ -76,13 +76,13 @@ def test_a_text_is_tokenized_as_spacy_does_it_whole(parser: Parser, text: str) -
 
 def test_spacys_parser_gets_what_spacys_tokenizer_gives(parser: Parser) -> None:
     text = "Two kids can't wash their hands: they're cold. I'm not, U.S. rules!!"
-    tokens = parser._tokenizer.tokenize(text, EVERYTHING)
+    tokens = parser.tokenizer.tokenize(text, EVERYTHING)
     columns = [ORTH, NORM, PREFIX, SUFFIX, SHAPE, SPACY]
-    trees = PipelineTrees(parser.nlp, parser._tokenizer)
+    trees = PipelineTrees(parser.nlp, parser.tokenizer)
     found, expected = trees._doc(tokens), parser.nlp.make_doc(text)
     np.testing.assert_array_equal(found.to_array(columns)[:-1], expected.to_array(columns)[:-1])
     assert found[-1].norm_ == expected[-1].norm_  # no blank follows there
-    cut = trees._doc(parser._tokenizer.tokenize(text, 3))
+    cut = trees._doc(parser.tokenizer.tokenize(text, 3))
     assert [token.text for token in cut] == ["Two", "kids", "ca"]
     assert cut[2].norm_ == "can"
 
@@ -115,19 +115,19 @@ def test_only_so_many_chunks_are_kept(
 ) -> None:
     monkeypatch.setattr("heedful.text.tokenize.KEPT_CHUNKS", 4)
     parser = Parser.load(pipeline.folder)
-    split = parser._tokenizer._tokenize
+    split = parser.tokenizer._tokenize
     asked: list[str] = []
 
     def tokenize(chunk: str) -> Doc:
         asked.append(chunk)
         return split(chunk)
 
-    monkeypatch.setattr(parser._tokenizer, "_tokenize", tokenize)
+    monkeypatch.setattr(parser.tokenizer, "_tokenize", tokenize)
     long = "x" * 25
     texts = ("a b c", "d e f a", f"{long} b", "a b c", long, "g h", "c d")
     for text in texts:
         assert read(parser, text, tree=False).tokens == tuple(text.split())
-        for known in (parser._tokenizer._recent, parser._tokenizer._older):
+        for known in (parser.tokenizer._recent, parser.tokenizer._older):
             assert len(known) <= 4
             assert max(map(len, known), default=0) < 25
     # "c" was met again before four others were, "d" was not.
