@@ -158,18 +158,17 @@ class Settings(BaseSettings):
     processes: int | None = Field(
         None,
         ge=1,
-        description="Serving processes behind the port; default the available cores, at most 4, "
-        "and 1 with a GPU.",
+        description="Serving processes behind the port; default one a core, and 1 with a GPU.",
     )
     threads: int | None = Field(
         None,
         ge=1,
-        description="Batches run in parallel per serving process; default its share of the cores.",
+        description="Threads that run models, per serving process; default none: its event loop does.",
     )
     cache_items: int = Field(
         8192,
         ge=0,
-        description="Maximum cached parses, and as many vectors, within 32 MiB each; 0 disables caching.",
+        description="Maximum cached vectors, within 32 MiB; 0 disables caching.",
     )
     tls_cert: OptionalPath = Field(
         None, description="PEM file of the certificate chain: the service then speaks HTTPS."

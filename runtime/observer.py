@@ -16,4 +16,4 @@ class Observer:
         """Of the inputs answered lately, so many lie farther out than nearly all training sentences."""
 
     def cache(self, name: str, hits: int, misses: int) -> None:
-        """A request's distinct keys in a cache ("parse", "vector"), found and computed."""
+        """A request's distinct keys in a cache ("vector"): those it held, and others."""

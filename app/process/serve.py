@@ -25,8 +25,6 @@ from heedful.runtime.errors import ServiceFault, StartupError
 
 log = logging.getLogger("heedful.server")
 
-MAX_DEFAULT_PROCESSES = 4
-"""Each process holds the models; more must be asked for."""
 BACKLOG = 2048
 
 
@@ -77,7 +75,7 @@ def processes(settings: Settings) -> int:
     """How many processes serve. One with a GPU, which runs one batch at a time."""
     if settings.processes:
         return settings.processes
-    return 1 if takes_cuda(settings.device) else min(MAX_DEFAULT_PROCESSES, usable_cores())
+    return 1 if takes_cuda(settings.device) else usable_cores()
 
 
 def run(server: Server) -> None:
