@@ -111,11 +111,15 @@ class AppState:
         asked = self.slot.table.reloads_asked
         here = asyncio.create_task(self.reload_here())
         await asyncio.wait({here})
+        await self._until_reloaded(asked)
+        return here.result()
+
+    async def _until_reloaded(self, asked: int) -> None:
+        """Until every process has done the first `asked` reloads, or RELOAD_SECONDS have passed."""
         with suppress(TimeoutError):
             async with asyncio.timeout(RELOAD_SECONDS):
                 while not self.slot.table.reloaded(asked):
                     await asyncio.sleep(0.05)
-        return here.result()
 
     @property
     def reload_is_asked(self) -> bool:
@@ -140,9 +144,13 @@ class AppState:
             finally:
                 self.slot.reloads_done = asked
             self._publish_models()
-            if self.slot.table.ready()[:1] in ([], [self.slot]):  # one for all
-                self.record_reload(result)
-            return result
+        if self.slot.table.ready()[:1] in (
+            [],
+            [self.slot],
+        ):  # one process for all, when all have done it
+            await self._until_reloaded(asked)
+            self.record_reload(result)
+        return result
 
     def record_reload(self, result: Reloaded) -> None:
         """Count and log a reload, once for all processes."""
