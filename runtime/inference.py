@@ -15,8 +15,8 @@ from heedful.runtime.answers import (
     TokenizedText,
     cosines,
     expected_score,
-    normalise,
     probabilities,
+    unit_rows,
 )
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.engine.cache import VectorCache
@@ -87,7 +87,7 @@ class Inference:
 
         def finish(vectors: Floats) -> Floats:
             cut = vectors[:, :dimensions]
-            return normalise(cut) if normalize else np.ascontiguousarray(cut)
+            return unit_rows(cut).astype(np.float32) if normalize else np.ascontiguousarray(cut)
 
         rows = inputs.count_rows(self.max_rows)
         inputs.check_texts()

@@ -31,8 +31,8 @@ from heedful.text.arrays import Bytes, Doubles, Floats, Ints
 from heedful.text.batch import batch_shape, run_in_batches
 from heedful.text.errors import GraphError
 from heedful.text.forks import LockOwner
-from heedful.text.hashed_words import ZERO, WordVectors
-from heedful.text.tokenize import Chunk, Tokens, hashes
+from heedful.text.hashed_words import ZERO, WordVectors, hashes
+from heedful.text.tokenize import Chunk, Tokens
 
 GRAPH, WORDS, CONFIG = FILES = ("graph.onnx", "words.npz", "config.json")
 BUDGET = 1024

@@ -19,8 +19,9 @@ from heedful.text.arrays import Ints
 from heedful.text.batch import Runner, batch_shape, run_in_batches
 from heedful.text.errors import ParserError
 from heedful.text.forks import LockOwner
+from heedful.text.hashed_words import hashes
 from heedful.text.structure import without
-from heedful.text.tokenize import ATTRIBUTES, Spans, TextTokenizer, Tokens, adjoining, hashes
+from heedful.text.tokenize import ATTRIBUTES, Spans, TextTokenizer, Tokens, adjoining
 
 
 @dataclass(frozen=True)

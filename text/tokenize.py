@@ -9,12 +9,10 @@ from itertools import accumulate, chain, islice
 from operator import add, itemgetter, mul
 from typing import Any, NamedTuple, Self
 
-import numpy as np
 from spacy.attrs import IDX, LENGTH, NORM, ORTH, PREFIX, SHAPE, SUFFIX
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from heedful.text.arrays import Hashes
 from heedful.text.forks import LockOwner
 from heedful.text.plain import LONGEST_KEPT, plain, unescape
 
@@ -187,16 +185,6 @@ def adjoining(text: str, forms: Sequence[str]) -> Spans:
         starts.append(at)
         at += len(form)
     return _spans(starts, forms)
-
-
-def hashes(texts: Sequence[Tokens]) -> Hashes:
-    """The ATTRIBUTES of the tokens of all texts, one text after the other: (N, 4)."""
-    width = np.dtype(np.uint64).itemsize * len(ATTRIBUTES)
-    contents = [
-        b"".join([chunk.hashes for chunk in tokens.chunks])[: width * len(tokens.forms)]
-        for tokens in texts
-    ]
-    return np.frombuffer(b"".join(contents), np.uint64).reshape(-1, len(ATTRIBUTES))
 
 
 def effort(text: str, max_tokens: int) -> int:

@@ -65,7 +65,7 @@ class InferenceRequest(Request):
     async def run(self, asked: work.Request[Result[T]]) -> Result[T]:
         """The result of a request to a bound model, with its counts and times recorded. Raises as `Service.answer`."""
         result = await self.service_state.service.answer(asked)
-        self.record.keep(result)
+        self.record.result, self.record.answered = result, time.perf_counter()
         return result
 
 

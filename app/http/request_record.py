@@ -80,12 +80,6 @@ class Record:
         """The first header with this lower-case name, or ""."""
         return self.headers.get(name, b"").decode("latin-1")
 
-    def keep(self, result: Result[Any]) -> None:
-        """Keep the service's result; only writing the answer remains."""
-        self.result = result
-        self.model = result.card.name
-        self.answered = time.perf_counter()
-
     def refuse(self, error: RequestError, headers: Mapping[str, str] | None = None) -> Response:
         """The envelope of `error` with its status and headers; notes its code."""
         self.refusal = error.code

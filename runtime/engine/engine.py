@@ -11,6 +11,7 @@ import math
 import time
 from collections import OrderedDict, deque
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from heedful.runtime.engine.health import Health
@@ -42,15 +43,15 @@ STUCK_SECONDS = 120.0
 """A batch in a thread takes less."""
 
 
+@dataclass(slots=True, eq=False)
 class Entry:
     """A request in the engine."""
 
-    __slots__ = ("future", "line", "steps", "work")
-
-    def __init__(self, steps: Steps[Any], line: "Line", future: asyncio.Future[Any]) -> None:
-        self.steps, self.line, self.future = steps, line, future
-        self.work: Work[Any] | None = None
-        """What it waits for."""
+    steps: Steps[Any]
+    line: "Line"
+    future: asyncio.Future[Any]
+    work: Work[Any] | None = None
+    """What it waits for."""
 
 
 Batch = list[tuple[Work[Any], int]]
@@ -64,8 +65,16 @@ class Plan(NamedTuple):
     is_full: bool
 
 
-Outcome = tuple[list[Any], float, float]
-"""An output or InferenceFailed for each item of a batch, its seconds, and those of its processor."""
+class Outcome(NamedTuple):
+    """What running a batch has given."""
+
+    outputs: list[Any]
+    """For each item its output, or InferenceFailed."""
+    seconds: float
+    processor_seconds: float
+    tokens: int
+    padding: float
+    """The share of the batch that was padding, 0..1."""
 
 
 class Line:
@@ -127,7 +136,10 @@ class Line:
             work.taken += 1
             if work.taken < len(work.items):
                 works.append(work)
-        for places in sorted(cheapest(costs, runner.budget, runner.overhead), key=min):
+        groups = [[0]]  # one item needs no plan
+        if len(items) > 1:
+            groups = sorted(cheapest(costs, runner.budget, runner.overhead), key=min)
+        for places in groups if items else ():
             cost = sum([costs[place] for place in places])
             planned.append(Plan([items[place] for place in places], 2 * cost > runner.budget))
 
@@ -296,11 +308,10 @@ class Engine:
 
     def _deliver(self, runner: Runner[Any], batch: Batch, outcome: Outcome) -> None:
         """Give every work its outputs, and run those requests on that have all of theirs."""
-        outputs, seconds, processor_seconds = outcome
         failures: dict[Work[Any], InferenceFailed] = {}
         works: dict[Work[Any], None] = {}
         delivered = 0
-        for (work, i), output in zip(batch, outputs, strict=True):
+        for (work, i), output in zip(batch, outcome.outputs, strict=True):
             if _is_awaited(work):
                 works[work] = None
                 delivered += 1
@@ -314,11 +325,16 @@ class Engine:
             if self.health.failures:
                 self.health.succeeded(runner)
             if runner.is_counted:
-                tokens, padding = runner.shape([work.items[i] for work, i in batch])
-                self._observer.batch(runner.name, len(batch), tokens, padding, processor_seconds)
+                self._observer.batch(
+                    runner.name,
+                    len(batch),
+                    outcome.tokens,
+                    outcome.padding,
+                    outcome.processor_seconds,
+                )
         self.waiting[runner.stage] -= delivered
         for work in works:
-            work.seconds += seconds
+            work.seconds += outcome.seconds
             if work in failures:
                 self.waiting[runner.stage] -= work.left
                 self._advance(work.request, failures[work])
@@ -335,10 +351,14 @@ def _outcome(runner: Runner[Any], items: list[Any]) -> Outcome:
     """Run a batch. Where it fails, its items run alone, so that a bad one fails alone."""
     began, processor_began = time.monotonic(), time.thread_time()
     outputs: list[Any]
+    shape = 0, 0.0
     try:
         outputs = list(runner.run(runner.prepare(items)))
+        if runner.is_counted:
+            shape = runner.shape(items)
     except Exception:  # whatever a graph raises, the callers need an answer
         log.exception("%s failed on %d items", runner.name, len(items))
         single = len(items) == 1
         outputs = [failure(runner)] if single else [_outcome(runner, [i])[0][0] for i in items]
-    return outputs, time.monotonic() - began, time.thread_time() - processor_began
+    seconds, processor_seconds = time.monotonic() - began, time.thread_time() - processor_began
+    return Outcome(outputs, seconds, processor_seconds, *shape)
