@@ -19,7 +19,6 @@ SAMPLES = 40
 KEYS = """
 [normal]
 key = "one"
-rate = 10000
 
 [import]
 key = "two"
