@@ -8,8 +8,9 @@ import typer
 from heedful.cli import rescore
 from heedful.cli.local_model import open_folder
 from heedful.cli.options import DATA, BundleParser, Bundles, Data, parser_for
+from heedful.export.bundle_writer import rewrite
 from heedful.runtime.answers import softmax
-from heedful.runtime.bundles.bundle import read, rewrite
+from heedful.runtime.bundles.bundle import read
 from heedful.runtime.bundles.card import Card
 from heedful.training.calibration import calibration_error, fit_temperature
 from heedful.training.data import labels as gold_labels

@@ -18,10 +18,10 @@ from heedful.cli.fit_linear import LinearFit, choose_unlabelled
 from heedful.cli.fit_report import Report
 from heedful.cli.fit_tuned import Tuned
 from heedful.cli.options import Delimiter, Encoding, Threads
+from heedful.export.bundle_writer import check_replaceable
 from heedful.library.load import bundle_folder
 from heedful.models.registry import ENCODERS
 from heedful.runtime.bundles import shipped
-from heedful.runtime.bundles.bundle import check_replaceable
 from heedful.runtime.bundles.card import Card, ScoreCard
 from heedful.runtime.cores import usable_cores
 from heedful.runtime.errors import StartupError

@@ -14,7 +14,7 @@ from rich.console import Console
 from heedful.cli.fit_candidate import BundleFacts, Candidate, Problem, answers
 from heedful.export import run as runs
 from heedful.export.bundle import TrainedModel, export_bundle
-from heedful.runtime.bundles.bundle import write
+from heedful.export.bundle_writer import write
 from heedful.runtime.bundles.card import Card
 from heedful.text.arrays import Doubles
 from heedful.training import fit, vectors

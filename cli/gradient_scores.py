@@ -13,8 +13,9 @@ from rich.progress import track
 from heedful.cli import rescore
 from heedful.cli.errors import CommandError
 from heedful.cli.local_model import LocalModel, open_folder
+from heedful.export.bundle_writer import rewrite, write
 from heedful.export.word_scale import scalable
-from heedful.runtime.bundles.bundle import Bundle, read, rewrite, write
+from heedful.runtime.bundles.bundle import Bundle, read
 from heedful.runtime.bundles.card import EXPLAIN, EXPLAIN_INT8, GOLDEN, Card, GradientsCard
 from heedful.runtime.explain.run import ExplainOptions
 from heedful.training.tasks.base import Example, Task

@@ -12,9 +12,10 @@ from rich.console import Console
 from heedful.cli import rescore
 from heedful.cli.local_model import open_folder
 from heedful.cli.options import DATA, BundleParser, Bundles, Data, parser_for
+from heedful.export.bundle_writer import rewrite, write
 from heedful.export.errors import ExportError
 from heedful.export.int8_bundle import Int8Files, float_files, int8_files
-from heedful.runtime.bundles.bundle import Bundle, read, rewrite, write
+from heedful.runtime.bundles.bundle import Bundle, read
 from heedful.runtime.bundles.card import Card, Int8Card
 from heedful.text.arrays import Floats
 from heedful.training.evaluate import Score, measure

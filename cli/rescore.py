@@ -8,8 +8,9 @@ from typing import Any
 from rich.console import Console
 
 from heedful.cli.local_model import LocalModel, open_folder
+from heedful.export.bundle_writer import rewrite, write
 from heedful.export.errors import ExportError
-from heedful.runtime.bundles.bundle import Bundle, rewrite, write
+from heedful.runtime.bundles.bundle import Bundle
 from heedful.runtime.bundles.card import Card
 from heedful.training import tasks
 from heedful.training.errors import ConfigError

@@ -14,8 +14,9 @@ import typer
 
 from heedful.cli.errors import CommandError
 from heedful.cli.options import URL, BundleParser, Url, parser_for
+from heedful.export.bundle_writer import rewrite
 from heedful.export.golden import golden
-from heedful.runtime.bundles.bundle import read, rewrite
+from heedful.runtime.bundles.bundle import read
 from heedful.runtime.bundles.card import GOLDEN, Card
 from heedful.runtime.bundles.self_test import SelfTest
 from heedful.runtime.service import Options, running

@@ -15,8 +15,9 @@ from heedful.cli.gradient_scores import explain, measure_gradients, pooling, spr
 from heedful.cli.local_model import LocalModel, open_folder
 from heedful.cli.options import DATA, BundleParser, Bundles, Data, parser_for
 from heedful.cli.trust_page import write_page
+from heedful.export.bundle_writer import rewrite
 from heedful.export.typical import typical
-from heedful.runtime.bundles.bundle import read, rewrite
+from heedful.runtime.bundles.bundle import read
 from heedful.runtime.bundles.card import TYPICAL, Card, ControlCard, TrustCard, TypicalCard
 from heedful.runtime.explain.run import ExplainOptions
 from heedful.text import parse

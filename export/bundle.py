@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from torch import nn
 
+from heedful.export.bundle_writer import write
 from heedful.export.errors import ExportError
 from heedful.export.onnx import encoder_graph, explain_graph, head_graph
 from heedful.export.parity import TOLERANCE, Parity, ParityModel, check
@@ -17,7 +18,6 @@ from heedful.export.weight_storage import Storage, round_weights
 from heedful.export.word_scale import scalable
 from heedful.models.registry import ENCODERS
 from heedful.models.sentence import SentenceEncoder
-from heedful.runtime.bundles.bundle import write
 from heedful.runtime.bundles.card import (
     ENCODER,
     EXPLAIN,

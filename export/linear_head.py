@@ -7,9 +7,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from heedful.export.bundle_writer import write
 from heedful.export.errors import ParityError
 from heedful.runtime.answers import normalise
-from heedful.runtime.bundles.bundle import Bundle, write
+from heedful.runtime.bundles.bundle import Bundle
 from heedful.runtime.bundles.card import HEAD, TYPICAL, Card, DataCard, ScoreCard
 from heedful.text.arrays import Doubles, Floats
 from heedful.text.graph import open_session

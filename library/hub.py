@@ -10,6 +10,7 @@ from pathlib import Path
 
 from huggingface_hub import CommitOperationAdd, HfApi, errors
 
+from heedful.export.bundle_writer import check_replaceable
 from heedful.files.atomic import replace_folder
 from heedful.library.hub_card import model_card
 from heedful.runtime.bundles import bundle
@@ -66,7 +67,7 @@ def pull(repository: str, models: Path, *, version: str | None = None) -> Path:
         with _hub_errors(repository):
             HfApi().snapshot_download(repository, local_dir=there)
         card = _checked(there, version)
-        bundle.check_replaceable(models / card.name)
+        check_replaceable(models / card.name)
         parser = there / PARSER
         if (models / PARSER).is_dir():
             parser = models / PARSER

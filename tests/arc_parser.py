@@ -10,7 +10,7 @@ from spacy.language import Language
 
 from heedful.export import arc_parser as export
 from heedful.models.arc_parser import ArcParser
-from heedful.text import tokenizer_rules
+from heedful.training import tokenizer_rules
 from heedful.training.arc_corpus import COLUMNS, Corpus
 from heedful.training.arc_parser import Trained
 from heedful.training.soft_trees import CANDIDATES

@@ -20,8 +20,8 @@ from spacy.training import Example
 from thinc.api import fix_random_seed
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
+from heedful.export.bundle_writer import write
 from heedful.export.weight_sharing import externalize_weights, share_weights
-from heedful.runtime.bundles.bundle import write
 from heedful.runtime.bundles.card import (
     ENCODER,
     ENCODER_INT8,

@@ -16,8 +16,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from heedful.models.arc_parser import ArcParser
-from heedful.text import tokenizer_rules
-from heedful.training import arc_corpus, checkpoint, soft_trees, tree_teacher, treebank
+from heedful.training import (
+    arc_corpus,
+    checkpoint,
+    soft_trees,
+    tokenizer_rules,
+    tree_teacher,
+    treebank,
+)
 from heedful.training.arc_corpus import Batch, Corpus, Reader
 
 TABLES = (5000, 2000, 2500, 2000)

@@ -19,15 +19,13 @@ bundles/ms-san-sst2/
 
 import hashlib
 import json
-import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import ValidationError
 
-from heedful.files.atomic import replace_folder
 from heedful.runtime.bundles.card import (
     CARD,
     EXPLAIN,
@@ -126,61 +124,11 @@ def read_files(folder: Path) -> tuple[Card, dict[str, bytes]]:
     check_name(card, folder.absolute().name, target.name)
     files = {name: _bytes(target, name) for name in card.files}
     for name, content in files.items():
-        if _sha256(content) != card.files[name]:
+        if sha256(content) != card.files[name]:
             raise BundleError(
                 card.name, name, f"not the file that {CARD} names: copy the bundle again"
             )
     return card, files
-
-
-def rewrite(folder: Path, card: Mapping[str, Any], files: Mapping[str, Path | bytes]) -> Card:
-    """`write` over the bundle in `folder`: what is no part of it, such as the report of `heedful fit`, stays.
-
-    Raises BundleError.
-    """
-    parts = {CARD, *read_card(folder).files, *files}
-    beside = [path for path in folder.iterdir() if path.name not in parts]
-    return write(folder, card, files, beside=beside)
-
-
-def write(
-    folder: Path,
-    card: Mapping[str, Any],
-    files: Mapping[str, Path | bytes],
-    *,
-    beside: Sequence[Path] = (),
-) -> Card:
-    """Write a bundle, or replace the one in `folder`, atomically.
-
-    `card` holds every field of Card except format, name, version and files, which follow from the
-    folder's name and the files. Raises BundleError if the new bundle would not load, or if `folder`
-    holds something else; then nothing changes.
-    """
-    check_replaceable(folder)
-    hashes = {name: _sha256(_content(source)) for name, source in files.items()}
-    fields = {**card, "format": FORMAT, "name": folder.name, "files": hashes}
-    content = _validate(CardContent, folder.name, fields)
-    made = Card.model_validate({**content.model_dump(), "version": content.identity()})
-    with replace_folder(folder) as new:
-        for path in beside:
-            copy = shutil.copytree if path.is_dir() else shutil.copy2
-            copy(path, new / path.name)
-        for name, source in files.items():
-            (new / name).write_bytes(_content(source))
-        (new / CARD).write_bytes(made.model_dump_json(indent=2).encode() + b"\n")
-        read(new)
-    return made
-
-
-def check_replaceable(folder: Path) -> None:
-    """Raise BundleError where a new bundle in `folder` would delete what is no bundle."""
-    holds = any(folder.iterdir()) if folder.is_dir() else folder.exists()
-    if holds and not (folder / CARD).is_file():
-        reason = (
-            f"is missing, and {folder} is not empty: name a new folder, "
-            "an empty one or a bundle's, which is replaced"
-        )
-        raise BundleError(folder.name, CARD, reason)
 
 
 def read_card(folder: Path, *, named: bool = True) -> Card:
@@ -201,7 +149,7 @@ def read_card(folder: Path, *, named: bool = True) -> Card:
             f"format {fields['format']} is later than {FORMAT}, the latest known: upgrade heedful"
         )
         raise BundleError(folder.name, CARD, reason)
-    card = _validate(Card, folder.name, fields)
+    card = validated(Card, folder.name, fields)
     if named:
         check_name(card, folder.name)
     return card
@@ -214,7 +162,8 @@ def check_name(card: Card, *names: str) -> None:
         raise BundleError(names[0], CARD, reason)
 
 
-def _validate(model: type[C], name: str, fields: object) -> C:
+def validated(model: type[C], name: str, fields: object) -> C:
+    """The card of the bundle `name`. Raises BundleError, which says what is wrong first."""
     try:
         return model.model_validate(fields)
     except ValidationError as error:
@@ -234,9 +183,6 @@ def _bytes(folder: Path, file: str) -> bytes:
         raise BundleError(folder.name, file, f"cannot be read: {error.strerror}") from error
 
 
-def _content(source: Path | bytes) -> bytes:
-    return source if isinstance(source, bytes) else source.read_bytes()
-
-
-def _sha256(content: bytes) -> str:
+def sha256(content: bytes) -> str:
+    """As a card names its files' hashes."""
     return hashlib.sha256(content).hexdigest()

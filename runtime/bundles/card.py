@@ -200,7 +200,7 @@ class CardContent(_Frozen):
         return self.dimension + self.head_features
 
     def fields(self) -> dict[str, Any]:
-        """Those that `bundle.write` takes; it makes the others itself."""
+        """Those that `export.bundle_writer.write` takes; it makes the others itself."""
         return self.model_dump(exclude={"format", "name", "version", "files"})
 
     def identity(self) -> str:

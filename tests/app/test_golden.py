@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from heedful.app.settings import Settings
+from heedful.export.bundle_writer import write
 from heedful.export.golden import SENTENCES, golden
-from heedful.runtime.bundles.bundle import read, write
+from heedful.runtime.bundles.bundle import read
 from heedful.runtime.bundles.card import GOLDEN
 from heedful.text.parse import Parse, ParseJob, Parser
 from tests.app.conftest import ask

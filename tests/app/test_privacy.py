@@ -15,7 +15,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from heedful.runtime.bundles.bundle import write
+from heedful.export.bundle_writer import write
 from heedful.runtime.bundles.card import ENCODER, VOCAB
 from heedful.text.vocab import SPECIAL
 from tests.builders import WORDS, build_bundle, build_parser

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from heedful.app.settings import Settings
+from heedful.export.bundle_writer import write
 from heedful.runtime.answers import normalise
-from heedful.runtime.bundles.bundle import read, write
+from heedful.runtime.bundles.bundle import read
 from heedful.runtime.bundles.card import ENCODER, TYPICAL
 from heedful.runtime.bundles.typical import QUANTILES, Typical
 from heedful.runtime.engine.graphs import encoder_feeds

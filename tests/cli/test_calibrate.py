@@ -8,8 +8,9 @@ import pytest
 from heedful.cli import selftest
 from heedful.cli.calibrate import calibrate
 from heedful.cli.local_model import open_folder
+from heedful.export.bundle_writer import rewrite
 from heedful.runtime.answers import softmax
-from heedful.runtime.bundles.bundle import read, rewrite
+from heedful.runtime.bundles.bundle import read
 from heedful.text.parse import Parser
 from heedful.training import tasks
 from heedful.training.calibration import calibration_error

@@ -11,8 +11,9 @@ from rich.console import Console
 from heedful.cli import reparse
 from heedful.cli.local_model import open_folder
 from heedful.cli.quantize import quantize
+from heedful.export.bundle_writer import write
 from heedful.export.errors import ExportError
-from heedful.runtime.bundles.bundle import read, write
+from heedful.runtime.bundles.bundle import read
 from heedful.text.parse import fingerprint
 from tests.builders import BuiltParser
 

@@ -14,8 +14,9 @@ from onnx import numpy_helper
 from heedful.cli import selftest
 from heedful.cli.errors import CommandError
 from heedful.cli.local_model import open_folder
+from heedful.export.bundle_writer import rewrite
 from heedful.export.golden import golden as make_golden
-from heedful.runtime.bundles.bundle import read, rewrite
+from heedful.runtime.bundles.bundle import read
 from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, GOLDEN, HEAD
 from heedful.runtime.bundles.golden import Golden
 from heedful.runtime.errors import BundleError

@@ -17,6 +17,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 
+from heedful.export import bundle_writer
 from heedful.runtime.bundles import bundle
 from heedful.runtime.bundles.card import ENCODER, GOLDEN
 from tests.load import HUNG_SECONDS, Answer, Load, load, mixed, texts, until
@@ -272,7 +273,7 @@ def rewrite(models: Path, served: Path, name: str, alpha: float) -> None:
     card, files = bundle.read_files(models / name)
     files.pop(GOLDEN, None)
     fields = card.fields()
-    bundle.write(served / name, {**fields, "alpha": alpha}, files)
+    bundle_writer.write(served / name, {**fields, "alpha": alpha}, files)
 
 
 async def reloads(client: httpx.AsyncClient) -> float:

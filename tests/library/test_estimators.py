@@ -19,7 +19,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks
 
 import heedful
-from heedful.runtime.bundles.bundle import read, write
+from heedful.export.bundle_writer import write
+from heedful.runtime.bundles.bundle import read
 from heedful.runtime.errors import BadInput, BundleError, StartupError
 from heedful.runtime.service import Options, running
 from heedful.sklearn import HeedfulClassifier, SentenceEncoder

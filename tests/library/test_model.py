@@ -21,9 +21,10 @@ import pyarrow as pa
 import pytest
 
 import heedful
+from heedful.export.bundle_writer import write
 from heedful.library import inputs as library_inputs
 from heedful.library.model import Model
-from heedful.runtime.bundles.bundle import read, write
+from heedful.runtime.bundles.bundle import read
 from heedful.runtime.errors import BadInput, BundleError, StartupError, Unavailable, WrongTask
 from heedful.runtime.explain.run import ExplainOptions
 from heedful.runtime.inputs import Inputs

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from heedful.export import bundle_writer
 from heedful.runtime.bundles import bundle
 from heedful.runtime.bundles.card import CARD, ENCODER, GOLDEN, HEAD, VOCAB, Card, CardContent
 from heedful.runtime.bundles.golden import Golden, Outputs
@@ -297,7 +298,9 @@ def test_a_bundle_replaces_one_of_its_name_whole(
 def test_files_may_be_given_by_path(tmp_path: Path, folder: Path) -> None:
     card = bundle.read(folder).card
     fields = card.fields()
-    copy = bundle.write(tmp_path / "copy", fields, {name: folder / name for name in card.files})
+    copy = bundle_writer.write(
+        tmp_path / "copy", fields, {name: folder / name for name in card.files}
+    )
     same = {"exclude": {"name", "version"}}
     assert copy.model_dump(**same) == card.model_dump(**same)  # type: ignore[arg-type]  # keywords
     assert copy.version != card.version

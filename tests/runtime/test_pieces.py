@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from heedful.export import bundle_writer
 from heedful.runtime.bundles import bundle
 from heedful.runtime.bundles.card import TOKENIZER
 from heedful.runtime.errors import BadInput, BundleError
@@ -139,7 +140,7 @@ def test_a_limit_beyond_the_graph_s_is_refused(folder: Path, tmp_path: Path) -> 
     fields = card.fields()
     for limit in (3, 40):
         files[TOKENIZER] = build_pieces(limit).text.encode()
-        bundle.write(tmp_path / NAME, fields, files)
+        bundle_writer.write(tmp_path / NAME, fields, files)
     files[TOKENIZER] = build_pieces(41).text.encode()
     with pytest.raises(BundleError, match=r"encoder\.onnx: does not run on ids \(1, 41\)"):
-        bundle.write(tmp_path / NAME, fields, files)
+        bundle_writer.write(tmp_path / NAME, fields, files)

@@ -1,0 +1,65 @@
+"""Write a bundle, or write it again, whole or not at all (runtime.bundles.bundle has the format)."""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from heedful.files.atomic import replace_folder
+from heedful.runtime.bundles.bundle import read, read_card, sha256, validated
+from heedful.runtime.bundles.card import CARD, FORMAT, Card, CardContent
+from heedful.runtime.errors import BundleError
+
+
+def rewrite(folder: Path, card: Mapping[str, Any], files: Mapping[str, Path | bytes]) -> Card:
+    """`write` over the bundle in `folder`: what is no part of it, such as the report of `heedful fit`, stays.
+
+    Raises BundleError.
+    """
+    parts = {CARD, *read_card(folder).files, *files}
+    beside = [path for path in folder.iterdir() if path.name not in parts]
+    return write(folder, card, files, beside=beside)
+
+
+def write(
+    folder: Path,
+    card: Mapping[str, Any],
+    files: Mapping[str, Path | bytes],
+    *,
+    beside: Sequence[Path] = (),
+) -> Card:
+    """Write a bundle, or replace the one in `folder`, atomically.
+
+    `card` holds every field of Card except format, name, version and files, which follow from the
+    folder's name and the files. Raises BundleError if the new bundle would not load, or if `folder`
+    holds something else; then nothing changes.
+    """
+    check_replaceable(folder)
+    hashes = {name: sha256(_content(source)) for name, source in files.items()}
+    fields = {**card, "format": FORMAT, "name": folder.name, "files": hashes}
+    content = validated(CardContent, folder.name, fields)
+    made = Card.model_validate({**content.model_dump(), "version": content.identity()})
+    with replace_folder(folder) as new:
+        for path in beside:
+            copy = shutil.copytree if path.is_dir() else shutil.copy2
+            copy(path, new / path.name)
+        for name, source in files.items():
+            (new / name).write_bytes(_content(source))
+        (new / CARD).write_bytes(made.model_dump_json(indent=2).encode() + b"\n")
+        read(new)
+    return made
+
+
+def check_replaceable(folder: Path) -> None:
+    """Raise BundleError where a new bundle in `folder` would delete what is no bundle."""
+    holds = any(folder.iterdir()) if folder.is_dir() else folder.exists()
+    if holds and not (folder / CARD).is_file():
+        reason = (
+            f"is missing, and {folder} is not empty: name a new folder, "
+            "an empty one or a bundle's, which is replaced"
+        )
+        raise BundleError(folder.name, CARD, reason)
+
+
+def _content(source: Path | bytes) -> bytes:
+    return source if isinstance(source, bytes) else source.read_bytes()
