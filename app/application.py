@@ -30,10 +30,9 @@ from heedful.app.routes import (
 from heedful.app.routes.compat import (
     huggingface,
     kserve,
-    kserve_binary,
+    kserve_tensors,
     openai,
     predict,
-    rerank,
     similarity,
 )
 from heedful.app.settings import Settings
@@ -51,7 +50,7 @@ ROUTERS = (
     status.router,
     status.control_router,
     pages.router,
-    rerank.router,
+    similarity.rerank_router,
     kserve.router,
     kserve.infer_router,
 )
@@ -146,7 +145,7 @@ def _cross_origin(origins: Sequence[str]) -> Callable[[ASGIApp], ASGIApp]:
         "Retry-After",
         "Server-Timing",
         *responses.ARRAY_HEADERS,
-        kserve_binary.JSON_SIZE,
+        kserve_tensors.JSON_SIZE,
         "X-Ignored-Fields",
         "X-Request-Id",
         "X-Truncated",

@@ -3,12 +3,11 @@
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BeforeValidator,
     Field,
-    PrivateAttr,
     SecretStr,
     ValidationError,
     field_validator,
@@ -19,16 +18,6 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from heedful.runtime.bundles import shipped
 
 PREFIX = "HEEDFUL_"
-RENAMED = {"grace": "shutdown_timeout"}
-"""Old field names -> new ones. The old variables and flags work for one more release."""
-_BULK = "/v1/files and /v1/batches are gone; send NDJSON, or use heedful embed"
-REMOVED = {
-    "parse_workers": "trees are read in the serving process",
-    "files": _BULK,
-    "max_file_bytes": _BULK,
-    "max_connections_per_address": "a proxy limits them",
-}
-"""Fields that mean nothing any more -> why. Their variables and flags are ignored for one more release."""
 OTHERS = frozenset({"HEEDFUL_DATA", "HEEDFUL_KERNELS"})
 """Variables that begin with PREFIX and are read elsewhere: by training.data_folder and setup.py."""
 
@@ -187,7 +176,6 @@ class Settings(BaseSettings):
         {},
         description="Other names of models, as in text-embedding-3-small=ms-san-embed, separated by commas.",
     )
-    _warnings: tuple[str, ...] = PrivateAttr(())
 
     @field_validator("api_key")
     @classmethod
@@ -220,45 +208,24 @@ class Settings(BaseSettings):
         return self
 
     def warnings(self) -> list[str]:
-        """A warning for each old name that was used, and one for variables that are no settings."""
-        return list(self._warnings)
+        """One for variables that are no settings: such a flag is refused, but a variable may be of a later version."""
+        known = OTHERS.union(map(environment_name, type(self).model_fields))
+        named = (name for name in os.environ if name.upper().startswith(PREFIX))
+        unknown = sorted(
+            name for name in named if name.upper() not in known
+        )  # pydantic takes any case
+        return [f"ignored, no setting has this name: {', '.join(unknown)}"] if unknown else []
 
 
 def load(**flags: str) -> Settings:
     """Read the environment; `flags` win over it. Raises SettingsError for an invalid value."""
-    warnings = []
-    for old, new in RENAMED.items():
-        if old in flags:
-            warnings.append(f"{flag_name(old)} is deprecated, use {flag_name(new)}")
-            flags = {new: flags[old], **flags}
-            del flags[old]
-        elif (value := os.environ.get(environment_name(old))) is not None:
-            warnings.append(f"{environment_name(old)} is deprecated, use {environment_name(new)}")
-            if environment_name(new) not in os.environ:
-                flags = {new: value, **flags}
-    for old, why in REMOVED.items():
-        if flags.pop(old, None) is not None:
-            warnings.append(f"{flag_name(old)} is ignored: {why}")
-        elif environment_name(old) in os.environ:
-            warnings.append(f"{environment_name(old)} is ignored: {why}")
-    if unknown := _unknown_variables():
-        warnings.append(f"ignored, no setting has this name: {', '.join(unknown)}")
     try:
         settings = Settings(**flags)  # type: ignore[arg-type]  # strings, as in the environment
     except ValidationError as error:
         raise SettingsError(_line(error.errors()[0])) from None
     if "models" not in settings.model_fields_set:
         settings = settings.model_copy(update={"models": shipped.models_folder()})
-    settings._warnings = tuple(warnings)
     return settings
-
-
-def _unknown_variables() -> list[str]:
-    """A misspelled flag is refused, but a variable may be of a later version, or of something else."""
-    fields = (*Settings.model_fields, *RENAMED, *REMOVED)
-    known = OTHERS.union(map(environment_name, fields))
-    named = (name for name in os.environ if name.upper().startswith(PREFIX))
-    return sorted(name for name in named if name.upper() not in known)  # in any case, as pydantic
 
 
 def environment_name(field: str) -> str:
@@ -274,20 +241,3 @@ def _line(error: Any) -> str:
     value = "" if field == "api_key" else f" {error['input']!r} is invalid:"
     reason = error["msg"].removeprefix("Value error, ")
     return f"{environment_name(field)} ({flag_name(field)}):{value} {reason[0].lower()}{reason[1:]}"
-
-
-def type_name(field: str) -> str:
-    """INT, FLOAT, PATH or TEXT, or the allowed values."""
-    annotation = Settings.model_fields[field].annotation
-    choices = get_args(annotation) or (annotation,)
-    if all(isinstance(choice, str) for choice in choices):
-        return "|".join(choices)
-    names = {int: "INT", float: "FLOAT", bool: "TRUE|FALSE", Path: "PATH"}
-    return names.get(choices[0], "TEXT")
-
-
-def help_text(field: str) -> str:
-    """The description, the variable, and the default if there is one."""
-    info = Settings.model_fields[field]
-    default = "" if info.default in (None, (), {}) else f", default {info.default}"
-    return f"{info.description} ({environment_name(field)}{default})"

@@ -4,7 +4,8 @@ import inspect
 import os
 import signal
 from collections.abc import Callable
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, get_args
 
 import typer
 
@@ -22,22 +23,13 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
                 str | None,
                 typer.Option(
                     settings.flag_name(field),
-                    metavar=settings.type_name(field),
-                    help=settings.help_text(field),
+                    metavar=type_name(field),
+                    help=help_text(field),
                     show_default=False,
                 ),
             ],
         )
         for field in settings.Settings.model_fields
-    ]
-    flags += [
-        inspect.Parameter(
-            old,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=None,
-            annotation=Annotated[str | None, typer.Option(settings.flag_name(old), hidden=True)],
-        )
-        for old in (*settings.RENAMED, *settings.REMOVED)
     ]
     command.__signature__ = inspect.Signature(flags)  # type: ignore[attr-defined]  # what typer reads
     command.__annotations__ = {flag.name: flag.annotation for flag in flags}
@@ -57,3 +49,20 @@ def command(**flags: Any) -> None:
     from heedful.app.process.serve import serve  # takes seconds: a wrong setting is refused before
 
     serve(chosen)
+
+
+def type_name(field: str) -> str:
+    """INT, FLOAT, PATH or TEXT, or the allowed values."""
+    annotation = settings.Settings.model_fields[field].annotation
+    choices = get_args(annotation) or (annotation,)
+    if all(isinstance(choice, str) for choice in choices):
+        return "|".join(choices)
+    names = {int: "INT", float: "FLOAT", bool: "TRUE|FALSE", Path: "PATH"}
+    return names.get(choices[0], "TEXT")
+
+
+def help_text(field: str) -> str:
+    """The description, the variable, and the default if there is one."""
+    info = settings.Settings.model_fields[field]
+    default = "" if info.default in (None, (), {}) else f", default {info.default}"
+    return f"{info.description} ({settings.environment_name(field)}{default})"

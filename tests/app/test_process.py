@@ -101,9 +101,8 @@ def test_the_shutdown_timeout_bounds_the_wait(start: Start) -> None:
 
 
 def test_sigterm_while_loading_exits_0(start: Start) -> None:
-    process = start(grace="20")
+    process = start(shutdown_timeout="20")
     assert httpx.get(process.url() + "/health").status_code == 200
-    assert "WARNING heedful.server --grace is deprecated, use --shutdown-timeout" in process.log
     process.popen.send_signal(signal.SIGTERM)
     assert process.exit_status() == 0
     assert "Traceback" not in process.log

@@ -6,6 +6,7 @@ import pytest
 
 from heedful.app import settings
 from heedful.app.settings import SettingsError, load
+from heedful.cli import serve
 
 
 def test_defaults_are_the_contracts() -> None:
@@ -106,18 +107,8 @@ def test_the_key_is_not_in_the_settings_text() -> None:
 
 def test_every_setting_has_a_flag_and_help() -> None:
     for field in settings.Settings.model_fields:
-        assert settings.environment_name(field) in settings.help_text(field)
-        assert settings.type_name(field).split("|")[0]
-
-
-@pytest.mark.parametrize("old", settings.REMOVED)
-def test_a_setting_that_is_gone_is_ignored_with_a_warning(
-    monkeypatch: pytest.MonkeyPatch, old: str
-) -> None:
-    why = settings.REMOVED[old]
-    assert load(**{old: "2"}).warnings() == [f"{settings.flag_name(old)} is ignored: {why}"]
-    monkeypatch.setenv(settings.environment_name(old), "2")
-    assert load().warnings() == [f"{settings.environment_name(old)} is ignored: {why}"]
+        assert settings.environment_name(field) in serve.help_text(field)
+        assert serve.type_name(field).split("|")[0]
 
 
 def test_variables_that_are_no_settings_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,24 +121,3 @@ def test_variables_that_are_no_settings_are_named(monkeypatch: pytest.MonkeyPatc
     [warning] = load().warnings()
     assert warning.endswith(": HEEDFUL_APIKEY, HEEDFUL_TLS_CERTIFICATE")
     assert "open" not in warning
-
-
-@pytest.mark.parametrize(("old", "new"), settings.RENAMED.items())
-def test_an_old_name_still_works_with_a_warning(
-    monkeypatch: pytest.MonkeyPatch, old: str, new: str
-) -> None:
-    assert load().warnings() == []
-    monkeypatch.setenv(settings.environment_name(old), "7")
-    found = load()
-    assert getattr(found, new) == 7
-    [warning] = found.warnings()
-    assert settings.environment_name(old) in warning
-    assert settings.environment_name(new) in warning
-    monkeypatch.setenv(settings.environment_name(new), "8")
-    assert getattr(load(), new) == 8
-    found = load(**{old: "9"})
-    assert getattr(found, new) == 9
-    assert found.warnings() == [
-        f"{settings.flag_name(old)} is deprecated, use {settings.flag_name(new)}"
-    ]
-    assert getattr(load(**{old: "9", new: "10"}), new) == 10

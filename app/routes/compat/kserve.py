@@ -12,26 +12,26 @@ from starlette.responses import Response
 from heedful.app.http import responses
 from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
 from heedful.app.http.request_record import Record
-from heedful.app.routes.compat.kserve_binary import JSON_SIZE, read_body, tensor_response
 from heedful.app.routes.compat.kserve_tensors import (
+    JSON_SIZE,
     SIGNATURES,
     InferParameters,
     InferRequest,
     OutputTensor,
     Signature,
     TensorMetadata,
-    Wanted,
     metadata,
+    read_body,
     read_inputs,
+    tensor_response,
 )
 from heedful.app.routes.status import ready_service
 from heedful.app.schemas import openapi_responses, response_bodies
 from heedful.app.state import state_of
 from heedful.runtime.answers import Result, chosen
 from heedful.runtime.bundles.card import Card
-from heedful.runtime.errors import BadInput, Unavailable, UnknownModel
+from heedful.runtime.errors import Unavailable, UnknownModel
 from heedful.runtime.inference import Inference
-from heedful.text.arrays import Floats
 
 TAG = "Open Inference Protocol"
 
@@ -135,7 +135,7 @@ INFERRED = openapi_responses.in_bytes(
 @router.get("/v2/models/{model}/versions/{version}", responses=METADATA, openapi_extra=VERSIONED)
 async def model_metadata(request: Request) -> Response:
     """The model's tensors."""
-    card = _card(InferenceRequest(request.scope, request.receive))
+    card = _card(request)
     inputs, outputs = metadata(card)
     fields = {"name": card.name, "versions": [card.version], "platform": "onnxruntime_onnx"}
     return responses.json({**fields, "inputs": inputs, "outputs": outputs})
@@ -145,9 +145,7 @@ async def model_metadata(request: Request) -> Response:
 @router.get("/v2/models/{model}/versions/{version}/ready", responses=READY, openapi_extra=VERSIONED)
 async def model_ready(request: Request) -> Response:
     """Whether the model answers."""
-    return responses.json(
-        {"name": _card(InferenceRequest(request.scope, request.receive)).name, "ready": True}
-    )
+    return responses.json({"name": _card(request).name, "ready": True})
 
 
 @infer_router.post("/v2/models/{model}/infer", responses=INFERRED, openapi_extra=NAMED)
@@ -161,20 +159,17 @@ async def infer(body: InferRequest, request: InferenceRequest) -> Response:
     model = request.bind(kind.task, request.path_params["model"])
     result = await _run(model, kind, body, request)
     values = np.asarray(result.value)
-    outputs = [_tensor(kind.scores, "FP32", values.astype(np.float32, copy=False))]
+    numbers = values.astype(np.float32, copy=False).reshape(-1)
+    outputs: list[dict[str, Any]] = [
+        {"name": kind.scores, "datatype": "FP32", "shape": values.shape, "data": numbers}
+    ]
     if kind.labelled:
         labels = [label or "" for label in chosen(model.card, values)]  # a BYTES tensor has no null
         outputs.append(
             {"name": "label", "datatype": "BYTES", "shape": [len(labels)], "data": labels}
         )
-    asked = body.outputs or [Wanted(name=output["name"]) for output in outputs]
-    in_bytes = body.parameters is not None and body.parameters.binary_data_output is True
-    tensors = [
-        (_find(wanted.name, i, outputs), wanted.in_bytes(default=in_bytes))
-        for i, wanted in enumerate(asked)
-    ]
     fields = {"model_name": model.card.name, "model_version": model.card.version}
-    return tensor_response({**fields, **named}, tensors)
+    return tensor_response({**fields, **named}, outputs, body)
 
 
 async def _run(
@@ -191,27 +186,13 @@ async def _run(
     return await request.run(model.classify(inputs, truncate=truncate))
 
 
-def _card(request: InferenceRequest) -> Card:
+def _card(request: Request) -> Card:
     """The card of the model that the path names. Raises Unavailable, UnknownModel."""
     ready_service(request)
     named = request.path_params
-    card = request.bind("embed", named["model"]).card  # every model embeds
+    bound = InferenceRequest(request.scope, request.receive).bind("embed", named["model"])
+    card = bound.card  # every model embeds
     if named.get("version", card.version) != card.version:
         message = f"{card.name} has the version {card.version} alone; leave the version out"
         raise UnknownModel(message, param="version")
     return card
-
-
-def _tensor(name: str, datatype: str, values: Floats) -> dict[str, Any]:
-    return {"name": name, "datatype": datatype, "shape": values.shape, "data": values.reshape(-1)}
-
-
-def _find(name: str, position: int, outputs: list[dict[str, Any]]) -> dict[str, Any]:
-    for output in outputs:
-        if output["name"] == name:
-            return output
-    known = ", ".join(output["name"] for output in outputs)
-    raise BadInput(
-        f"outputs[{position}].name: the model has no output {name[:100]!r}; it has {known}",
-        param=f"outputs[{position}].name",
-    )

@@ -1,4 +1,9 @@
-"""Tensors of the Open Inference Protocol V2: texts in, numbers and labels out."""
+"""Tensors of the Open Inference Protocol V2: texts in, numbers and labels out.
+
+By Triton's binary extension tensors may follow the JSON as bytes. A header says how many bytes the JSON takes, and the
+parameter `binary_data_size` of each tensor how many its own are. Numbers are little-endian; a text comes after its
+length in four bytes.
+"""
 
 import itertools
 import math
@@ -6,18 +11,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError
+from starlette.responses import Response
 
-from heedful.app.http.body import check_length
+from heedful.app.errors import InvalidBody
+from heedful.app.http import responses
+from heedful.app.http.body import check_length, parse
+from heedful.app.http.request_record import Record
 from heedful.app.schemas.base import FIRST_ERROR, IGNORE_UNKNOWN, NOT_EMPTY, StrictModel, refused
+from heedful.app.schemas.openapi_responses import BYTES
 from heedful.app.schemas.request_bodies import Long, Truncate, not_both
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.errors import BadInput
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.model_registry import Task
+from heedful.text.arrays import Floats
 from heedful.text.kinds import Kind
 
+JSON_SIZE = "Inference-Header-Content-Length"
+_SIZE = "binary_data_size"
 MAX_DIMENSIONS = 32
 """Of a tensor: as many as numpy had for long. The product of a million sizes would take minutes."""
 
@@ -35,19 +49,14 @@ class InferParameters(StrictModel):
 def _flat(data: list[Any]) -> list[str]:
     """Nested lists of texts in row-major order. For pydantic, which reads large bodies in a thread."""
     flat: list[str] = []
-    _add(data, flat)
-    return flat
-
-
-def _add(data: list[Any], flat: list[str]) -> None:
-    """Append the texts to `flat`."""
     for item in data:
         if isinstance(item, list):
-            _add(item, flat)
+            flat += _flat(item)
         elif isinstance(item, str):
             flat.append(item)
         else:
             raise PydanticCustomError("texts_type", "must hold strings")
+    return flat
 
 
 class TensorParameters(StrictModel):
@@ -90,11 +99,6 @@ class Wanted(StrictModel):
 
     name: str
     parameters: WantedParameters | None = None
-
-    def in_bytes(self, *, default: bool) -> bool:
-        """Whether it follows the JSON as bytes."""
-        asked = self.parameters.binary_data if self.parameters else None
-        return default if asked is None else asked
 
 
 class InferRequest(StrictModel):
@@ -155,7 +159,12 @@ def read_inputs(tensors: list[Tensor], kind: Signature, max_inputs: int) -> Inpu
         if at is None:
             names = " and ".join(kind.inputs)
             raise BadInput(f"inputs: the model reads {names}; send {name}", param="inputs")
-        columns.append(_texts(tensors[at], f"inputs[{at}]"))
+        tensor, count = tensors[at], len(tensors[at].data)
+        if math.prod(tensor.shape) != count:
+            path = f"inputs[{at}].shape"
+            message = f"{path}: is {tensor.shape}, but data has {count} texts: send [{count}]"
+            raise BadInput(message, param=path)
+        columns.append(tensor.data)
     for i, tensor in enumerate(tensors):
         if tensor.name not in kind.inputs or tensor.name in {before.name for before in tensors[:i]}:
             path, names = f"inputs[{i}].name", " and ".join(kind.inputs)
@@ -168,12 +177,78 @@ def read_inputs(tensors: list[Tensor], kind: Signature, max_inputs: int) -> Inpu
     return Inputs(texts, paths, "inputs", len(columns))
 
 
-def _texts(tensor: Tensor, path: str) -> list[str]:
-    """The tensor's texts in row-major order. Raises BadInput."""
-    if math.prod(tensor.shape) != len(tensor.data):
-        count = len(tensor.data)
-        raise BadInput(
-            f"{path}.shape: is {tensor.shape}, but data has {count} texts: send [{count}]",
-            param=f"{path}.shape",
-        )
-    return tensor.data
+def read_body(record: Record, body: bytes) -> Any:
+    """JSON, whatever its Content-Type; with Triton's header, tensors follow.
+
+    Raises MalformedBody, BodyTooLarge, InvalidBody.
+    """
+    size = record.header(JSON_SIZE.lower().encode())
+    if not size:
+        return parse(body)
+    # Python reads no number of more than 4,300 digits.
+    if not size.isdecimal() or len(size) > 20 or int(size) > len(body):
+        raise InvalidBody("Inference-Header-Content-Length is no length within the body")
+    value, rest = parse(body[: int(size)]), memoryview(body)[int(size) :]
+    tensors = value.get("inputs") if isinstance(value, dict) else None
+    for i, tensor in enumerate(tensors if isinstance(tensors, list) else []):
+        parameters = tensor.get("parameters") if isinstance(tensor, dict) else None
+        if isinstance(parameters, dict) and type(parameters.get(_SIZE)) is int:
+            length = parameters[_SIZE]
+            if not 0 <= length <= len(rest):
+                param = f"inputs[{i}].parameters.{_SIZE}"
+                raise InvalidBody(f"{param}: the body does not hold as much", param=param)
+            tensor["data"] = _strings(bytes(rest[:length]), f"inputs[{i}]")
+            rest = rest[length:]
+    if rest:
+        raise InvalidBody(f"the last {len(rest)} bytes belong to no tensor: give each its {_SIZE}")
+    return value
+
+
+def _strings(packed: bytes, path: str) -> list[str]:
+    """Texts, each after its length in four bytes. Raises InvalidBody."""
+    texts = []
+    at = 0
+    while at < len(packed):
+        length = int.from_bytes(packed[at : at + 4], "little")
+        text = packed[at + 4 : at + 4 + length]
+        if len(text) < length or at + 4 > len(packed):
+            raise InvalidBody(f"{path}: its bytes end within a text", param=path)
+        try:
+            texts.append(text.decode())
+        except UnicodeDecodeError as error:
+            raise InvalidBody(f"{path}: a text is not UTF-8: {error}", param=path) from None
+        at += 4 + length
+    return texts
+
+
+def tensor_response(
+    fields: dict[str, Any], outputs: list[dict[str, Any]], body: InferRequest
+) -> Response:
+    """The answer: `fields`, and of `outputs` those that the request wants, as JSON or as bytes. Raises BadInput."""
+    by_name = {output["name"]: output for output in outputs}
+    default = body.parameters is not None and body.parameters.binary_data_output is True
+    tensors: list[dict[str, Any]] = []
+    packed: list[bytes] = []
+    for i, wanted in enumerate(body.outputs or [Wanted(name=name) for name in by_name]):
+        if wanted.name not in by_name:
+            path, known = f"outputs[{i}].name", ", ".join(by_name)
+            message = f"{path}: the model has no output {wanted.name[:100]!r}; it has {known}"
+            raise BadInput(message, param=path)
+        tensor = dict(by_name[wanted.name])
+        asked = wanted.parameters.binary_data if wanted.parameters else None
+        if default if asked is None else asked:
+            packed.append(_packed(tensor.pop("data")))
+            tensor["parameters"] = {_SIZE: len(packed[-1])}
+        tensors.append(tensor)
+    answer = responses.json({**fields, "outputs": tensors})
+    if not packed:
+        return answer
+    sizes = {JSON_SIZE: str(len(answer.body))}
+    return Response(b"".join([answer.body, *packed]), headers=sizes, media_type=BYTES)
+
+
+def _packed(data: Floats | list[str]) -> bytes:
+    if isinstance(data, np.ndarray):
+        return data.astype("<f4").tobytes()
+    coded = [text.encode() for text in data]
+    return b"".join(len(text).to_bytes(4, "little") + text for text in coded)

@@ -1,7 +1,7 @@
 """OpenAI's embeddings, and its list of models with the aliases that the operator has set."""
 
 import base64
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import orjson
 from fastapi import APIRouter, Request
@@ -121,16 +121,12 @@ async def embeddings(body: EmbeddingsRequest, request: InferenceRequest) -> Resp
 
 async def _texts(given: str | list[str] | list[int] | list[list[int]]) -> str | list[str]:
     """The texts of the field `input`. Raises BadInput for token ids that cannot be decoded."""
-    if isinstance(given, str):
-        return given
-    texts = [item for item in given if isinstance(item, str)]
-    if len(texts) == len(given):
-        return texts
+    if isinstance(given, str) or not given or isinstance(given[0], str):
+        return cast("str | list[str]", given)
     if isinstance(given[0], int):
-        return (
-            await token_ids.decode([[item for item in given if isinstance(item, int)]], "input")
-        )[0]
-    return await token_ids.decode([item for item in given if isinstance(item, list)], "input")
+        [text] = await token_ids.decode([cast("list[int]", given)], "input")
+        return text
+    return await token_ids.decode(cast("list[list[int]]", given), "input")
 
 
 def _base64(row: Floats) -> str:

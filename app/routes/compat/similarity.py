@@ -1,19 +1,31 @@
-"""TEI's routes that compare one text with many by cosine similarity."""
+"""One text compared with many by their cosines: TEI's two routes, and the rerank of Cohere and Jina."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag
 from starlette.responses import Response
 
 from heedful.app.http import responses
 from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
 from heedful.app.schemas import openapi_responses, request_bodies
-from heedful.app.schemas.base import FIRST_ERROR, IGNORE_UNKNOWN, NOT_EMPTY, StrictModel, Text
+from heedful.app.schemas.base import (
+    FIRST_ERROR,
+    IGNORE_UNKNOWN,
+    NOT_EMPTY,
+    StrictModel,
+    Text,
+    unsupported,
+)
+from heedful.runtime.answers import Result
 from heedful.runtime.inputs import Inputs
+from heedful.text.arrays import Doubles, Ints
 
 router = APIRouter(route_class=InferenceRoute, responses=openapi_responses.ERRORS, tags=["models"])
+rerank_router = APIRouter(
+    route_class=InferenceRoute, responses=openapi_responses.ERRORS, tags=["rerank"]
+)
 
 
 class Sentences(StrictModel):
@@ -68,22 +80,147 @@ async def similarity(body: SimilarityRequest, request: InferenceRequest) -> Resp
 @router.post("/rerank", responses=openapi_responses.documented(list[Rank]))
 async def rerank(body: RerankRequest, request: InferenceRequest) -> Response:
     """The texts ranked by their cosine with the query, best first."""
-    model = request.bind("embed", body.model)
-    result = await request.run(
-        model.similarity(
-            Inputs([body.query], ["query"]),
-            Inputs.from_texts(body.texts, "texts"),
-            truncate=request.truncates(body.truncate),
-        ),
-    )
-    scores = result.value
+    truncate = request.truncates(body.truncate)
+    result, order = await _ranked(request, body, body.texts, "texts", truncate=truncate)
     return responses.json(
         [
             {
                 "index": index,
                 **({"text": body.texts[index]} if body.return_text else {}),
-                "score": scores[index],
+                "score": result.value[index],
             }
-            for index in np.argsort(-scores, kind="stable")
+            for index in order
         ]
     )
+
+
+COHERES_TOKENS = 4096
+"""Cohere's default of max_tokens_per_doc, which some of its clients always send."""
+
+
+class Document(StrictModel):
+    model_config = IGNORE_UNKNOWN
+
+    text: Text
+
+
+def _kind(value: object) -> str | None:
+    if isinstance(value, str):
+        return "<text>"
+    return "<object>" if isinstance(value, dict | Document) else None
+
+
+def _text_alone(fields: list[str] | None) -> list[str] | None:
+    if fields not in (None, ["text"]):
+        raise unsupported('documents are ranked by their text alone; send ["text"] or leave it out')
+    return fields
+
+
+def _not_cut(tokens: int | None) -> int | None:
+    if tokens not in (None, COHERES_TOKENS):
+        raise unsupported("documents are not cut, long ones are averaged; leave it out")
+    return tokens
+
+
+class DocumentsRequest(StrictModel):
+    model_config = IGNORE_UNKNOWN
+
+    model: str | None = Field(None, description="A name from /models, or an alias.")
+    query: Text
+    documents: Annotated[
+        list[
+            Annotated[
+                Annotated[Text, Tag("<text>")] | Annotated[Document, Tag("<object>")],
+                Discriminator(
+                    _kind,
+                    custom_error_type="texts_type",
+                    custom_error_message="must be a string or an object with text",
+                ),
+            ]
+        ],
+        FIRST_ERROR,
+        NOT_EMPTY,
+    ]
+    rank_fields: Annotated[list[str] | None, AfterValidator(_text_alone)] = Field(
+        None, description='Cohere\'s. Refused unless it is ["text"]: nothing else is ranked.'
+    )
+    max_tokens_per_doc: Annotated[int | None, AfterValidator(_not_cut)] = Field(
+        None,
+        description=f"Cohere's. Refused unless it is its default, {COHERES_TOKENS}: long documents are averaged.",
+    )
+    top_n: int | None = Field(None, ge=1, description="Return this many of the best documents.")
+    return_documents: bool | None = Field(
+        None, description="Jina's default is true on /v1; on /v2 it is false, as Cohere's."
+    )
+
+
+class Ranked(BaseModel):
+    index: int = Field(description="Position of the document in the request.")
+    relevance_score: float = Field(description="The cosine, from -1 to 1.")
+    document: dict[str, str] = Field(
+        default_factory=dict, description='Its {"text"}, if documents are returned.'
+    )
+
+
+class Reranked(BaseModel):
+    id: str
+    model: str
+    results: list[Ranked] = Field(description="Best first.")
+    usage: dict[str, int] = Field(description="Jina's: total_tokens.")
+    meta: dict[str, Any] = Field(description="Cohere's: api_version and billed_units.")
+
+
+@rerank_router.post("/v1/rerank", responses=openapi_responses.documented(Reranked))
+async def rerank_v1(body: DocumentsRequest, request: InferenceRequest) -> Response:
+    """Cohere's first version and Jina's: the documents ranked by their cosine with the query."""
+    return await _rerank_documents(body, request, version="1")
+
+
+@rerank_router.post("/v2/rerank", responses=openapi_responses.documented(Reranked))
+async def rerank_v2(body: DocumentsRequest, request: InferenceRequest) -> Response:
+    """Cohere's second version: the documents ranked by their cosine with the query."""
+    return await _rerank_documents(body, request, version="2")
+
+
+async def _rerank_documents(
+    body: DocumentsRequest, request: InferenceRequest, version: str
+) -> Response:
+    texts = [item if isinstance(item, str) else item.text for item in body.documents]
+    truncate = request.truncates(None)
+    result, order = await _ranked(
+        request, body, texts, "documents", truncate=truncate, mean=not truncate
+    )
+    with_text = version == "1" if body.return_documents is None else body.return_documents
+    results = [
+        {
+            "index": index,
+            "relevance_score": result.value[index],
+            **({"document": {"text": texts[index]}} if with_text else {}),
+        }
+        for index in order[: body.top_n]
+    ]
+    return responses.json(
+        {
+            "id": request.record.id,
+            "model": result.card.name,
+            "results": results,
+            "usage": {"total_tokens": result.tokens},
+            "meta": {"api_version": {"version": version}, "billed_units": {"search_units": 1}},
+        }
+    )
+
+
+async def _ranked(
+    request: InferenceRequest,
+    body: RerankRequest | DocumentsRequest,
+    texts: list[str],
+    path: str,
+    *,
+    truncate: bool,
+    mean: bool = False,
+) -> tuple[Result[Doubles], Ints]:
+    """The cosines (N,) of the query with the texts, which the field `path` holds; and their indices, best first."""
+    model = request.bind("embed", body.model)
+    query, others = Inputs([body.query], ["query"]), Inputs.from_texts(texts, path)
+    result = await request.run(model.similarity(query, others, truncate=truncate, mean=mean))
+    return result, np.argsort(-result.value, kind="stable")
