@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
+import torch
 from torch import nn
 
+from heedful.models.masks import doubling_rounds, tree_distance
 from heedful.models.registry import build
-from heedful.text.arrays import Doubles
-from heedful.text.structure import tree_distance
+from heedful.text.arrays import Doubles, Ints
 from heedful.training.errors import DataMissing
 
 HEADS = range(1, 41)
@@ -21,11 +21,12 @@ HEADS_TABLES = {"Yelp": "lama-heads", "IMDB": "lama-imdb-heads"}
 CURVE_TABLE = "learning-curve"
 
 
-def masks(heads: npt.NDArray[np.integer], alpha: float) -> dict[str, Doubles]:
+def masks(heads: Ints, alpha: float) -> dict[str, Doubles]:
     """What eq. (6) gives, (L, L), if all scores are equal, by the name of MS-SAN's head."""
     position = np.arange(len(heads))
     word = np.abs(position[:, None] - position[None, :])
-    kinds = {"word": word, "dependency": tree_distance(heads), "no": np.zeros_like(word)}
+    [tree] = tree_distance(torch.from_numpy(heads)[None], doubling_rounds(len(heads))).numpy()
+    kinds = {"word": word, "dependency": tree, "no": np.zeros_like(word)}
     ways = {"forward": np.tril, "backward": np.triu}
     found = {}
     for way, allowed in ways.items():

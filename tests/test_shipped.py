@@ -18,11 +18,11 @@ from heedful.runtime.explain.run import ExplainOptions
 from heedful.text.arrays import Floats
 from heedful.text.batch import collate
 from heedful.text.parse import ParseJob, Parser
-from heedful.text.structure import tree_distance
 from heedful.text.trees import from_conllu, to_conllu
 from heedful.training import tasks
 from heedful.training.evaluate import Server, measure
 from tests.datasets import DATA, needs_data
+from tests.reference.ms_san import dependency_distances
 from tests.shipped import BUNDLES, MADE, SHIPPED
 
 MS_SAN = [name for name in SHIPPED if name.startswith("ms-san-")]
@@ -89,8 +89,8 @@ def test_the_papers_tree_distances(client: httpx.Client) -> None:
     """Figure 3 of MS-SAN."""
     (tokens,) = client.post("/tokenize", json={"inputs": KIDS}).json()
     assert [token["text"] for token in tokens] == KIDS.split()
-    distance = tree_distance(np.array([token["head"] for token in tokens]))
-    from_wash = dict(zip(KIDS.split(), distance[KIDS.split().index("wash")].tolist(), strict=True))
+    distance = dependency_distances([token["head"] for token in tokens])
+    from_wash = dict(zip(KIDS.split(), distance[KIDS.split().index("wash")], strict=True))
     assert from_wash == {
         **{"wash": 0, "kids": 1, "hands": 1},
         **{"Two": 2, "ballgame": 2, "their": 2},
@@ -167,8 +167,8 @@ def test_the_papers_masks_and_each_heads_map(client: httpx.Client, name: str) ->
         "dependency",
     ]
     assert all(one["cosine"] < 0.9999 for one in answer.json()["ablation"])
-    heads = np.array([token["head"] for token in sentence["tokens"]])
-    assert tree_distance(heads)[5].tolist() == [2, 1, 3, 3, 2, 0, 2, 1]
+    heads = [token["head"] for token in sentence["tokens"]]
+    assert dependency_distances(heads)[5] == [2, 1, 3, 3, 2, 0, 2, 1]
     drawing = displacy.render(sentence["tree"]["displacy"], style="dep", manual=True, jupyter=False)
     assert drawing.count('class="displacy-arrow"') == 7
     assert (BUNDLES / name / "explain.onnx").stat().st_size < 64_000  # it holds no weights

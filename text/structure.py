@@ -1,8 +1,4 @@
-"""Dependency heads -> tree distances. Pure functions over numpy arrays.
-
-The serving graph computes the same distances itself (`models.masks.tree_distance`); these functions check
-training data and are the reference for the tests of that graph.
-"""
+"""Dependency heads: whether they are a forest, and what remains of one without some tokens."""
 
 import numpy as np
 import numpy.typing as npt
@@ -25,30 +21,6 @@ def check_heads(heads: Heads) -> None:
         top = top[top]
     if not np.array_equal(heads[top], top):
         raise ValueError("the heads hold a cycle")
-
-
-def ancestors(heads: Heads) -> npt.NDArray[np.bool_]:
-    """(L, L) boolean: [i, k] is True where k is i itself or an ancestor of it."""
-    length = len(heads)
-    above = np.eye(length, dtype=bool)
-    node: Heads = np.arange(length)
-    for _ in range(length):
-        node = heads[node]
-        above[np.arange(length), node] = True
-    return above
-
-
-def tree_distance(heads: Heads) -> Ints:
-    """Edges between each two tokens on the dependency tree, (L, L).
-
-    Several roots hang under one virtual root, and a path between two trees counts the edges through it,
-    so that every distance is finite (docs/models.md, MS-SAN).
-    """
-    above = ancestors(heads).astype(np.int64)
-    depth = above.sum(axis=1)  # edges up to the virtual root
-    shared = above @ above.T  # common ancestors, the tokens themselves included
-    distance: Ints = depth[:, None] + depth[None, :] - 2 * shared
-    return distance
 
 
 def without(heads: Heads, gone: npt.NDArray[np.integer]) -> Ints:
