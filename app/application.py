@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import importlib.metadata
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import fields
 from functools import partial
 
 from fastapi import FastAPI
@@ -69,7 +70,8 @@ def create_app(
     size = len(slot.table.slots)
     metrics = Metrics(slot)
     tracing = Tracing.from_environment()
-    service = Service(_options(settings), metrics, loaded)
+    options = Options(**{field.name: getattr(settings, field.name) for field in fields(Options)})
+    service = Service(options, metrics, loaded)
     share = (
         max(1, settings.max_connections // size) if settings.max_connections else max_connections()
     )
@@ -109,19 +111,6 @@ def create_app(
     described = partial(openapi_document.openapi, app, inference)
     app.openapi = described  # type: ignore[method-assign]  # as FastAPI documents it
     return app
-
-
-def _options(settings: Settings) -> Options:
-    """The service's part of the settings."""
-    return Options(
-        models=settings.models,
-        parser=settings.parser,
-        device=settings.device,
-        threads=settings.threads,
-        max_queue=settings.max_queue,
-        max_batch_inputs=settings.max_batch_inputs,
-        cache_items=settings.cache_items,
-    )
 
 
 def _routes() -> list[APIRoute]:

@@ -28,11 +28,12 @@ from heedful.cli.options import (
     RunsOn,
     ServedParser,
     Truncate,
+    default_name,
 )
 from heedful.cli.texts import Columns, Dialect, Format, Row, Texts, format_of, open_texts
 from heedful.cli.vector_formats import Vectors
 from heedful.cli.vectors import STDOUT, StandardOutput, VectorFile, check_free
-from heedful.library.load import default_name, load
+from heedful.library.load import load
 from heedful.library.model import Model
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.engine.session import Device

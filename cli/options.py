@@ -6,7 +6,11 @@ from typing import Annotated
 import typer
 
 from heedful.runtime.bundles import shipped
+from heedful.runtime.bundles.bundle import read_card
+from heedful.runtime.bundles.card import CARD
 from heedful.runtime.engine.session import Device
+from heedful.runtime.errors import StartupError
+from heedful.runtime.model_registry import KINDS, Task, default_of
 from heedful.training import config
 from heedful.training.data_folder import DEFAULT, PAGE, VARIABLE
 
@@ -86,3 +90,15 @@ ROWS_PER_FILE = 10_000
 def parser_for(bundle: Path, named: str | None) -> str:
     """The pipeline `named`, else what `heedful.load` takes for this folder: the one beside it, or a shipped one."""
     return named or str(shipped.parser_of(bundle.resolve().parent))
+
+
+def default_name(models: str | Path, task: Task) -> str:
+    """The name of the bundle in `models` that does a task where none is named, as the service chooses.
+
+    Raises StartupError if there is none, BundleError.
+    """
+    folders = sorted(card.parent for card in Path(models).glob(f"*/{CARD}"))
+    chosen = default_of([read_card(folder) for folder in folders], KINDS[task])
+    if chosen is None:
+        raise StartupError(f"no bundle in {models} does {task}: name another folder of bundles")
+    return chosen.name

@@ -13,8 +13,7 @@ from pyarrow import dataset, fs
 from rich.console import Console
 
 from heedful.cli.errors import CommandError
-from heedful.cli.options import ROWS_PER_FILE
-from heedful.library.load import default_name
+from heedful.cli.options import ROWS_PER_FILE, default_name
 from heedful.library.tables import ANSWER_COLUMNS, OUTCOME, TableModel, TableTask
 from heedful.runtime.cores import usable_cores
 from heedful.runtime.engine.session import Device

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,13 +17,12 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from heedful.library.inputs import NO_ROWS, as_list, is_missing
+from heedful.library.inputs import is_missing, text_inputs
 from heedful.library.load import load
 from heedful.library.model import Model
 from heedful.runtime.bundles.bundle import read_card
 from heedful.runtime.bundles.card import CARD, Card, DataCard
-from heedful.runtime.errors import BundleError
-from heedful.runtime.inputs import Inputs
+from heedful.runtime.errors import BadInput, BundleError
 from heedful.text.arrays import Doubles, Floats
 
 Labels = npt.NDArray[Any]
@@ -250,21 +249,11 @@ def _texts(texts: Iterable[str]) -> list[str]:
 
     Raises ValueError for anything else, and BadInput for a blank text or one that is no valid Unicode.
     """
-    if isinstance(texts, str):
-        raise ValueError("X is one string: give a list of strings")
-    if isinstance(texts, NO_ROWS):
-        raise ValueError(f"X is {type(texts).__name__}: give a list of strings")
-    shape = getattr(texts, "shape", None)
-    if shape is not None and len(shape) != 1:
-        raise ValueError(
-            f"X has the shape {tuple(shape)}: give one text for each row, for example a column"
-        )
-    items = as_list(texts)
-    for i, text in enumerate(items):
-        if not isinstance(text, str):
-            kind = "a missing value" if is_missing(text) else type(text).__name__
-            raise ValueError(f"X[{i}] is {kind}: give strings")
-    if not items:
+    try:
+        inputs = text_inputs(texts, "X")
+    except BadInput as error:  # scikit-learn's own checks expect ValueError
+        raise ValueError(str(error)) from None
+    if not inputs.items:
         raise ValueError("X is empty: give at least one text")
-    Inputs.from_texts(items, "X").check_texts()
-    return items
+    inputs.check_texts()
+    return cast(list[str], inputs.items)

@@ -1,4 +1,4 @@
-"""Bundles on the Hugging Face hub: push with a model card, pull with every hash checked before anything is loaded.
+"""Bundles on the Hugging Face hub: pull, with every hash checked before anything is loaded. `heedful push` uploads.
 
 Address and token are huggingface_hub's own settings: HF_ENDPOINT, HF_TOKEN or `hf auth login`.
 """
@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from huggingface_hub import CommitOperationAdd, HfApi, errors
+from huggingface_hub import HfApi, errors
 
 from heedful.export.bundle_writer import check_replaceable
 from heedful.files.atomic import replace_folder
-from heedful.library.hub_card import model_card
 from heedful.runtime.bundles import bundle
 from heedful.runtime.bundles.card import CARD, Card
-from heedful.runtime.bundles.shipped import PARSER, parser_of
+from heedful.runtime.bundles.shipped import PARSER
 from heedful.runtime.errors import BundleError, HeedfulError
 from heedful.text.parse import fingerprint
 
@@ -28,32 +27,6 @@ class HubError(HeedfulError):
     """The hub cannot be reached, or refuses; the message says which and why."""
 
 
-def push(folder: Path, repository: str, *, private: bool = False) -> str:
-    """Upload a bundle with the parser it was made with and a model card; return the commit's address.
-
-    Raises BundleError for a bundle that would not load, HubError.
-    """
-    stored = bundle.read(folder)
-    pipeline = parser_of(folder.resolve().parent)
-    _check_parser(stored.card, pipeline)
-    files: dict[str, Path | bytes] = {name: folder / name for name in (CARD, *stored.files)}
-    files |= {
-        f"{PARSER}/{path.relative_to(pipeline).as_posix()}": path
-        for path in sorted(pipeline.rglob("*"))
-        if path.is_file()
-    }
-    files["README.md"] = model_card(stored.card, repository).encode()
-    api = HfApi()
-    with _hub_errors(repository):
-        api.create_repo(repository, private=private, exist_ok=True)
-        commit = api.create_commit(
-            repository,
-            [CommitOperationAdd(name, source) for name, source in files.items()],
-            commit_message=f"{stored.card.name} {stored.card.version}",
-        )
-    return str(commit.commit_url)
-
-
 def pull(repository: str, models: Path, *, version: str | None = None) -> Path:
     """Download a bundle into the folder `models`, under its name, and its parser into the same folder.
 
@@ -64,14 +37,14 @@ def pull(repository: str, models: Path, *, version: str | None = None) -> Path:
     models.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=models, prefix=".pull-") as temporary:
         there = Path(temporary) / "bundle"
-        with _hub_errors(repository):
+        with hub_errors(repository):
             HfApi().snapshot_download(repository, local_dir=there)
         card = _checked(there, version)
         check_replaceable(models / card.name)
         parser = there / PARSER
         if (models / PARSER).is_dir():
             parser = models / PARSER
-        _check_parser(card, parser)
+        check_parser(card, parser)
         pulled = there.rename(there.with_name(card.name))
         files = bundle.read_files(pulled)[1]
         if parser == there / PARSER:
@@ -98,7 +71,7 @@ def _checked(folder: Path, version: str | None) -> Card:
     return card
 
 
-def _check_parser(card: Card, pipeline: Path) -> None:
+def check_parser(card: Card, pipeline: Path) -> None:
     """Raise BundleError unless the folder holds the parser that the bundle was made with."""
     if not pipeline.is_dir() or fingerprint(pipeline) != card.parser.fingerprint:
         reason = (
@@ -109,7 +82,8 @@ def _check_parser(card: Card, pipeline: Path) -> None:
 
 
 @contextmanager
-def _hub_errors(repository: str) -> Iterator[None]:
+def hub_errors(repository: str) -> Iterator[None]:
+    """Raise the hub's errors as HubError."""
     try:
         yield
     except (HTTPError, errors.HFValidationError, OSError) as error:

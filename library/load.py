@@ -14,7 +14,6 @@ from heedful.runtime.cores import usable_cores
 from heedful.runtime.engine.session import Device, takes_cuda
 from heedful.runtime.errors import BundleError, StartupError
 from heedful.runtime.loaded_model import LoadedModel
-from heedful.runtime.model_registry import KINDS, Task, default_of
 from heedful.text.errors import ParserError
 from heedful.text.parse import Parser
 
@@ -72,18 +71,6 @@ def load_version(version: str, **keywords: Any) -> Model:
         reason = f"is version {model.card.version}, the model that was pickled {version}"
         raise BundleError(model.card.name, CARD, f"{reason}: load it by its name")
     return model
-
-
-def default_name(models: str | Path, task: Task) -> str:
-    """The name of the bundle in `models` that does a task where none is named, as the service chooses.
-
-    Raises StartupError if there is none, BundleError.
-    """
-    folders = sorted(card.parent for card in Path(models).glob(f"*/{CARD}"))
-    chosen = default_of([bundle.read_card(folder) for folder in folders], KINDS[task])
-    if chosen is None:
-        raise StartupError(f"no bundle in {models} does {task}: name another folder of bundles")
-    return chosen.name
 
 
 def bundle_folder(model: str | Path, models: str | Path | None = None) -> Path:

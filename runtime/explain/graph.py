@@ -32,19 +32,8 @@ MAX_WEIGHTS = 2**18
 PRIORS = ("direction", "word", "dependency")
 SCALE = "scale"
 """Optional input (B, L): a factor of each word vector, 1 by default (export.word_scale)."""
-TYPES = {
-    f"tensor({name})": np.dtype(numpy)
-    for name, numpy in {
-        "float": "f4",
-        "float16": "f2",
-        "int8": "i1",
-        "uint8": "u1",
-        "int32": "i4",
-        "int64": "i8",
-        "bool": "?",
-    }.items()
-}
-"""numpy's types by ONNX Runtime's names."""
+TYPES = ("float", "float16", "int8", "uint8", "int32", "int64", "bool")
+"""Of weights, by ONNX Runtime's names. They are numpy's, but for float32's."""
 RANKS = {"embedding": 2, "states": 3, "pooling": 3, "maps": 4, "gate": 3}
 """Ranks of the outputs. The second axis of the last three has one entry per name."""
 
@@ -180,9 +169,10 @@ class ExplainGraph:
 
 def _weights(content: bytes, offset: int, node: onnxruntime.NodeArg) -> npt.NDArray[Any]:
     """The values of an input, which are stored in encoder.onnx. Raises GraphError."""
-    if node.type not in TYPES or not all(isinstance(n, int) for n in node.shape):
+    name = node.type.removeprefix("tensor(").removesuffix(")")
+    if name not in TYPES or not all(isinstance(n, int) for n in node.shape):
         raise GraphError(f"the input {node.name} has no known type and shape")
-    kind, count = TYPES[node.type], math.prod(node.shape)
+    kind, count = np.dtype("float32" if name == "float" else name), math.prod(node.shape)
     if not 0 <= offset <= len(content) - count * kind.itemsize:
         raise GraphError(f"its metadata: {node.name} lies outside {ENCODER}")
     return np.frombuffer(content, kind, count, offset).reshape(node.shape)

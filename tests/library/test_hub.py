@@ -11,8 +11,9 @@ import yaml
 from huggingface_hub import HfApi
 
 import heedful
+from heedful.cli.push import push
 from heedful.library import hub as library
-from heedful.library.hub import HubError, pull, push
+from heedful.library.hub import HubError, pull
 from heedful.runtime.errors import BundleError
 from heedful.text.parse import fingerprint
 from tests.library.hub_server import Repositories, hub
