@@ -124,9 +124,9 @@ async def _texts(given: str | list[str] | list[int] | list[list[int]]) -> str | 
     if isinstance(given, str) or not given or isinstance(given[0], str):
         return cast("str | list[str]", given)
     if isinstance(given[0], int):
-        [text] = await token_ids.decode([cast("list[int]", given)], "input")
+        [text] = await token_ids.decode([given], "input")
         return text
-    return await token_ids.decode(cast("list[list[int]]", given), "input")
+    return await token_ids.decode(given, "input")
 
 
 def _base64(row: Floats) -> str:
