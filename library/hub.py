@@ -39,7 +39,9 @@ def pull(repository: str, models: Path, *, version: str | None = None) -> Path:
         there = Path(temporary) / "bundle"
         with hub_errors(repository):
             HfApi().snapshot_download(repository, local_dir=there)
-        card = _checked(there, version)
+        card = bundle.read_card(there, named=False)
+        if version is not None and card.version != version:
+            raise BundleError(card.name, CARD, f"is version {card.version}, not {version}")
         check_replaceable(models / card.name)
         parser = there / PARSER
         if (models / PARSER).is_dir():
@@ -61,14 +63,6 @@ def pull_to_cache(repository: str) -> Path:
     for card in folder.glob(f"*/{CARD}"):
         return card.parent
     return pull(repository, folder)
-
-
-def _checked(folder: Path, version: str | None) -> Card:
-    """The card of a downloaded bundle. Raises BundleError."""
-    card = bundle.read_card(folder, named=False)
-    if version is not None and card.version != version:
-        raise BundleError(card.name, CARD, f"is version {card.version}, not {version}")
-    return card
 
 
 def check_parser(card: Card, pipeline: Path) -> None:

@@ -1,6 +1,7 @@
 """How many cores this process may use, by its affinity mask and its cgroup's quota."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -20,34 +21,16 @@ def _quotas(root: Path) -> list[float]:
     quotas: list[float] = []
     for line in lines:
         _, controllers, path = line.split(":", 2)
-        if not controllers:  # version 2
-            mount = root / "sys/fs/cgroup"
-        elif "cpu" in controllers.split(","):  # version 1
-            mount = root / "sys/fs/cgroup/cpu"
+        if not controllers:  # version 2: "max 100000" or "150000 100000"
+            mount, files = root / "sys/fs/cgroup", ["cpu.max"]
+        elif "cpu" in controllers.split(","):  # version 1: the same in two files, -1 for no limit
+            mount, files = root / "sys/fs/cgroup/cpu", ["cpu.cfs_quota_us", "cpu.cfs_period_us"]
         else:
             continue
         inside = Path(path.lstrip("/"))
         for folder in {mount / inside, *(mount / above for above in inside.parents)}:
-            quota = _quota_v1(folder) if controllers else _quota_v2(folder)
-            if quota is not None:
-                quotas.append(quota)
+            with suppress(OSError):
+                allowed, period = " ".join((folder / file).read_text() for file in files).split()
+                if allowed not in ("max", "-1"):
+                    quotas.append(int(allowed) / int(period))
     return quotas
-
-
-def _quota_v2(folder: Path) -> float | None:
-    """cpu.max holds "max 100000" or "150000 100000": microseconds allowed in each period."""
-    try:
-        allowed, period = (folder / "cpu.max").read_text().split()
-    except OSError:
-        return None
-    return None if allowed == "max" else int(allowed) / int(period)
-
-
-def _quota_v1(folder: Path) -> float | None:
-    """The same in two files; -1 means no limit."""
-    try:
-        allowed = int((folder / "cpu.cfs_quota_us").read_text())
-        period = int((folder / "cpu.cfs_period_us").read_text())
-    except OSError:
-        return None
-    return None if allowed < 0 else allowed / period

@@ -1,7 +1,11 @@
 """A request's body: its limits, its bytes, its JSON, which is read strictly."""
 
+import asyncio
 import contextlib
+import gzip
+import io
 import json
+import zlib
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -11,7 +15,6 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from heedful.app.errors import BodyTooLarge, MalformedBody, body_too_large
-from heedful.app.http import content_encoding
 from heedful.app.http.request_record import RECORD, Record
 from heedful.runtime.errors import TooManyInputs
 
@@ -64,7 +67,39 @@ async def read(record: Record, receive: Receive, limit: int) -> bytes:
     if b"content-encoding" not in record.headers:
         return body
     coding = record.header(b"content-encoding").strip().lower()
-    return await content_encoding.decoded(body, coding, limit)
+    return await _decoded(body, coding, limit)
+
+
+async def _decoded(body: bytes, coding: str, limit: int) -> bytes:
+    """The body without its coding (RFC 9110, 8.4). Raises MalformedBody, BodyTooLarge beyond `limit` bytes."""
+    if coding in ("", "identity"):
+        return body
+    if coding not in ("gzip", "x-gzip", "deflate"):
+        raise MalformedBody(
+            f"Content-Encoding: {coding[:20]} is not read here; send gzip, deflate or identity",
+            code="wrong_content_encoding",
+        )
+    try:
+        inflated = await asyncio.to_thread(_inflate, body, coding, limit + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise MalformedBody(
+            f"the body is not {coding}: {error}", code="wrong_content_encoding"
+        ) from None
+    if len(inflated) > limit:
+        raise body_too_large(limit)
+    return inflated
+
+
+def _inflate(body: bytes, coding: str, limit: int) -> bytes:
+    """At most `limit` bytes."""
+    if coding == "deflate":  # zlib's format (RFC 9110, 8.4.1.2)
+        inflator = zlib.decompressobj()
+        inflated = inflator.decompress(body, limit)
+        if len(inflated) < limit and (not inflator.eof or inflator.unused_data):
+            raise EOFError("it has no end, or goes on behind it")
+        return inflated
+    with gzip.GzipFile(fileobj=io.BytesIO(body)) as file:
+        return file.read(limit)
 
 
 def parse(body: bytes) -> Any:

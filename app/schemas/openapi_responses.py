@@ -11,12 +11,14 @@ BYTES_CONTENT = {BYTES: {"schema": {"type": "string", "format": "binary"}}}
 
 Documented = dict[int | str, dict[str, Any]]
 
-ERRORS: Documented = {
+_ERRORS: Documented = {
     status: {"model": response_bodies.ErrorEnvelope, "description": description}
     for status, description in {
         400: "The body is not JSON.",
         401: "The API key is missing or wrong.",
+        403: "No API key is set, and this needs one.",
         404: "Unknown model.",
+        409: "A bundle was refused: the model served before stays.",
         413: "The body or the number of inputs exceeds its limit.",
         422: "A field is wrong.",
         429: "The queue is full: try again after Retry-After seconds.",
@@ -25,15 +27,8 @@ ERRORS: Documented = {
         504: "The request's time limit passed.",
     }.items()
 }
-
-FURTHER_ERRORS: Documented = {
-    status: {"model": response_bodies.ErrorEnvelope, "description": description}
-    for status, description in {
-        403: "No API key is set, and this needs one.",
-        409: "A bundle was refused: the model served before stays.",
-    }.items()
-}
-"""Those of no inference route."""
+ERRORS = {status: error for status, error in _ERRORS.items() if status not in (403, 409)}
+"""Those of an inference route."""
 
 
 def path_parameters(*names: str) -> dict[str, Any]:
@@ -44,8 +39,7 @@ def path_parameters(*names: str) -> dict[str, Any]:
 
 def documented(model: Any, *errors: int) -> Documented:
     """A route's 200 and errors for the OpenAPI document. Answers are not validated."""
-    known = {**ERRORS, **FURTHER_ERRORS}
-    return {200: {"model": model}, **{status: known[status] for status in errors}}
+    return {200: {"model": model}, **{status: _ERRORS[status] for status in errors}}
 
 
 def text(*media: str) -> Documented:

@@ -58,14 +58,6 @@ class BundleLoader:
 
         Raises StartupError if there is no bundle or no parser, BundleError, ProviderError.
         """
-        loaded = self._open_all(pipeline or parser_of(self._folder))
-        models = loaded.registry.models.values()
-        for model in models:
-            check_parser(model.card, loaded.parser)
-        return loaded
-
-    def _open_all(self, pipeline: str | Path) -> Loaded:
-        """The bundles and the parser; several at once on a CPU."""
         folders = self._bundles()
         if not folders and not self._folder.is_dir():
             raise StartupError(
@@ -77,9 +69,12 @@ class BundleLoader:
                 "make one with `heedful export`, or name another folder"
             )
         with ThreadPoolExecutor(1 if takes_cuda(self._device) else usable_cores()) as pool:
-            parser = pool.submit(_parser, pipeline)
+            reading = pool.submit(_parser, pipeline or parser_of(self._folder))
             models = list(pool.map(self._open, folders))
-        return Loaded(ModelRegistry({model.card.name: model for model in models}), parser.result())
+        parser = reading.result()
+        for model in models:
+            check_parser(model.card, parser)
+        return Loaded(ModelRegistry({model.card.name: model for model in models}), parser)
 
     def reload(self, served: ModelRegistry, parser: Parser) -> tuple[ModelRegistry, Reloaded]:
         """The folder's current models. Changed bundles are loaded and warmed up next to the live ones.
