@@ -29,60 +29,12 @@ class MalformedBody(RequestError):
     code = "invalid_json"
 
 
-class InvalidBody(MalformedBody):
-    """Tensors behind the JSON that cannot be read."""
-
-    code = "invalid_body"
-
-
 class BodyTooLarge(RequestError):
     code = "body_too_large"
 
 
-class Unauthorized(RequestError):
-    code = "unauthorized"
-
-
-class Forbidden(RequestError):
-    code = "forbidden"
-
-
-class BundleRefused(RequestError):
-    """A reload refused a bundle."""
-
-    code = "bundle_refused"
-
-
-class UnknownRoute(RequestError):
-    code = "route_not_found"
-
-
-class WrongMethod(RequestError):
-    code = "method_not_allowed"
-
-
-class MalformedHTTP(RequestError):
-    """The bytes received are not an HTTP request."""
-
-    code = "invalid_http"
-
-
-class HeadTooLarge(RequestError):
-    """The head of the request breaks a limit."""
-
-    code = "headers_too_large"
-
-
-class UrlTooLong(HeadTooLarge):
-    code = "url_too_long"
-
-
-class HeadTooSlow(RequestError):
-    code = "request_timeout"
-
-
-class OriginRefused(RequestError):
-    code = "cors_refused"
+class Refused(RequestError):
+    """Anything else that HTTP or a protocol over it forbids, by a code of `CODES`."""
 
 
 class Internal(RequestError):
@@ -96,27 +48,31 @@ class Internal(RequestError):
 
 STATUS: Mapping[type[RequestError], int] = {
     MalformedBody: 400,
-    InvalidBody: 400,
-    MalformedHTTP: 400,
-    OriginRefused: 400,
-    Unauthorized: 401,
-    Forbidden: 403,
     UnknownModel: 404,
-    UnknownRoute: 404,
-    WrongMethod: 405,
-    HeadTooSlow: 408,
-    BundleRefused: 409,
     BodyTooLarge: 413,
     TooManyInputs: 413,
-    UrlTooLong: 414,
     BadInput: 422,
     Overloaded: 429,
-    HeadTooLarge: 431,
     Internal: 500,
     InferenceFailed: 500,
     Unavailable: 503,
     TimedOut: 504,
 }
+
+CODES: Mapping[str, int] = {
+    "cors_refused": 400,
+    "invalid_body": 400,  # tensors behind the JSON that cannot be read
+    "invalid_http": 400,
+    "unauthorized": 401,
+    "api_key_not_set": 403,
+    "route_not_found": 404,
+    "method_not_allowed": 405,
+    "request_timeout": 408,  # a head that does not come in time
+    "bundle_refused": 409,
+    "url_too_long": 414,
+    "headers_too_large": 431,
+}
+"""Statuses of `Refused`."""
 
 TYPE: Mapping[int, str] = {
     401: "authentication_error",
@@ -129,9 +85,9 @@ TYPE: Mapping[int, str] = {
 }
 """OpenAI's error types; every other status is an "invalid_request_error"."""
 
-HEADERS: Mapping[type[RequestError], Mapping[str, str]] = {
-    Unauthorized: {"WWW-Authenticate": "Bearer"},
-    BodyTooLarge: {"Connection": "close"},  # the rest of the body stays unread
+HEADERS: Mapping[str, Mapping[str, str]] = {
+    "unauthorized": {"WWW-Authenticate": "Bearer"},
+    "body_too_large": {"Connection": "close"},  # the rest of the body stays unread
 }
 
 
@@ -162,6 +118,8 @@ MESSAGES: Mapping[str, str] = {
 
 
 def status_of(error: RequestError) -> int:
+    if isinstance(error, Refused):
+        return CODES[error.code]
     return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
 
 

@@ -36,21 +36,6 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@with_settings
-def command(**flags: Any) -> None:
-    """Serve the bundles over HTTP. Each flag is also an environment variable."""
-    # From here to the handlers of the service. Without one, the first process of a container never gets a signal.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: os._exit(0))
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there are models to reload
-    chosen = settings.load(**{name: value for name, value in flags.items() if value is not None})
-    # Before numpy is imported: its idle BLAS threads spin, and halve what the encoders get done.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from heedful.app.process.serve import serve  # takes seconds: a wrong setting is refused before
-
-    serve(chosen)
-
-
 def type_name(field: str) -> str:
     """INT, FLOAT, PATH or TEXT, or the allowed values."""
     annotation = settings.Settings.model_fields[field].annotation
@@ -66,3 +51,18 @@ def help_text(field: str) -> str:
     info = settings.Settings.model_fields[field]
     default = "" if info.default in (None, (), {}) else f", default {info.default}"
     return f"{info.description} ({settings.environment_name(field)}{default})"
+
+
+@with_settings
+def command(**flags: Any) -> None:
+    """Serve the bundles over HTTP. Each flag is also an environment variable."""
+    # From here to the handlers of the service. Without one, the first process of a container never gets a signal.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: os._exit(0))
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there are models to reload
+    chosen = settings.load(**{name: value for name, value in flags.items() if value is not None})
+    # Before numpy is imported: its idle BLAS threads spin, and halve what the encoders get done.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from heedful.app.process.serve import serve  # takes seconds: a wrong setting is refused before
+
+    serve(chosen)

@@ -115,7 +115,8 @@ class ApiKey:
             scheme, _, sent = record.header(b"authorization").partition(" ")
             key = self._keys.find(sent.strip()) if scheme.lower() == "bearer" else None
             if key is None:
-                refusal = errors.Unauthorized("send the API key as 'Authorization: Bearer KEY'")
+                message = "send the API key as 'Authorization: Bearer KEY'"
+                refusal = errors.Refused(message, code="unauthorized")
                 await record.refuse(refusal)(scope, receive, send)
                 return
             record.key, record.bulk = key.name, record.bulk or key.bulk

@@ -10,9 +10,7 @@ from starlette.routing import Match
 
 from heedful.app.errors import (
     MalformedBody,
-    OriginRefused,
-    UnknownRoute,
-    WrongMethod,
+    Refused,
     bad_input,
     envelope,
 )
@@ -35,11 +33,13 @@ def install(app: FastAPI) -> None:
         assert isinstance(error, HTTPException)
         record = record_of(request)
         if error.status_code == 404:
-            return record.refuse(UnknownRoute("no such route; GET /docs lists them"))
+            return record.refuse(
+                Refused("no such route; GET /docs lists them", code="route_not_found")
+            )
         if error.status_code == 405:
             allowed = ", ".join(_allowed(request))
-            refusal = WrongMethod(f"{request.method} is not answered here; use {allowed}")
-            return record.refuse(refusal, {"Allow": allowed})
+            message = f"{request.method} is not answered here; use {allowed}"
+            return record.refuse(Refused(message, code="method_not_allowed"), {"Allow": allowed})
         return record.refuse(MalformedBody(str(error.detail)), error.headers)
 
     async def wrong_query(request: Request, error: Exception) -> Response:
@@ -73,6 +73,7 @@ class CrossOrigin(CORSMiddleware):
         response = super().preflight_response(request_headers)
         if response.status_code == 200:
             return response
-        refusal = OriginRefused(f"{bytes(response.body).decode()}: see HEEDFUL_CORS_ORIGINS")
+        message = f"{bytes(response.body).decode()}: see HEEDFUL_CORS_ORIGINS"
+        refusal = Refused(message, code="cors_refused")
         headers = {k: v for k, v in response.headers.items() if not k.startswith("content-")}
         return Response(envelope(refusal), response.status_code, headers, "application/json")

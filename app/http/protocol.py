@@ -169,7 +169,7 @@ class Protocol(HttpToolsProtocol):
             reason = "the bytes received are not an HTTP request"
             if isinstance(error, httptools.HttpParserInvalidMethodError):
                 reason += ": it begins with a method in capitals, such as GET or POST"
-            malformed = errors.MalformedHTTP(reason)
+            malformed = errors.Refused(reason, code="invalid_http")
             self._refuse(cause if isinstance(cause, RequestError) else malformed)
         else:
             if self._fed > self._settings.max_header_bytes:
@@ -200,7 +200,8 @@ class Protocol(HttpToolsProtocol):
             return
         version, names = self.parser.get_http_version(), [name for name, _ in self.headers]
         if (hosts := names.count(b"host")) != 1 and version == "1.1":
-            raise errors.MalformedHTTP(f"HTTP/1.1 wants one Host header, not {hosts}")
+            message = f"HTTP/1.1 wants one Host header, not {hosts}"
+            raise errors.Refused(message, code="invalid_http")
         if b"transfer-encoding" in names:
             self._check_codings()
         if version == "1.0":
@@ -218,11 +219,12 @@ class Protocol(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def _check_codings(self) -> None:
-        """Raises MalformedHTTP for other transfer codings than chunked."""
+        """Raises Refused for other transfer codings than chunked."""
         codings = [v.strip().lower() for name, v in self.headers if name == b"transfer-encoding"]
         if codings != [b"chunked"]:
-            raise errors.MalformedHTTP(
-                "of Transfer-Encoding only chunked is read: name a compression in Content-Encoding"
+            raise errors.Refused(
+                "of Transfer-Encoding only chunked is read: name a compression in Content-Encoding",
+                code="invalid_http",
             )
 
     def on_body(self, body: bytes) -> None:
@@ -266,13 +268,15 @@ class Protocol(HttpToolsProtocol):
     def _await_head(self) -> None:
         self._deadline = self.loop.time() + self._settings.head_timeout
 
-    def _too_large(self, limit: str) -> errors.HeadTooLarge:
+    def _too_large(self, limit: str) -> errors.Refused:
         self._count(limit)
         most = getattr(self._settings, limit)
         if limit == "max_url_bytes":
-            return errors.UrlTooLong(f"the URL is longer than {most} bytes: shorten it")
+            message = f"the URL is longer than {most} bytes: shorten it"
+            return errors.Refused(message, code="url_too_long")
         what = "lines" if limit == "max_headers" else "bytes"
-        return errors.HeadTooLarge(f"the headers hold more than {most} {what}: send fewer")
+        message = f"the headers hold more than {most} {what}: send fewer"
+        return errors.Refused(message, code="headers_too_large")
 
     def check_time(self, now: float) -> None:
         """End the connection if its client has taken longer than a setting allows."""
@@ -288,7 +292,8 @@ class Protocol(HttpToolsProtocol):
         if self._in_head and not self._dropping:
             self._count("head_timeout")
             limit = self._settings.head_timeout
-            self._refuse(errors.HeadTooSlow(f"no complete head within {limit:g} s"))
+            message = f"no complete head within {limit:g} s"
+            self._refuse(errors.Refused(message, code="request_timeout"))
         else:  # nothing has come, or what comes after a refusal does not end
             self.give_way("idle_timeout" if self._dropping else "head_timeout")
 

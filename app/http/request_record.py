@@ -85,7 +85,7 @@ class Record:
         self.refusal = error.code
         if isinstance(error, UnknownModel):
             self.model = "other"
-        more = {**errors.HEADERS.get(type(error), {}), **(headers or {})}
+        more = {**errors.HEADERS.get(error.code, {}), **(headers or {})}
         if isinstance(error, Overloaded):
             more["Retry-After"] = str(error.retry_after)
         body = errors.envelope(error, text=self.text_error)

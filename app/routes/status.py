@@ -111,14 +111,14 @@ async def reload(request: Request) -> Response:
     """
     state = state_of(request.app)
     if not state.keys.needed:
-        raise errors.Forbidden(
+        raise errors.Refused(
             f"this needs an API key: set {environment_name('api_key')} and send it, or send the "
             "process SIGHUP instead",
             code="api_key_not_set",
         )
     result = await state.reload()
     if result.refused:
-        raise errors.BundleRefused("; ".join(result.refused))
+        raise errors.Refused("; ".join(result.refused), code="bundle_refused")
     return responses.json(
         {name: names for name, names in asdict(result).items() if name != "refused"}
     )

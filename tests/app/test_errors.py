@@ -1,5 +1,6 @@
 """Every status, each in the one envelope."""
 
+import ast
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -383,5 +384,22 @@ def test_every_error_of_the_runtime_has_a_status() -> None:
     while pending:
         kind = pending.pop()
         pending += kind.__subclasses__()
-        if kind is not runtime_errors.RequestError:
+        if kind not in (runtime_errors.RequestError, errors.Refused):
             assert any(base in errors.STATUS for base in kind.__mro__), kind
+
+
+def test_every_refusal_has_a_code_with_a_status() -> None:
+    calls = [
+        node
+        for file in Path(errors.__file__).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Refused")
+    ]
+    codes = [
+        ast.literal_eval(word.value)
+        for call in calls
+        for word in call.keywords
+        if word.arg == "code"
+    ]
+    assert len(codes) == len(calls)
+    assert set(codes) == set(errors.CODES)

@@ -42,7 +42,7 @@ class TensorRoute(InferenceRoute):
     takes_ndjson = False
 
     def read(self, record: Record, content: bytes) -> Any:
-        """JSON whatever its Content-Type, and tensors. Raises MalformedBody, BodyTooLarge, InvalidBody."""
+        """JSON whatever its Content-Type, and tensors. Raises MalformedBody, BodyTooLarge, Refused."""
         return read_body(record, content)
 
 

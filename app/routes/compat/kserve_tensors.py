@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
-from heedful.app.errors import InvalidBody
+from heedful.app.errors import Refused
 from heedful.app.http import responses
 from heedful.app.http.body import check_length, parse
 from heedful.app.http.request_record import Record
@@ -180,14 +180,14 @@ def read_inputs(tensors: list[Tensor], kind: Signature, max_inputs: int) -> Inpu
 def read_body(record: Record, body: bytes) -> Any:
     """JSON, whatever its Content-Type; with Triton's header, tensors follow.
 
-    Raises MalformedBody, BodyTooLarge, InvalidBody.
+    Raises MalformedBody, BodyTooLarge, Refused.
     """
     size = record.header(JSON_SIZE.lower().encode())
     if not size:
         return parse(body)
     # Python reads no number of more than 4,300 digits.
     if not size.isdecimal() or len(size) > 20 or int(size) > len(body):
-        raise InvalidBody("Inference-Header-Content-Length is no length within the body")
+        raise _unreadable("Inference-Header-Content-Length is no length within the body")
     value, rest = parse(body[: int(size)]), memoryview(body)[int(size) :]
     tensors = value.get("inputs") if isinstance(value, dict) else None
     for i, tensor in enumerate(tensors if isinstance(tensors, list) else []):
@@ -196,27 +196,31 @@ def read_body(record: Record, body: bytes) -> Any:
             length = parameters[_SIZE]
             if not 0 <= length <= len(rest):
                 param = f"inputs[{i}].parameters.{_SIZE}"
-                raise InvalidBody(f"{param}: the body does not hold as much", param=param)
+                raise _unreadable(f"{param}: the body does not hold as much", param=param)
             tensor["data"] = _strings(bytes(rest[:length]), f"inputs[{i}]")
             rest = rest[length:]
     if rest:
-        raise InvalidBody(f"the last {len(rest)} bytes belong to no tensor: give each its {_SIZE}")
+        raise _unreadable(f"the last {len(rest)} bytes belong to no tensor: give each its {_SIZE}")
     return value
 
 
+def _unreadable(message: str, param: str | None = None) -> Refused:
+    return Refused(message, param=param, code="invalid_body")
+
+
 def _strings(packed: bytes, path: str) -> list[str]:
-    """Texts, each after its length in four bytes. Raises InvalidBody."""
+    """Texts, each after its length in four bytes. Raises Refused."""
     texts = []
     at = 0
     while at < len(packed):
         length = int.from_bytes(packed[at : at + 4], "little")
         text = packed[at + 4 : at + 4 + length]
         if len(text) < length or at + 4 > len(packed):
-            raise InvalidBody(f"{path}: its bytes end within a text", param=path)
+            raise _unreadable(f"{path}: its bytes end within a text", param=path)
         try:
             texts.append(text.decode())
         except UnicodeDecodeError as error:
-            raise InvalidBody(f"{path}: a text is not UTF-8: {error}", param=path) from None
+            raise _unreadable(f"{path}: a text is not UTF-8: {error}", param=path) from None
         at += 4 + length
     return texts
 
