@@ -131,8 +131,8 @@ class Model:
         if prompt:
             inputs.check_texts()  # with the prompt before it, a blank one would pass
             inputs = replace(inputs, items=[f"{prompt}{text}" for text in inputs.items])
-        found: Floats = self._ask(question, inputs, none, show_progress_bar)
-        return cast(Floats, found[0]) if isinstance(sentences, str) else found
+        vectors: Floats = self._ask(question, inputs, none, show_progress_bar)
+        return cast(Floats, vectors[0]) if isinstance(sentences, str) else vectors
 
     def similarity(self, first: npt.ArrayLike, second: npt.ArrayLike) -> Floats:
         """Cosines (N, M) of vectors (N, D) with vectors (M, D). A vector's with itself is 1.
@@ -141,8 +141,8 @@ class Model:
         """
         rows, columns = _unit_vectors("first", first), _unit_vectors("second", second)
         if rows.shape[1] != columns.shape[1]:
-            said = f"first has the width {rows.shape[1]}, second {columns.shape[1]}"
-            raise BadInput(f"{said}: encode both with the same truncate_dim", param="second")
+            widths = f"first has the width {rows.shape[1]}, second {columns.shape[1]}"
+            raise BadInput(f"{widths}: encode both with the same truncate_dim", param="second")
         return cast(Floats, (rows @ columns.T).astype(np.float32))
 
     def predict_proba(
@@ -164,8 +164,8 @@ class Model:
         Of a model of several labels a text, booleans (N, C): the labels of probability 0.5 and more.
         The keywords are those of `predict_proba`.
         """
-        found = self.predict_proba(texts, **keywords)
-        return found >= 0.5 if self.card.multi_label else np.array(self.chosen(found), object)
+        scores = self.predict_proba(texts, **keywords)
+        return scores >= 0.5 if self.card.multi_label else np.array(self.chosen(scores), object)
 
     def chosen(self, probabilities: Doubles) -> list[Any]:
         """The most probable label of each row (N, C), None where the model abstains.
@@ -190,8 +190,8 @@ class Model:
         """
         question = Question("nli", "classify", {"truncate": truncate}, batch_size)
         inputs = pair_inputs(pairs, ("premise", "hypothesis"))
-        found = self._ask(question, inputs, np.empty((0, len(self.labels))), show_progress_bar)
-        return [dict(zip(self.labels, row.tolist(), strict=True)) for row in found]
+        scores = self._ask(question, inputs, np.empty((0, len(self.labels))), show_progress_bar)
+        return [dict(zip(self.labels, row.tolist(), strict=True)) for row in scores]
 
     def relatedness(
         self,
@@ -242,8 +242,8 @@ class Model:
         """
         options = ExplainOptions() if options is None else options
         if not isinstance(options, ExplainOptions):
-            said = f"options is {type(options).__name__}: give ExplainOptions(evidence=True)"
-            raise BadInput(said, param="options")
+            reason = f"options is {type(options).__name__}: give ExplainOptions(evidence=True)"
+            raise BadInput(reason, param="options")
         task: Task = "explain"
         inputs = text_inputs([text], "text")
         if second is not None:
@@ -301,8 +301,8 @@ class Model:
         except WrongTask as error:
             able = ", ".join(_able(self.folder.parent, KINDS[task]))
             remedy = f"load {able}" if able else f"load a bundle of the kind {KINDS[task][0]}"
-            said = f"{self.card.name} does not do {task}: {remedy}"
-            raise WrongTask(said, param=error.param) from None
+            message = f"{self.card.name} does not do {task}: {remedy}"
+            raise WrongTask(message, param=error.param) from None
 
     def _ask(
         self,
@@ -314,27 +314,24 @@ class Model:
         """The answer for each row, in order; `none` for no row."""
         self._choose(question.task)
         if question.batch_size is not None and not is_count(question.batch_size):
-            said = f"batch_size is {question.batch_size!r}: give a whole number from 1"
-            raise BadInput(said, param="batch_size")
+            reason = f"batch_size is {question.batch_size!r}: give a whole number from 1"
+            raise BadInput(reason, param="batch_size")
         inputs.check_texts()
-        if not len(inputs):
-            return none
         chunks = list(in_chunks(inputs))
         parts = [part for _, part in chunks]
         if self._processes and len(parts) > 1:
             answers = self._processes.answers(question, parts)
         else:
             answers = (self.answer(question, part) for part in parts)
-        found: npt.NDArray[Any] | None = None
+        joined: npt.NDArray[Any] = none
         with Progress(console=Console(stderr=True), disable=not show_progress) as bar:
             task = bar.add_task(self.card.name, total=len(inputs))
             for (rows, _), answer in zip(chunks, answers, strict=True):
-                if found is None:
-                    found = np.empty((len(inputs), *answer.shape[1:]), answer.dtype)
-                found[rows] = answer
+                if joined is none:
+                    joined = np.empty((len(inputs), *answer.shape[1:]), answer.dtype)
+                joined[rows] = answer
                 bar.advance(task, len(rows))
-        assert found is not None, "there is a row"
-        return found
+        return joined
 
 
 def _unit_vectors(name: str, value: npt.ArrayLike) -> Doubles:
@@ -344,16 +341,16 @@ def _unit_vectors(name: str, value: npt.ArrayLike) -> Doubles:
     except (TypeError, ValueError) as error:
         raise BadInput(f"{name} holds no vectors: give those of encode", param=name) from error
     if numbers.ndim != 2:
-        said = f"{name} has {numbers.ndim} dimensions"
-        raise BadInput(f"{said}: give vectors of encode, (N, D)", param=name)
+        reason = f"{name} has {numbers.ndim} dimensions: give vectors of encode, (N, D)"
+        raise BadInput(reason, param=name)
     return unit_rows(numbers)
 
 
 def _able(models: Path, kinds: Sequence[str]) -> list[str]:
     """The names of the bundles in a folder that are of one of these kinds."""
-    found = []
+    names = []
     for card in sorted(models.glob(f"*/{CARD}")):
         with suppress(BundleError):  # a broken one is no advice
             if read_card(card.parent).kind in kinds:
-                found.append(card.parent.name)
-    return found
+                names.append(card.parent.name)
+    return names

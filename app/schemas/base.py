@@ -1,10 +1,19 @@
 """What every request body is made of: strict objects, texts, short lists of errors, fields that are not honoured."""
 
 import itertools
+from collections.abc import Iterable
 from typing import Annotated
 from urllib.parse import quote
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    FailFast,
+    Field,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 MAX_FIELDS = 256
@@ -51,6 +60,23 @@ class StrictModel(BaseModel):
         if isinstance(value, dict) and len(value) > MAX_FIELDS:
             raise PydanticCustomError("fields", f"holds {len(value)} fields")
         return value
+
+
+def by_shape(message: str, *keys: str, many: bool = False) -> Discriminator:
+    """Tells the parts of a union apart: a string is tagged "<text>", an object "<key>" by the first of `keys` it has.
+
+    With `many` a list is "<many>". `message` says what anything else must be.
+    """
+
+    def tag(value: object) -> str | None:
+        if isinstance(value, str):
+            return "<text>"
+        if isinstance(value, list):
+            return "<many>" if many else None
+        fields: Iterable[str] = value if isinstance(value, dict) else getattr(value, "__dict__", ())
+        return next((f"<{key}>" for key in keys if key in fields), None)
+
+    return Discriminator(tag, custom_error_type="texts_type", custom_error_message=message)
 
 
 def unsupported(message: str) -> PydanticCustomError:

@@ -2,10 +2,10 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Discriminator, Field, Tag
+from pydantic import BaseModel, Field, Tag
 
-from heedful.app.schemas.base import StrictModel, Text
-from heedful.app.schemas.given_trees import ConlluTree, DisplacyTree, Item, Trees, shape
+from heedful.app.schemas.base import StrictModel, Text, by_shape
+from heedful.app.schemas.given_trees import ConlluTree, DisplacyTree, Item, Trees
 from heedful.app.schemas.request_bodies import ConfidenceOption, Pair, TruncateOption
 from heedful.app.schemas.response_bodies import Token, Trust
 from heedful.runtime.explain.run import MAX_ALPHA
@@ -29,26 +29,16 @@ class Related(StrictModel):
     b: Item
 
 
-def _item_or_pair(value: object) -> str | None:
-    for tag, kind, first in (("<pair>", Pair, "premise"), ("<related>", Related, "a")):
-        if isinstance(value, kind) or (isinstance(value, dict) and first in value):
-            return tag
-    return shape(value)
-
-
 class ExplainRequest(TruncateOption, ConfidenceOption):
     inputs: Annotated[
         Annotated[Text, Tag("<text>")]
         | Annotated[DisplacyTree, Tag("<displacy>")]
         | Annotated[ConlluTree, Tag("<conllu>")]
-        | Annotated[Pair, Tag("<pair>")]
-        | Annotated[Related, Tag("<related>")],
-        Discriminator(
-            _item_or_pair,
-            custom_error_type="inputs_type",
-            custom_error_message=(
-                "must be a string, a tree, or an object with premise and hypothesis, or a and b"
-            ),
+        | Annotated[Pair, Tag("<premise>")]
+        | Annotated[Related, Tag("<a>")],
+        by_shape(
+            "must be a string, a tree, or an object with premise and hypothesis, or a and b",
+            *("premise", "a", "displacy", "conllu"),
         ),
         Field(description="A text, or a pair for a model that compares two. No list."),
     ]

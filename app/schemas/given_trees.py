@@ -9,13 +9,12 @@ from typing import Annotated, Literal
 
 from pydantic import (
     BaseModel,
-    Discriminator,
     Field,
     PrivateAttr,
     Tag,
 )
 
-from heedful.app.schemas.base import FIRST_ERROR, StrictModel, Text
+from heedful.app.schemas.base import FIRST_ERROR, StrictModel, Text, by_shape
 from heedful.runtime.errors import BadInput
 from heedful.runtime.inputs import Inputs
 from heedful.text import trees
@@ -99,24 +98,12 @@ class Trees(BaseModel):
 Given = str | DisplacyTree | ConlluTree
 
 
-def shape(value: object) -> str | None:
-    """The tag of the text or tree that the value looks like."""
-    if isinstance(value, str):
-        return "<text>"
-    for name, kind in (("displacy", DisplacyTree), ("conllu", ConlluTree)):
-        if isinstance(value, kind) or (isinstance(value, dict) and name in value):
-            return f"<{name}>"
-    return None
-
-
 Item = Annotated[
     Annotated[Text, Tag("<text>")]
     | Annotated[DisplacyTree, Tag("<displacy>")]
     | Annotated[ConlluTree, Tag("<conllu>")],
-    Discriminator(
-        shape,
-        custom_error_type="item_type",
-        custom_error_message='must be a string, or a tree: {"displacy": {..}} or {"conllu": ".."}',
+    by_shape(
+        'must be a string, or a tree: {"displacy": {..}} or {"conllu": ".."}', "displacy", "conllu"
     ),
 ]
 

@@ -23,9 +23,10 @@ from heedful.app.schemas.base import (
     NOT_EMPTY,
     StrictModel,
     Text,
+    by_shape,
     unsupported,
 )
-from heedful.app.schemas.given_trees import ConlluTree, DisplacyTree, Item, shape
+from heedful.app.schemas.given_trees import ConlluTree, DisplacyTree, Item
 from heedful.app.schemas.huggingface_bodies import HubFields, TopK
 
 
@@ -51,26 +52,12 @@ def _no_ids(value: object) -> object:
     return value
 
 
-def _one_or_many(value: object) -> str | None:
-    return "<one>" if isinstance(value, str) else "<many>" if isinstance(value, list) else None
-
-
 Texts = Annotated[
-    Annotated[Text, Tag("<one>")] | Annotated[list[Text], FIRST_ERROR, NOT_EMPTY, Tag("<many>")],
-    Discriminator(
-        _one_or_many,
-        custom_error_type="texts_type",
-        custom_error_message="must be a string or a list of strings",
-    ),
+    Annotated[Text, Tag("<text>")] | Annotated[list[Text], FIRST_ERROR, NOT_EMPTY, Tag("<many>")],
+    by_shape("must be a string or a list of strings", many=True),
     Field(description="One text, or a list of them."),
     BeforeValidator(_no_ids),
 ]
-
-
-def _items(value: object) -> str | None:
-    if isinstance(value, str):
-        return "<text>"
-    return "<many>" if isinstance(value, list) else shape(value)
 
 
 Items = Annotated[
@@ -78,11 +65,7 @@ Items = Annotated[
     | Annotated[DisplacyTree, Tag("<displacy>")]
     | Annotated[ConlluTree, Tag("<conllu>")]
     | Annotated[list[Item], FIRST_ERROR, NOT_EMPTY, Tag("<many>")],
-    Discriminator(
-        _items,
-        custom_error_type="texts_type",
-        custom_error_message="must be a string, a tree, or a list of them",
-    ),
+    by_shape("must be a string, a tree, or a list of them", "displacy", "conllu", many=True),
     Field(description="One text, or a list of them; a tree may replace a text."),
     BeforeValidator(_no_ids),
 ]
