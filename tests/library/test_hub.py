@@ -11,6 +11,7 @@ import yaml
 from huggingface_hub import HfApi
 
 import heedful
+from heedful.cli import push as command
 from heedful.cli.push import push
 from heedful.library import hub as library
 from heedful.library.hub import HubError, pull
@@ -24,7 +25,8 @@ NAME = "someone/tiny"
 @pytest.fixture
 def repositories(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Repositories]:
     with hub("hf_secret") as (address, repositories):
-        monkeypatch.setattr(library, "HfApi", partial(HfApi, endpoint=address))
+        for module in (library, command):
+            monkeypatch.setattr(module, "HfApi", partial(HfApi, endpoint=address))
         monkeypatch.setattr(library, "CACHE", tmp_path / "cache")
         monkeypatch.setenv("HF_TOKEN", "hf_secret")
         yield repositories
