@@ -197,7 +197,7 @@ def test_a_random_state_without_a_seed_is_saved_as_0(tmp_path: Path) -> None:
         (set(X), Y, "X is set: give a list"),  # in random order, each got another's label
         (dict(zip(X, Y, strict=True)), Y, "X is dict: give a list"),
         ([*X[:-1], None], Y, r"X\[11\] is a missing value: give a string"),
-        (np.array([X]), Y, "one text for each row"),
+        (np.array([X]), Y, "one text a row"),
         ([], [], "X is empty"),
     ],
 )
