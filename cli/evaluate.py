@@ -31,7 +31,7 @@ def command(
     suite: Annotated[
         bool,
         typer.Option(
-            help="All scores of a bundle's folder, or of minilm, written to results/suite."
+            help="All scores of a bundle's folder, or of minilm, static-table or bm25, written to results/suite."
         ),
     ] = False,
     rows: Annotated[

@@ -16,6 +16,7 @@ COMMANDS = {
     "explain": "Write what a model attends to as one HTML page or SVG, without a server.",
     "models": "List every encoder with its paper, output size and parameters.",
     "train": "Train an encoder for a task, or a dependency parser.",
+    "label": "Store a teacher's vectors of the texts that an embedding learns from.",
     "export": "Write a run's best weights as a bundle: ONNX graphs, vocabulary and card.",
     "compact": "Copy what a bundle is made from, with the weights in 8 bits.",
     "calibrate": "Fit the temperature of bundles' probabilities on dev.",

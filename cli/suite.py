@@ -1,18 +1,22 @@
-"""All scores of one bundle, or of all-MiniLM-L6-v2, as `heedful evaluate --suite` prints and stores them."""
+"""All scores of one bundle, or of a baseline, as `heedful evaluate --suite` prints and stores them."""
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 
+import numpy as np
+
 from heedful.cli.local_model import LocalModel, open_folder
 from heedful.export.word_means import word_means
 from heedful.files.atomic import write_json
 from heedful.runtime.bundles.bundle import read
 from heedful.runtime.bundles.card import CARD
+from heedful.text.arrays import Floats
 from heedful.text.kinds import NLI_LABELS
-from heedful.training import minilm, tasks
+from heedful.training import embedding_suite, minilm, minilm_targets, static_table, tasks
 from heedful.training.calibration import Numbers
 from heedful.training.errors import ConfigError
 from heedful.training.evaluate import measure
@@ -27,6 +31,13 @@ from heedful.training.suite import (
     polarised,
 )
 from heedful.training.tasks.base import Example
+from heedful.training.transfer import Embed
+
+CACHE = Path(".cache/suite")
+"""Keeps the baselines' vectors."""
+BM25 = "bm25"
+BASELINES = (minilm.NAME, static_table.NAME, BM25)
+"""What an embedding is compared with; each is scored as a bundle is."""
 
 
 def record(
@@ -37,22 +48,39 @@ def record(
     With `rows`, which takes a part of each set, nothing is written. Raises ConfigError for a model that is
     no bundle's folder, DataMissing.
     """
-    if model != minilm.NAME and not (Path(model) / CARD).is_file():
+    if model not in BASELINES and not (Path(model) / CARD).is_file():
         raise ConfigError(f"{model} is no bundle's folder: name one, such as bundles/ms-san-nli")
-    with nullcontext() if model == minilm.NAME else open_folder(Path(model), parser) as local:
+    with nullcontext() if model in BASELINES else open_folder(Path(model), parser) as local:
         figures = []
         for one in _figures(model, local, split=split, rows=rows, data=data):
             figures.append(one)
             yield _line(one)
         if rows is not None:
             return
-        name = minilm.NAME if local is None else local.card.name
+        name = model if local is None else local.card.name
         version = "" if local is None else local.card.version
         suffix = "" if split == "dev" else f"-{split}"
         file = results / "suite" / f"{name}{suffix}.json"
         file.parent.mkdir(parents=True, exist_ok=True)
         found = {"model": name, "version": version, "split": split}
         write_json(file, found | {"figures": [asdict(one) for one in figures]})
+        yield from _compared(name, file.parent, suffix)
+
+
+def _compared(name: str, folder: Path, suffix: str) -> Iterator[str]:
+    """The mean of each kind of work, beside the baselines that have been scored; nothing for another kind of model."""
+    kinds = (*embedding_suite.KINDS, "mean")
+    for model in (name, *(one for one in BASELINES if one != name)):
+        file = folder / f"{model}{suffix}.json"
+        if not file.is_file():
+            continue
+        figures = [Figure(**one) for one in json.loads(file.read_bytes())["figures"]]
+        means = embedding_suite.means(figures)
+        if model == name and not means:
+            return
+        yield f"{model}: " + ", ".join(
+            f"{kind} {means[kind]:.3f}" for kind in kinds if kind in means
+        )
 
 
 def _line(one: Figure) -> str:
@@ -64,14 +92,13 @@ def _figures(
     model: str, local: LocalModel | None, *, split: Split, rows: int | None, data: Path
 ) -> Iterator[Figure]:
     if local is None:
-        loaded = minilm.load()
-        return embedded(lambda texts: minilm.mean_vectors(loaded, texts), data, split, rows)
+        return _baseline(model, data, split, rows)
     card = local.card
     if card.kind == "embedding":
         words = word_means(read(Path(model)))
         below = embedded(words, data, split, rows)
         named = (Figure(WORDS + one.dataset, one.metric, one.value, one.rows) for one in below)
-        return chain(embedded(local.embed, data, split, rows), named)
+        return chain(_embedding(local.embed, data, split, rows), named)
     task = tasks.get(card.task)
     if card.kind == "relatedness":
         found = measure(task, split, data, local)
@@ -87,3 +114,24 @@ def _figures(
         labelled(sets, data, logits, temperature=card.temperature, rows=rows),
         polarised(POLARITY[split], data, logits, order, rows),
     )
+
+
+def _baseline(name: str, data: Path, split: Split, rows: int | None) -> Iterator[Figure]:
+    if name == BM25:
+        return embedding_suite.bm25_figures(data)
+    embed = static_table.static_table(CACHE) if name == static_table.NAME else _minilm
+    return _embedding(embed, data, split, rows)
+
+
+def _embedding(embed: Embed, data: Path, split: Split, rows: int | None) -> Iterator[Figure]:
+    """What `embedded` gives and, on dev, the six kinds of work; with `rows` only the former."""
+    yield from embedded(embed, data, split, rows)
+    if rows is None and split == "dev":
+        yield from embedding_suite.figures(embed, data)
+        if embed(["a text"]).shape[-1] == minilm_targets.SIZE:
+            yield from embedding_suite.aligned_figures(embed, _minilm, data)
+
+
+def _minilm(texts: Sequence[str]) -> Floats:
+    """(N, 384) the vectors of all-MiniLM-L6-v2, of length 1."""
+    return minilm_targets.vectors(texts, CACHE, "cpu").astype(np.float32)

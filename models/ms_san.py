@@ -19,7 +19,7 @@ from heedful.models.masks import (
     tree_distance,
     word_distance,
 )
-from heedful.models.pooling import AttentivePooling, max_pooling, max_share
+from heedful.models.pooling import AttentivePooling, SharedScore, max_pooling, max_share
 from heedful.models.relative import DotProduct, Shaw, TransformerXL
 from heedful.models.sentence import Encoder, Explanation
 
@@ -186,7 +186,9 @@ class MSSAN(Encoder):
     "shaw" or of "transformer-xl"; in Table 4 they replace both distance masks. The paper names only
     their source: models.relative says what was chosen. With `cls` a transformer's [CLS] vector replaces
     the max pooling (MS-SAN+BERT). With `first_words` the sentence's first words follow its vector
-    (models.aligned_words; not in the paper).
+    (models.aligned_words; not in the paper). With `skip` a weighted mean of the word vectors themselves follows the
+    pooled states, so that what a text names is not washed out by attention; a word's weight is learned and depends
+    on the word alone (not in the paper).
 
     `dropout` applies to the word vectors, to the output of attention and to that of the FFN; the paper
     does not say where (its appendix is not public), so this is our choice.
@@ -204,13 +206,14 @@ class MSSAN(Encoder):
         relative: str | None = None,
         cls: bool = False,
         first_words: bool = False,
+        skip: bool = False,
         dropout: float = 0.0,
         max_tokens: int = 256,
     ) -> None:
         super().__init__()
         self.head_words = WORDS if first_words else 0
         self.head_features = self.head_words * SIZE
-        self.dim = 2 * dim + self.head_features
+        self.dim = (3 if skip else 2) * dim + self.head_features
         # Without the dependency prior nothing is parsed; without any distance there is no alpha.
         reads = {"heads": dependency, "alpha": word or dependency, "cls": cls}
         self.inputs = tuple(name for name, read in reads.items() if read)
@@ -229,6 +232,7 @@ class MSSAN(Encoder):
         self.feed_forward = FeedForward(dim, hidden)
         self.norm = nn.LayerNorm(dim)
         self.pooling = AttentivePooling(FeedForward(dim, hidden))
+        self.words = AttentivePooling(SharedScore(dim)) if skip else None
         self.first_words = FirstWords(dim) if first_words else None
         self.dropout = nn.Dropout(dropout)
 
@@ -261,6 +265,8 @@ class MSSAN(Encoder):
         pooling = {"attentive pooling": pooled.mean(-1)}
         if "cls" not in self.inputs:
             pooling["max pooling"] = max_share(u, mask)
+        if self.words is not None:
+            pooling["words"] = self.words.attend(x, mask)[1].mean(-1)
         return Explanation(
             self._sentence(attended, x, u, mask, cls),
             u,
@@ -286,9 +292,13 @@ class MSSAN(Encoder):
     def _sentence(
         self, attended: Tensor, x: Tensor, u: Tensor, mask: Tensor, cls: Tensor | None
     ) -> Tensor:
-        """The sentence vector (B, dim): attentive pooling, then [CLS] or the max pooling of u, then the first words."""
+        """The sentence vector (B, dim): attentive pooling, then [CLS] or the max pooling of u, then the words' mean
+        and the first words."""
         other = given("cls", cls) if "cls" in self.inputs else max_pooling(u, mask)
-        return self.complete(torch.cat([attended, other], dim=-1), x, mask)
+        parts = [attended, other]
+        if self.words is not None:
+            parts.append(self.words(x, mask))
+        return self.complete(torch.cat(parts, dim=-1), x, mask)
 
     def complete(self, vector: Tensor, x: Tensor, mask: Tensor) -> Tensor:
         if self.first_words is None:

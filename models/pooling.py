@@ -26,6 +26,19 @@ class AttentivePooling(nn.Module):
         return (weights * u).sum(dim=1), weights
 
 
+class SharedScore(nn.Linear):
+    """A linear score of each token that all of its features share: (B, L, D) -> (B, L, D).
+
+    It is repeated for each feature because the operators of an int8 graph weigh features (`export.operators`).
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__(dim, 1)
+
+    def forward(self, u: Tensor) -> Tensor:
+        return super().forward(u).expand_as(u)
+
+
 def max_pooling(u: Tensor, mask: Tensor) -> Tensor:
     """u (B, L, D), mask (B, L) boolean -> (B, D), each feature's largest value over the tokens."""
     return u.masked_fill(~mask[:, :, None], -torch.inf).amax(dim=1)

@@ -61,6 +61,8 @@ class WordsConfig(Section):
     """A word without a vector must occur this often in the training texts; rarer ones are unknown."""
     background_min_count: int | None = Field(default=None, ge=1)
     """Also take words with a vector that occur this often in the task's background texts."""
+    limit: int | None = Field(default=None, ge=1)
+    """Listed words at most: the most frequent. Where there is none, all of those above."""
     composed: int = Field(default=0, ge=0, lt=2**31)
     """Rows of the feature table that composes unlisted words (text.composition); 0: one vector for all of them."""
     composed_share: float = Field(default=0.1, ge=0, lt=1)
@@ -142,6 +144,8 @@ class DistillationConfig(Section):
     """Weight of 1 - cosine between the model's vector and the teacher's."""
     ranking: float = Field(default=1.0, ge=0)
     """Weight of the divergence between the model's and the teacher's similarities in a batch."""
+    gram: float = Field(default=0.0, ge=0)
+    """Weight of the squared difference between the model's and the teacher's cosines in a batch."""
     temperature: float = Field(default=0.05, gt=0)
     """By which the similarities of a batch are divided before they become probabilities."""
     dimensions: tuple[Annotated[int, Field(gt=0)], ...] = (64, 128, 256)

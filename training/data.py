@@ -112,9 +112,10 @@ def vocabulary(
     min_count: int,
     background_min_count: int | None,
     composed: int = 0,
+    limit: int | None = None,
 ) -> Vocab:
     """Words of the training texts that have a vector or occur `min_count` times, and background words with
-    a vector that occur `background_min_count` times, most frequent first.
+    a vector that occur `background_min_count` times, most frequent first, `limit` of them at most.
     """
     words = [*counts, *(word for word in background if word not in counts)]
     vectors = has_vector(words)
@@ -126,7 +127,7 @@ def vocabulary(
         or (known and background_min_count is not None and background[word] >= background_min_count)
     ]
     ordered = sorted(kept, key=lambda word: (-counts[word], -background[word], word))
-    return Vocab(ordered, composed)
+    return Vocab(ordered[:limit], composed)
 
 
 def subsample(

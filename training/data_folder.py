@@ -20,6 +20,7 @@ PAGE = "docs/data.md"
 OFFICIAL = {
     "cr": "https://github.com/facebookresearch/SentEval (data/downstream/get_transfer_data.bash)",
     "imdb": "https://ai.stanford.edu/~amaas/data/sentiment/",
+    "mteb_dev": "the repositories that its README names",
     "mnli": "https://cims.nyu.edu/~sbowman/multinli/ (multinli_1.0.zip)",
     "mpqa": "https://github.com/facebookresearch/SentEval (data/downstream/get_transfer_data.bash)",
     "news": "https://archive.ics.uci.edu/dataset/359/news+aggregator",
@@ -34,6 +35,7 @@ OFFICIAL = {
     "sst5": "https://nlp.stanford.edu/sentiment/ (trainDevTestTrees_PTB.zip)",
     "stsb": "http://ixa2.si.ehu.eus/stswiki/index.php/STSbenchmark (Stsbenchmark.tar.gz)",
     "subj": "https://github.com/facebookresearch/SentEval (data/downstream/get_transfer_data.bash)",
+    "text": "the repositories that its README names",
     "trec": "https://cogcomp.seas.upenn.edu/Data/QA/QC/",
     "ud": "https://github.com/UniversalDependencies/UD_English-EWT",
     "wordbridge": "https://github.com/raghavchandra123/wordbridge",

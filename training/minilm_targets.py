@@ -1,4 +1,4 @@
-"""Vectors of all-MiniLM-L6-v2 as targets, cached for each set of texts."""
+"""Vectors of all-MiniLM-L6-v2 as targets, kept by the text that they are of."""
 
 import hashlib
 import os
@@ -19,38 +19,57 @@ PART = 16_384
 
 
 def vectors(texts: Sequence[str], cache: Path, device: str) -> npt.NDArray[np.float16]:
-    """(N, SIZE) float16, each of length 1; distinct texts are encoded once, on all cores.
+    """(N, SIZE) float16, each of length 1; a text that the cache holds is not encoded again.
 
-    Every PART texts have a file in the cache: an interrupted run continues after the last of them.
+    Every PART new texts get a file in `cache/teacher`: an interrupted run continues after the last of them.
     """
-    index = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-    distinct = list(index)
-    parts = [_part(distinct[i : i + PART], cache, device) for i in range(0, len(distinct), PART)]
-    found: npt.NDArray[np.float16] = np.concatenate(parts)
-    return found[[index[text] for text in texts]]
+    folder = cache / "teacher"
+    kept = _stored(folder)
+    wanted = [_key(text) for text in texts]
+    places = {key: i for i, key in enumerate(kept)}
+    new = {key: text for key, text in zip(wanted, texts, strict=True) if key not in places}
+    missing = list(new)
+    found = np.empty((len(kept) + len(missing), SIZE), np.float16)
+    row = 0
+    for file in _files(folder):
+        with np.load(file) as archive:
+            part = archive["vectors"]
+        found[row : row + len(part)] = part
+        row += len(part)
+    for start in range(0, len(missing), PART):
+        keys = missing[start : start + PART]
+        part = _encode([new[key] for key in keys], device).astype(np.float16)
+        write_arrays(
+            folder / f"{len(_files(folder)):05}.npz", keys=np.array(keys, np.uint64), vectors=part
+        )
+        found[row : row + len(part)] = part
+        row += len(part)
+    places |= {key: len(kept) + i for i, key in enumerate(missing)}
+    return found[[places[key] for key in wanted]]
 
 
-def _part(texts: list[str], cache: Path, device: str) -> npt.NDArray[np.float16]:
-    kept = file(texts, cache)
-    if not kept.exists():
-        write_arrays(kept, vectors=_encode(texts, device).astype(np.float16))
-    with np.load(kept) as archive:
-        loaded: npt.NDArray[np.float16] = archive["vectors"]
-    return loaded
+def _files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.npz"))
 
 
-def file(distinct: Sequence[str], cache: Path) -> Path:
-    """The cache file for these texts in this order."""
-    digest = hashlib.sha256(minilm.PACKAGE.encode())
-    for text in distinct:
-        digest.update(text.encode() + b"\0")
-    return cache / f"teacher-{digest.hexdigest()[:24]}.npz"
+def _stored(folder: Path) -> list[int]:
+    """The keys of the stored texts, in the order of their vectors."""
+    found: list[int] = []
+    for file in _files(folder):
+        with np.load(file) as archive:
+            found += archive["keys"].tolist()
+    return found
+
+
+def _key(text: str) -> int:
+    digest = hashlib.blake2b(f"{minilm.PACKAGE}\0{text}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest)
 
 
 def _encode(texts: list[str], device: str) -> Floats:
     threads = torch.get_num_threads()
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     try:
-        return minilm.unit_vectors(minilm.load(device), texts)
+        return minilm.unit_vectors(minilm.load(device, half=True), texts)
     finally:
         torch.set_num_threads(threads)

@@ -106,10 +106,10 @@ class Relatedness:
 
 @dataclass(frozen=True, slots=True)
 class Distillation:
-    """Sentence vectors that follow all-MiniLM-L6-v2; the answer is the cosine of a pair.
+    """Sentence vectors that follow all-MiniLM-L6-v2 in its own axes; the answer is the cosine of a pair.
 
-    The targets are the teacher's vectors in the axes of their greatest variance, which keeps every cosine, so
-    that a leading part of a vector is the best vector of its size (Matryoshka, Kusupati et al. 2022).
+    A vector of the model can therefore be compared with one of the teacher (LEAF, Vujanic and Rueckstiess 2025).
+    Leading parts of a vector are trained as vectors too (Matryoshka, Kusupati et al. 2022).
     """
 
     weights: DistillationConfig
@@ -117,20 +117,24 @@ class Distillation:
     device: str
 
     def targets(self, examples: Sequence[Example]) -> npt.NDArray[Any]:
-        found = minilm_targets.vectors([one.texts[0] for one in examples], self.cache, self.device)
-        return rotate(found)
+        return minilm_targets.vectors([one.texts[0] for one in examples], self.cache, self.device)
 
     def loss(self, model: TrainingModel, sides: list[Batch], targets: Tensor) -> Tensor:
-        vectors, targets = model.encode(sides[0]), targets.float()
-        sizes = (*self.weights.dimensions, targets.shape[1])
-        wanted = similarities(targets, self.weights.temperature).softmax(-1)
+        vectors, targets = model.encode(sides[0]).float(), targets.float()
+        wanted = cosines(targets)
+        likely = (wanted / self.weights.temperature).softmax(-1)
         losses = []
-        for size in sizes:
-            regression = 1 - functional.cosine_similarity(vectors[:, :size], targets[:, :size])
-            found = similarities(vectors[:, :size], self.weights.temperature).log_softmax(-1)
-            ranking = functional.kl_div(found, wanted, reduction="batchmean")
+        for size in (*self.weights.dimensions, targets.shape[1]):
+            part = vectors[:, :size]
+            regression = 1 - functional.cosine_similarity(part, targets[:, :size])
+            found = cosines(part)
+            ranking = functional.kl_div(
+                (found / self.weights.temperature).log_softmax(-1), likely, reduction="batchmean"
+            )
             losses.append(
-                self.weights.regression * regression.mean() + self.weights.ranking * ranking
+                self.weights.regression * regression.mean()
+                + self.weights.ranking * ranking
+                + self.weights.gram * (found - wanted).square().mean()
             )
         return torch.stack(losses).mean()
 
@@ -139,22 +143,11 @@ class Distillation:
         return functional.cosine_similarity(first, second)
 
 
-def rotate(vectors: npt.NDArray[np.float16]) -> npt.NDArray[np.float16]:
-    """(N, D) -> the same in orthogonal axes of falling second moment. Cosines stay as they are."""
-    moments = np.zeros((vectors.shape[1], vectors.shape[1]))
-    for part in np.array_split(vectors, -(-len(vectors) // 65_536)):
-        moments += part.T.astype(np.float64) @ part.astype(np.float64)
-    _, axes = np.linalg.eigh(moments)
-    falling = axes[:, ::-1].astype(np.float32)
-    rotated: npt.NDArray[np.float16] = (vectors.astype(np.float32) @ falling).astype(np.float16)
-    return rotated
-
-
-def similarities(vectors: Tensor, temperature: float) -> Tensor:
-    """(B, D) -> (B, B - 1): the cosines of each row with every other one, over the temperature."""
+def cosines(vectors: Tensor) -> Tensor:
+    """(B, D) -> (B, B - 1): the cosines of each row with every other one."""
     unit = functional.normalize(vectors, dim=-1)
     others = ~torch.eye(len(unit), dtype=torch.bool, device=unit.device)
-    return (unit @ unit.T)[others].view(len(unit), -1) / temperature
+    return (unit @ unit.T)[others].view(len(unit), -1)
 
 
 def soft_targets(scores: npt.NDArray[Any]) -> Floats:

@@ -99,6 +99,7 @@ def _word_table(
         min_count=config.min_count,
         background_min_count=config.background_min_count,
         composed=config.composed,
+        limit=config.limit,
     )
     table = vectors.initial(
         source.look_up(vocab.words),

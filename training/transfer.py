@@ -99,7 +99,12 @@ def _fit(vectors: Floats, gold: Any, strength: float) -> Any:
 
 
 def _vectors(embed: Embed, examples: Sequence[Example], side: int = 0) -> Floats:
-    vectors = embed([one.texts[side] for one in examples])
+    return unit_vectors(embed, [one.texts[side] for one in examples])
+
+
+def unit_vectors(embed: Embed, texts: Sequence[str]) -> Floats:
+    """(N, D) the texts' vectors, scaled to length 1."""
+    vectors = np.asarray(embed(texts), np.float32)
     unit: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     return unit
 

@@ -122,6 +122,30 @@ def test_each_sentence_of_a_padded_batch_is_the_references() -> None:
         np.testing.assert_allclose(got[row].numpy(), expected, atol=1e-5, rtol=0)
 
 
+def test_a_skip_is_the_words_mean_by_learned_weights() -> None:
+    """After the pooled states stands the sum over words of exp(w x + b) x over the sum of exp(w x + b)."""
+    rng = np.random.default_rng(6)
+    model = MSSAN(dim=DIM, hidden=HIDDEN, dependency=False, skip=True, max_tokens=32)
+    randomise(model)
+    plain = MSSAN(dim=DIM, hidden=HIDDEN, dependency=False, max_tokens=32).double().eval()
+    plain.load_state_dict({k: v for k, v in model.state_dict().items() if "words" not in k})
+    x, lengths, alpha = torch.tensor(rng.normal(size=(3, 5, DIM))), [5, 1, 3], torch.tensor(1.0)
+    got = model(x, torch.tensor(lengths), None, alpha)
+    assert got.shape == (3, model.dim)
+    torch.testing.assert_close(
+        got[:, : plain.dim], plain(x, torch.tensor(lengths), None, alpha), rtol=0, atol=0
+    )
+    assert model.words is not None
+    weight, bias = (array(one).ravel() for one in model.words.score.parameters())
+    for row, length in enumerate(lengths):
+        tokens = array(x[row, :length])
+        shares = [np.exp(weight @ token + bias[0]) for token in tokens]
+        mean = sum(share * token for share, token in zip(shares, tokens, strict=True)) / sum(shares)
+        np.testing.assert_allclose(array(got[row, plain.dim :]), mean, atol=1e-10)
+    shown = model.explain(x, torch.tensor(lengths), None, alpha).pooling["words"]
+    np.testing.assert_allclose(array(shown.sum(-1)), 1, atol=1e-10)
+
+
 def test_gate_and_feed_forward_are_the_references() -> None:
     rng = np.random.default_rng(4)
     model = encoder(PRIORS[0])

@@ -29,7 +29,6 @@ from heedful.training.objectives import (
     Objective,
     dev_score,
     make_objective,
-    rotate,
     soft_targets,
 )
 from heedful.training.tasks.base import Example
@@ -159,41 +158,31 @@ def test_a_score_outside_is_refused(score: float) -> None:
         soft_targets(np.array([2.0, score]))
 
 
-def test_distillation_is_its_two_parts_at_every_size(config: RunConfig) -> None:
-    weights = config.distillation.model_copy(
-        update={"regression": 2.0, "ranking": 3.0, "temperature": 0.5, "dimensions": (7, 64)}
-    )
+def test_distillation_is_its_three_parts_at_every_size(config: RunConfig) -> None:
+    given = {"regression": 2.0, "ranking": 3.0, "gram": 4.0, "temperature": 0.5}
+    weights = config.distillation.model_copy(update={**given, "dimensions": (7, 64)})
     goal, model = made("embedding", config.model_copy(update={"distillation": weights}))
     first, second = sides(2)
     teacher = np.random.default_rng(0).normal(size=(5, 384)).astype(np.float16)
     vectors, wide = numbers(model.encode(first)), teacher.astype(np.float64)
     assert vectors.shape == wide.shape, "what is served is what is trained"
 
-    def shares(rows: Doubles, i: int) -> Doubles:
-        return softmax(np.array([cosine(rows[i], rows[j]) / 0.5 for j in range(5) if j != i]))
+    def others(rows: Doubles, i: int) -> Doubles:
+        return np.array([cosine(rows[i], rows[j]) for j in range(5) if j != i])
 
     expected = []
     for size in (7, 64, 384):
         cut = vectors[:, :size]
         regression = np.mean([1 - cosine(a, b) for a, b in zip(cut, wide[:, :size], strict=True)])
-        wanted, found = ([shares(rows, i) for i in range(5)] for rows in (wide, cut))
-        ranking = np.mean([(p * np.log(p / q)).sum() for p, q in zip(wanted, found, strict=True)])
-        expected.append(2 * regression + 3 * ranking)
+        wanted, found = ([others(rows, i) for i in range(5)] for rows in (wide, cut))
+        gram = np.mean([(p - q) ** 2 for p, q in zip(wanted, found, strict=True)])
+        shares = [(softmax(p / 0.5), softmax(q / 0.5)) for p, q in zip(wanted, found, strict=True)]
+        ranking = np.mean([(p * np.log(p / q)).sum() for p, q in shares])
+        expected.append(2 * regression + 3 * ranking + 4 * gram)
     loss = goal.loss(model, [first], torch.from_numpy(teacher))
     assert loss.item() == pytest.approx(np.mean(expected), rel=1e-3)
     answers = list(map(cosine, vectors, numbers(model.encode(second))))
     np.testing.assert_allclose(numbers(goal.answer(model, [first, second])), answers, rtol=1e-4)
-
-
-def test_rotation_keeps_cosines_and_puts_the_greatest_axes_first() -> None:
-    rng = np.random.default_rng(0)
-    vectors = (rng.normal(size=(50, 6)) * [0.1, 3, 1, 0.5, 2, 0.2]).astype(np.float16)
-    rotated = rotate(vectors).astype(np.float64)
-    np.testing.assert_allclose(
-        rotated @ rotated.T, vectors.astype(np.float64) @ vectors.T.astype(np.float64), atol=0.1
-    )
-    energies = (rotated**2).sum(0)
-    assert (np.diff(energies) <= 0).all()
 
 
 def test_the_teacher_is_asked_once(tmp_path: Path, config: RunConfig) -> None:
@@ -201,10 +190,13 @@ def test_the_teacher_is_asked_once(tmp_path: Path, config: RunConfig) -> None:
     texts = ["Kids wash their hands.", "Children clean themselves.", "The stock market fell."]
     examples = [Example((text,), 0) for text in (*texts, texts[0])]
     first = goal.targets(examples)
-    (file,) = tmp_path.iterdir()
+    (file,) = (tmp_path / "teacher").iterdir()
     written = file.stat().st_mtime_ns
-    np.testing.assert_array_equal(goal.targets(examples), first)
+    np.testing.assert_array_equal(goal.targets(examples[::-1]), first[::-1])
+    more = goal.targets([Example(("It rains.",), 0), *examples])
+    np.testing.assert_array_equal(more[1:], first)
     assert file.stat().st_mtime_ns == written
+    assert len(list((tmp_path / "teacher").iterdir())) == 2, "only the new text was read"
     assert first.shape == (4, 384)
     np.testing.assert_array_equal(first[0], first[3])
     wide = first.astype(np.float64)

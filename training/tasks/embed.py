@@ -8,8 +8,7 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from heedful.training.errors import DataMissing
-from heedful.training.tasks import imdb, nli, sst, stsb, trec
+from heedful.training.tasks import broad_text, held_out, imdb, nli, sst, stsb, trec
 from heedful.training.tasks.base import UNLABELLED, Example, Source, Task
 
 MAX_WORDS = 40
@@ -37,25 +36,13 @@ def _source(
     """Distinct sentences of some texts, `limit` of them at most, drawn at random and always the same."""
 
     def read(data: Path) -> list[Example]:
-        judged = _judged(data)
+        judged = held_out.keys(data)
         found = list(dict.fromkeys(one for text in texts(data) for one in sentences(text)))
         if limit is not None and len(found) > limit:
             found = random.Random(name).sample(found, limit)
-        return [Example((one,), UNLABELLED) for one in found if one not in judged]
+        return [Example((one,), UNLABELLED) for one in found if held_out.key(one) not in judged]
 
     return Source(name, licence, note or "distinct sentences, no labels", read)
-
-
-def _judged(data: Path) -> set[str]:
-    """Every sentence of the dev and test pairs; a missing test split has none."""
-    found = set()
-    for split in (stsb.DEV, stsb.TEST):
-        try:
-            found |= {text for one in split.read(data) for text in one.texts}
-        except DataMissing:
-            if split is stsb.DEV:
-                raise
-    return found
 
 
 def sentences_of(source: Source, part: slice, what: str, limit: int | None = None) -> Source:
@@ -79,6 +66,7 @@ TRAIN = (
     sentences_of(imdb.TASKS[0].train[0], BOTH, "sentences", 25_000),
     sentences_of(sst.WHOLE_TRAIN, BOTH, "sentences"),
     sentences_of(trec.TASKS[0].train[0], BOTH, "questions"),
+    *broad_text.sources(),
 )
 """SUBJ, CR and MPQA stay out: the frozen vectors are measured on them, and SUBJ holds test sentences of SST."""
 

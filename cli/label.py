@@ -1,0 +1,31 @@
+"""label: a teacher's vectors of the texts that a task's embedding learns from."""
+
+import random
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+
+from heedful.cli.options import DATA, Data, Threads
+from heedful.training import minilm_targets, tasks
+
+CACHE = Path(".cache/parses")
+
+
+def command(
+    task: Annotated[str, typer.Argument(help="Task without labels, such as embed.")],
+    data: Data = DATA,
+    threads: Threads = 1,
+) -> None:
+    """Encode a task's training texts with all-MiniLM-L6-v2, for `heedful train` to learn from.
+
+    Texts are read in random order and every few thousand are stored: stopped, it goes on where it was, and a run
+    can begin with the texts that are there.
+    """
+    torch.set_num_threads(threads)
+    texts = tasks.get(task).texts(data)
+    random.Random(task).shuffle(texts)
+    for start in range(0, len(texts), minilm_targets.PART):
+        minilm_targets.vectors(texts[start : start + minilm_targets.PART], CACHE, "cpu")
+        typer.echo(f"{min(start + minilm_targets.PART, len(texts)):,} of {len(texts):,} texts")

@@ -1,0 +1,111 @@
+"""Search: small collections of documents with judged queries, nDCG, and BM25."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer
+
+from heedful.text.arrays import Doubles
+from heedful.training.data_folder import find, records
+from heedful.training.tasks import held_out
+from heedful.training.transfer import Embed, unit_vectors
+
+JUDGED = ("cranfield", "cacm")
+"""Collections of `mteb_dev`. The others are the pairs that training leaves out."""
+PAIRS = 3_000
+"""Pairs that make a collection: each first side is a query, each second side a document."""
+SEED = 1
+DEPTH = 10
+K1, B = 1.2, 0.75
+"""BM25's saturation of a word's count and share of a document's length, as in Lucene."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """Documents, queries and, for each query, the gain of each relevant document."""
+
+    name: str
+    documents: list[str]
+    queries: list[str]
+    gains: list[dict[int, float]]
+
+
+def collections(data: Path) -> list[Collection]:
+    """All of them. Raises DataMissing."""
+    return [
+        *(_judged(data, name) for name in JUDGED),
+        *(_of_pairs(data, name) for name in held_out.PAIRS),
+    ]
+
+
+def _judged(data: Path, name: str) -> Collection:
+    def read(part: str) -> list[dict[str, str]]:
+        file = find(data, (f"mteb_dev/{name}/{part}.jsonl",), dataset="mteb_dev")
+        return list(records(file))
+
+    documents, queries = [row for row in read("corpus") if row["text"].strip()], read("queries")
+    places = {row["id"]: i for i, row in enumerate(documents)}
+    gains: dict[str, dict[int, float]] = defaultdict(dict)
+    for row in read("qrels"):
+        if row["doc"] in places and float(row["score"]) > 0:
+            gains[row["query"]][places[row["doc"]]] = float(row["score"])
+    asked = [row for row in queries if gains[row["id"]]]
+    return Collection(
+        name,
+        [row["text"] for row in documents],
+        [row["text"] for row in asked],
+        [gains[row["id"]] for row in asked],
+    )
+
+
+def _of_pairs(data: Path, name: str) -> Collection:
+    rows = list(records(find(data, (f"text/pairs/{name}.jsonl",), dataset="text")))
+    chosen = np.random.default_rng(SEED).permutation(len(rows))[:PAIRS]
+    places: dict[str, int] = {}
+    gains: dict[str, dict[int, float]] = defaultdict(dict)
+    for i in chosen:
+        document = places.setdefault(rows[i]["b"], len(places))
+        gains[rows[i]["a"]][document] = 1.0
+    return Collection(name, list(places), list(gains), list(gains.values()))
+
+
+def dense(collection: Collection, queries: Embed, documents: Embed) -> float:
+    """nDCG@10 by the cosine of the queries' vectors and the documents', which may be of two models."""
+    scores = (
+        unit_vectors(queries, collection.queries) @ unit_vectors(documents, collection.documents).T
+    )
+    return ndcg(scores, collection.gains)
+
+
+def ndcg(scores: npt.NDArray[np.floating], gains: Sequence[Mapping[int, float]]) -> float:
+    """Scores (Q, N) of the documents for each query -> the mean nDCG@10 (Jarvelin and Kekalainen 2002), linear gains.
+
+    Of equal scores the earlier document comes first.
+    """
+    discounts = 1 / np.log2(np.arange(2, DEPTH + 2))
+    found = []
+    for row, relevant in zip(scores, gains, strict=True):
+        first = np.argsort(-row, kind="stable")[:DEPTH]
+        gained = sum(relevant.get(int(i), 0.0) * d for i, d in zip(first, discounts, strict=False))
+        ideal = sorted(relevant.values(), reverse=True)[:DEPTH]
+        found.append(gained / sum(g * d for g, d in zip(ideal, discounts, strict=False)))
+    return float(np.mean(found))
+
+
+def bm25(queries: Sequence[str], documents: Sequence[str]) -> Doubles:
+    """(Q, N) the BM25 scores (Robertson et al. 1995) of words without English stop words."""
+    words = CountVectorizer(stop_words="english")
+    counts = sparse.csr_matrix(words.fit_transform(documents), dtype=np.float64)
+    held = np.bincount(counts.indices, minlength=counts.shape[1])
+    rarity = np.log1p((len(documents) - held + 0.5) / (held + 0.5))
+    lengths = np.asarray(counts.sum(axis=1)).ravel()
+    norm = K1 * (1 - B + B * lengths / lengths.mean())
+    rows = np.repeat(np.arange(len(documents)), np.diff(counts.indptr))
+    counts.data = counts.data * (K1 + 1) / (counts.data + norm[rows]) * rarity[counts.indices]
+    found: Doubles = (words.transform(queries) @ counts.T).toarray()
+    return found
