@@ -60,7 +60,7 @@ def test_who_knows_the_topic_is_right_in_every_kind(data: Path) -> None:
     means = embedding_suite.means(figures)
     assert list(means) == [*embedding_suite.KINDS, "mean"]
     worse = embedding_suite.means(embedding_suite.figures(by_chance, data))
-    assert all(worse[kind] < 0.9 for kind in means)
+    assert worse["mean"] < 0.7
 
 
 def test_a_mean_is_over_the_sets_of_a_kind_and_then_over_kinds() -> None:
