@@ -10,7 +10,7 @@ from heedful.training import tasks
 from heedful.training.data_folder import OFFICIAL, VARIABLE, data_folder, records
 from heedful.training.errors import ConfigError, DataError, DataMissing
 from heedful.training.tasks.base import UNLABELLED, Example, Task
-from heedful.training.tasks.embed import sentences
+from heedful.training.tasks.embed import TIMES, sentences
 from heedful.training.tasks.mined import mined, nearest
 from heedful.training.tasks.nli import hypotheses
 from heedful.training.tasks.sst import nodes
@@ -174,7 +174,7 @@ def test_embed_reads_no_sentence_that_it_is_judged_on(tmp_path: Path) -> None:
     task = tasks.get("embed")
     (source,) = (source for source in task.train if source.name == "nli_conj")
     found = [one.texts for one in source.read(tmp_path)]
-    assert found == [("The camera is good.",), ("It is small.",)]
+    assert found == TIMES * [("The camera is good.",), ("It is small.",)]
     assert task.dev.read(tmp_path) == [Example(("A dog.", "A man."), 2.5)]
 
 
