@@ -10,10 +10,6 @@ import torch
 from rich.console import Console
 
 from heedful.export import run
-<<<<<<< HEAD
-from heedful.files.atomic import write_arrays
-=======
->>>>>>> 3167af45 (An embedding learns from broad text in its teacher's own axes, and a suite of six kinds of work judges it)
 from heedful.training import checkpoint, loop, minilm_targets, tasks
 from heedful.training.config import Paths, RunConfig
 from heedful.training.tasks.base import Example, Source, Task
