@@ -338,6 +338,7 @@ class _Graph:
     def __init__(self, model: onnx.ModelProto) -> None:
         self.producers = {name: node for node in model.graph.node for name in node.output}
         self.vectors = {one.name for one in model.graph.initializer if len(one.dims) == 1}
+        self.numbers = {one.name for one in model.graph.initializer if list(one.dims) == [1]}
         self.rounds = 0
         """Rounds of pointer doubling of the tree's distances, once they were found."""
 
@@ -400,11 +401,15 @@ class _Graph:
         if weighted is None:
             return None
         softmax = self._made(weighted.input[0], "Softmax")
-        return (
-            ("WeightedSum", list(weighted.input))
-            if softmax and self.token_softmax(softmax)
-            else None
-        )
+        found = self.token_softmax(softmax) if softmax else None
+        if found is None or self._one_score(found[1][0]):
+            return None
+        return "WeightedSum", list(weighted.input)
+
+    def _one_score(self, value: str) -> bool:
+        """Whether a token's features share the score: the kernel weighs each by its own (`models.pooling`)."""
+        biased = self._made(value, "Add")
+        return biased is not None and not self.numbers.isdisjoint(biased.input)
 
     def token_maximum(self, node: onnx.NodeProto) -> Found:
         shown = self._made(node.input[0], "Where") if node.op_type == "ReduceMax" else None

@@ -144,8 +144,6 @@ class DistillationConfig(Section):
     """Weight of 1 - cosine between the model's vector and the teacher's."""
     ranking: float = Field(default=1.0, ge=0)
     """Weight of the divergence between the model's and the teacher's similarities in a batch."""
-    gram: float = Field(default=0.0, ge=0)
-    """Weight of the squared difference between the model's and the teacher's cosines in a batch."""
     temperature: float = Field(default=0.05, gt=0)
     """By which the similarities of a batch are divided before they become probabilities."""
     dimensions: tuple[Annotated[int, Field(gt=0)], ...] = (64, 128, 256)

@@ -132,9 +132,7 @@ class Distillation:
                 (found / self.weights.temperature).log_softmax(-1), likely, reduction="batchmean"
             )
             losses.append(
-                self.weights.regression * regression.mean()
-                + self.weights.ranking * ranking
-                + self.weights.gram * (found - wanted).square().mean()
+                self.weights.regression * regression.mean() + self.weights.ranking * ranking
             )
         return torch.stack(losses).mean()
 
