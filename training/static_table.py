@@ -22,7 +22,7 @@ def static_table(cache: Path) -> Callable[[Sequence[str]], Floats]:
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(minilm.folder())
-    pieces = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
+    pieces = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
     alone = minilm_targets.vectors([one.removeprefix("##") for one in pieces], cache, "cpu")
     # The vocabulary begins with the frequent pieces: by Zipf's law a rank stands for a frequency.
     weights = np.log1p(np.arange(len(pieces), dtype=np.float32))

@@ -13,7 +13,16 @@ import torch
 from onnx import helper
 
 from heedful import kernels
-from heedful.export.operators import CELLS, DOMAIN, OPSET, SUMMED, VERSION, call, definitions
+from heedful.export.operators import (
+    CELLS,
+    DOMAIN,
+    OPSET,
+    SUMMED,
+    VERSION,
+    call,
+    call_operators,
+    definitions,
+)
 from heedful.export.weight_storage import Int4Table
 from heedful.models.masks import doubling_rounds
 from heedful.text.errors import GraphError
@@ -111,6 +120,31 @@ def test_pooling(width: int) -> None:
         u = values[row, :length]
         pooled = ms_san.attentive_pooling(u, _score_of(u, scores[row]))
         np.testing.assert_allclose(found[row], pooled, atol=1e-5)
+
+
+@pytest.mark.parametrize("scores", [1, 5])
+def test_tokens_are_weighed_by_the_kernel_where_each_feature_has_a_score(scores: int) -> None:
+    """The graph itself weighs tokens by one score for all features, which the kernel does not take."""
+    graph = f"""<ir_version: 10, opset_import: ["": {OPSET}]>
+    pooled (float[B, L, {scores}] x, float[B, L, 5] values, bool[B, L, 1] hidden) => (float[B, 5] y)
+    <float[{scores}] bias = {{{", ".join(["0.5"] * scores)}}}, float never = {{-1e9}}, int64[1] tokens = {{1}}>
+    {{
+        biased = Add (x, bias)
+        shown = Where (hidden, never, biased)
+        weights = Softmax <axis = 1> (shown)
+        weighted = Mul (weights, values)
+        y = ReduceSum <keepdims = 0> (weighted, tokens)
+    }}"""
+    model = onnx.parser.parse_model(graph)
+    feeds = {"x": floats(2, 4, scores), "values": floats(2, 4, 5, seed=1)}
+    feeds["hidden"] = np.array([[[0], [0], [0], [1]], [[0], [1], [1], [1]]], np.bool_)
+    (expected,) = open_session(model.SerializeToString()).run(None, feeds)
+    call_operators(model)
+    called = {node.op_type for node in model.graph.node if node.domain == DOMAIN}
+    assert called == {"TokenSoftmax"} | ({"WeightedSum"} if scores == 5 else set())
+    for kernel in (True, False):
+        (found,) = open_session(model.SerializeToString(), kernels=kernel).run(None, feeds)
+        np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def _score_of(tokens: Array, scores: Array) -> Callable[[Array], Array]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,26 +18,24 @@ TOPICS = ("sea", "war", "food")
 
 def by_topic(texts: Sequence[str]) -> Floats:
     """A vector that knows a text's topic and nothing else."""
-    return np.array([[float(topic in text) for topic in TOPICS] for text in texts])
+    return np.array([[topic in text for topic in TOPICS] for text in texts], np.float32)
 
 
 def by_chance(texts: Sequence[str]) -> Floats:
     """A vector that knows nothing of what a text says."""
-    return np.random.default_rng(len(texts)).normal(size=(len(texts), 4))
+    return np.random.default_rng(len(texts)).normal(size=(len(texts), 4)).astype(np.float32)
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    rows = [
-        {"text": f"{topic} number {i}", "label": topic} for topic in TOPICS for i in range(40)
-    ]
+    rows = [{"text": f"{topic} number {i}", "label": topic} for topic in TOPICS for i in range(40)]
     sets = {"clinc150": ("train", "dev"), "massive_en": ("train", "test")}
     for name, splits in sets.items():
         write(tmp_path / "mteb_dev" / name, dict.fromkeys(splits, rows))
     write(tmp_path / "mteb_dev/stackoverflow_titles", {"dev": rows})
     asked = {"query": "the sea?", "positive": ["sea it is"], "negative": ["war is", "food is"]}
     write(tmp_path / "mteb_dev/wikiqa", {"dev": [asked]})
-    same = [
+    same: list[dict[str, Any]] = [
         {"sentence1": f"a {one}", "sentence2": f"that {other}", "label": int(one == other)}
         for one in TOPICS
         for other in TOPICS
@@ -44,8 +43,8 @@ def data(tmp_path: Path) -> Path:
     write(tmp_path / "mteb_dev/qqp", {"dev": same})
     similar = [{"a": r["sentence1"], "b": r["sentence2"], "score": 5 * r["label"]} for r in same]
     write(tmp_path / "stsb", {"dev": similar})
-    documents = [{"id": topic, "text": f"of the {topic}"} for topic in TOPICS]
-    judged = [{"query": topic, "doc": topic, "score": 1} for topic in TOPICS]
+    documents: list[dict[str, Any]] = [{"id": topic, "text": f"of the {topic}"} for topic in TOPICS]
+    judged: list[dict[str, Any]] = [{"query": topic, "doc": topic, "score": 1} for topic in TOPICS]
     for name in search.JUDGED:
         parts = {"corpus": documents, "queries": documents, "qrels": judged}
         write(tmp_path / "mteb_dev" / name, parts)

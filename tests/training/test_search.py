@@ -3,7 +3,9 @@
 import gzip
 import json
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,7 +48,7 @@ def test_bm25_is_the_formula() -> None:
 
 
 def test_a_collection_is_read_with_its_judgements(tmp_path: Path) -> None:
-    rows = {
+    rows: dict[str, list[dict[str, Any]]] = {
         "corpus": [
             {"id": "a", "text": "one"},
             {"id": "b", "text": " "},
@@ -72,7 +74,8 @@ def test_a_collection_is_read_with_its_judgements(tmp_path: Path) -> None:
     assert relevant == {"q": {"long text", "other"}, "p": {"other"}}
 
 
-def write(folder: Path, files: dict[str, list[dict[str, object]]]) -> None:
+def write(folder: Path, files: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    """Files of JSON lines, gzipped."""
     folder.mkdir(parents=True)
     for name, rows in files.items():
         with gzip.open(folder / f"{name}.jsonl.gz", "wt") as file:
