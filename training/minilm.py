@@ -42,7 +42,7 @@ def folder() -> Path:
 
 
 def load(device: str = "cpu", *, half: bool = False) -> MiniLM:
-    """With `half` its weights and states are bfloat16: 10 % quicker, and no vector moves by more than .01."""
+    """With `half` its weights and states are bfloat16: 10 % quicker, and a vector moves by .01 of its length."""
     from transformers import AutoModel, AutoTokenizer
 
     path = folder()

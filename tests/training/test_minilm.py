@@ -53,3 +53,9 @@ def test_texts_of_as_many_word_pieces_are_read_together(
 
 def test_no_text_gives_no_vector(loaded: minilm.MiniLM) -> None:
     assert minilm.mean_vectors(loaded, []).shape == (0, 384)
+
+
+def test_half_of_the_precision_moves_no_vector_far(loaded: minilm.MiniLM) -> None:
+    texts = ["Two kids wash their hands.", *TEXTS[:2]]
+    whole, half = (minilm.unit_vectors(one, texts) for one in (loaded, minilm.load(half=True)))
+    assert np.linalg.norm(whole - half, axis=1).max() < 0.03
