@@ -57,7 +57,7 @@ def test_every_route_is_in_its_table() -> None:
 
 def test_every_status_is_in_its_table_with_the_codes_of_its_errors() -> None:
     rows = {int(cells[0]): re.findall(r"`(\w+)`", cells[2]) for cells in table(PAGE, "Errors")}
-    codes = {error.code: status for error, status in STATUS.items()} | CODES
+    codes = {**{error.code: status for error, status in STATUS.items()}, **CODES}
     assert set(rows) == set(codes.values())
     for code, status in codes.items():
         assert code in rows[status]
