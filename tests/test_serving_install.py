@@ -18,8 +18,8 @@ from tests.cli.test_fit import write as write_reviews
 from tests.deploy.test_docker import COPIED, PIP_INSTALL
 from tests.process import PATIENCE, ROOT, Process
 
-TEST_TOOLS = ("pytest", "httpx", "hypothesis", "onnx", "openai", "pyyaml", "schemathesis")
-"""What the serving tests need besides the service; none of it depends on torch."""
+TEST_TOOLS = ("pytest", "httpx", "hypothesis", "onnx")
+"""What the selected tests need besides the service; none of it depends on torch."""
 
 
 def run(*command: str | Path, cwd: Path = ROOT) -> str:
