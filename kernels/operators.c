@@ -32,7 +32,7 @@ typedef OrtStatusPtr Run(const Operator* op, OrtKernelContext* context, const Te
 struct Operator {
   OrtCustomOp interface; /* the first member: a pointer to it is one to the operator */
   const char* name;
-  Run* run; /* checks the shapes of its inputs `in`, and makes and fills its outputs */
+  Run* run;           /* checks the shapes of its inputs `in`, and makes and fills its outputs */
   const char* inputs; /* a letter each: f float32, h float16, b boolean, i int64, u uint8 */
   const char* outputs;
   Rescale* kernel; /* of the three that rescale */
