@@ -28,7 +28,7 @@ SMALL_ROWS = 16
 """A request of at most as many rows is interactive, unless it is bulk."""
 STEP_SECONDS = 0.002
 """How long the engine goes on before the event loop reads and writes."""
-LARGE_WAIT, BULK_WAIT = 0.01, 0.05
+LARGE_WAIT, BULK_WAIT = 0.05, 0.2
 """Seconds without a turn after which large requests, and bulk, go before what is interactive."""
 WINDOW = 12
 """Batches that are planned at once: more means less padding, fewer lets new requests in sooner. Of what 6 batches of
