@@ -256,11 +256,13 @@ class Engine:
     def _step(self) -> None:
         """Run batches and steps of requests for STEP_SECONDS."""
         until = time.monotonic() + STEP_SECONDS
-        while (now := time.monotonic()) < until:
-            if not self._serve(now):
-                self._is_scheduled = False
-                return
-        asyncio.get_running_loop().call_soon(self._step)
+        try:
+            while (now := time.monotonic()) < until:
+                if not self._serve(now):
+                    return
+        finally:  # where a bug raises too, or no step would ever run again
+            self._is_scheduled = False
+        self._wake()
 
     def _serve(self, now: float) -> bool:
         """Run a step of a request, or a batch, of the line whose turn it is; False where nothing can run now."""

@@ -229,6 +229,27 @@ async def test_what_steps_raise_reaches_the_caller() -> None:
         assert engine.in_flight == 0
 
 
+async def test_a_bug_in_a_step_of_the_engine_does_not_stop_it() -> None:
+    class Broken(Watcher):
+        def batch(self, model: str, inputs: int, *_: object) -> None:
+            super().batch(model, inputs)
+            if self.inputs == 1:
+                raise RuntimeError("a bug")
+
+    raised: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: raised.append(context))
+    try:
+        async with started(observer=Broken()) as engine:
+            lost = asyncio.create_task(engine.answer(request(Squares(), [2])))
+            await asyncio.sleep(0.01)
+            assert await engine.answer(request(Squares(), [3])) == [9]
+            lost.cancel()
+            await asyncio.wait([lost])
+    finally:
+        asyncio.get_running_loop().set_exception_handler(None)
+    assert len(raised) == 1
+
+
 async def test_a_request_that_was_cancelled_is_not_run() -> None:
     watcher, runner = Watcher(), Squares(budget=4, seconds=0.002)
     async with started(observer=watcher) as engine:
