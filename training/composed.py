@@ -27,7 +27,7 @@ def start(words: nn.Module, lexicon: Lexicon, *, seed: int, device: Device = "cp
 
     Half of the words are misspelt in each epoch. A ranking loss over a batch holds a composed word
     nearer to its word than to others; without it 89 of 100 misspellings came among the nearest
-    twentieth of the list, with it 94 (docs/experiments.md).
+    twentieth of the list, with it 94 (docs/notes/words.md).
     """
     if not (isinstance(words, ComposedWords) and isinstance(lexicon, Vocab)):
         return

@@ -2,7 +2,7 @@
 
 First contrastive training, then logistic regression on the vectors, as in SetFit (Tunstall et al. 2022, arXiv
 2209.11055), with the supervised contrastive loss of Khosla et al. 2020 (arXiv 2004.11362, L_out), which did better
-on dev than SetFit's squared error of the cosines (docs/experiments.md).
+on dev than SetFit's squared error of the cosines (docs/notes/fit.md).
 """
 
 from collections.abc import Iterator, Sequence

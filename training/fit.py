@@ -79,7 +79,7 @@ def make_task(
 def make_config(
     task: Task, *, encoder: str, word_vectors: str, size: int, seed: int, epochs: int = EPOCHS
 ) -> RunConfig:
-    """Settings that work well on sentence datasets of 3,000 to 10,000 rows (docs/experiments.md)."""
+    """Settings that work well on sentence datasets of 3,000 to 10,000 rows (docs/notes/fit.md)."""
     return RunConfig(
         task=task.name,
         encoder=EncoderConfig(name=encoder),

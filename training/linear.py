@@ -24,7 +24,7 @@ ABSENT = -30.0
 STRENGTHS = (1.0, 10.0)
 """Inverse regularisation C that is tried."""
 TAUGHT_STRENGTH: dict[TeacherKind, float] = {"frozen": 1.0, "fine-tuned": 3.0}
-"""That of a model with a teacher (docs/experiments.md)."""
+"""That of a model with a teacher (docs/notes/fit.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Linear:
             features = bag.features(texts.keys)
             used, texts_with = np.unique(features.indices, return_counts=True)
             if targets.dtype != bool:
-                used = used[texts_with > 1]  # a quarter of them, and as good: docs/experiments.md
+                used = used[texts_with > 1]  # a quarter of them, and as good: docs/notes/fit.md
             parts.append(features[:, used])
         if recipe.vectors:
             parts.append(centred * scale)

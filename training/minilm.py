@@ -20,7 +20,7 @@ NAME = "minilm"
 LONGEST = 256
 """Word pieces of a text that are read, as all-MiniLM-L6-v2's own settings say."""
 BATCH = 32
-"""Texts read at a time: 15 % quicker on a CPU than 256 (docs/experiments.md)."""
+"""Texts read at a time: 15 % quicker on a CPU than 256 (docs/notes/fit.md)."""
 
 
 @dataclass(frozen=True, slots=True)

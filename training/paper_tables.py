@@ -90,7 +90,7 @@ def is_of(record: Mapping[str, Any], config: RunConfig) -> bool:
     """Whether the record belongs to such a run, in either precision, on any device; a field added later has its
     default there.
 
-    A run in the other precision scores as another seed would (docs/experiments.md).
+    A run in the other precision scores as another seed would (docs/notes/papers.md).
     """
     found = RunConfig.model_validate(record["config"])
     alike = in_precision(found, config.optimiser.precision)

@@ -16,7 +16,7 @@ from heedful.training import contrastive, minilm
 from heedful.training.linear import Linear, Recipe, TeacherKind, Texts
 
 FROZEN_STRENGTH, FINE_TUNED_STRENGTH = 10.0, 1.0
-"""The teachers' inverse regularisation (docs/experiments.md)."""
+"""The teachers' inverse regularisation (docs/notes/fit.md)."""
 Flags = npt.NDArray[np.bool_]
 
 

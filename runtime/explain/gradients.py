@@ -27,7 +27,7 @@ INTERVALS, MAX_INTERVALS = 8, 256
 """At first, and at most."""
 TOLERANCE = 0.1
 """Largest sum of the intervals' spreads, relative to the sum of |weights|. The weights were then within 3 % of the
-straight path's (docs/experiments.md)."""
+straight path's (docs/notes/gradients.md)."""
 
 
 @dataclass(frozen=True, slots=True)
