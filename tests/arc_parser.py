@@ -8,12 +8,12 @@ import spacy
 import torch
 from spacy.language import Language
 
-from heedful.export import arc_parser as export
-from heedful.models.arc_parser import ArcParser
-from heedful.training import tokenizer_rules
-from heedful.training.arc_corpus import COLUMNS, Corpus
-from heedful.training.arc_parser import Trained
-from heedful.training.soft_trees import CANDIDATES
+from tools.parser import pipeline as export
+from tools.parser import tokenizer_rules
+from tools.parser.corpus import COLUMNS, Corpus
+from tools.parser.model import ArcParser
+from tools.parser.soft_trees import CANDIDATES
+from tools.parser.training import Trained
 
 LABELS = ("ROOT", "det", "nsubj", "obj")
 TEXTS = (

@@ -3,7 +3,7 @@
 It replaces spaCy's transition parser, under the name `parser`. Its folder:
 
     graph.onnx   word vectors (B, L, D) in uint8 -> heads and relations (B, L), and what they come from
-                 (export.arc_graph)
+                 (tools.parser.graph)
     words.npz    the tables of the word vectors (text.hashed_words), and the last layer of the relations
     config.json  names of the relations, the rotary frequencies in radians a word (`speeds`)
 
@@ -42,7 +42,7 @@ OVERHEAD = 64
 MAX_WORDS = 20_000
 """Words whose vectors are kept, of D bytes each; when there are more, all are forgotten."""
 MASKED_SCORE = -1e4
-"""Score of a governor that is none, as in models.arc_parser."""
+"""Score of a governor that is none, as in tools.parser.model."""
 ROOT = "ROOT"
 Tree = tuple[Ints, tuple[str, ...]]
 """Each word's governor, for a root itself, and its relation."""

@@ -18,9 +18,9 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from heedful.export.int8 import int8_columns
-from heedful.models.arc_parser import DILATIONS, ArcParser
 from heedful.text.arrays import Floats
 from heedful.text.hashed_words import ZERO
+from tools.parser.model import DILATIONS, ArcParser
 
 Steps = Mapping[str, float]
 """What a byte is worth, by the name of what is rounded."""

@@ -14,16 +14,16 @@ import torch
 from spacy.language import Language
 
 import heedful.text.arc_parser  # noqa: F401  # the component's name
-from heedful.export.arc_graph import OUTPUTS, arc_graph
 from heedful.export.errors import ParityError
 from heedful.export.int8 import int8_columns
-from heedful.models.arc_parser import FAR, SLOWEST, ArcParser
 from heedful.text.arc_parser import CONFIG, GRAPH, ROOT, WORDS, diagonal_mask, rotary_table
 from heedful.text.arrays import Bytes, Doubles
 from heedful.text.graph import open_session
 from heedful.text.hashed_words import ZERO, WordVectors
-from heedful.training.arc_corpus import Corpus, Reader, single
-from heedful.training.arc_parser import Trained
+from tools.parser.corpus import Corpus, Reader, single
+from tools.parser.graph import OUTPUTS, arc_graph
+from tools.parser.model import FAR, SLOWEST, ArcParser
+from tools.parser.training import Trained
 
 TOLERANCE = 1e-3
 """Largest difference of scores, whose size is about ten, between torch and the float graph."""

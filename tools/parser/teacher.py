@@ -19,8 +19,8 @@ from spacy.training import Example
 from torch import Tensor, nn
 from torch.nn import functional
 
-from heedful.models.arc_parser import FAR
 from heedful.training import checkpoint, minilm
+from tools.parser.model import FAR
 
 UNKNOWN = -1
 """Label of a word that the alignment leaves without a head: it teaches nothing."""

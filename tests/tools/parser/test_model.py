@@ -6,9 +6,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.models.arc_parser import FAR, ArcParser
 from heedful.text.arrays import Doubles
 from tests.reference import arc_parser as reference
+from tools.parser.model import FAR, ArcParser
 
 TABLES = (11, 7, 9, 8)
 ARC = 6

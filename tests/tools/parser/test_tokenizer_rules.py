@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.language import Language
 
-from heedful.training import tokenizer_rules
+from tools.parser import tokenizer_rules
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ Kept in a folder, a file for each part of the texts, so that an interrupted run 
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,16 +18,13 @@ import torch
 from rich.console import Console
 from rich.progress import track
 from spacy.language import Language
-from spacy.tokens import Doc
 from torch import Tensor
 
 from heedful.files.atomic import write_arrays
 from heedful.text.arrays import Bytes, Ints
-from heedful.text.structure import check_heads
-from heedful.training import tree_teacher
 from heedful.training.data_folder import records
 from heedful.training.errors import DataMissing
-from heedful.training.tree_teacher import TreeTeacher
+from tools.parser.teacher import TreeTeacher
 
 TEXTS = {
     "snli/train_subset.jsonl": 60_000,
@@ -144,44 +141,6 @@ def read_texts(
         np.array([len(words) for _, words in read]),
         *(np.concatenate(column) for column in columns),
     )
-
-
-def annotate(teacher: TreeTeacher, nlp: Language, texts: Sequence[str]) -> Iterator[Doc]:
-    """Texts with the tree the teacher gives each. A text is left out whose best heads are no tree of one root.
-
-    The best head is taken word by word; over nine texts in ten that is a tree, and no cycle has to be broken.
-    """
-    docs = [nlp.make_doc(text) for text in texts]
-    docs = [
-        doc
-        for doc in docs
-        if 0 < len(doc) <= tree_teacher.LONGEST and not any(token.is_space for token in doc)
-    ]
-    docs.sort(key=len)
-    for start in track(range(0, len(docs), 32), "writing trees"):
-        group = docs[start : start + 32]
-        with torch.inference_mode():
-            x, arcs = teacher([[token.text for token in doc] for doc in group])
-            heads = arcs.argmax(-1)
-            names = teacher.relation_scores(x, heads).argmax(-1)
-        for doc, governors, relations in zip(
-            group, heads[:, 1:].numpy(), names[:, 1:], strict=True
-        ):
-            governors = governors[: len(doc)]
-            if (governors == 0).sum() != 1:
-                continue
-            own = np.where(governors == 0, np.arange(len(doc)), governors - 1)
-            try:
-                check_heads(own)
-            except ValueError:
-                continue
-            yield Doc(
-                doc.vocab,
-                words=[token.text for token in doc],
-                spaces=[bool(token.whitespace_) for token in doc],
-                heads=own.tolist(),
-                deps=[teacher.relations[name] for name in relations[: len(doc)].tolist()],
-            )
 
 
 def _read(teacher: TreeTeacher, batch: Sequence[list[str]]) -> tuple[Bytes, Bytes, Bytes, Bytes]:

@@ -1,6 +1,6 @@
 """What the arc parser learns from: words as rows of hashed tables, governors and relations with their shares.
 
-Gold trees give each word one governor; the teacher's (training.soft_trees) share it among a few. A text of
+Gold trees give each word one governor; the teacher's (`tools.parser.soft_trees`) share it among a few. A text of
 a batch is one to four sentences, as requests are.
 """
 
@@ -21,8 +21,8 @@ from heedful.text.arrays import Bytes, Hashes, Ints
 from heedful.text.batch import plan
 from heedful.text.hashed_words import hashed_rows
 from heedful.text.tokenize import ATTRIBUTES
-from heedful.training.soft_trees import CANDIDATES, SoftTrees
-from heedful.training.treebank import SENTENCES_A_DOCUMENT
+from tools.parser.soft_trees import CANDIDATES, SoftTrees
+from tools.parser.treebank import SENTENCES_A_DOCUMENT
 
 ALL = 255
 """The share of a word's only governor."""

@@ -7,21 +7,21 @@ import pytest
 import spacy
 import torch
 
-from heedful.export import arc_parser as export
-from heedful.export.arc_graph import arc_graph
 from heedful.export.errors import ParityError
-from heedful.models.arc_parser import ArcParser
 from heedful.text.hashed_words import ZERO, WordVectors
-from heedful.training import arc_parser
-from heedful.training.arc_corpus import Corpus, Reader, single
-from heedful.training.arc_parser import Trained
 from tests.arc_parser import LABELS, TEXTS, plain, random_parser
+from tools.parser import pipeline as export
+from tools.parser import training
+from tools.parser.corpus import Corpus, Reader, single
+from tools.parser.graph import arc_graph
+from tools.parser.model import ArcParser
+from tools.parser.training import Trained
 
 
 @pytest.fixture(scope="module")
 def sample() -> Corpus:
     """Texts with trees that are right to the right: each word hangs under the next."""
-    corpus = plain(arc_parser.blank(), TEXTS)
+    corpus = plain(training.blank(), TEXTS)
     for start, stop in zip(corpus.starts, corpus.starts[1:], strict=False):
         corpus.heads[start:stop, 0] = [*range(2, stop - start + 1), 0]
     return Corpus(
@@ -37,16 +37,16 @@ def sample() -> Corpus:
 @pytest.fixture(scope="module")
 def trained(sample: Corpus) -> Trained:
     torch.manual_seed(1)
-    model = ArcParser(tables=arc_parser.TABLES, relations=len(LABELS), width=32, embedding=8)
-    reader = Reader(sample, arc_parser.TABLES)
+    model = ArcParser(tables=training.TABLES, relations=len(LABELS), width=32, embedding=8)
+    reader = Reader(sample, training.TABLES)
     optimiser = torch.optim.AdamW(model.parameters(), lr=5e-3)
     for _ in range(120):
         for texts in single(sample):
             optimiser.zero_grad()
-            arc_parser.loss(model, reader.batch(texts)).backward()
+            training.loss(model, reader.batch(texts)).backward()
             optimiser.step()
-    assert arc_parser.accuracy(model, reader) == (1.0, 1.0)
-    return Trained(model.eval(), LABELS, arc_parser.blank())
+    assert training.accuracy(model, reader) == (1.0, 1.0)
+    return Trained(model.eval(), LABELS, training.blank())
 
 
 def test_trees_are_what_was_learned_alone_and_together(
@@ -65,7 +65,7 @@ def test_trees_are_what_was_learned_alone_and_together(
 
 
 def test_word_vectors_are_torchs_but_for_the_bytes(trained: Trained, sample: Corpus) -> None:
-    reader = Reader(sample, arc_parser.TABLES)
+    reader = Reader(sample, training.TABLES)
     batch = reader.batch([[i] for i in range(len(sample))])
     with torch.inference_mode():
         expected = trained.model.words(batch.rows).numpy()

@@ -1,4 +1,4 @@
-"""Train the arc parser (models.arc_parser) on soft trees of the teacher and on the treebank."""
+"""Train the arc parser (`tools.parser.model`) on soft trees of the teacher and on the treebank."""
 
 import math
 import random
@@ -15,16 +15,11 @@ from spacy.language import Language
 from torch import Tensor, nn
 from torch.nn import functional
 
-from heedful.models.arc_parser import ArcParser
-from heedful.training import (
-    arc_corpus,
-    checkpoint,
-    soft_trees,
-    tokenizer_rules,
-    tree_teacher,
-    treebank,
-)
-from heedful.training.arc_corpus import Batch, Corpus, Reader
+from heedful.training import checkpoint
+from tools.parser import corpus as corpora
+from tools.parser import soft_trees, teacher, tokenizer_rules, treebank
+from tools.parser.corpus import Batch, Corpus, Reader
+from tools.parser.model import ArcParser
 
 TABLES = (5000, 2000, 2500, 2000)
 """Rows of the hash tables of NORM, PREFIX, SUFFIX and SHAPE, as spaCy's own pipelines have them."""
@@ -70,15 +65,15 @@ def train_arc_parser(
     """
     nlp = blank()
     documents = {split: treebank.sentences(data, split) for split in ("train", "dev")}
-    teacher = teacher_of(nlp, documents, seed=seed, cache=cache, console=console)
+    trees = teacher_of(nlp, documents, seed=seed, cache=cache, console=console)
     folder = cache / f"soft-{seed}"
-    soft_trees.write(teacher, nlp, soft_trees.plain_texts(data, seed), folder, console)
-    labels = teacher.relations
+    soft_trees.write(trees, nlp, soft_trees.plain_texts(data, seed), folder, console)
+    labels = trees.relations
     learned, silver = (
-        arc_corpus.gold(nlp, documents["train"], labels),
-        arc_corpus.silver(nlp, soft_trees.load(folder)),
+        corpora.gold(nlp, documents["train"], labels),
+        corpora.silver(nlp, soft_trees.load(folder)),
     )
-    dev = arc_corpus.gold(nlp, documents["dev"], labels)
+    dev = corpora.gold(nlp, documents["dev"], labels)
     model = ArcParser(tables=TABLES, relations=len(labels), width=width)
     file = cache / f"arc-{width}-{seed}.pt"
     train(model, learned, silver, dev, seed=seed, file=file, console=console, stages=stages)
@@ -99,20 +94,20 @@ def teacher_of(
     seed: int,
     cache: Path,
     console: Console,
-) -> tree_teacher.TreeTeacher:
+) -> teacher.TreeTeacher:
     """The teacher in `cache`, trained where it is not there."""
     cache.mkdir(parents=True, exist_ok=True)
     gold = [
         [
             one
-            for one in tree_teacher.aligned(nlp, treebank.grouped(documents["train"], seed + epoch))
-            if len(one) <= tree_teacher.LONGEST
+            for one in teacher.aligned(nlp, treebank.grouped(documents["train"], seed + epoch))
+            if len(one) <= teacher.LONGEST
         ]
-        for epoch in range(tree_teacher.EPOCHS)
+        for epoch in range(teacher.EPOCHS)
     ]
-    dev = tree_teacher.aligned(nlp, documents["dev"])
+    dev = teacher.aligned(nlp, documents["dev"])
     file = cache / f"teacher-{seed}.pt"
-    return tree_teacher.load_or_train(gold, file, seed=seed, dev=dev, console=console)
+    return teacher.load_or_train(gold, file, seed=seed, dev=dev, console=console)
 
 
 def train(
@@ -130,15 +125,15 @@ def train(
 
     How far it has come is kept in `file`, so that an interrupted run continues, and a finished one is loaded.
     """
-    torch.manual_seed(seed)
     state: dict[str, Any] = checkpoint.load(file) if file.exists() else {"stage": 0, "step": 0}
     if "weights" in state:
         model.load_state_dict(state["weights"])
-    reader = Reader(arc_corpus.both(gold, silver), TABLES)
+    reader = Reader(corpora.both(gold, silver), TABLES)
     dev_reader = Reader(dev, TABLES)
     for number, stage in enumerate(stages):
         if number < state["stage"]:
             continue
+        torch.manual_seed(seed + number)  # a stage draws the same after an interruption
         batches = list(_batches(reader.corpus, len(gold), stage.epochs, seed + number))
         run = _Run(model, stage, batches, reader)
         run.resume(state)
@@ -247,7 +242,7 @@ def accuracy(model: ArcParser, reader: Reader) -> tuple[float, float]:
     model.eval()
     right = labelled = known = 0
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
-        for texts in arc_corpus.single(reader.corpus):
+        for texts in corpora.single(reader.corpus):
             batch = reader.batch(texts)
             scores, dependents, governors = model(batch.rows, batch.places)
             best = scores.argmax(-1)
@@ -267,7 +262,7 @@ def _batches(corpus: Corpus, gold: int, epochs: float, seed: int) -> Iterator[li
     for epoch in range(math.ceil(epochs)):
         orders = [*[range(gold)] * GOLD_TIMES, rng.sample(rest, len(rest))]
         share = min(1.0, epochs - epoch)
-        batches = arc_corpus.joined(corpus, orders, rng)
+        batches = corpora.joined(corpus, orders, rng)
         yield from batches[: round(share * len(batches))]
 
 
