@@ -9,14 +9,14 @@ ifneq ($(wildcard ../shared/data),)
 export HEEDFUL_DATA ?= ../shared/data
 endif
 
-.PHONY: serve dev test check openapi vendor clients mteb soak bench gpu-check wheels ms-san-minilm-nli lint types imports tools clean
+.PHONY: serve dev test check openapi vendor clients mteb soak bench gpu-check wheels ms-san-minilm-nli lint types imports test-tools clean
 
 serve: .serve-venv/installed  ## serve the shipped bundles on HEEDFUL_PORT (8000)
 	.serve-venv/bin/heedful serve
 
 dev: .venv/installed  ## the development environment, with the `heedful` command
 
-test: .venv/installed tools  ## every test, a file at a time on each of two processes
+test: .venv/installed test-tools  ## every test, a file at a time on each of two processes
 	.venv/bin/pytest --numprocesses 2 --dist loadfile
 
 vendor:  ## fetch what the page uses, as scripts/page/package-lock.json has it
@@ -30,7 +30,7 @@ soak: .venv/installed  ## faults and load at length: three quarters of an hour; 
 	.venv/bin/python -m tests.faults
 
 BENCHMARKS = encode growth overhead startup load peers
-bench: .venv/installed .serve-venv/installed tools  ## measure speed and memory, for about 20 minutes; writes docs/performance.md
+bench: .venv/installed .serve-venv/installed test-tools  ## measure speed and memory, for about 20 minutes; writes docs/performance.md
 	for program in $(BENCHMARKS); do .venv/bin/python -m benchmarks.$$program || exit 1; done
 	.venv/bin/python -m benchmarks.report
 
@@ -59,7 +59,7 @@ mteb:  ## two of mteb's tasks over local data; writes docs/library.md. Two GB of
 check: lint types imports test  ## what CI runs
 
 openapi: .venv/installed  ## write docs/openapi.json
-	.venv/bin/heedful openapi >docs/openapi.json.part
+	.venv/bin/python -m tools openapi >docs/openapi.json.part
 	mv docs/openapi.json.part docs/openapi.json
 
 lint: .venv/installed
@@ -73,7 +73,7 @@ types: .venv/installed
 imports: .venv/installed
 	.venv/bin/lint-imports
 
-tools:
+test-tools:
 	@scripts/install-test-tools
 
 .serve-venv/installed: $(SOURCES)

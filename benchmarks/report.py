@@ -13,8 +13,7 @@ import typer
 
 from benchmarks.records import RESULTS
 from heedful.files.atomic import write_file
-from heedful.training.markdown import reached
-from heedful.training.markdown import table as markdown_table
+from tools.markdown import table as markdown_table
 
 OTHER_MACHINE = "other_machine"
 """The folder of the last run's records on another machine."""
@@ -48,7 +47,9 @@ def verdict(goal: dict[str, Any], figure: float | None) -> str:
     if figure is None:
         return "not measured"
     sign = 1 if goal["better"] == "more" else -1
-    return reached(sign * figure, sign * goal["goal"], sign * goal["floor"])
+    if sign * figure >= sign * goal["goal"]:
+        return "goal reached"
+    return "minimum reached" if sign * figure >= sign * goal["floor"] else "**missed**"
 
 
 def _read(folder: Path) -> list[dict[str, Any]]:

@@ -18,11 +18,12 @@ import typer
 from benchmarks import records
 from benchmarks.texts import DATA
 from heedful.cli.options import PARSER
-from heedful.training import paper_tables, tasks
+from heedful.training import tasks
 from heedful.training.config import Paths, RunConfig
 from heedful.training.model import make_model
 from heedful.training.objectives import dev_score, make_objective
 from heedful.training.prepare import prepare
+from tools import paper_tables
 
 TABLES = ("disan-snli", "dsa-snli", "ms-san-priors", "ms-san-positions")
 TRAIN_ROWS = 2000

@@ -17,13 +17,13 @@ import typer
 from rich.console import Console
 
 from benchmarks.records import Row, table, write
-from heedful.cli.control_scores import random_tree
 from heedful.text.parse import Parser
 from heedful.training import checkpoint, prepare
 from heedful.training.config import Paths, load, validate
 from heedful.training.data_folder import data_folder
 from heedful.training.loop import train
 from heedful.training.parses import Parsed, parse
+from tools.control_scores import random_tree
 
 FOLDER = Path("results/trees")
 RUNS: dict[str, tuple[str, dict[str, Any]]] = {

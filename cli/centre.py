@@ -8,12 +8,12 @@ import typer
 from rich.console import Console
 
 from heedful.cli import rescore
-from heedful.cli.gradient_scores import spread
 from heedful.cli.local_model import open_folder
 from heedful.cli.options import DATA, BundleParser, Bundles, Data, parser_for
 from heedful.export.centring import offset, shifted
 from heedful.runtime.bundles.bundle import read
 from heedful.runtime.bundles.card import Card
+from heedful.training.data import evenly
 from heedful.training.errors import ConfigError
 
 SENTENCES = 10_000
@@ -37,7 +37,7 @@ def command(
             raise ConfigError(
                 f"{bundle.name} is of kind {task.kind}: only an embedding's vectors are centred"
             )
-        texts, named = spread(task.texts(data), SENTENCES), parser_for(bundle, parser)
+        texts, named = evenly(task.texts(data), SENTENCES), parser_for(bundle, parser)
         card = centre(bundle, texts, cosine, data=data, parser=named, console=Console())
         typer.echo(f"{bundle}: version {card.version}")
 

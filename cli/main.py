@@ -9,7 +9,6 @@ from heedful.cli.errors import NO_STORAGE, USER_ERRORS, describe, missing_extra
 
 COMMANDS = {
     "serve": "Serve the bundles over HTTP.",
-    "openapi": "Print the OpenAPI document of the service.",
     "embed": "Embed a file of texts, without a server.",
     "classify": "Label every row of Parquet files, on a Ray cluster.",
     "nli": "Label every pair of texts of Parquet files, on a Ray cluster.",
@@ -30,11 +29,6 @@ COMMANDS = {
     "fit": "Train a classifier on your own texts, measure it and write its bundle.",
     "evaluate": "Score a model on a task's split.",
     "selftest": "Run the golden sentences of a service or of bundles, or write them.",
-    "trust": "Measure what bundles' attention is worth, and index their training sentences.",
-    "transfer": "Measure frozen embeddings on seven tasks, and their speed compared with MiniLM's.",
-    "reproduce": "Train and measure every run of a paper's table that has no record yet.",
-    "report": "Write docs/results.md from the cards and the records.",
-    "figures": "Draw the papers' figures from the bundles.",
 }
 """Each is `command` in the file of its name: options and work."""
 

@@ -1,1 +1,4 @@
-"""What serves this repository alone. It is in no wheel, and the product imports nothing from here."""
+"""What serves this repository alone: the papers' tables and figures, their records, and the pages written from them.
+
+`python -m tools` lists the commands. The wheel does not hold them.
+"""

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from heedful.text.plain import plain_word
 from heedful.text.vocab import UNKNOWN, Vocab
 from heedful.training.tasks.base import Example, Source
 
+T = TypeVar("T")
 RUN = 64
 """Batches whose examples are sorted by length together."""
 SUBSAMPLE_SEED = 1
@@ -128,6 +129,11 @@ def vocabulary(
     ]
     ordered = sorted(kept, key=lambda word: (-counts[word], -background[word], word))
     return Vocab(ordered[:limit], composed)
+
+
+def evenly(items: Sequence[T], most: int) -> Sequence[T]:
+    """At most `most` of the items, at even distances."""
+    return items[:: -(-len(items) // most)]
 
 
 def subsample(

@@ -1,11 +1,9 @@
-"""Evaluation of frozen sentence vectors: logistic regression and cosine similarity.
+"""Evaluation of frozen sentence vectors: logistic regression, and the cosines of pairs.
 
 As in SentEval (Conneau and Kiela 2018): CR, MPQA and SUBJ in ten folds, TREC and SST-2 on their test
 splits, regularisation chosen on held-out rows. SST-2 is trained on whole sentences.
 """
 
-import statistics
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +15,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from heedful.text.arrays import Floats
 from heedful.training import tasks
 from heedful.training.data import labels
-from heedful.training.metrics import pearson, spearman
-from heedful.training.tasks import cr, mpqa, sst, stsb, subj
+from heedful.training.tasks import cr, mpqa, sst, subj
 from heedful.training.tasks.base import Example
 
 Embed = Callable[[Sequence[str]], Floats]
@@ -29,8 +26,6 @@ STRENGTHS = (1.0, 4.0, 16.0, 64.0)
 SEED = 1
 FOLDS = 10
 FOLDED = {"cr": cr.read, "mpqa": mpqa.read, "subj": subj.read}
-ROUNDS, ROUND_SIZE, WARM_UP = 5, 256, 2048
-"""Rounds of the speed measurement, in which the models take turns, texts in each, and texts before them."""
 
 
 def accuracies(embed: Embed, data: Path, split: str = "test") -> dict[str, float]:
@@ -42,32 +37,6 @@ def accuracies(embed: Embed, data: Path, split: str = "test") -> dict[str, float
     train, dev, judged = (sst.sentences(one, sst.two)(data) for one in ("train", "dev", split))
     found["sst2"] = _split(embed, train, dev, judged)
     return found
-
-
-def similarities(embed: Embed, data: Path) -> dict[str, float]:
-    """Correlation of the cosines of pairs with their gold scores. Raises DataMissing."""
-    similar, related = stsb.DEV.read(data), tasks.get("sick-relatedness").test.read(data)
-    return {
-        "stsb dev spearman": spearman(pair_cosines(embed, similar), labels(similar)),
-        "sick test pearson": pearson(pair_cosines(embed, related), labels(related)),
-    }
-
-
-def speeds(models: Sequence[Embed], texts: Sequence[str]) -> list[float]:
-    """Sentences per second of each model: the median over rounds, each on other texts.
-
-    The last WARM_UP texts come first, uncounted: a parser that has read nothing yet knows no word.
-    """
-    rates: list[list[float]] = [[] for _ in models]
-    for embed in models:
-        embed(texts[-WARM_UP:])
-    for number in range(ROUNDS):
-        group = texts[number * ROUND_SIZE : (number + 1) * ROUND_SIZE]
-        for embed, seen in zip(models, rates, strict=True):
-            started = time.perf_counter()
-            embed(group)
-            seen.append(len(group) / (time.perf_counter() - started))
-    return [statistics.median(seen) for seen in rates]
 
 
 def _ten_folds(embed: Embed, examples: Sequence[Example]) -> float:

@@ -86,7 +86,7 @@ class ControlCard(_Frozen):
 
 
 class GradientsCard(_Frozen):
-    """Integrated gradients on sentences of dev: `heedful trust --gradients` measured them."""
+    """Integrated gradients on sentences of dev: `python -m tools trust --gradients` measured them."""
 
     sentences: int = Field(ge=1)  # of two tokens or more, both of a pair
     median: float  # of the completeness error, relative to the change of the score
@@ -98,7 +98,7 @@ class GradientsCard(_Frozen):
 
 
 class TrustCard(_Frozen):
-    """How far this model's explanations can be trusted: `heedful trust` measured it."""
+    """How far this model's explanations can be trusted: `python -m tools trust` measured it."""
 
     dataset: str
     metric: str

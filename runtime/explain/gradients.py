@@ -67,7 +67,7 @@ def gradients(prediction: Prediction, side: int, sentence: Sentence) -> Steps[Gr
     if not prediction.run.explain_graph.scalable:
         raise BadInput(
             f"{prediction.run.model.card.name} has no gradients: its explain.onnx cannot scale word "
-            "vectors; `heedful trust --gradients` adds that, but not to a model of word pieces",
+            "vectors; `python -m tools trust --gradients` adds that, but not to a model of word pieces",
             param="gradients",
             code="no_gradients",
         )

@@ -137,9 +137,6 @@ def serving_install(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("reparse", "bundles/ms-san-sst2", "--parser", "bundles/parser"),
         ("fit", "none.csv", "--label-column", "a", "--text-column", "b", "--out", "none"),
         ("evaluate", "ms-san-sst2", "sst2"),
-        ("transfer", "ms-san-sst2"),
-        ("reproduce", "lama-r8"),
-        ("figures",),
     ],
     ids=lambda arguments: arguments[0],
 )
@@ -159,7 +156,7 @@ def test_a_command_that_needs_the_training_extra_says_so(
     "arguments",
     [
         *((), ("serve",), ("embed",), ("classify",), ("nli",)),
-        *(("explain",), ("openapi",), ("selftest",)),
+        *(("explain",), ("selftest",)),
     ],
 )
 def test_the_serving_commands_need_no_extra(

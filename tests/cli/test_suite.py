@@ -22,10 +22,10 @@ from heedful.text.kinds import NLI_LABELS
 from heedful.training import suite as sets
 from heedful.training.calibration import calibration_error
 from heedful.training.errors import ConfigError, RunMissing
-from heedful.training.report import suite_tables
 from heedful.training.tasks import sst
 from heedful.training.tasks.base import Example
 from tests.builders import BuiltParser, build_bundle
+from tools.report import suite_tables
 
 TEXTS = ("a dog is good", "two kids wash", "the man", "their hands is bad", "not a kid", "dogs")
 KNOWN = ("word1 word2", "word3", "word4 word1 word5", "word6 word7", "word8", "word9 word3 word2")

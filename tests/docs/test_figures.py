@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from heedful.cli.figures import FIGURES
+from tools.figures import FIGURES
 
 FOLDER = Path("docs/figures")
 PAGE = Path("docs/figures.md").read_text(encoding="utf-8")

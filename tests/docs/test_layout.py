@@ -14,7 +14,7 @@ CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["import
     for one in CONTRACTS
     if one["type"] == "layers"
 ]
-[FORBIDDEN] = [one for one in CONTRACTS if one["type"] == "forbidden"]
+[FORBIDDEN] = [one for one in CONTRACTS if "torch" in one.get("forbidden_modules", ())]
 MODULES = {file.stem for file in (ROOT / "heedful").glob("*.py")}
 PACKAGES = [package for layer in LAYERS for package in layer if package not in MODULES]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from heedful.cli.main import app
 from tests.process import ROOT
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/notes/*.md")])
-FOLDERS = "app|benchmarks|cli|configs|deploy|export|library|models|results|runtime|scripts|tests|text|training"
+FOLDERS = "app|benchmarks|cli|configs|deploy|export|library|models|results|runtime|scripts|tests|text|tools|training"
 MADE = (
     "models/swem.py",
     "configs/swem-sst2.toml",

@@ -1,6 +1,5 @@
 """The measures of frozen embeddings, on data whose answer is known: one dimension a word."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -38,11 +37,6 @@ def data(tmp_path: Path) -> Path:
     trees = "(4 (4 good) (2 film))\n(0 (0 bad) (2 film))\n" * 20
     for split in ("train", "dev", "test"):
         (tmp_path / "trees" / f"{split}.txt").write_text(trees)
-    pairs = [("good", "good film", 4.0), ("good", "good", 5.0), ("good", "bad", 1.0)]
-    rows = [{"a": a, "b": b, "score": score, "label": "neutral"} for a, b, score in pairs]
-    for name in ("stsb/dev.jsonl", "sick/test.jsonl"):
-        (tmp_path / name).parent.mkdir()
-        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
     return tmp_path
 
 
@@ -54,31 +48,3 @@ def test_vectors_that_tell_and_vectors_that_do_not(data: Path) -> None:
     assert {name: untold[name] for name in FOLDED} == dict.fromkeys(FOLDED, commoner)
     assert untold["trec"] == pytest.approx(1 / 3)
     assert untold["sst2"] == 0.5
-
-
-def test_cosines_against_the_gold_scores(data: Path) -> None:
-    found = transfer.similarities(embed, data)
-    assert found["stsb dev spearman"] == pytest.approx(1)
-    expected = np.corrcoef([np.sqrt(0.5), 1, 0], [4, 5, 1])[0, 1]
-    assert found["sick test pearson"] == pytest.approx(expected, abs=1e-6)
-
-
-def test_models_take_turns() -> None:
-    seen: list[tuple[str, tuple[str, ...]]] = []
-
-    def recorded(name: str) -> transfer.Embed:
-        def embed(texts: Sequence[str]) -> Floats:
-            seen.append((name, tuple(texts)))
-            return blind(texts)
-
-        return embed
-
-    counted = transfer.ROUNDS * transfer.ROUND_SIZE
-    texts = [str(i) for i in range(counted + transfer.WARM_UP)]
-    rates = transfer.speeds((recorded("a"), recorded("b")), texts)
-    warm, seen = seen[:2], seen[2:]
-    assert warm == [(name, tuple(texts[counted:])) for name in "ab"]
-    assert [name for name, _ in seen] == ["a", "b"] * transfer.ROUNDS
-    assert all(first[1] == second[1] for first, second in zip(seen[::2], seen[1::2], strict=True))
-    assert len({group for _, group in seen}) == transfer.ROUNDS
-    assert min(rates) > 0

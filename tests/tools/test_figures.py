@@ -1,4 +1,4 @@
-"""`heedful figures` on tiny exported encoders and a few texts, and the numbers it draws by hand."""
+"""`python -m tools figures` on tiny exported encoders and a few texts, and the numbers it draws by hand."""
 
 import io
 import json
@@ -9,15 +9,6 @@ import pytest
 import torch
 from rich.console import Console
 
-from heedful.cli.figure_numbers import (
-    HEADS,
-    attention_parameters,
-    dev_by_heads,
-    learning_curve,
-    losses,
-    masks,
-)
-from heedful.cli.figures import draw
 from heedful.export.bundle import export_bundle
 from heedful.models.registry import build
 from heedful.runtime.bundles.card import ParserCard
@@ -27,6 +18,15 @@ from tests.builders import BuiltParser, build_bundle
 from tests.export.trained import classifier
 from tests.forests import forest
 from tests.process import ROOT
+from tools.figure_numbers import (
+    HEADS,
+    attention_parameters,
+    dev_by_heads,
+    learning_curve,
+    losses,
+    masks,
+)
+from tools.figures import draw
 
 REVIEWS = (
     ("1", "terrible and poor , the worst"),
@@ -130,11 +130,11 @@ def test_parameters_are_the_papers_formulas() -> None:
 
 
 def test_losses_and_dev_scores_are_those_of_the_records(tmp_path: Path) -> None:
-    with pytest.raises(DataMissing, match="heedful reproduce lama-r8, lama-news"):
+    with pytest.raises(DataMissing, match="python -m tools reproduce lama-r8, lama-news"):
         losses(tmp_path)
-    with pytest.raises(DataMissing, match="heedful reproduce lama-heads, lama-imdb-heads"):
+    with pytest.raises(DataMissing, match="python -m tools reproduce lama-heads, lama-imdb-heads"):
         dev_by_heads(tmp_path)
-    with pytest.raises(DataMissing, match="heedful reproduce learning-curve"):
+    with pytest.raises(DataMissing, match="python -m tools reproduce learning-curve"):
         learning_curve(tmp_path)
     log = [{"epoch": 1, "loss": 0.9, "dev": 0.5}, {"epoch": 2, "loss": 0.7, "dev": 0.6}]
     records = {

@@ -13,7 +13,6 @@ import typer
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from heedful.cli import figure_numbers, figure_plots
 from heedful.cli.explain import explained
 from heedful.cli.options import DATA, Data, Results
 from heedful.files.atomic import write_file
@@ -25,6 +24,7 @@ from heedful.runtime.service import Options, Service, running
 from heedful.training import tasks
 from heedful.training.errors import DataMissing
 from heedful.training.tasks.base import Example
+from tools import figure_numbers, figure_plots
 
 SEED = 1
 CASES = (

@@ -16,10 +16,11 @@ from heedful.cli.options import DATA, PARSER, Data, Parser, Results, Threads, Tr
 from heedful.export import run as runs
 from heedful.export.bundle import export_bundle
 from heedful.files.atomic import write_json
-from heedful.training import checkpoint, paper_tables, papers, tasks
+from heedful.training import checkpoint, tasks
 from heedful.training.config import Device, Paths, Precision, RunConfig
 from heedful.training.evaluate import measure
 from heedful.training.loop import train
+from tools import paper_tables, papers
 
 
 def command(
@@ -59,7 +60,7 @@ def command(
         precision=precision,
         device=device,
     )
-    typer.echo(f"records are in {results}/runs/{table}: `heedful report` writes them up")
+    typer.echo(f"records are in {results}/runs/{table}: `python -m tools report` writes them up")
 
 
 def reproduce(

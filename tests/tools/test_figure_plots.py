@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from heedful.cli import figure_plots
 from tests.cli.test_explain_page import sentence
+from tools import figure_plots
 
 WORDS = ("two", "kids", "wash")
 

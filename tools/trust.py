@@ -10,19 +10,20 @@ from rich.console import Console
 from rich.progress import track
 
 from heedful.cli import rescore
-from heedful.cli.control_scores import ControlScores
-from heedful.cli.gradient_scores import explain, measure_gradients, pooling, spread
 from heedful.cli.local_model import LocalModel, open_folder
 from heedful.cli.options import DATA, BundleParser, Bundles, Data, parser_for
-from heedful.cli.trust_page import write_page
 from heedful.export.bundle_writer import rewrite
 from heedful.export.typical import typical
 from heedful.runtime.bundles.bundle import read
 from heedful.runtime.bundles.card import TYPICAL, Card, ControlCard, TrustCard, TypicalCard
 from heedful.runtime.explain.run import ExplainOptions
 from heedful.text import parse
+from heedful.training.data import evenly
 from heedful.training.metrics import dev_metric
 from heedful.training.tasks.base import Example, Task
+from tools.control_scores import ControlScores
+from tools.gradient_scores import explain, measure_gradients, pooling
+from tools.trust_page import write_page
 
 ROWS, CURVES, TYPICAL_SENTENCES = 1000, 100, 4000
 THRESHOLD = 0.01
@@ -72,11 +73,11 @@ def measure(folder: Path, parser: str, *, data: Path, rows: int, curves: int) ->
     loaded = parse.Parser.load(parser)
     bundle = read(folder)
     task = rescore.task_of(bundle, None)
-    examples = spread(task.dev.read(data), rows)
+    examples = evenly(task.dev.read(data), rows)
     (_, value), *controls = ControlScores(bundle, loaded, task, examples).every()
     with open_folder(folder, parser) as model:
-        trust = _curves(model, task, spread(examples, curves))
-        sample = spread(task.texts(data), TYPICAL_SENTENCES)
+        trust = _curves(model, task, evenly(examples, curves))
+        sample = evenly(task.texts(data), TYPICAL_SENTENCES)
         index = typical(model.embed(sample))
     old = bundle.card.trust
     fields = {

@@ -10,11 +10,12 @@ import pytest
 
 from benchmarks.processes import bundles
 from heedful.models.registry import ENCODERS
-from heedful.training import paper_tables, papers, tasks
+from heedful.training import tasks
 from heedful.training.errors import ConfigError
-from heedful.training.paper_tables import RowConfig
-from heedful.training.report import report
 from tests.shipped import SHIPPED
+from tools import paper_tables, papers
+from tools.paper_tables import RowConfig
+from tools.report import report
 
 BUNDLES, RESULTS = Path("bundles"), Path("results")
 TABLE = """
@@ -304,7 +305,7 @@ def test_every_minimum_is_reached() -> None:
 
 
 def test_the_page_is_that_of_the_records() -> None:
-    """After a change of a bundle or a record: `heedful report`."""
+    """After a change of a bundle or a record: `python -m tools report`."""
     with bundles(SHIPPED, BUNDLES) as folder:
         page = report(folder, RESULTS)
         assert page == report(folder, RESULTS)

@@ -7,7 +7,10 @@ from heedful.cli.errors import CommandError
 from heedful.files.atomic import write_file
 from heedful.runtime.bundles.card import Card, TrustCard
 
-BEGIN, END = "<!-- heedful trust --page: begin -->", "<!-- heedful trust --page: end -->"
+BEGIN, END = (
+    "<!-- python -m tools trust --page: begin -->",
+    "<!-- python -m tools trust --page: end -->",
+)
 
 
 def write_page(page: Path, cards: Sequence[Card]) -> None:

@@ -1,18 +1,20 @@
-"""`heedful reproduce`, for real, on a table of one small row."""
+"""`python -m tools reproduce`, for real, on a table of one small row."""
 
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import typer
 from rich.console import Console
 
-from heedful.cli.reproduce import command, reproduce
-from heedful.training import paper_tables
 from heedful.training.config import Precision
 from tests.builders import BuiltParser
-from tests.cli.test_main import heedful
+from tests.process import ROOT
+from tools import paper_tables
+from tools.reproduce import command, reproduce
 
 CONFIG = """
 task = "trec"
@@ -108,8 +110,13 @@ def test_what_has_no_record_of_its_configuration_is_trained_once(
 
 
 def test_all_lists_every_table_and_figure_and_trains_nothing() -> None:
-    listed = heedful("reproduce", "--all")
-    assert listed.returncode == 0
+    listed = subprocess.run(
+        [sys.executable, "-m", "tools", "reproduce", "--all"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert "DiSAN, Table 1, SNLI: `disan-snli`: " in listed.stdout
     assert "MS-SAN, Table 2, priors: `ms-san-priors`: 8 of 8 rows\n" in listed.stdout
     assert "not here: BERT: not to be had here\n" in listed.stdout

@@ -1,4 +1,4 @@
-"""`heedful trust`, for real, on a bundle that nobody trained: its figures are in its card and on the page."""
+"""`python -m tools trust`, for real, on a bundle that nobody trained: its figures are in its card and on the page."""
 
 import json
 import shutil
@@ -8,12 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heedful.cli import trust
-from heedful.cli.control_scores import random_tree, right_branching
 from heedful.cli.errors import CommandError
-from heedful.cli.gradient_scores import measure_gradients
 from heedful.cli.local_model import open_folder
-from heedful.cli.trust_page import BEGIN, END, verdict, write_page
 from heedful.export.bundle import export_bundle
 from heedful.runtime.bundles.bundle import read
 from heedful.runtime.bundles.card import ParserCard, TrustCard
@@ -22,6 +18,10 @@ from heedful.training.evaluate import measure
 from heedful.training.tasks import get
 from tests.builders import BuiltParser
 from tests.export.trained import WORDS, trained
+from tools import trust
+from tools.control_scores import random_tree, right_branching
+from tools.gradient_scores import measure_gradients
+from tools.trust_page import BEGIN, END, verdict, write_page
 
 CONTROLS = (
     *("uniform attention", "permuted attention", "random attention"),

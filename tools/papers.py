@@ -7,10 +7,11 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from heedful.training import config, paper_tables
+from heedful.training import config
 from heedful.training.config import Section
 from heedful.training.errors import ConfigError
-from heedful.training.markdown import table as markdown_table
+from tools import paper_tables
+from tools.markdown import table as markdown_table
 
 
 class Item(Section):
@@ -83,7 +84,7 @@ def _of_table(name: str, results: Path) -> str:
 def lines(results: Path) -> Iterator[str]:
     """The section of docs/results.md."""
     yield "## Every table and figure of the four papers\n"
-    yield "`heedful reproduce --all` prints this list.\n"
+    yield "`python -m tools reproduce --all` prints this list.\n"
     headings = ("paper", "table or figure", "here", "not here, and why")
     yield from markdown_table(
         headings, ((one.paper, one.item, one.here, one.missing) for one in catalogue(results))

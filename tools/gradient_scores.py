@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from rich.progress import track
@@ -20,8 +20,6 @@ from heedful.runtime.bundles.card import EXPLAIN, EXPLAIN_INT8, GOLDEN, Card, Gr
 from heedful.runtime.explain.run import ExplainOptions
 from heedful.training.tasks.base import Example, Task
 
-T = TypeVar("T")
-
 SENTENCES = 200
 COMPLETE = 0.05
 
@@ -35,7 +33,9 @@ def measure_gradients(folder: Path, parser: str, *, data: Path, sentences: int =
     """
     bundle = read(folder)
     if bundle.card.trust is None:
-        raise CommandError(f"{folder} has no measured controls: run `heedful trust` on it first")
+        raise CommandError(
+            f"{folder} has no measured controls: run `python -m tools trust` on it first"
+        )
     task = rescore.task_of(bundle, None)
     with tempfile.TemporaryDirectory() as temporary:
         made = Path(temporary) / folder.resolve().name
@@ -61,11 +61,6 @@ def pooling(attribution: Mapping[str, Any]) -> float | None:
     correlations = attribution["correlations"]
     found: float | None = next(one["value"] for one in correlations if one["kind"] == "pooling")
     return found
-
-
-def spread(items: Sequence[T], most: int) -> Sequence[T]:
-    """At most that many items, spread evenly."""
-    return items[:: -(-len(items) // most)]
 
 
 def _scalable(bundle: Bundle) -> Mapping[str, bytes]:

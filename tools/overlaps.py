@@ -1,11 +1,13 @@
-"""How many test rows of a task stand in its train or dev split: `python -m heedful.training.overlaps` counts them."""
+"""How many test rows of a task stand in its train or dev split: `python -m tools.overlaps` counts them."""
 
 import re
-import sys
 from pathlib import Path
 
+import typer
+
+from heedful.cli.options import DATA, Data
 from heedful.files.atomic import write_json
-from heedful.training import data_folder, tasks
+from heedful.training import tasks
 from heedful.training.labelled_texts import same
 from heedful.training.tasks.base import Example, Task
 
@@ -50,16 +52,10 @@ def _texts(row: Example) -> tuple[str, ...]:
     return same(text.lower() for text in row.texts)
 
 
-def main() -> None:
-    """Write the record that `heedful report` prints."""
-    data = data_folder.data_folder()
+def command(data: Data = DATA) -> None:
+    """Write results/overlaps.json, which `python -m tools report` prints."""
     found = {}
-    in_subj = sst_in_subj(data)
     for name in COUNTED:
         found[name] = overlap(tasks.get(name), data)
-        sys.stdout.write(f"{name}: {found[name]}\n")
-    write_json(RECORD, {"tasks": found, "sst_in_subj": in_subj})
-
-
-if __name__ == "__main__":
-    main()
+        typer.echo(f"{name}: {found[name]}")
+    write_json(RECORD, {"tasks": found, "sst_in_subj": sst_in_subj(data)})

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from heedful.text.kinds import NLI_LABELS
-from heedful.training import overlaps, tasks
+from heedful.training import tasks
 from heedful.training.tasks.base import Example, Source, Task
 from tests.datasets import DATA, needs_data
 from tests.process import ROOT
+from tools import overlaps
 
 
 def source(*texts: str) -> Source:

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heedful.training import paper_tables, tasks
+from heedful.training import tasks
 from heedful.training.config import RunConfig
 from heedful.training.evaluate import TRAIN_ROWS
-from heedful.training.markdown import figure, run_names
-from heedful.training.markdown import table as markdown_table
 from heedful.training.metrics import standard_error
 from heedful.training.model import count_weights
-from heedful.training.paper_tables import RowConfig, TableConfig
+from tools import paper_tables
+from tools.markdown import figure, run_names
+from tools.markdown import table as markdown_table
+from tools.paper_tables import RowConfig, TableConfig
 
 HEAD = """## The papers' tables
 
@@ -71,7 +72,7 @@ def table_lines(name: str, table: TableConfig, results: Path) -> Iterator[str]:
     """The lines of one table and the lists below it."""
     found = {row.name: measured(name, row, table, results) for row in table.rows}
     yield f"### {table.title}\n"
-    yield f"`heedful reproduce {name}`\n"
+    yield f"`python -m tools reproduce {name}`\n"
     headings = ("row", "weights", "paper's weights", "score", "se", "runs", "paper")
     yield from markdown_table(headings, (_row(row, found[row.name]) for row in table.rows))
     yield from _notes(name, table, results)

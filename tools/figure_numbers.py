@@ -90,7 +90,9 @@ def learning_curve(results: Path) -> dict[str, dict[int, float]]:
 
 
 def _not_run(results: Path, tables: Iterable[str]) -> DataMissing:
-    return DataMissing(f"{results} holds no such record: heedful reproduce {', '.join(tables)}")
+    return DataMissing(
+        f"{results} holds no such record: python -m tools reproduce {', '.join(tables)}"
+    )
 
 
 def _by_dataset(

@@ -26,10 +26,3 @@ def figure(value: float | None, metric: str, digits: int = 1) -> str:
 def run_names(runs: Iterable[Path]) -> str:
     """The names of runs' folders."""
     return ", ".join(f"`{run.name}`" for run in runs)
-
-
-def reached(value: float, goal: float, minimum: float) -> str:
-    """What the pages say of a figure of which more is better."""
-    if value >= goal:
-        return "goal reached"
-    return "minimum reached" if value >= minimum else "**missed**"

@@ -3,21 +3,35 @@
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from heedful.training import paper_tables, papers, reproduced
-from heedful.training.markdown import figure, reached, run_names
-from heedful.training.markdown import table as markdown_table
+import typer
+
+from heedful.cli.options import Results
+from heedful.files.atomic import write_file
 from heedful.training.metrics import standard_error
 from heedful.training.suite import WORDS
+from tools import paper_tables, papers, reproduced
+from tools.markdown import figure, run_names
+from tools.markdown import table as markdown_table
 
 HEAD = """# Results
 
-Written by `heedful report` from `bundles/*/card.json` and `results/`; not edited by hand. Test scores were
+Written by `python -m tools report` from `bundles/*/card.json` and `results/`; not edited by hand. Test scores were
 measured through the service. Accuracies are in percent.
 """
 TASKS = ("cr", "mpqa", "subj", "sst2", "trec")
 SIMILARITIES = ("stsb dev spearman", "sick test pearson")
+
+
+def command(
+    out: Annotated[Path, typer.Option(help="The page.")] = Path("docs/results.md"),
+    bundles: Annotated[Path, typer.Option(help="Folder of the bundles.")] = Path("bundles"),
+    results: Results = Path("results"),
+) -> None:
+    """Write docs/results.md from the cards and the records."""
+    page = report(bundles, results)
+    write_file(out, lambda part: part.write_text(page, encoding="utf-8"))
 
 
 def report(bundles: Path, results: Path) -> str:
@@ -152,7 +166,7 @@ def _caveats(asked: Sequence[dict[str, Any]], overlaps: dict[str, Any]) -> Itera
     yield from markdown_table(("test split", "times", ""), rows)
     yield "## Test rows that training has seen\n"
     yield (
-        "Counted by `python -m heedful.training.overlaps`: test rows whose text or pair, without case and white\n"
+        "Counted by `python -m tools.overlaps`: test rows whose text or pair, without case and white\n"
         "space, stands in the task's train or dev split, and rows of these that stand in test. They are left in.\n"
     )
     counts = overlaps["tasks"].items()
@@ -168,9 +182,9 @@ def _caveats(asked: Sequence[dict[str, Any]], overlaps: dict[str, Any]) -> Itera
 def _transfer(folder: Path, in_subj: dict[str, int]) -> Iterator[str]:
     yield "## Frozen embeddings\n"
     yield (
-        "`heedful transfer MODEL`: logistic regression on frozen embeddings, accuracy (CR, MPQA and SUBJ in ten\n"
-        "folds); cosine similarity without training; sentences of SUBJ (23 words) a second, one thread, and MiniLM's\n"
-        "in the same run, in torch and bfloat16. The test folds were asked for the bundles before these too.\n"
+        "`python -m tools transfer MODEL`: logistic regression on frozen embeddings, accuracy (CR, MPQA and SUBJ in\n"
+        "ten folds); cosine similarity without training; sentences of SUBJ (23 words) a second, one thread, and\n"
+        "MiniLM's in the same run, in torch and bfloat16. The test folds were asked for the bundles before these too.\n"
         f"SUBJ holds {in_subj['train']:,} texts of SST's train trees, whose labels `disan-sst5` has learned, and\n"
         f"{in_subj['test']:,} of SST's test sentences, on which it is measured above.\n"
     )
@@ -214,3 +228,10 @@ def suite_tables(folder: Path) -> Iterator[str]:
 
 def _read(file: Path) -> Any:
     return json.loads(file.read_text(encoding="utf-8"))
+
+
+def reached(value: float, goal: float, minimum: float) -> str:
+    """What the page says of a figure of which more is better."""
+    if value >= goal:
+        return "goal reached"
+    return "minimum reached" if value >= minimum else "**missed**"

@@ -1,0 +1,35 @@
+"""`python -m tools COMMAND`: the repository's own commands, each the function `command` of its file."""
+
+import sys
+from importlib import import_module
+
+import typer
+
+from heedful.cli.errors import USER_ERRORS, describe
+
+COMMANDS = {
+    "reproduce": "Train and measure every run of a paper's table that has no record yet.",
+    "transfer": "Measure frozen embeddings on seven tasks, and their speed compared with MiniLM's.",
+    "overlaps": "Count the test rows of every task that its train and dev splits hold too.",
+    "report": "Write docs/results.md from the cards and the records.",
+    "figures": "Draw the papers' figures from the bundles.",
+    "trust": "Measure what bundles' attention is worth, and write docs/trust.md.",
+    "openapi": "Print the OpenAPI document of the service.",
+}
+
+
+def main() -> None:
+    """Run the command that the first argument names; without one, list them."""
+    name, *arguments = sys.argv[1:] or [""]
+    if name not in COMMANDS:
+        sys.exit("\n".join(f"python -m tools {name:10} {said}" for name, said in COMMANDS.items()))
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app.command()(import_module(f"tools.{name}").command)
+    try:
+        app(args=arguments, prog_name=f"python -m tools {name}")
+    except USER_ERRORS as error:
+        sys.exit(describe(error))
+
+
+if __name__ == "__main__":
+    main()
