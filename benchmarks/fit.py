@@ -2,7 +2,7 @@
 
     python -m benchmarks.fit                 # every dataset; vectors are kept in ~/.cache/heedful/fit
     python -m benchmarks.fit --tasks trec cr --sizes 8 16 --draws 3 --effort normal
-    python -m benchmarks.fit --page          # only write docs/fit.md's table from results/fit
+    python -m benchmarks.fit --page          # only write docs/notes/fit.md's table from results/fit
 
 `fit` is what `heedful fit --effort quick` chooses, by held-out rows of the sample alone, without and with texts of
 the dataset's other training rows as `--unlabelled`; with `--effort normal` MiniLM fine-tuned on the sample labels
@@ -46,7 +46,7 @@ from heedful.training.linear import TeacherKind
 from heedful.training.source_commit import source_commit
 
 RESULTS = Path("results/fit")
-PAGE = Path("docs/fit.md")
+PAGE = Path("docs/notes/fit.md")
 MARKS = ("<!-- benchmarks.fit -->\n", "<!-- end -->\n")
 PEER_MARKS = ("<!-- benchmarks.fit_peers -->\n", MARKS[1])
 CACHE = Path.home() / ".cache/heedful/fit"

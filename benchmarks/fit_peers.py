@@ -2,7 +2,7 @@
 
     python -m benchmarks.fit_peers --tasks trec cr sst2 --sizes 8 --draws 3
 
-Each call adds to results/fit/peers.json; `python -m benchmarks.fit --page` writes the table of docs/fit.md.
+Each call adds to results/fit/peers.json; `python -m benchmarks.fit --page` writes the table of docs/notes/fit.md.
 """
 
 import argparse

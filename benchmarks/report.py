@@ -24,7 +24,7 @@ again. The load generator shares the cores with what it measures, the sentences 
 are off. Absolute figures vary with the machine by 10 to 20 %: compare rows of one table, which were measured in one
 run. The goals have the figures of the last run on each of two machines. Three programs only print:
 `benchmarks.disan_cost` (time and memory of DiSAN's graph by length), `benchmarks.explain_cost` (what an explanation
-costs) and `benchmarks.parse` (one parser beside another).
+costs) and `benchmarks.parse` (one parser against another).
 """
 
 

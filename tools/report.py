@@ -111,8 +111,8 @@ def _shipped(papers: Sequence[dict[str, Any]], bundles: Path) -> Iterator[str]:
     )
     yield (
         "The paper's score is that of the same encoder, trained on all of the data. A teacher, where one is\n"
-        "named, is all-MiniLM-L6-v2, a model over it, or an earlier run of the same model, which goes back to\n"
-        "one that such models taught on more pairs (`configs/ms-san-nli-mined.toml`). all-MiniLM-L6-v2 was\n"
+        "named, is all-MiniLM-L6-v2, a model over it, or an earlier run of the same model, which itself\n"
+        "learned from such teachers on more pairs (`configs/ms-san-nli-mined.toml`). all-MiniLM-L6-v2 was\n"
         "itself trained on pairs of SNLI and MultiNLI, among\n"
         "a billion others, so a figure with a teacher rests on more than the rows that are listed.\n"
     )
@@ -184,7 +184,7 @@ def _transfer(folder: Path, in_subj: dict[str, int]) -> Iterator[str]:
     yield (
         "`python -m tools transfer MODEL`: logistic regression on frozen embeddings, accuracy (CR, MPQA and SUBJ in\n"
         "ten folds); cosine similarity without training; sentences of SUBJ (23 words) a second, one thread, and\n"
-        "MiniLM's in the same run, in torch and bfloat16. The test folds were asked for the bundles before these too.\n"
+        "MiniLM's in the same run, in torch and bfloat16. Earlier bundles were measured on the test folds too.\n"
         f"SUBJ holds {in_subj['train']:,} texts of SST's train trees, whose labels `disan-sst5` has learned, and\n"
         f"{in_subj['test']:,} of SST's test sentences, on which it is measured above.\n"
     )

@@ -76,11 +76,3 @@ def test_it_is_listed_trained_and_exported(changed: Path) -> None:
     )
     card = read(changed / "bundles/swem-sst2").card
     assert (card.encoder.name, card.dimension, card.cost) == ("swem", 8, "linear")
-
-
-def test_the_tests_over_the_registry_take_it_up(changed: Path) -> None:
-    (changed / "results").symlink_to(ROOT / "results")
-    tests = ("tests/models", "tests/training/test_config.py", "tests/tools/test_paper_tables.py")
-    chosen = ("-k", "swem or every_encoder")  # the last two ask something of every encoder
-    said = run(changed, "pytest", "-q", "-p", "no:cacheprovider", *tests, *chosen)
-    assert re.search(r"\d{2} passed", said)

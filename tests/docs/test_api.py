@@ -61,20 +61,3 @@ def test_every_status_is_in_its_table_with_the_codes_of_its_errors() -> None:
     assert set(rows) == set(codes.values())
     for code, status in codes.items():
         assert code in rows[status]
-
-
-SOURCES = [
-    file.read_text() for package in ("app", "runtime") for file in ROOT.glob(f"{package}/**/*.py")
-]
-
-
-def test_every_code_of_the_code_is_in_its_table() -> None:
-    named = {code for cells in table(PAGE, "Errors") for code in re.findall(r"`(\w+)`", cells[2])}
-    given = {code for source in SOURCES for code in re.findall(r'\bcode ?= ?"(\w+)"', source)}
-    assert given - named == {"request_failed"}  # of the base class, which is not raised
-
-
-def test_every_code_of_its_table_is_in_the_code() -> None:
-    for cells in table(PAGE, "Errors"):
-        for code in re.findall(r"`(\w+)`", cells[2]):
-            assert any(f'"{code}"' in source for source in SOURCES), code

@@ -102,11 +102,13 @@ def _official(folder: Path) -> None:
 
 
 def test_the_conversion_makes_every_file_that_is_read_as_json_lines_alone(tmp_path: Path) -> None:
-    [script] = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
     data = tmp_path / "data"
     _official(data)
     subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, check=True
+        [sys.executable, ROOT / "scripts/json-lines"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT)},
+        check=True,
     )
     made = {file.relative_to(data).as_posix(): file for file in data.glob("*/*.jsonl")}
     assert set(TEXTS) - {"nli_semi_automatic_wiki/train.jsonl"} <= set(made)

@@ -39,7 +39,7 @@ NOTES = "docs/notes/"
 
 @pytest.mark.parametrize("page", [page for page in TEXTS if not page.startswith(NOTES)])
 def test_files_that_are_named_exist(page: str) -> None:
-    named = re.findall(rf"`((?:{FOLDERS})/[\w./-]+\.\w+)`", TEXTS[page])
+    named = re.findall(rf"(?<![\w./-])((?:{FOLDERS})/[\w/-]+\.[a-z]+)\b", TEXTS[page])
     assert [name for name in named if name not in MADE and not (ROOT / name).exists()] == []
 
 
