@@ -13,7 +13,7 @@ COMMANDS = {
     "overlaps": "Count the test rows of every task that its train and dev splits hold too.",
     "report": "Write docs/results.md from the cards and the records.",
     "figures": "Draw the papers' figures from the bundles.",
-    "trust": "Measure what bundles' attention is worth, and write docs/trust.md.",
+    "trust": "Measure what bundles' attention is worth, and write docs/notes/attention.md.",
     "openapi": "Print the OpenAPI document of the service.",
 }
 

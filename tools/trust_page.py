@@ -1,4 +1,4 @@
-"""The table of docs/trust.md, from the cards of bundles."""
+"""The tables of docs/notes/attention.md, from the cards of bundles."""
 
 from collections.abc import Sequence
 from pathlib import Path
