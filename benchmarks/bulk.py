@@ -1,4 +1,4 @@
-"""Rows a second of `heedful embed --ray local`, an actor on one core and two on two, beside `heedful embed` on one.
+"""Rows a second of `heedful embed --ray local`, an actor on one core and two on two, against `heedful embed` on one.
 
     python -m benchmarks.bulk [--rows 20000] [--quick]
 

@@ -1,4 +1,4 @@
-"""What each part of an explanation costs, beside an embedding and the bare explanation, and its session's memory.
+"""What each part of an explanation costs, next to an embedding and the bare explanation, and its session's memory.
 
     python -m benchmarks.explain_cost [--model ms-san-nli] [--tokens 20] [--threads 2] [--parts evidence ..]
 

@@ -1,4 +1,4 @@
-"""Sentences a second of the shipped encoders on a GPU, beside one core of the same machine.
+"""Sentences a second of the shipped encoders on a GPU, and on one core of the same machine.
 
     python -m benchmarks.gpu [--quick]
 

@@ -1,9 +1,9 @@
-"""deploy/ray_serve.py on Ray Serve beside the plain service, with and without Ray's two flags for throughput.
+"""deploy/ray_serve.py on Ray Serve against the plain service, with and without Ray's two flags for throughput.
 
     python -m benchmarks.ray_serve [--quick]
 
 Writes results/performance/ray_serve.json. One server is up at a time, each once a round, since Ray's own processes
-take processor time even when nothing is asked.
+take processor time even when no request comes.
 """
 
 import json

@@ -33,7 +33,7 @@ FOLDER = Path("results/robustness")
 SHARE = 0.3
 SEED = 1
 TRIES = 20
-"""Spellings tried for a word before it stays as it is."""
+"""Spellings tried for a word before it stays unchanged."""
 TYPED: dict[str, Callable[[str], str]] = {
     "typographic": lambda text: re.sub(r'"([^"]*)"', r"“\1”", _joined(text).replace("'", "’")),
     "no apostrophe": lambda text: re.sub(r"n't\b", "nt", _joined(text)),

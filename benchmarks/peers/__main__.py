@@ -91,7 +91,7 @@ ENGINES = ("sentence-transformers", "onnxruntime", f"onnxruntime{INT8}", "openvi
 GOALS = {"single sentences": PLAIN, "single sentences with a parse": PARSED}
 ENGINE_GOALS = {"over torch": ENGINES[0], "over ONNX Runtime": ENGINES[2]}
 ALONE, NAIVE = "alone", "fastapi"
-"""The goal of one connection, and the peer that it is judged beside."""
+"""The goal of one connection, and the peer that it is compared with."""
 WARM_SECONDS = 2
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
