@@ -8,17 +8,18 @@ import torch
 import typer
 
 from heedful.cli.options import DATA, Data, Threads
-from heedful.training import minilm_targets, tasks
+from heedful.training import minilm, tasks, teacher_vectors
 
 CACHE = Path(".cache/parses")
 
 
 def command(
     task: Annotated[str, typer.Argument(help="Task without labels, such as embed.")],
+    teacher: Annotated[str, typer.Option(help="minilm, or mpnet.")] = minilm.NAME,
     data: Data = DATA,
     threads: Threads = 1,
 ) -> None:
-    """Encode a task's training texts with all-MiniLM-L6-v2, for `heedful train` to learn from.
+    """Encode a task's training texts with a teacher, for `heedful train` to learn from.
 
     Texts are read in random order and every few thousand are stored: stopped, it goes on where it was, and a run
     can begin with the texts that are there.
@@ -26,6 +27,8 @@ def command(
     torch.set_num_threads(threads)
     texts = tasks.get(task).texts(data)
     random.Random(task).shuffle(texts)
-    for start in range(0, len(texts), minilm_targets.PART):
-        minilm_targets.vectors(texts[start : start + minilm_targets.PART], CACHE, "cpu")
-        typer.echo(f"{min(start + minilm_targets.PART, len(texts)):,} of {len(texts):,} texts")
+    for start in range(0, len(texts), teacher_vectors.PART):
+        teacher_vectors.stored_vectors(
+            teacher, texts[start : start + teacher_vectors.PART], CACHE, "cpu"
+        )
+        typer.echo(f"{min(start + teacher_vectors.PART, len(texts)):,} of {len(texts):,} texts")

@@ -16,7 +16,7 @@ from heedful.runtime.bundles.bundle import read
 from heedful.runtime.bundles.card import CARD
 from heedful.text.arrays import Floats
 from heedful.text.kinds import NLI_LABELS
-from heedful.training import embedding_suite, minilm, minilm_targets, static_table, tasks
+from heedful.training import embedding_suite, minilm, static_table, tasks, teacher_vectors
 from heedful.training.calibration import Numbers
 from heedful.training.errors import ConfigError
 from heedful.training.evaluate import measure
@@ -128,10 +128,10 @@ def _embedding(embed: Embed, data: Path, split: Split, rows: int | None) -> Iter
     yield from embedded(embed, data, split, rows)
     if rows is None and split == "dev":
         yield from embedding_suite.figures(embed, data)
-        if embed(["a text"]).shape[-1] == minilm_targets.SIZE:
+        if embed(["a text"]).shape[-1] == teacher_vectors.SIZE:
             yield from embedding_suite.aligned_figures(embed, _minilm, data)
 
 
 def _minilm(texts: Sequence[str]) -> Floats:
     """(N, 384) the vectors of all-MiniLM-L6-v2, of length 1."""
-    return minilm_targets.vectors(texts, CACHE, "cpu").astype(np.float32)
+    return teacher_vectors.stored_vectors(minilm.NAME, texts, CACHE, "cpu").astype(np.float32)

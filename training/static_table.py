@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from heedful.text.arrays import Floats
-from heedful.training import minilm, minilm_targets
+from heedful.training import minilm, teacher_vectors
 from heedful.training.vectors import pca
 
 NAME = "static-table"
@@ -23,7 +23,9 @@ def static_table(cache: Path) -> Callable[[Sequence[str]], Floats]:
 
     tokenizer = AutoTokenizer.from_pretrained(minilm.folder())
     pieces = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
-    alone = minilm_targets.vectors([one.removeprefix("##") for one in pieces], cache, "cpu")
+    alone = teacher_vectors.stored_vectors(
+        minilm.NAME, [one.removeprefix("##") for one in pieces], cache, "cpu"
+    )
     # The vocabulary begins with the frequent pieces: by Zipf's law a rank stands for a frequency.
     weights = np.log1p(np.arange(len(pieces), dtype=np.float32))
     table = pca(alone.astype(np.float32), SIZE) * weights[:, None]

@@ -10,7 +10,7 @@ import torch
 from rich.console import Console
 
 from heedful.export import run
-from heedful.training import checkpoint, loop, minilm_targets, tasks
+from heedful.training import checkpoint, loop, tasks, teacher_vectors
 from heedful.training.config import Paths, RunConfig
 from heedful.training.tasks.base import Example, Source, Task
 from tests.training.conftest import BAD, GOOD
@@ -56,9 +56,9 @@ def test_embeddings_follow_their_teacher(
 ) -> None:
     """The teacher has good words on one axis, bad ones on another."""
     texts = [f"is {word}" for word in (*GOOD, *BAD)]
-    table = np.eye(minilm_targets.SIZE, dtype=np.float16)[[0] * len(GOOD) + [1] * len(BAD)]
+    table = np.eye(teacher_vectors.SIZE, dtype=np.float16)[[0] * len(GOOD) + [1] * len(BAD)]
     monkeypatch.setattr(
-        minilm_targets, "_encode", lambda asked, _: table[list(map(texts.index, asked))]
+        teacher_vectors, "_encode", lambda _, asked, __: table[list(map(texts.index, asked))]
     )
     pairs = [Example((a, b), float(x @ y)) for a, x in zip(texts, table, strict=True)
              for b, y in zip(texts, table, strict=True) if a != b]  # fmt: skip
@@ -77,7 +77,7 @@ def test_embeddings_follow_their_teacher(
     assert (recorded.kind, recorded.head) == ("embedding", None)
     assert recorded.scores[0].metric == "spearman"
     weights = checkpoint.load(paths.run / checkpoint.BEST)
-    assert weights["sentence.projection.weight"].shape[0] == minilm_targets.SIZE
+    assert weights["sentence.projection.weight"].shape[0] == teacher_vectors.SIZE
     torch.testing.assert_close(
         recorded.model.embedding.weight, weights["sentence.embedding.weight"]
     )

@@ -54,11 +54,17 @@ LONGEST = 120
 """Words of a passage."""
 
 
-def sources() -> tuple[Source, ...]:
-    """One for the sentences and one for the passages of each kind, the pairs and the keywords."""
+def sources(share: float = 1.0) -> tuple[Source, ...]:
+    """One for the sentences and one for the passages of each kind, the pairs and the keywords; a share of each."""
     return (
         *(
-            _source(f"text/{kind}", licence, "distinct sentences", SENTENCES, _sentences(kind))
+            _source(
+                f"text/{kind}",
+                licence,
+                "distinct sentences",
+                round(share * SENTENCES),
+                _sentences(kind),
+            )
             for kind, licence in KINDS.items()
         ),
         *(
@@ -66,13 +72,25 @@ def sources() -> tuple[Source, ...]:
                 f"text/{kind}",
                 KINDS[kind],
                 "passages of 3 to 8 sentences",
-                PASSAGES,
+                round(share * PASSAGES),
                 _passages(kind),
             )
             for kind in RUNNING
         ),
-        _source("text/pairs", PAIR_LICENCE, "both sides of natural pairs", None, _pairs),
-        _source("text", PAIR_LICENCE, "2 to 8 keywords of a passage", KEYWORDS, _keywords),
+        _source(
+            "text/pairs",
+            PAIR_LICENCE,
+            "both sides of natural pairs",
+            None,
+            _pairs(round(share * PAIRS)),
+        ),
+        _source(
+            "text",
+            PAIR_LICENCE,
+            "2 to 8 keywords of a passage",
+            round(share * KEYWORDS),
+            _keywords,
+        ),
     )
 
 
@@ -130,10 +148,13 @@ def _windows(sentences: Sequence[str], rng: random.Random) -> Iterator[str]:
         start += count
 
 
-def _pairs(data: Path, rng: random.Random) -> Iterator[str]:
-    for file in _files(data, "pairs"):
-        for row in rng.sample(file, min(PAIRS, len(file))):
-            yield from (row["a"], row["b"])
+def _pairs(limit: int) -> Callable[[Path, random.Random], Iterator[str]]:
+    def texts(data: Path, rng: random.Random) -> Iterator[str]:
+        for file in _files(data, "pairs"):
+            for row in rng.sample(file, min(limit, len(file))):
+                yield from (row["a"], row["b"])
+
+    return texts
 
 
 def _keywords(data: Path, rng: random.Random) -> Iterator[str]:

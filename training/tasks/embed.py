@@ -34,8 +34,9 @@ def _source(
     texts: Callable[[Path], Iterable[str]],
     note: str = "",
     limit: int | None = None,
+    times: int = TIMES,
 ) -> Source:
-    """Distinct sentences of some texts, `limit` of them at most, drawn at random and always the same; each TIMES."""
+    """Distinct sentences of some texts, `limit` of them at most, drawn at random and always the same."""
 
     def read(data: Path) -> list[Example]:
         judged = held_out.keys(data)
@@ -43,37 +44,44 @@ def _source(
         if limit is not None and len(found) > limit:
             found = random.Random(name).sample(found, limit)
         kept = [Example((one,), UNLABELLED) for one in found if held_out.key(one) not in judged]
-        return TIMES * kept
+        return times * kept
 
     return Source(name, licence, note or "distinct sentences, no labels", read)
 
 
-def sentences_of(source: Source, part: slice, what: str, limit: int | None = None) -> Source:
+def sentences_of(
+    source: Source, part: slice, what: str, limit: int | None = None, times: int = TIMES
+) -> Source:
     """Sentences of another task's examples, without labels: of a pair, of the texts that `part` says."""
 
     def texts(data: Path) -> Iterable[str]:
         return (text for one in source.read(data) for text in one.texts[part])
 
     note = f"{what} of {source.note}" + (f"; {limit:,} of them at most" if limit else "")
-    note += f"; each {TIMES} times"
-    return _source(source.name, source.licence, texts, note, limit)
+    note += f"; each {times} times" if times > 1 else ""
+    return _source(source.name, source.licence, texts, note, limit, times)
 
 
 FIRST, SECOND, BOTH = slice(0, 1), slice(1, 2), slice(None)
-TRAIN = (
-    sentences_of(nli.SNLI_TRAIN, FIRST, "premises", 25_000),
-    sentences_of(nli.SNLI_TRAIN, SECOND, "hypotheses", 15_000),
-    sentences_of(nli.MNLI_TRAIN, BOTH, "sentences", 40_000),
-    sentences_of(nli.COUNTERFACTUAL, BOTH, "sentences"),
-    sentences_of(nli.WIDE[0], BOTH, "sentences", 25_000),
-    sentences_of(nli.WIDE[1], BOTH, "sentences", 10_000),
-    sentences_of(imdb.TASKS[0].train[0], BOTH, "sentences", 25_000),
-    sentences_of(sst.WHOLE_TRAIN, BOTH, "sentences"),
-    sentences_of(trec.TASKS[0].train[0], BOTH, "questions"),
-    *broad_text.sources(),
+SENTENCES = (
+    (nli.SNLI_TRAIN, FIRST, "premises", 25_000),
+    (nli.SNLI_TRAIN, SECOND, "hypotheses", 15_000),
+    (nli.MNLI_TRAIN, BOTH, "sentences", 40_000),
+    (nli.COUNTERFACTUAL, BOTH, "sentences", None),
+    (nli.WIDE[0], BOTH, "sentences", 25_000),
+    (nli.WIDE[1], BOTH, "sentences", 10_000),
+    (imdb.TASKS[0].train[0], BOTH, "sentences", 25_000),
+    (sst.WHOLE_TRAIN, BOTH, "sentences", None),
+    (trec.TASKS[0].train[0], BOTH, "questions", None),
 )
 """SUBJ, CR and MPQA stay out: the frozen vectors are measured on them, and SUBJ holds test sentences of SST."""
+
+TRAIN = (*(sentences_of(*one) for one in SENTENCES), *broad_text.sources())
+SHARE = 0.1
+"""Of the broad text that the second phase reads, whose second teacher takes eight times as long a text."""
+SECOND_PHASE = (*(sentences_of(*one, times=1) for one in SENTENCES), *broad_text.sources(SHARE))
 
 TASKS = (
     Task(name="embed", kind="embedding", labels=(), train=TRAIN, dev=stsb.DEV, test=stsb.TEST),
 )
+TASKS += (TASKS[0].variant("embed-second", *SECOND_PHASE),)
