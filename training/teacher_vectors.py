@@ -35,7 +35,8 @@ def targets(
         return vectors[0]
     first, second = (one.astype(np.float32) for one in vectors)
     both = first + rotated(second, first)
-    return (both / np.linalg.norm(both, axis=1, keepdims=True)).astype(np.float16)
+    unit: Floats = both / np.linalg.norm(both, axis=1, keepdims=True)
+    return unit.astype(np.float16)
 
 
 def rotated(vectors: Floats, axes: Floats) -> Floats:

@@ -63,7 +63,7 @@ def sentences_of(
 
 
 FIRST, SECOND, BOTH = slice(0, 1), slice(1, 2), slice(None)
-SENTENCES = (
+SENTENCES: tuple[tuple[Source, slice, str, int | None], ...] = (
     (nli.SNLI_TRAIN, FIRST, "premises", 25_000),
     (nli.SNLI_TRAIN, SECOND, "hypotheses", 15_000),
     (nli.MNLI_TRAIN, BOTH, "sentences", 40_000),
@@ -81,7 +81,5 @@ SHARE = 0.1
 """Of the broad text that the second phase reads, whose second teacher takes eight times as long a text."""
 SECOND_PHASE = (*(sentences_of(*one, times=1) for one in SENTENCES), *broad_text.sources(SHARE))
 
-TASKS = (
-    Task(name="embed", kind="embedding", labels=(), train=TRAIN, dev=stsb.DEV, test=stsb.TEST),
-)
-TASKS += (TASKS[0].variant("embed-second", *SECOND_PHASE),)
+_EMBED = Task(name="embed", kind="embedding", labels=(), train=TRAIN, dev=stsb.DEV, test=stsb.TEST)
+TASKS = (_EMBED, _EMBED.variant("embed-second", *SECOND_PHASE))
