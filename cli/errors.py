@@ -36,7 +36,7 @@ NO_STORAGE = frozenset(
 TRAIN_EXTRA = frozenset(
     {
         *("torch", "onnx", "onnxscript", "sklearn", "scipy", "httpx", "transformers"),
-        *("safetensors", "gensim", "matplotlib", "PIL"),
+        *("safetensors", "gensim"),
     }
 )
 """Import names of what the `train` extra installs."""

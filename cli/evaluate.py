@@ -1,13 +1,12 @@
-"""evaluate: the scores of one model on one split, or on the whole suite."""
+"""evaluate: the scores of one model on one split."""
 
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from heedful.cli import suite as suite_of
 from heedful.cli.local_model import LocalModel, open_model
-from heedful.cli.options import DATA, URL, Data, FolderParser, Results, Url
+from heedful.cli.options import DATA, URL, Data, FolderParser, Url
 from heedful.training import tasks
 from heedful.training.errors import ConfigError
 from heedful.training.evaluate import differences, measure, record_score
@@ -20,47 +19,22 @@ def command(
         str,
         typer.Argument(help="Name of a served bundle, such as ms-san-sst2, or a bundle's folder."),
     ],
-    task: Annotated[
-        str | None, typer.Argument(help="Task to score it on, such as sst2; not with --suite.")
-    ] = None,
+    task: Annotated[str, typer.Argument(help="Task to score it on, such as sst2.")],
     split: Annotated[Literal["dev", "test"], typer.Option(help="Which split.")] = "dev",
     run: Annotated[
         Path | None,
         typer.Option(help="Record the scores in this run's folder, for its next export."),
     ] = None,
-    suite: Annotated[
-        bool,
-        typer.Option(
-            help="All scores of a bundle's folder, or of minilm, static-table or bm25, written to results/suite."
-        ),
-    ] = False,
-    rows: Annotated[
-        int | None,
-        typer.Option(min=100, help="With --suite: at most this many rows of a set, not recorded."),
-    ] = None,
-    results: Results = Path("results"),
     url: Url = URL,
     parser: FolderParser = None,
     data: Data = DATA,
 ) -> None:
     """Score a model on a task's split: one of a running service, or a bundle's folder.
 
-    With --suite a bundle's folder is scored on every set of its kind.
+    Example: heedful evaluate bundles/ms-san-sst2 sst2 --split test
     """
-    if suite:
-        if task or run:
-            raise ConfigError("--suite scores a bundle on all sets: leave out the task and --run")
-        for line in suite_of.record(
-            model, results, split=split, rows=rows, data=data, parser=parser
-        ):
-            typer.echo(line)
-        return
-    if rows is not None:
-        raise ConfigError("--rows is for --suite: a task's split is scored whole")
     if run:
         require(run)
-    if task is None:
-        raise ConfigError("name the task to score the model on, or --suite for all of its sets")
     with open_model(model, url=url, parser=parser) as predictor:
         chosen = tasks.get(task)
         if run:

@@ -50,7 +50,7 @@ Base = Annotated[
 Parser = Annotated[
     str | None, Option(help="spaCy pipeline, a folder or a package; default that of --base.")
 ]
-Encoder = Annotated[str, Option(help="An encoder to train; `heedful models` lists them.")]
+Encoder = Annotated[str, Option(help="An encoder to train; `heedful list --encoders` names them.")]
 Vectors = Annotated[
     str,
     Option(

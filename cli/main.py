@@ -2,42 +2,85 @@
 
 import sys
 from importlib import import_module
+from typing import Annotated
 
+import click
 import typer
+from typer.core import TyperGroup
 
 from heedful.cli.errors import NO_STORAGE, USER_ERRORS, describe, missing_extra
 
-COMMANDS = {
-    "serve": "Serve the bundles over HTTP.",
-    "embed": "Embed a file of texts, without a server.",
-    "classify": "Label every row of Parquet files, on a Ray cluster.",
-    "nli": "Label every pair of texts of Parquet files, on a Ray cluster.",
-    "explain": "Write what a model attends to as one HTML page or SVG, without a server.",
-    "models": "List every encoder with its paper, output size and parameters.",
-    "train": "Train an encoder for a task, or a dependency parser.",
-    "label": "Store a teacher's vectors of the texts that an embedding learns from.",
-    "export": "Write a run's best weights as a bundle: ONNX graphs, vocabulary and card.",
-    "compact": "Copy what a bundle is made from, with the weights in 8 bits.",
-    "calibrate": "Fit the temperature of bundles' probabilities on dev.",
-    "centre": "Give unrelated sentences smaller cosines in bundles of embeddings.",
-    "quantize": "Add int8 graphs to bundles, for the CPU.",
-    "repack": "Store the word tables of bundles in 4 bits.",
-    "compose": "Let bundles read unlisted words by their spelling.",
-    "reparse": "Let bundles read another parser's trees.",
-    "push": "Upload a bundle to the Hugging Face hub, with its parser and a model card.",
-    "pull": "Download a bundle from the Hugging Face hub, and check its hashes.",
-    "fit": "Train a classifier on your own texts, measure it and write its bundle.",
-    "evaluate": "Score a model on a task's split.",
-    "selftest": "Run the golden sentences of a service or of bundles, or write them.",
+GROUPS = {
+    "Use": {
+        "serve": "Serve bundles over HTTP.",
+        "embed": "Texts of a file to vectors.",
+        "classify": "Label the rows of Parquet files, on a Ray cluster.",
+        "nli": "Label the pairs of Parquet files, on a Ray cluster.",
+        "explain": "What a model attends to, as an HTML page or SVG.",
+    },
+    "Make": {
+        "fit": "Train a classifier on your labelled texts, and write its bundle.",
+        "train": "Train an encoder as a TOML file says.",
+        "label": "Store the teacher's vectors that an embedding learns from.",
+        "export": "A finished run to a bundle.",
+        "compact": "Copy a run with its weights in 8 bits.",
+        "calibrate": "Fit the temperature of bundles' probabilities on dev.",
+        "centre": "Subtract a share of the mean from embeddings.",
+        "quantize": "Add int8 graphs to bundles.",
+        "repack": "Store the word tables of bundles in 4 bits.",
+        "compose": "Add subword vectors for out-of-vocabulary words.",
+        "reparse": "Change the parser that bundles read trees from.",
+    },
+    "Share": {
+        "list": "The bundles that can be loaded, and what each does.",
+        "push": "A bundle to the Hugging Face hub.",
+        "pull": "A bundle from the Hugging Face hub.",
+    },
+    "Check": {
+        "evaluate": "Score a model on a dataset.",
+        "selftest": "Compare a service's or bundles' vectors with those of their export.",
+    },
 }
-"""Each is `command` in the file of its name: options and work."""
+"""A command is the function `command` in the file of its name: options and work."""
+COMMANDS = [name for group in GROUPS.values() for name in group]
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+class Commands(TyperGroup):
+    """Help of one screen: the commands by group."""
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the whole text."""
+        formatter.write(
+            "Usage: heedful COMMAND ..\n\n"
+            "Small self-attentive sentence encoders: use, train and serve them.\n"
+        )
+        for group, commands in GROUPS.items():
+            formatter.write(f"\n{group}\n")
+            for name, summary in commands.items():
+                formatter.write(f"  {name:10} {summary}\n")
+        formatter.write("\n`heedful COMMAND --help` has its options; `heedful --version`.\n")
+
+
+app = typer.Typer(
+    cls=Commands,
+    invoke_without_command=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
 
 
 @app.callback()
-def heedful() -> None:
-    """Small self-attentive sentence encoders: train, export, serve."""
+def heedful(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Small self-attentive sentence encoders: use, train and serve them."""
+    if version:
+        from importlib.metadata import version as installed
+
+        typer.echo(f"heedful {installed('heedful')}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 def run(context: typer.Context) -> None:
@@ -49,10 +92,9 @@ def run(context: typer.Context) -> None:
     command(args=context.args, prog_name=f"heedful {name}")
 
 
-for _name, _summary in COMMANDS.items():
+for _name in COMMANDS:
     app.command(
         _name,
-        help=_summary,
         add_help_option=False,
         context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
     )(run)

@@ -53,6 +53,7 @@ def read(run: Path, words: int | None = None) -> TrainedModel:
             commit=record["commit"],
             teacher=", ".join(map(Path.as_posix, config.teacher.runs)) if config.teacher else "",
             start=config.start.as_posix() if config.start else "",
+            settings=config.model_dump(mode="json"),
         ),
         licence=config.licence,
         temperature=record.get("temperature"),

@@ -156,7 +156,7 @@ class Summary:
 
 
 def summary(name: str) -> Summary:
-    """The row of `heedful models`. Raises ValueError as `build` does."""
+    """The row of `heedful list --encoders`. Raises ValueError as `build` does."""
     encoder = build(name, {})
     entry = ENCODERS[name]
     own, head = (_parameters(module) for module in (encoder, entry.nli(encoder.dim)))

@@ -26,3 +26,11 @@ def figure(value: float | None, metric: str, digits: int = 1) -> str:
 def run_names(runs: Iterable[Path]) -> str:
     """The names of runs' folders."""
     return ", ".join(f"`{run.name}`" for run in runs)
+
+
+def difference(value: float | None, paper: float | None, metric: str) -> str:
+    """`value` minus the paper's figure, as `figure` shows them; nothing where one is missing."""
+    if value is None or paper is None:
+        return ""
+    shown = figure(value - paper, metric)
+    return shown if shown.startswith("-") else f"+{shown}"

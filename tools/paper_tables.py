@@ -1,7 +1,7 @@
 """The reproduced tables: what `results/tables/<name>.toml` specifies, and its records.
 
 results/
-  goals.toml              goals of a release, and the papers' figures
+  summary.toml            the page's first lines, and the papers' figures
   tables/<name>.toml      a paper's table; each row is a configuration
   runs/<name>/*.json      one record per run of a row: seed, fold, scores, data
   transfer/<model>.json   logistic regression on frozen embeddings
@@ -59,6 +59,8 @@ class TableConfig(Section):
     full: str | None = None
     """The row of the full model, which the other rows ablate."""
     seeds: tuple[int, ...]
+    deviations: tuple[str, ...] = ()
+    """How the runs of every row differ from the paper's."""
     set: dict[str, Any] = Field(default_factory=dict)
     """Fields replaced in every row; a row's own `set` takes precedence."""
     rows: tuple[RowConfig, ...]

@@ -18,8 +18,10 @@ from heedful.export.bundle import export_bundle
 from heedful.files.atomic import write_json
 from heedful.training import checkpoint, tasks
 from heedful.training.config import Device, Paths, Precision, RunConfig
+from heedful.training.errors import ConfigError
 from heedful.training.evaluate import measure
 from heedful.training.loop import train
+from heedful.training.source_commit import source_commit
 from tools import paper_tables, papers
 
 
@@ -49,6 +51,10 @@ def command(
             missing = f"; not here: {one.missing}" if one.missing else ""
             typer.echo(f"{one.paper}, {one.item}: {one.here}{missing}")
         return
+    if (commit := source_commit()).endswith("-dirty"):
+        raise ConfigError(
+            f"the tree is {commit}: commit the changes, so that the record can name its source"
+        )
     torch.set_num_threads(threads)
     reproduce(
         table,

@@ -14,18 +14,20 @@ from heedful.training.evaluate import TRAIN_ROWS
 from heedful.training.metrics import standard_error
 from heedful.training.model import count_weights
 from tools import paper_tables
-from tools.markdown import figure, run_names
+from tools.markdown import difference, figure, run_names
 from tools.markdown import table as markdown_table
 from tools.paper_tables import RowConfig, TableConfig
 
 HEAD = """## The papers' tables
 
-Every score is of the test split, asked once a run unless a list below says otherwise. A row with two runs or
+Every score is of the test split, evaluated once a run unless a list below says otherwise. A row with two runs or
 more has the standard deviation over them, which leaves out what another test split would change: *se* is the
 standard error of one score, from the number of test rows. *Weights* are counted as the papers count them:
-encoder and head without word vectors, a transformer with its own. SGD trains the rows of R8 and News but the
-transformer's, as in the paper; Adam trains all others, DiSAN's too, whose paper has Adadelta. An L2 penalty is
-part of the loss. Adam moves the word vectors wherever they are not frozen.
+encoder and head without word vectors, a transformer with its own; *paper's* are those that the paper counts.
+*Commit* is the source of the runs. With `-dirty` it had changes that were not committed, and nobody can look up
+which: such a row is to be run again. SGD trains the rows of R8 and News but the transformer's, as in the paper;
+Adam trains all others, DiSAN's too, whose paper has Adadelta. An L2 penalty is part of the loss. Adam moves the
+word vectors wherever they are not frozen.
 """
 
 
@@ -38,6 +40,7 @@ class Measured:
     weights: int
     error: float | None
     """Standard error of one score of these test rows; None for a correlation."""
+    commits: tuple[str, ...]
 
     @property
     def mean(self) -> float:
@@ -59,7 +62,8 @@ def measured(name: str, row: RowConfig, table: TableConfig, results: Path) -> Me
     values, metric = [score["value"] for score in scores], scores[0]["metric"]
     rows = sum(score["rows"] for score in scores) if row.folds else scores[0]["rows"]
     error = standard_error(statistics.mean(values), metric, rows)
-    return Measured(values, metric, _weights(row, records[0]), error)
+    commits = tuple(dict.fromkeys(record["commit"] for record in records))
+    return Measured(values, metric, _weights(row, records[0]), error, commits)
 
 
 def _weights(row: RowConfig, record: dict[str, Any]) -> int:
@@ -73,33 +77,40 @@ def table_lines(name: str, table: TableConfig, results: Path) -> Iterator[str]:
     found = {row.name: measured(name, row, table, results) for row in table.rows}
     yield f"### {table.title}\n"
     yield f"`python -m tools reproduce {name}`\n"
-    headings = ("row", "weights", "paper's weights", "score", "se", "runs", "paper")
+    headings = ("row", "weights", "paper's", "ours", "se", "paper", "difference", "runs", "commit")
     yield from markdown_table(headings, (_row(row, found[row.name]) for row in table.rows))
-    yield from _notes(name, table, results)
+    lines = _notes(name, table, results)
     if table.full and (full := found[table.full]):
-        yield from _against_full(table.full, full, found)
+        lines += _against_full(table.full, full, found)
+    if lines:
+        yield from (f"- {line}" for line in lines)
+        yield ""
 
 
 def _row(row: RowConfig, found: Measured | None) -> tuple[object, ...]:
     paper = figure(row.paper, found.metric if found else "accuracy")
     if found is None:
-        return row.name, "", row.paper_weights, "not run", "", 0, paper
+        return row.name, "", row.paper_weights, "not run", "", paper, "", 0, ""
     score = figure(found.mean, found.metric)
     if len(found.values) > 1:
         score += f" ± {figure(statistics.stdev(found.values), found.metric)}"
-    error = figure(found.error, found.metric, 2)
-    count = len(found.values)
-    return row.name, f"{found.weights:,}", row.paper_weights, score, error, count, paper
+    return (
+        *(row.name, f"{found.weights:,}", row.paper_weights, score),
+        figure(found.error, found.metric, 2),
+        *(paper, difference(found.mean, row.paper, found.metric)),
+        *(len(found.values), ", ".join(found.commits)),
+    )
 
 
-def _notes(name: str, table: TableConfig, results: Path) -> Iterator[str]:
+def _notes(name: str, table: TableConfig, results: Path) -> list[str]:
     """What the rows were trained on and by whom they were taught, and what the table says of them."""
     ran = {
         row.name: records
         for row in table.rows
         if (records := paper_tables.records(results, name, row, table.seeds))
     }
-    lines = sorted(
+    lines = [f"Not as in the paper: {'; '.join(table.deviations)}."] if table.deviations else []
+    lines += sorted(
         {
             f"Trained on {one['name']}, {one['rows']:,} rows: {one['note']}."
             for of_row in ran.values()
@@ -127,9 +138,7 @@ def _notes(name: str, table: TableConfig, results: Path) -> Iterator[str]:
     for what, figures in by_row.items():
         if figures:
             lines.append(f"{what}: {', '.join(f'{row} {each}' for row, each in figures.items())}.")
-    if lines:
-        yield from (f"- {line}" for line in lines)
-        yield ""
+    return lines
 
 
 def _on_train(ran: Mapping[str, list[Any]]) -> dict[str, str]:
@@ -178,15 +187,12 @@ def _dev_seconds(title: str, results: Path) -> dict[str, str]:
     }
 
 
-def _against_full(name: str, full: Measured, found: dict[str, Measured | None]) -> Iterator[str]:
-    """By how much the full model beats each other row, beside two standard errors of the difference."""
-    for row, other in found.items():
-        if row == name or other is None:
-            continue
-        gain, bound = full.mean - other.mean, 2 * math.sqrt(full.variance + other.variance)
-        said = "more than" if gain > bound else "within"
-        if -gain > bound:
-            said = "the row is better, by more than"
-        errors = figure(bound, full.metric)
-        yield f"- {name} minus {row}: {figure(gain, full.metric)} ({said} two standard errors, {errors})."
-    yield ""
+def _against_full(name: str, full: Measured, measured: dict[str, Measured | None]) -> Iterator[str]:
+    """How far each other row is below the full model, with two standard errors of the difference."""
+    rows = []
+    for row, other in measured.items():
+        if row != name and other is not None:
+            bound = figure(2 * math.sqrt(full.variance + other.variance), full.metric)
+            rows.append(f"{row} {figure(full.mean - other.mean, full.metric)} ({bound})")
+    if rows:
+        yield f"{name} minus another row (two standard errors of it): {', '.join(rows)}."

@@ -131,6 +131,8 @@ class TrainingCard(_Frozen):
     commit: str
     teacher: str = ""  # the runs whose answers were learned in addition to the labels
     start: str = ""  # the run whose weights it began with
+    # Every field of the configuration as it was read: its file may have changed since. {} in older cards.
+    settings: dict[str, Any] = Field(default_factory=dict)
 
 
 class CardContent(_Frozen):

@@ -83,5 +83,11 @@ def test_a_command_makes_what_it_names(example: Example, tmp_path: Path) -> None
         assert (tmp_path / name).exists()
 
 
-def test_the_table_has_every_bundle() -> None:
-    assert {cells[0].strip("`") for cells in table(README, "Models")} == set(SHIPPED)
+def test_the_table_has_every_bundle_and_marks_the_speed_of_another_version() -> None:
+    rows = {cells[0].strip("`"): cells[-1] for cells in table(README, "Models")}
+    assert set(rows) == set(SHIPPED)
+    for name, speed in rows.items():
+        if speed:
+            record = json.loads((ROOT / f"results/transfer/{name}.json").read_text())
+            card = json.loads((ROOT / f"bundles/{name}/card.json").read_text())
+            assert (record.get("version") == card["version"]) != speed.endswith("†"), name

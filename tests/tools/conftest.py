@@ -1,5 +1,5 @@
 """The fixtures of tests/cli that these tests use."""
 
-from tests.cli.conftest import glove, pipeline, stsb
+from tests.cli.conftest import bundle, exported, glove, pipeline, stsb, toy
 
-__all__ = ["glove", "pipeline", "stsb"]
+__all__ = ["bundle", "exported", "glove", "pipeline", "stsb", "toy"]

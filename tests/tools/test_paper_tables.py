@@ -1,4 +1,4 @@
-"""Tables, records and the page that is written from them."""
+"""Tables, their records, and the parts of the page that are written from them."""
 
 import json
 import re
@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks.processes import bundles
 from heedful.models.registry import ENCODERS
 from heedful.training import tasks
 from heedful.training.errors import ConfigError
-from tests.shipped import SHIPPED
-from tools import paper_tables, papers
+from tools import paper_tables, papers, reproduced
 from tools.paper_tables import RowConfig
 from tools.report import report
 
@@ -22,6 +20,7 @@ TABLE = """
 title = "Toys"
 full = "Whole"
 seeds = [1, 2]
+deviations = ["batches of 32, the paper has 64"]
 
 [[rows]]
 name = "Whole"
@@ -37,26 +36,33 @@ set = { alpha = 0.5, encoder = { config = { dependency = false } } }
 """
 
 
-def record(folder: Path, row: int, seed: int, value: float) -> None:
-    """The record of a run of TABLE's first or second row, tested on 500 questions."""
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A folder with TABLE."""
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "toys.toml").write_text(TABLE)
+    return tmp_path
+
+
+def record(results: Path, row: int, seed: int, value: float, **fields: Any) -> None:
+    """Write the record of a run of TABLE's first or second row, tested on 500 questions."""
+    folder = results / "runs" / "toys"
     folder.mkdir(parents=True, exist_ok=True)
-    table = paper_tables.read(folder.parent.parent / "tables" / "toys.toml")
+    table = paper_tables.read(results / "tables" / "toys.toml")
     ((name, config),) = table.rows[row].runs((seed,)).items()
-    found = {
+    written = {
         "config": config.model_dump(mode="json"),
         "scores": [{"metric": "accuracy", "value": value, "rows": 500}],
         "data": [{"name": "trec", "rows": 4906, "note": "whole"}],
+        "commit": "0123456789ab",
+        **fields,
     }
-    (folder / f"{name}.json").write_text(json.dumps(found))
+    (folder / f"{name}.json").write_text(json.dumps(written))
 
 
-@pytest.fixture
-def results(tmp_path: Path) -> Path:
-    shutil.copytree(RESULTS / "tables", tmp_path / "tables")
-    (tmp_path / "tables" / "toys.toml").write_text(TABLE)
-    for name in ("goals.toml", "papers.toml", "overlaps.json"):
-        (tmp_path / name).write_bytes((RESULTS / name).read_bytes())
-    return tmp_path
+def page(results: Path) -> str:
+    table = paper_tables.read(results / "tables" / "toys.toml")
+    return "\n".join(reproduced.table_lines("toys", table, results))
 
 
 def test_a_row_replaces_fields_of_its_configuration(results: Path) -> None:
@@ -73,8 +79,8 @@ def test_a_table_replaces_fields_of_every_row(results: Path) -> None:
     file = results / "tables" / "toys.toml"
     file.write_text(TABLE.replace("[[rows]]", "set = { alpha = 2.0, epochs = 7 }\n\n[[rows]]", 1))
     runs = [row.runs((1,)) for row in paper_tables.read(file).rows]
-    found = [(run.alpha, run.epochs) for one in runs for run in one.values()]
-    assert found == [(2.0, 7), (0.5, 7)]
+    fields = [(run.alpha, run.epochs) for one in runs for run in one.values()]
+    assert fields == [(2.0, 7), (0.5, 7)]
 
 
 def test_a_row_of_ten_folds() -> None:
@@ -99,112 +105,87 @@ def test_a_table_of_ours_names_configurations_and_tasks(file: Path) -> None:
                 )
 
 
-def test_an_unknown_table_names_the_known_ones(results: Path) -> None:
-    known = ", ".join(sorted(file.stem for file in (RESULTS / "tables").glob("*.toml")))
-    with pytest.raises(ConfigError, match=f"no table none: known are {known}, toys$"):
+def test_a_table_that_cannot_be_read_is_named(results: Path) -> None:
+    with pytest.raises(ConfigError, match=r"no table none: known are toys$"):
         paper_tables.read(results / "tables" / "none.toml")
     (results / "tables" / "toys.toml").write_text("title = 3\n")
     with pytest.raises(ConfigError, match=r"toys\.toml: title: Input should be"):
         paper_tables.read(results / "tables" / "toys.toml")
+    for file, read in (
+        ("papers.toml", lambda: papers.catalogue(results)),
+        ("summary.toml", lambda: report(BUNDLES, results)),
+    ):
+        with pytest.raises(ConfigError, match=rf"there is no .*{file}: work in a checkout, or"):
+            read()
 
 
-def test_the_page_of_a_table(results: Path) -> None:
-    """Weights include the head's; a difference is held against other test rows and other seeds."""
-    runs = results / "runs" / "toys"
-    page = report(BUNDLES, results)
-    assert "| Whole |  | 1.8m | not run |  | 0 | 94.2 |" in page
-    assert "- Whole: not run: no time." in page
-    record(runs, 0, 1, 0.9)
-    record(runs, 1, 1, 0.85)
-    page = report(BUNDLES, results)
-    assert "| Whole | 1,264,206 | 1.8m | 90.0 | 1.34 | 1 | 94.2 |" in page
-    assert "- Whole minus No tree, no words: 5.0 (more than two standard errors, 4.2)." in page
-    assert "- Trained on trec, 4,906 rows: whole." in page
-    assert "- Whole: not run" not in page
-    record(runs, 0, 2, 0.92)
-    page = report(BUNDLES, results)
-    assert "| Whole | 1,264,206 | 1.8m | 91.0 ± 1.4 | 1.28 | 2 | 94.2 |" in page
-    assert "6.0 (more than two standard errors, 4.6)" in page
-    record(runs, 1, 1, 0.89)
-    assert "2.0 (within two standard errors, 4.3)" in report(BUNDLES, results)
-    record(runs, 1, 1, 0.99)
-    assert "-8.0 (the row is better, by more than two standard errors, 3.4)" in report(
-        BUNDLES, results
-    )
+def test_a_row_shows_its_score_beside_the_papers(results: Path) -> None:
+    """Weights include the head's; the difference to the paper is of the mean."""
+    assert "| Whole |  | 1.8m | not run |  | 94.2 |  | 0 |  |" in page(results)
+    assert "- Whole: not run: no time." in page(results)
+    record(results, 0, 1, 0.9)
+    text = page(results)
+    row = "| Whole | 1,264,206 | 1.8m | 90.0 | 1.34 | 94.2 | -4.2 | 1 | 0123456789ab |"
+    assert row in text
+    assert "- Not as in the paper: batches of 32, the paper has 64." in text
+    assert "- Trained on trec, 4,906 rows: whole." in text
+    assert "- Whole: not run" not in text
+    record(results, 0, 2, 0.92, commit="ba9876543210-dirty")
+    row = "| 91.0 ± 1.4 | 1.28 | 94.2 | -3.2 | 2 | 0123456789ab, ba9876543210-dirty |"
+    assert row in page(results)
 
 
-def test_the_cost_of_an_epoch_is_the_median_of_those_recorded(results: Path) -> None:
-    runs = results / "runs" / "toys"
-    for row in (0, 1):
-        record(runs, row, 1, 0.9)
-    assert "Processor seconds" not in report(BUNDLES, results)
-    file = runs / "whole-seed1.json"
+def test_a_difference_stands_with_its_error(results: Path) -> None:
+    """sqrt(0.9 * 0.1 / 500 + 0.85 * 0.15 / 500) = 0.0209."""
+    record(results, 0, 1, 0.9)
+    record(results, 1, 1, 0.85)
+    said = "- Whole minus another row (two standard errors of it): No tree, no words 5.0 (4.2)."
+    assert said in page(results)
+
+
+def test_the_lists_below_a_table_say_what_the_records_hold(results: Path) -> None:
     log = [{"epoch": 1}, *({"epoch": i, "processor_seconds": 3.0 * i} for i in (2, 3, 30))]
-    file.write_text(json.dumps({**json.loads(file.read_text()), "log": log}))
-    said = "- Processor seconds of training an epoch, one thread: Whole 9.\n"
-    assert said in report(BUNDLES, results)
-    found = json.loads(file.read_text())
-    found["config"]["device"] = "cuda"
-    file.write_text(json.dumps(found))
-    page = report(BUNDLES, results)
-    assert "Processor seconds of training" not in page, "a GPU is not one thread"
-    assert "| Whole | " in page, "a record counts on any device"
-
-
-def test_the_time_of_a_test_is_that_of_the_benchmark(results: Path) -> None:
-    rows = [{"row": "Whole", "seconds": 4.26}]
-    found = [{"caption": "Toys:", "rows": rows}, {"caption": "Others:", "rows": []}]
+    record(results, 0, 1, 0.9, log=log, train={"metric": "accuracy", "value": 0.98})
+    record(results, 0, 2, 0.9, train={"metric": "accuracy", "value": 0.99})
+    record(results, 1, 1, 0.9)  # without either
     (results / "performance").mkdir()
-    (results / "performance" / "table_times.json").write_text(json.dumps({"tables": found}))
-    said = "- Processor seconds of SNLI's dev pairs, one thread: Whole 4.3.\n"
-    assert said in report(BUNDLES, results)
-
-
-def test_scores_on_train_stand_below_the_table(results: Path) -> None:
-    runs = results / "runs" / "toys"
-    for seed in (1, 2):
-        record(runs, 0, seed, 0.9)
-        file = runs / f"whole-seed{seed}.json"
-        train = {"metric": "accuracy", "value": 0.97 + seed / 100}
-        file.write_text(json.dumps({**json.loads(file.read_text()), "train": train}))
-    record(runs, 1, 1, 0.9)  # a record without
-    assert "- On at most 10,000 rows of train: Whole 98.5.\n" in report(BUNDLES, results)
-
-
-def test_runs_of_a_row_in_two_precisions_are_named(results: Path) -> None:
-    runs = results / "runs" / "toys"
-    for seed, precision in ((1, "bfloat16"), (2, "float32")):
-        record(runs, 0, seed, 0.9)
-        file = runs / f"whole-seed{seed}.json"
-        found = json.loads(file.read_text())
-        found["config"]["optimiser"]["precision"] = precision
-        file.write_text(json.dumps(found))
-    record(runs, 1, 1, 0.9)
-    said = "- Precision of the products, by run: Whole bfloat16 and float32.\n"
-    assert said in report(BUNDLES, results)
+    rows = [{"row": "Whole", "seconds": 4.26}]
+    times = [{"caption": "Toys:", "rows": rows}, {"caption": "Others:", "rows": []}]
+    (results / "performance" / "table_times.json").write_text(json.dumps({"tables": times}))
+    text = page(results)
+    assert "- On at most 10,000 rows of train: Whole 98.5.\n" in text
+    assert "- Processor seconds of training an epoch, one thread: Whole 9.\n" in text
+    assert "- Processor seconds of SNLI's dev pairs, one thread: Whole 4.3.\n" in text
+    file = results / "runs" / "toys" / "whole-seed1.json"
+    changed = json.loads(file.read_text())
+    changed["config"]["device"] = "cuda"
+    changed["config"]["optimiser"]["precision"] = "float32"
+    file.write_text(json.dumps(changed))
+    text = page(results)
+    assert "Processor seconds of training" not in text, "a GPU is not one thread"
+    assert "- Precision of the products, by run: Whole float32 and bfloat16.\n" in text
 
 
 def test_a_row_that_was_taught_names_its_teacher(results: Path) -> None:
-    file = results / "tables" / "toys.toml"
     teacher = 'set = { teacher = { run = "runs/wise", weight = 0.7 } }\n\n[[rows]]'
-    file.write_text(TABLE.replace("[[rows]]", teacher, 1))
-    record(results / "runs" / "toys", 0, 1, 0.9)
-    assert "- **Whole** is taught by `wise`, over all-MiniLM-L6-v2: 0.7" in report(BUNDLES, results)
+    (results / "tables" / "toys.toml").write_text(TABLE.replace("[[rows]]", teacher, 1))
+    record(results, 0, 1, 0.9)
+    assert "- **Whole** is taught by `wise`, over all-MiniLM-L6-v2: 0.7" in page(results)
 
 
 def test_every_encoder_has_a_row() -> None:
     """Of the papers that have tables; a row without a record says why. An encoder of another paper needs none."""
-    found = set()
+    used = set()
     for file in (RESULTS / "tables").glob("*.toml"):
         table = paper_tables.read(file)
         for row in table.rows:
-            found |= {run.encoder.name for run in row.runs(table.seeds).values()}
+            used |= {run.encoder.name for run in row.runs(table.seeds).values()}
             ran = paper_tables.records(RESULTS, file.stem, row, table.seeds)
             assert ran or row.not_run, (
                 f"{file.stem}: {row.name}: say in not_run why there is no run"
             )
-    papers_here = {ENCODERS[name].paper for name in found}
-    assert found == {name for name, entry in ENCODERS.items() if entry.paper in papers_here}
+    papers_here = {ENCODERS[name].paper for name in used}
+    assert used == {name for name, entry in ENCODERS.items() if entry.paper in papers_here}
 
 
 def test_every_item_of_the_papers_says_what_is_here_and_what_is_not() -> None:
@@ -221,92 +202,39 @@ def test_every_item_of_the_papers_says_what_is_here_and_what_is_not() -> None:
         assert (BUNDLES / name / "card.json").is_file()
 
 
-def test_the_page_of_the_shipped_models(results: Path) -> None:
-    """A card's score is printed next to the figure of its encoder."""
-    page = report(BUNDLES, results)
-    for file in BUNDLES.glob("*/card.json"):
-        card: dict[str, Any] = json.loads(file.read_text())
-        for score in card["scores"]:
-            shown = (
-                f"{100 * score['value']:.1f}"
-                if score["metric"] == "accuracy"
-                else f"{score['value']:.3f}"
-            )
-            said = f"{score['dataset']} | {score['split']} | {score['metric']} | {shown} |"
-            assert re.search(rf"^\| `{card['name']}` \| [^|]*\| {re.escape(said)}", page, re.M)
-    assert (
-        "| `ms-san-sst2` | `minilm-sst2` | sst | test | accuracy | 89.1 | 0.73 | 88.6 | 1,821 | 1 |"
-        in page
-    )
-    assert (
-        "| `ms-san-sst5` | `minilm-sst5` | sst | test | accuracy | 51.4 | 1.06 | 53.5 | 2,210 | 1 |"
-        in page
-    )
-    embedding = (
-        "| `ms-san-embed` | all-MiniLM-L6-v2 | stsb | dev | spearman | 0.851 |  |  | 1,500 |"
-    )
-    assert embedding in page
-    taught = "| `ms-san-nli` | `ms-san-nli-labelled` | snli | 104,872 |"
-    assert taught in page
-    assert (
-        "| SST-2 | `ms-san-sst2`, taught by `minilm-sst2` | 89.1 | 88.6 | 87.5 | goal reached |"
-        in page
-    )
-    assert (
-        "| SST-5 | `ms-san-sst5`, taught by `minilm-sst5` | 51.4 | 52.0 | 50.5 | minimum reached |"
-        in page
-    )
-
-
-GOALS = """
-papers = []
-asked = []
-goals = [
-    { name = "A", bundle = "ms-san-sst2", dataset = "sst", metric = "accuracy", goal = 0.9, floor = 0.8 },
-    { name = "B", bundle = "ms-san-embed", dataset = "stsb", split = "dev", metric = "pearson", goal = 0.7, floor = 0 },
-    { name = "C", table = "toys", row = "Whole", goal = 0.99, floor = 0.95 },
+SUMMARY = """
+repeated = [{ split = "SST", times = 2, why = "a mistake" }]
+summary = [
+    { name = "A", bundle = "ms-san-sst2", score = { dataset = "sst", split = "test", metric = "accuracy" } },
+    { name = "B", table = "toys", row = "Whole" },
+]
+papers = [
+    { encoder = "ms-san", tasks = ["sst2"], dataset = "sst", metric = "accuracy", value = 0.886 },
 ]
 """
 
 
-def test_a_folder_without_tables_and_records_is_named(tmp_path: Path) -> None:
-    for file, read in (
-        ("papers.toml", lambda: papers.catalogue(tmp_path)),
-        ("goals.toml", lambda: report(BUNDLES, tmp_path)),
-    ):
-        with pytest.raises(ConfigError, match=rf"there is no .*{file}: work in a checkout, or"):
-            read()
-
-
-def test_what_the_goals_say_was_reached(results: Path) -> None:
-    (results / "goals.toml").write_text(GOALS)
-    page = report(BUNDLES, results)
-    assert (
-        "| A | `ms-san-sst2`, taught by `minilm-sst2` | 89.1 | 90.0 | 80.0 | minimum reached |"
-        in page
-    )
-    assert (
-        "| B | `ms-san-embed`, dev, taught by all-MiniLM-L6-v2 | 0.848 | 0.700 | 0.000 | goal reached |"
-        in page
-    )
-    assert "| C | Whole (`toys`) |  | 99.0 | 95.0 | not run |" in page
-    for seed, value in ((1, 0.9), (2, 0.92)):
-        record(results / "runs" / "toys", 0, seed, value)
-    page = report(BUNDLES, results)
-    assert "| C | Whole (`toys`) | 91.0 | 99.0 | 95.0 | **missed** |" in page
-
-
-def test_every_minimum_is_reached() -> None:
-    page = report(BUNDLES, RESULTS)
-    (part,) = re.findall(r"^## Goals$(.*?)^## ", page, re.M | re.S)
-    rows = re.findall(r"^\| (?! ?\||-)(.*) \| ([^|]+) \|$", part, re.M)
-    assert len(rows) >= 13
-    assert {result for _, result in rows} <= {"goal reached", "minimum reached"}, part
-
-
-def test_the_page_is_that_of_the_records() -> None:
-    """After a change of a bundle or a record: `python -m tools report`."""
-    with bundles(SHIPPED, BUNDLES) as folder:
-        page = report(folder, RESULTS)
-        assert page == report(folder, RESULTS)
-    assert Path("docs/results.md").read_text(encoding="utf-8") == page
+def test_the_summary_and_the_shipped_models_stand_beside_the_papers(results: Path) -> None:
+    (results / "summary.toml").write_text(SUMMARY)
+    (results / "papers.toml").write_text('papers = [{ paper = "P", items = [{ item = "I" }] }]\n')
+    counts = {"rows": 1000, "test_seen": 3, "letters_seen": 4, "train_in_test": 5}
+    overlaps = {"tasks": {"toys": counts}, "sst_in_subj": {"train": 1, "test": 2}}
+    (results / "overlaps.json").write_text(json.dumps(overlaps))
+    bundles = results / "bundles"
+    shutil.copytree(BUNDLES / "ms-san-sst2", bundles / "ms-san-sst2")
+    card = bundles / "ms-san-sst2" / "card.json"
+    fields = json.loads(card.read_text())
+    fields["scores"] = [
+        {"dataset": "sst", "split": "test", "metric": "accuracy", "value": 0.9, "rows": 900}
+    ]
+    fields["training"] |= {"commit": "0123456789ab-dirty", "teacher": "runs/wise", "seed": 7}
+    card.write_text(json.dumps(fields))
+    text = report(bundles, results)
+    assert "| A | `ms-san-sst2`, taught by `wise` | 90.0 | 88.6 | +1.4 |" in text
+    assert "| B | Whole (`toys`) |  | 94.2 |  |" in text
+    row = "| `ms-san-sst2` | `wise` | 0123456789ab-dirty | sst | test | accuracy | 90.0 | 1.00 | 88.6 | 900 | 7 |"
+    assert row in text
+    assert "| SST | 2 | a mistake |" in text
+    assert "| toys | 1,000 | 3 | 4 | 5 |" in text
+    record(results, 0, 1, 0.95)
+    assert "| B | Whole (`toys`) | 95.0 | 94.2 | +0.8 |" in report(bundles, results)

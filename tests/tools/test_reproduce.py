@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from heedful.training.config import Precision
+from heedful.training.errors import ConfigError
 from tests.builders import BuiltParser
 from tests.process import ROOT
 from tools import paper_tables
@@ -107,6 +108,20 @@ def test_what_has_no_record_of_its_configuration_is_trained_once(
     again = json.loads((results / "runs" / "others" / "again-seed1.json").read_text())
     assert again == {**record, "row": "Again"}
     assert not (tmp_path / "runs" / "others").exists()
+
+
+def test_a_tree_with_changes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The record would name a commit that does not hold the source."""
+    file = tmp_path / "source"
+    file.write_text("before")
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "all"]):
+        subprocess.run([*git, *arguments], check=True)
+    file.write_text("after")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / ".git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(tmp_path))
+    with pytest.raises(ConfigError, match=r"the tree is \w{7,}-dirty: commit the changes"):
+        command("toys", results=tmp_path)
 
 
 def test_all_lists_every_table_and_figure_and_trains_nothing() -> None:

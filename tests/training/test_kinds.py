@@ -42,10 +42,12 @@ def test_relatedness_is_learned(config: RunConfig, paths: Paths, tmp_path: Path)
     own = Paths(paths.run, tmp_path, paths.parser, paths.cache, paths.config)
     words = config.words.model_copy(update={"background_min_count": None})  # SNLI is not there
     config = config.model_copy(update={"words": words})
-    scores = train(of_task(config, "sick-relatedness", 12), own)
+    trained = of_task(config, "sick-relatedness", 12)
+    scores = train(trained, own)
     assert scores[-1] > 0.9
     recorded = run.read(paths.run)
     assert (recorded.kind, recorded.labels) == ("relatedness", ())
+    assert RunConfig.model_validate(recorded.training.settings) == trained
     (dev,) = recorded.scores
     assert (dev.dataset, dev.metric, dev.value) == ("sick", "pearson", max(scores))
     assert recorded.head is not None

@@ -1,4 +1,4 @@
-"""All scores of one bundle, or of a baseline, as `heedful evaluate --suite` prints and stores them."""
+"""suite: a bundle, or a baseline, on every set of its kind."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -6,10 +6,13 @@ from contextlib import nullcontext
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 
 from heedful.cli.local_model import LocalModel, open_folder
+from heedful.cli.options import DATA, Data, FolderParser, Results
 from heedful.export.word_means import word_means
 from heedful.files.atomic import write_json
 from heedful.runtime.bundles.bundle import read
@@ -38,6 +41,24 @@ CACHE = Path(".cache/suite")
 BM25 = "bm25"
 BASELINES = (minilm.NAME, static_table.NAME, BM25)
 """What an embedding is compared with; each is scored as a bundle is."""
+
+
+def command(
+    model: Annotated[
+        str, typer.Argument(help="A bundle's folder, or minilm, static-table or bm25.")
+    ],
+    split: Annotated[Split, typer.Option(help="Which split.")] = "dev",
+    rows: Annotated[
+        int | None,
+        typer.Option(min=100, help="At most this many rows of a set; then nothing is recorded."),
+    ] = None,
+    results: Results = Path("results"),
+    parser: FolderParser = None,
+    data: Data = DATA,
+) -> None:
+    """Score a bundle's folder, or a baseline, on every set of its kind, into results/suite."""
+    for line in record(model, results, split=split, rows=rows, data=data, parser=parser):
+        typer.echo(line)
 
 
 def record(

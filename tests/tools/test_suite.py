@@ -1,4 +1,4 @@
-"""`heedful evaluate --suite`, for real: every set of a bundle's kind, its record and its page."""
+"""`python -m tools suite`, for real: every set of a bundle's kind, its record and its page."""
 
 import gzip
 import json
@@ -10,8 +10,6 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
-from heedful.cli import suite
-from heedful.cli.evaluate import command
 from heedful.cli.local_model import open_folder
 from heedful.export.bundle import TrainedModel
 from heedful.export.weight_storage import round_weights
@@ -21,11 +19,11 @@ from heedful.runtime.bundles.bundle import read
 from heedful.text.kinds import NLI_LABELS
 from heedful.training import suite as sets
 from heedful.training.calibration import calibration_error
-from heedful.training.errors import ConfigError, RunMissing
+from heedful.training.errors import ConfigError
 from heedful.training.tasks import sst
 from heedful.training.tasks.base import Example
 from tests.builders import BuiltParser, build_bundle
-from tools.report import suite_tables
+from tools import bundle_records, suite
 
 TEXTS = ("a dog is good", "two kids wash", "the man", "their hands is bad", "not a kid", "dogs")
 KNOWN = ("word1 word2", "word3", "word4 word1 word5", "word6 word7", "word8", "word9 word3 word2")
@@ -58,8 +56,8 @@ def test_an_nli_bundle_is_scored_and_its_calibration_measured(
     assert raw == pytest.approx(calibration_error(softmax(logits * 2), gold), abs=1e-6)
     assert served == pytest.approx(calibration_error(softmax(logits), gold), abs=1e-6)
     assert lines[0] == f"toy: accuracy {accuracy:.4f} (36 rows)"
-    page = "\n".join(suite_tables(tmp_path / "suite"))
-    assert f"| `tiny-nli` | {100 * accuracy:.1f} |" in page
+    page = "\n".join(bundle_records.suite(tmp_path / "suite", tmp_path))
+    assert f"| `tiny-nli` | {found['version']} | {100 * accuracy:.1f} |" in page
 
 
 def test_a_classifier_of_sentiment_chooses_between_two_sides(
@@ -141,14 +139,6 @@ def test_word_means_are_those_of_the_table(toy: TrainedModel, bundle: Path) -> N
     np.testing.assert_allclose(word_means(read(bundle))(texts), expected, atol=1e-6)
 
 
-def test_what_the_command_cannot_score_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="name the task"):
-        command("ms-san-sst2")
-    with pytest.raises(ConfigError, match="leave out the task"):
-        command("ms-san-sst2", "sst2", suite=True)
+def test_what_is_no_bundles_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is no bundle's folder"):
-        command("ms-san-sst2", suite=True, results=tmp_path)
-    with pytest.raises(ConfigError, match="--rows is for --suite"):
-        command("ms-san-sst2", "sst2", rows=100)
-    with pytest.raises(RunMissing, match=r"holds no run\.json"):
-        command("ms-san-sst2", "sst2", run=tmp_path / "none")
+        suite.command("ms-san-sst2", results=tmp_path)
