@@ -38,7 +38,10 @@ def command(
     parser: ServedParser = None,
     device: RunsOn = "auto",
 ) -> None:
-    """Classify every row of a Parquet file or folder, on a Ray cluster."""
+    """Classify every row of a Parquet file or folder, on a Ray cluster.
+
+    Example: heedful classify reviews.parquet --id-column id --out labels
+    """
     from heedful.cli.ray_run import Cluster, Job, run  # needs pyarrow, --help does not
 
     job = Job(

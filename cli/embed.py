@@ -135,6 +135,8 @@ def command(
 ) -> None:
     """Embed a file of texts, without a server. Continue an interrupted run with --resume.
 
+    Example: heedful embed reviews.csv --text-column review --out reviews.npy
+
     With --ray a Parquet file or folder, on a Ray cluster, into a folder: --id-column is needed, and
     a row that cannot be embedded is written to outcome=error with its reason.
     """

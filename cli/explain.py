@@ -34,7 +34,10 @@ def command(
     models: Models = MODELS,
     parser: ServedParser = None,
 ) -> None:
-    """Write what a model attends to as one HTML page, without a server."""
+    """Write what a model attends to as one HTML page, without a server.
+
+    Example: heedful explain "A fine film." --model ms-san-sst2 --to explain.html
+    """
     question = Question(text, hypothesis, model, priors)
     write(question, to, Options(models, parser, "cpu"))
     typer.echo(f"{to}", err=True)

@@ -79,7 +79,10 @@ def command(
     seed: options.Seed = 1,
     threads: Threads = 1,
 ) -> None:
-    """Train classifiers on your own texts, measure them, and write the best as a bundle."""
+    """Train classifiers on your own texts, measure them, and write the best as a bundle.
+
+    Example: heedful fit reviews.csv --text-column text --label-column stars --out bundles/stars
+    """
     if pair_columns and text_column:
         raise typer.BadParameter("give --text-column or --pair-columns, one of them")
     columns = pair_columns.split(",") if pair_columns else [text_column or "text"]

@@ -23,6 +23,8 @@ def command(
 
     Texts are read in random order and every few thousand are stored: stopped, it goes on where it was, and a run
     can begin with the texts that are there.
+
+    Example: heedful label embed
     """
     torch.set_num_threads(threads)
     texts = tasks.get(task).texts(data)

@@ -2,11 +2,10 @@
 
 import sys
 from importlib import import_module
+from importlib.metadata import version as installed
 from typing import Annotated
 
-import click
 import typer
-from typer.core import TyperGroup
 
 from heedful.cli.errors import NO_STORAGE, USER_ERRORS, describe, missing_extra
 
@@ -16,7 +15,7 @@ GROUPS = {
         "embed": "Texts of a file to vectors.",
         "classify": "Label the rows of Parquet files, on a Ray cluster.",
         "nli": "Label the pairs of Parquet files, on a Ray cluster.",
-        "explain": "What a model attends to, as an HTML page or SVG.",
+        "explain": "What a model attends to in a text, as an HTML page.",
     },
     "Make": {
         "fit": "Train a classifier on your labelled texts, and write its bundle.",
@@ -38,49 +37,40 @@ GROUPS = {
     },
     "Check": {
         "evaluate": "Score a model on a dataset.",
-        "selftest": "Compare a service's or bundles' vectors with those of their export.",
+        "selftest": "Whether a model still gives the vectors of its export.",
     },
 }
 """A command is the function `command` in the file of its name: options and work."""
 COMMANDS = [name for group in GROUPS.values() for name in group]
 
 
-class Commands(TyperGroup):
-    """Help of one screen: the commands by group."""
-
-    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the whole text."""
-        formatter.write(
-            "Usage: heedful COMMAND ..\n\n"
-            "Small self-attentive sentence encoders: use, train and serve them.\n"
-        )
-        for group, commands in GROUPS.items():
-            formatter.write(f"\n{group}\n")
-            for name, summary in commands.items():
-                formatter.write(f"  {name:10} {summary}\n")
-        formatter.write("\n`heedful COMMAND --help` has its options; `heedful --version`.\n")
+def help_text() -> str:
+    """The commands by group, on one screen."""
+    groups = [
+        "\n".join([group, *(f"  {name:10} {summary}" for name, summary in commands.items())])
+        for group, commands in GROUPS.items()
+    ]
+    head = "Usage: heedful COMMAND ..\n\nSmall self-attentive sentence encoders: use, train and serve them."
+    end = "`heedful COMMAND --help` has its options; `heedful --version`."
+    return "\n\n".join([head, *groups, end])
 
 
-app = typer.Typer(
-    cls=Commands,
-    invoke_without_command=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
-@app.callback()
+@app.callback(invoke_without_command=True, context_settings={"help_option_names": []})
 def heedful(
     context: typer.Context,
+    help_: Annotated[bool, typer.Option("--help", help="Print the commands.")] = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     """Small self-attentive sentence encoders: use, train and serve them."""
     if version:
-        from importlib.metadata import version as installed
-
         typer.echo(f"heedful {installed('heedful')}")
-    elif context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        raise typer.Exit
+    if help_ or context.invoked_subcommand is None:
+        typer.echo(help_text())
+        raise typer.Exit
 
 
 def run(context: typer.Context) -> None:

@@ -41,7 +41,10 @@ def command(
     parser: ServedParser = None,
     device: RunsOn = "auto",
 ) -> None:
-    """Say for every pair of a Parquet file or folder whether one text entails the other, on a Ray cluster."""
+    """Say for every pair of a Parquet file or folder whether one text entails the other, on a Ray cluster.
+
+    Example: heedful nli pairs.parquet --id-column id --out labels
+    """
     from heedful.cli.ray_run import Cluster, Job, run  # needs pyarrow, --help does not
 
     job = Job(

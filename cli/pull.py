@@ -15,6 +15,9 @@ def command(
         str | None, typer.Option(help="The version that it must have, as its card names it.")
     ] = None,
 ) -> None:
-    """Download a bundle from the Hugging Face hub, and check its hashes before it is loaded."""
+    """Download a bundle from the Hugging Face hub, and check its hashes before it is loaded.
+
+    Example: heedful pull me/ms-san-embed
+    """
     folder = pull(repository, out, version=version)
     typer.echo(f"{folder}: serve it with `heedful serve --models {out}`")

@@ -21,6 +21,8 @@ def command(
     """Upload a bundle to the Hugging Face hub, with its parser and a model card.
 
     The token is HF_TOKEN, or that of `hf auth login`.
+
+    Example: heedful push bundles/ms-san-embed me/ms-san-embed
     """
     typer.echo(push(bundle, repository, private=private))
 

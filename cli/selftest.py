@@ -36,7 +36,10 @@ def command(
     url: Url = URL,
     parser: BundleParser = None,
 ) -> None:
-    """Run the golden sentences of a running service or of bundles, and name what moved."""
+    """Encode the golden sentences again, and name those whose vectors moved since the bundle was exported.
+
+    Example: heedful selftest bundles/ms-san-embed
+    """
     if write_them and not bundles:
         raise CommandError("--write: name the folders of the bundles")
     if not bundles:

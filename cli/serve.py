@@ -55,7 +55,10 @@ def help_text(field: str) -> str:
 
 @with_settings
 def command(**flags: Any) -> None:
-    """Serve the bundles over HTTP. Each flag is also an environment variable."""
+    """Serve the bundles over HTTP. Each flag is also an environment variable.
+
+    Example: heedful serve --models bundles --port 8000
+    """
     # From here to the handlers of the service. Without one, the first process of a container never gets a signal.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: os._exit(0))

@@ -25,7 +25,10 @@ def command(
     threads: Threads = 1,
     device: TrainsOn = None,
 ) -> None:
-    """Train an encoder for a task, or its teacher."""
+    """Train an encoder for a task, or its teacher, as a TOML file says.
+
+    Example: heedful train configs/ms-san-sst2.toml
+    """
     torch.set_num_threads(threads)
     console = Console()
     fields = config.load(file) | ({"device": device} if device else {})

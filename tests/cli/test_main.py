@@ -168,7 +168,7 @@ def test_help_and_serve_import_nothing_heavy(command: list[str]) -> None:
     heavy = {"torch", "onnx", "sklearn", "heedful.training.loop"}
     program = (
         f"import sys; from heedful.cli.main import main; sys.argv[1:] = {[*command, '--help']}\n"
-        f"try: main()\nexcept SystemExit: sys.exit(' '.join({heavy} & set(sys.modules)))"
+        f"try: main()\nexcept SystemExit: sys.exit(' '.join({heavy} & set(sys.modules)) or None)"
     )
     run = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=False

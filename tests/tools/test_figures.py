@@ -1,4 +1,4 @@
-"""`python -m tools figures` on tiny exported encoders and a few texts, and the numbers it draws by hand."""
+"""`python -m tools figures` on tiny bundles and a few texts, and the numbers it draws by hand."""
 
 import io
 import json
@@ -9,13 +9,10 @@ import pytest
 import torch
 from rich.console import Console
 
-from heedful.export.bundle import export_bundle
 from heedful.models.registry import build
-from heedful.runtime.bundles.card import ParserCard
 from heedful.runtime.service import Options
 from heedful.training.errors import DataMissing
 from tests.builders import BuiltParser, build_bundle
-from tests.export.trained import classifier
 from tests.forests import forest
 from tests.process import ROOT
 from tools.figure_numbers import (
@@ -36,68 +33,46 @@ REVIEWS = (
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """What the figures read of SNLI, Yelp and R8."""
+    """What the figures read of Yelp and R8."""
     folder = tmp_path / "data"
-    folder.mkdir()
-    pairs = [
-        {
-            "premise": f"a man number {i} sleeps",
-            "hypothesis": "nobody " * (i + 1),
-            "label": "neutral",
-        }
-        for i in range(8)
-    ]
     reviews = [{"label": label, "text": text} for label, text in REVIEWS * 10]
     stories = [{"label": label, "text": f"the {label} news"} for label in ("ship", "money-fx") * 4]
-    files = {"snli/dev.jsonl": pairs, "yelp_10k/all.jsonl": reviews, "r8/test.jsonl": stories}
-    for file, rows in files.items():
-        (folder / file).parent.mkdir()
+    for file, rows in {"yelp_10k/all.jsonl": reviews, "r8/test.jsonl": stories}.items():
+        (folder / file).parent.mkdir(parents=True)
         (folder / file).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     return folder
 
 
-def drawn(out: Path, models: Path, pipeline: BuiltParser, data: Path) -> tuple[list[str], str]:
-    """Files that were written, and what was said."""
-    said = Console(file=io.StringIO(), width=200)
-    options = Options(models, str(pipeline.folder), threads=1)
-    files = [file.name for file in draw(out, options, data, ROOT / "results", said)]
-    assert sorted(path.name for path in out.iterdir()) == sorted(files)
-    return files, said.file.getvalue()  # type: ignore[attr-defined]  # it is StringIO
-
-
-@pytest.mark.slow
 def test_what_there_is_a_bundle_for_is_drawn_and_the_rest_is_named(
     tmp_path: Path, pipeline: BuiltParser, data: Path
 ) -> None:
-    """DSA as it is exported, without training; LAMA's card over a tiny graph."""
-    parser = ParserCard(name=pipeline.name, fingerprint=pipeline.fingerprint)
-    models = tmp_path / "models"
-    dsa = classifier("dsa-multiple", parser, attentions=2, size=8, layers=1)
-    export_bundle(dsa, models / "dsa-toy")
+    models, out = tmp_path / "models", tmp_path / "figures"
     lama = {"name": "lama", "config": {}, "parameters": 0, "paper": "none"}
     ratings = ("1", "2", "3", "4", "5")
     for name, labels in (("lama-yelp", ratings), ("lama-r8", ("money-fx", "ship"))):
         build_bundle(models, pipeline, name=name, labels=labels, explain=True, encoder=lama)
-    files, said = drawn(tmp_path / "figures", models, pipeline, data)
+    options = Options(models, str(pipeline.folder), threads=1)
+
+    def drawn() -> tuple[list[str], str]:
+        """Files that were written, and what was said."""
+        said = io.StringIO()
+        files = draw(out, options, data, ROOT / "results", Console(file=said, width=200))
+        return [file.name for file in files], said.getvalue()
+
+    files, said = drawn()
     assert files == [
-        *("dsa-attention.png", "dsa-multiple.png", "dsa-dynamic-weights.png"),
         *("lama-rating-yelp.png", "lama-words.png", "lama-words-yelp.png"),
-        *("lama-parameters.png", "lama-loss.png", "lama-heads.png"),
-        "learning-curve.png",
+        *("lama-parameters.png", "lama-loss.png", "lama-heads.png", "learning-curve.png"),
     ]
+    assert sorted(files) == sorted(file.name for file in out.iterdir())
     assert "ms-san-heads.png: left out, " in said
     assert "has no bundle of MS-SAN for NLI" in said
-    assert "disan-gates.png: left out, " in said
-    assert all(file.stat().st_size < 60_000 for file in (tmp_path / "figures").iterdir())
+    assert all(file.stat().st_size < 60_000 for file in out.iterdir())
 
-    (data / "yelp_10k" / "all.jsonl").rename(tmp_path / "gone")
-    again, said = drawn(tmp_path / "again", models, pipeline, data)
-    assert again == [name for name in files if "yelp" not in name]
-    for name in ("lama-rating-yelp.png", "lama-words-yelp.png"):
-        assert f"{name}: left out, {data} holds no yelp_academic_dataset_review.json" in said
-    for name in again:
-        first, second = (tmp_path / folder / name for folder in ("figures", "again"))
-        assert first.read_bytes() == second.read_bytes(), name
+    (data / "yelp_10k" / "all.jsonl").unlink()
+    files, said = drawn()
+    assert not any("yelp" in name for name in files)
+    assert f"lama-rating-yelp.png: left out, {data} holds no yelp_academic" in said
 
 
 @torch.no_grad()
@@ -106,17 +81,16 @@ def test_masks_are_ms_sans_where_all_scores_are_alike() -> None:
     for part in ("query", "key"):
         for parameter in encoder.attention.get_submodule(part).parameters():  # type: ignore[union-attr]
             parameter.zero_()
-    rng = np.random.default_rng(0)
-    heads = forest(rng, 9)
-    found = encoder.explain(
+    heads = forest(np.random.default_rng(0), 9)
+    explained = encoder.explain(
         torch.randn(1, 9, 24),
         torch.tensor([9]),
         heads=torch.tensor(heads)[None],
         alpha=torch.tensor(0.7),
     )
     expected = masks(heads, 0.7)
-    assert list(found.maps) == list(expected)
-    for name, weights in found.maps.items():
+    assert list(explained.maps) == list(expected)
+    for name, weights in explained.maps.items():
         np.testing.assert_allclose(weights[0], expected[name], atol=1e-6)
 
 
@@ -130,12 +104,13 @@ def test_parameters_are_the_papers_formulas() -> None:
 
 
 def test_losses_and_dev_scores_are_those_of_the_records(tmp_path: Path) -> None:
-    with pytest.raises(DataMissing, match="python -m tools reproduce lama-r8, lama-news"):
-        losses(tmp_path)
-    with pytest.raises(DataMissing, match="python -m tools reproduce lama-heads, lama-imdb-heads"):
-        dev_by_heads(tmp_path)
-    with pytest.raises(DataMissing, match="python -m tools reproduce learning-curve"):
-        learning_curve(tmp_path)
+    for read, tables in (
+        (losses, "lama-r8, lama-news"),
+        (dev_by_heads, "lama-heads, lama-imdb-heads"),
+        (learning_curve, "learning-curve"),
+    ):
+        with pytest.raises(DataMissing, match=f"python -m tools reproduce {tables}"):
+            read(tmp_path)
     log = [{"epoch": 1, "loss": 0.9, "dev": 0.5}, {"epoch": 2, "loss": 0.7, "dev": 0.6}]
     records = {
         "lama-r8/lama-seed1": {"row": "LAMA", "log": log},
@@ -144,22 +119,24 @@ def test_losses_and_dev_scores_are_those_of_the_records(tmp_path: Path) -> None:
         "lama-heads/10-heads-seed1": {"row": "10 heads", "log": log},
         "lama-heads/5-heads-seed1": {"row": "5 heads", "log": log[1:]},
         "lama-imdb-heads/1-head-seed1": {"row": "1 head", "log": log[:1]},
-        "learning-curve/ms-san-100-seed1": curve_point("MS-SAN, 100 %", 105, 0.8),
-        "learning-curve/ms-san-10-seed1": curve_point("MS-SAN, 10 %", 10, 0.7),
-        "learning-curve/bi-lstm-10-seed1": curve_point("Bi-LSTM, 10 %", 10, 0.6),
     }
+    for row, pairs, dev in (("MS-SAN", 105, 0.8), ("MS-SAN", 10, 0.7), ("Bi-LSTM", 10, 0.6)):
+        records[f"learning-curve/{row}-{pairs}-seed1"] = {
+            "row": f"{row}, {pairs}",
+            "data": [{"rows": pairs}],
+            "dev": {"value": dev},
+        }
     for name, record in records.items():
         file = tmp_path / "runs" / f"{name}.json"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(record))
     assert losses(tmp_path) == {"R8": {"LAMA": [0.9, 0.7]}, "News": {"SAN": [0.9]}}
-    found = dev_by_heads(tmp_path)
-    assert found == {"Yelp": {"5 heads": [0.6], "10 heads": [0.5, 0.6]}, "IMDB": {"1 head": [0.5]}}
-    assert list(found["Yelp"]) == ["5 heads", "10 heads"]
+    by_heads = dev_by_heads(tmp_path)
+    assert by_heads == {
+        "Yelp": {"5 heads": [0.6], "10 heads": [0.5, 0.6]},
+        "IMDB": {"1 head": [0.5]},
+    }
+    assert list(by_heads["Yelp"]) == ["5 heads", "10 heads"]
     curve = learning_curve(tmp_path)
     assert curve == {"Bi-LSTM": {10: 0.6}, "MS-SAN": {10: 0.7, 105: 0.8}}
     assert list(curve["MS-SAN"]) == [10, 105]
-
-
-def curve_point(row: str, pairs: int, dev: float) -> dict[str, object]:
-    return {"row": row, "data": [{"rows": pairs}], "dev": {"value": dev}}
