@@ -12,7 +12,7 @@ COMMANDS = {
     "transfer": "Measure frozen embeddings on seven tasks, and their speed compared with MiniLM's.",
     "suite": "Score a bundle or a baseline on every set of its kind.",
     "overlaps": "Count the test rows of every task that its train and dev splits hold too.",
-    "report": "Write docs/results.md from the cards and the records.",
+    "report": "Write docs/results.md and docs/notes/results.md from the cards and the records.",
     "figures": "Draw the papers' figures from the bundles.",
     "trust": "Measure what bundles' attention is worth, and write docs/notes/attention.md.",
     "openapi": "Print the OpenAPI document of the service.",

@@ -1,4 +1,4 @@
-"""The part of docs/results.md about bundles that were scored whole: frozen embeddings and the suite."""
+"""The part of docs/notes/results.md about bundles that were scored whole: frozen embeddings and the suite."""
 
 import json
 from collections.abc import Iterator

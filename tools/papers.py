@@ -52,17 +52,20 @@ def read(file: Path) -> dict[str, Any]:
     return config.load(file)
 
 
-def catalogue(results: Path) -> list[Line]:
-    """An entry per table and figure, counted from the records. Raises ConfigError."""
+def parsed(results: Path) -> tuple[Paper, ...]:
+    """The papers of `results/papers.toml`. Raises ConfigError."""
     file = results / "papers.toml"
-    papers = read(file)["papers"]
     try:
-        found = TypeAdapter(tuple[Paper, ...]).validate_python(papers)
+        return TypeAdapter(tuple[Paper, ...]).validate_python(read(file)["papers"])
     except ValidationError as error:
         raise config.refused(error, file) from error
+
+
+def catalogue(results: Path) -> list[Line]:
+    """An entry per table and figure, counted from the records. Raises ConfigError."""
     return [
         Line(paper.paper, item.item, _here(item, results), item.missing)
-        for paper in found
+        for paper in parsed(results)
         for item in paper.items
     ]
 

@@ -1,7 +1,8 @@
-"""report: docs/results.md from the shipped cards and the records of results/."""
+"""report: docs/results.md and docs/notes/results.md from the shipped cards and the records of results/."""
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,41 +11,62 @@ import typer
 from heedful.cli.options import Results
 from heedful.files.atomic import write_file
 from heedful.training.metrics import standard_error
-from tools import bundle_records, paper_tables, papers, reproduced
+from tools import bundle_records, paper_scores, paper_tables, papers, reproduced
 from tools.markdown import difference, figure, run_names
 from tools.markdown import table as markdown_table
 
 HEAD = """# Results
 
 Written by `python -m tools report` from `bundles/*/card.json` and `results/`; not edited by hand. Test scores were
-measured through the service. Accuracies are in percent.
+measured through the service. Accuracies are in percent. [notes/results.md](notes/results.md) has how each row was run:
+data, deviations from the paper, weights, errors, commits, and how often a test split was evaluated.
+"""
+PAPERS = """## The papers' tables
+
+On test, but for MultiNLI (its matched dev split); ± is the standard deviation over the runs. The papers trained on all
+of the data; *train rows* are those that were here. A table that two papers have stands with the first. The rows of
+`sentences` are MS-SAN's, next to DiSAN's figures; those of `lama-heads` and `lama-imdb-heads` are on test, where the
+paper draws dev.
+"""
+NOTES = """# How was each result measured?
+
+**Every row is a record of a run in `results/runs`, made by the command above its table, without a choice on test unless
+[Repeated test evaluations](#repeated-test-evaluations) says so. [results.md](../results.md) has the scores alone.**
+
+Written by `python -m tools report`; not edited by hand.
 """
 
 
 def command(
-    out: Annotated[Path, typer.Option(help="The page.")] = Path("docs/results.md"),
+    docs: Annotated[Path, typer.Option(help="The folder of the two pages.")] = Path("docs"),
     bundles: Annotated[Path, typer.Option(help="Folder of the bundles.")] = Path("bundles"),
     results: Results = Path("results"),
 ) -> None:
-    """Write docs/results.md from the cards and the records."""
-    page = report(bundles, results)
-    write_file(out, lambda part: part.write_text(page, encoding="utf-8"))
+    """Write docs/results.md and docs/notes/results.md from the cards and the records."""
+    pages = {"results.md": report(bundles, results), "notes/results.md": notes(bundles, results)}
+    for name, page in pages.items():
+        write_file(docs / name, partial(Path.write_text, data=page, encoding="utf-8"))
 
 
 def report(bundles: Path, results: Path) -> str:
-    """The page.
-
-    Raises ConfigError for a file or a table that is missing or cannot be read, and for a record of another version of a
-    bundle than the one in `bundles`.
-    """
+    """The page of the scores. Raises ConfigError for a file or a table that is missing or cannot be read."""
     known = papers.read(results / "summary.toml")
     parts = [HEAD, *_summary(known, bundles, results), *_shipped(known["papers"], bundles)]
-    parts.append(reproduced.HEAD)
+    parts += [PAPERS, *paper_scores.lines(results), *papers.lines(results)]
+    return "\n".join(parts)
+
+
+def notes(bundles: Path, results: Path) -> str:
+    """The page of how they were measured.
+
+    Raises ConfigError as `report` does, and for a record of another version of a bundle than the one in `bundles`.
+    """
+    parts = [NOTES, reproduced.HEAD]
     for file in sorted((results / "tables").glob("*.toml")):
         parts += reproduced.table_lines(file.stem, paper_tables.read(file), results)
-    parts += papers.lines(results)
     overlaps = json.loads((results / "overlaps.json").read_text("utf-8"))
-    parts += _repeated(known["repeated"])
+    parts += _data(bundles)
+    parts += _repeated(papers.read(results / "summary.toml")["repeated"])
     parts += _overlaps(overlaps["tasks"])
     parts += bundle_records.transfer(results / "transfer", bundles, overlaps["sst_in_subj"])
     parts += bundle_records.suite(results / "suite", bundles)
@@ -52,9 +74,9 @@ def report(bundles: Path, results: Path) -> str:
 
 
 def _summary(known: dict[str, Any], bundles: Path, results: Path) -> Iterator[str]:
-    """The best score of each task beside the paper's figure of the same encoder, or the one that its table names."""
+    """The best score of each task next to the paper's figure of the same encoder, or the one that its table names."""
     yield "## Summary\n"
-    yield "On test unless noted. The papers trained on all of the data; what was here is listed below.\n"
+    yield "On test unless noted. The papers trained on all of the data.\n"
     rows = []
     for line in known["summary"]:
         if "bundle" in line:
@@ -81,11 +103,10 @@ def _summary(known: dict[str, Any], bundles: Path, results: Path) -> Iterator[st
 
 
 def _shipped(papers: Sequence[dict[str, Any]], bundles: Path) -> Iterator[str]:
-    cards = [_card(bundles, file.parent.name) for file in sorted(bundles.glob("*/card.json"))]
     yield "## Shipped models\n"
     headings = ("bundle", "teacher", "commit", "dataset", "split", "metric", "score", "se", "paper")
     rows = []
-    for card in cards:
+    for card in _cards(bundles):
         for score in card["scores"]:
             value, metric, count = score["value"], score["metric"], score["rows"]
             rows.append(
@@ -107,12 +128,20 @@ def _shipped(papers: Sequence[dict[str, Any]], bundles: Path) -> Iterator[str]:
         "was trained on pairs of SNLI and MultiNLI, among a billion others, so a figure with a teacher rests on more\n"
         "than the rows that are listed.\n"
     )
+
+
+def _data(bundles: Path) -> Iterator[str]:
+    yield "## Data of the shipped models\n"
     rows = [
         (f"`{card['name']}`", data["name"], f"{data['rows']:,}", data["licence"], data["note"])
-        for card in cards
+        for card in _cards(bundles)
         for data in card["training"]["data"]
     ]
     yield from markdown_table(("bundle", "trained on", "rows", "licence of the data", ""), rows)
+
+
+def _cards(bundles: Path) -> list[Any]:
+    return [_card(bundles, file.parent.name) for file in sorted(bundles.glob("*/card.json"))]
 
 
 def _card(bundles: Path, name: str) -> Any:

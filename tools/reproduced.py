@@ -1,4 +1,4 @@
-"""The part of docs/results.md about the papers' tables: each row's runs beside the paper's figure."""
+"""The part of docs/notes/results.md about the papers' tables: each row's runs next to the paper's figure."""
 
 import json
 import math
@@ -47,6 +47,14 @@ class Measured:
         return statistics.mean(self.values)
 
     @property
+    def shown(self) -> str:
+        """The mean, with the standard deviation of two runs or more."""
+        score = figure(self.mean, self.metric)
+        if len(self.values) > 1:
+            score += f" ± {figure(statistics.stdev(self.values), self.metric)}"
+        return score
+
+    @property
     def variance(self) -> float:
         """Of the mean: what other test rows and other seeds would change."""
         seeds = statistics.variance(self.values) / len(self.values) if len(self.values) > 1 else 0.0
@@ -91,11 +99,8 @@ def _row(row: RowConfig, found: Measured | None) -> tuple[object, ...]:
     paper = figure(row.paper, found.metric if found else "accuracy")
     if found is None:
         return row.name, "", row.paper_weights, "not run", "", paper, "", 0, ""
-    score = figure(found.mean, found.metric)
-    if len(found.values) > 1:
-        score += f" ± {figure(statistics.stdev(found.values), found.metric)}"
     return (
-        *(row.name, f"{found.weights:,}", row.paper_weights, score),
+        *(row.name, f"{found.weights:,}", row.paper_weights, found.shown),
         figure(found.error, found.metric, 2),
         *(paper, difference(found.mean, row.paper, found.metric)),
         *(len(found.values), ", ".join(found.commits)),

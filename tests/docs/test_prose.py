@@ -31,7 +31,12 @@ WHAT = re.compile(r"(?:^|[.:;] |- |\| )What [^.?|]*[.:|]")
 """A sentence whose subject is a clause, "What follows .. is refused.": name the thing."""
 _CODE = re.compile(r"```.*?```|`[^`\n]*`|\n\n(?: {4}\S.*\n)+|\]\([^)]*\)", re.DOTALL)
 _RECORDS = re.compile(r"^(?:[|#]|- Trained on ).*", re.MULTILINE)
-WRITTEN_FROM_RECORDS = ("docs/performance.md", "docs/reliability.md", "docs/results.md")
+WRITTEN_FROM_RECORDS = (
+    "docs/notes/results.md",
+    "docs/performance.md",
+    "docs/reliability.md",
+    "docs/results.md",
+)
 """Their tables, headings and notes on data are those of the records."""
 
 

@@ -13,7 +13,7 @@ from heedful.training import tasks
 from heedful.training.errors import ConfigError
 from tools import paper_tables, papers, reproduced
 from tools.paper_tables import RowConfig
-from tools.report import report
+from tools.report import notes, report
 
 BUNDLES, RESULTS = Path("bundles"), Path("results")
 TABLE = """
@@ -216,7 +216,9 @@ papers = [
 
 def test_the_summary_and_the_shipped_models_stand_beside_the_papers(results: Path) -> None:
     (results / "summary.toml").write_text(SUMMARY)
-    (results / "papers.toml").write_text('papers = [{ paper = "P", items = [{ item = "I" }] }]\n')
+    (results / "papers.toml").write_text(
+        'papers = [{ paper = "P", items = [{ item = "Table 1", tables = ["toys"] }] }]\n'
+    )
     counts = {"rows": 1000, "test_seen": 3, "letters_seen": 4, "train_in_test": 5}
     overlaps = {"tasks": {"toys": counts}, "sst_in_subj": {"train": 1, "test": 2}}
     (results / "overlaps.json").write_text(json.dumps(overlaps))
@@ -234,7 +236,11 @@ def test_the_summary_and_the_shipped_models_stand_beside_the_papers(results: Pat
     assert "| B | Whole (`toys`) |  | 94.2 |  |" in text
     row = "| `ms-san-sst2` | `wise` | 0123456789ab-dirty | sst | test | accuracy | 90.0 | 1.00 | 88.6 | 900 | 7 |"
     assert row in text
-    assert "| SST | 2 | a mistake |" in text
-    assert "| toys | 1,000 | 3 | 4 | 5 |" in text
+    assert "| Table 1 (`toys`) | Whole | not run | 94.2 |  |  | 0 |" in text
+    described = notes(bundles, results)
+    assert "| SST | 2 | a mistake |" in described
+    assert "| toys | 1,000 | 3 | 4 | 5 |" in described
     record(results, 0, 1, 0.95)
-    assert "| B | Whole (`toys`) | 95.0 | 94.2 | +0.8 |" in report(bundles, results)
+    text = report(bundles, results)
+    assert "| B | Whole (`toys`) | 95.0 | 94.2 | +0.8 |" in text
+    assert "| Table 1 (`toys`) | Whole | 95.0 | 94.2 | +0.8 | 4,906 | 1 |" in text
