@@ -52,7 +52,7 @@ def read(run: Path, words: int | None = None) -> TrainedModel:
             command=record.get("command", shlex.join(["heedful", "train", record["file"]])),
             commit=record["commit"],
             teacher=", ".join(map(Path.as_posix, config.teacher.runs)) if config.teacher else "",
-            start=config.start.as_posix() if config.start else "",
+            start=config.init_from.as_posix() if config.init_from else "",
             settings=config.model_dump(mode="json"),
         ),
         licence=config.licence,
@@ -64,7 +64,9 @@ def _shorten(run: Run, words: int) -> Vocab:
     """Cut the model's word table; the vocabulary of what is left."""
     listed = run.model.sentence.embedding
     if not isinstance(run.lexicon, Vocab) or not isinstance(listed, ComposedWords):
-        raise ExportError("--words needs a run that composes unlisted words: `composed` in [words]")
+        raise ExportError(
+            "--words needs a run that composes unlisted words: `subword_rows` in [words]"
+        )
     kept = Vocab(run.lexicon.words[len(SPECIAL) :][:words], run.lexicon.composed)
     listed.table = nn.Embedding.from_pretrained(listed.table.weight[: len(kept)])
     return kept
@@ -74,4 +76,6 @@ def _vectors(config: RunConfig) -> str:
     """Where the word vectors come from, for the card."""
     if not config.transformer:
         return config.words.vectors
-    return f"{config.transformer.name}, {'frozen' if config.transformer.finetune == 'none' else 'fine-tuned'}"
+    return (
+        f"{config.transformer.name}, {'frozen' if 'transformer' in config.freeze else 'fine-tuned'}"
+    )

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from heedful.training import config
-from heedful.training.config import Precision, RunConfig, Section
+from heedful.training.config import Precision, RunConfig, Section, of_record
 from heedful.training.errors import ConfigError
 from heedful.training.tasks.splits import FOLDS
 
@@ -94,7 +94,7 @@ def is_of(record: Mapping[str, Any], config: RunConfig) -> bool:
 
     A run in the other precision scores as another seed would (docs/notes/papers.md).
     """
-    found = RunConfig.model_validate(record["config"])
+    found = of_record(record["config"])
     alike = in_precision(found, config.optimiser.precision)
     return alike.model_copy(update={"device": config.device}) == config
 

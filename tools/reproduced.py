@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.training import tasks
-from heedful.training.config import RunConfig
+from heedful.training.config import of_record
 from heedful.training.evaluate import TRAIN_ROWS
 from heedful.training.metrics import standard_error
 from heedful.training.model import count_weights
@@ -75,7 +75,7 @@ def measured(name: str, row: RowConfig, table: TableConfig, results: Path) -> Me
 
 
 def _weights(row: RowConfig, record: dict[str, Any]) -> int:
-    config = RunConfig.model_validate(record["config"])
+    config = of_record(record["config"])
     task = tasks.get(config.task)
     return count_weights(config, task.kind, len(task.labels)) + row.transformer_weights
 
@@ -126,7 +126,7 @@ def _notes(name: str, table: TableConfig, results: Path) -> list[str]:
         f"**{row}** is taught by {run_names(teacher.runs)}, over all-MiniLM-L6-v2: "
         f"{teacher.weight} of each target is the answer, and all of it where a pair has no label."
         for row, of_row in ran.items()
-        if (teacher := RunConfig.model_validate(of_row[0]["config"]).teacher)
+        if (teacher := of_record(of_row[0]["config"]).teacher)
     ]
     lines += [f"{row.name}: {row.note}." for row in table.rows if row.note]
     lines += [

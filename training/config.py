@@ -1,6 +1,7 @@
 """The configuration of a run: a TOML file, validated before anything is loaded."""
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -16,6 +17,7 @@ from pydantic import (
 
 from heedful.text.composition import LEAST_ROWS
 from heedful.training.errors import ConfigError
+from heedful.training.former_fields import renamed
 
 Precision = Literal["float32", "bfloat16"]
 Device = Literal["cpu", "cuda"]
@@ -34,41 +36,44 @@ class Paths:
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    """The docstring below a field is its description in docs/configuration.md."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
 
 class EncoderConfig(Section):
-    """`config` holds the keywords of the encoder, which `models.registry.build` checks."""
+    """`[encoder]`: what turns words into a sentence vector."""
 
     name: str
+    """One of `heedful models`."""
     config: dict[str, bool | int | float | str] = Field(default_factory=dict)
-    frozen: bool = False
-    """The encoder and the words stay as `start` has them, and the head is trained. Where this encoder adds weights to
-    that one, only what it adds is trained, of the head too. A transformer under it is trained unless it is frozen
-    too: then each text is encoded once, without dropout, and the cache keeps it."""
+    """The encoder's own keywords (`heedful models`, docs/models.md)."""
 
 
 class WordsConfig(Section):
-    """The vocabulary and its initial word vectors."""
+    """`[words]`: the vocabulary and its initial word vectors."""
 
     vectors: str = "wordbridge"
     """`wordbridge`, `minilm`, `word2vec` (trained on the run's texts), or the path of a bundle or a GloVe file."""
     dim: int = Field(default=300, gt=0)
-    scale: float = Field(default=1.0, gt=0)
+    """Features of a word vector."""
+    init_rms: float = Field(default=1.0, gt=0)
     """Root mean square length of the initial vectors."""
-    frozen: bool = False
     min_count: int = Field(default=2, ge=1)
     """A word without a vector must occur this often in the training texts; rarer ones are unknown."""
     background_min_count: int | None = Field(default=None, ge=1)
     """Also take words with a vector that occur this often in the task's background texts."""
     limit: int | None = Field(default=None, ge=1)
-    """Listed words at most: the most frequent. Where there is none, all of those above."""
-    composed: int = Field(default=0, ge=0, lt=2**31)
-    """Rows of the feature table that composes unlisted words (text.composition); 0: one vector for all of them."""
-    composed_share: float = Field(default=0.1, ge=0, lt=1)
-    """Share of the listed words that training composes, so that both readings of a word agree."""
+    """List at most so many words, the most frequent."""
+    subword_rows: int = Field(default=0, ge=0, lt=2**31)
+    """Rows of the table of subword features that unlisted words are composed from; 14336 is a good size. With 0 all
+    unlisted words share one vector."""
+    subword_dropout: float = Field(default=0.1, ge=0, lt=1)
+    """Share of the listed words that training composes too, so that both readings of a word agree."""
 
-    @field_validator("composed")
+    @field_validator("subword_rows")
     @classmethod
     def _none_or_enough(cls, rows: int) -> int:
         if 0 < rows < LEAST_ROWS:
@@ -77,17 +82,15 @@ class WordsConfig(Section):
 
 
 class TransformerConfig(Section):
-    """A Hugging Face BertModel in place of the word table; `words` is then ignored."""
+    """`[transformer]`: a pretrained Hugging Face model in place of the word table; `[words]` is then ignored."""
 
     name: str = "minilm"
     """`minilm`, or a folder with config.json, model.safetensors and tokenizer.json."""
     dim: int = Field(default=384, gt=0)
-    finetune: Literal["all", "layers", "low-rank", "none"] = "all"
-    """`layers` trains all but the embedding table, which holds half of the weights and would cost the
-    optimiser as much as all the rest. `low-rank` trains a change of low rank to each layer's matrices (LoRA), and
-    the biases and norms: a tenth of the weights, which are all that `best.pt` then holds."""
-    rank: int = Field(default=32, gt=0)
-    """Of the changes where `finetune` is `low-rank`."""
+    """Features of its states."""
+    lora_rank: int = Field(default=0, ge=0)
+    """Train LoRA adapters of this rank in place of the layers' matrices; biases and norms are trained too, the
+    embeddings of pieces are not. 0 trains the matrices themselves."""
     frozen_layers: int = Field(default=0, ge=0)
     """Number of lowest layers that are frozen, with the embeddings below them."""
     sentence: Literal["cls", "mean"] = "cls"
@@ -97,48 +100,50 @@ class TransformerConfig(Section):
     """Dropout of its states and its attention."""
     rate: float = Field(default=3e-5, gt=0)
     """Learning rate of its pretrained weights."""
-    frozen: bool = False
-    """Whether it stays as `start` has it, like the frozen encoder above it."""
 
 
 class HeadConfig(Section):
-    """A file that leaves one out gets that of the encoder's paper (`validate`)."""
+    """`[head]`: a field that is left out is that of the encoder's paper (`heedful models`)."""
 
     hidden: int = Field(default=300, gt=0)
+    """Features of its hidden layers."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Dropout before each of its layers."""
 
 
 class OptimiserConfig(Section):
-    """How weights are optimised. Word vectors always use Adam, of which torch has a sparse form."""
+    """`[optimiser]`: how weights move. Word vectors always use Adam, of which torch has a sparse form."""
 
-    name: Literal["adam", "adadelta", "sgd"] = "adam"
-    """Adadelta is DiSAN's (rate 0.5) and DSA's on SST, SGD is LAMA's (rate 0.05)."""
+    name: Literal["adam", "sgd"] = "adam"
+    """SGD is LAMA's (rate 0.05)."""
     momentum: float = Field(default=0.9, ge=0, lt=1)
     """For SGD only."""
-    schedule: Literal["cosine", "constant", "halve"] = "cosine"
-    """After the warm-up: a cosine to zero over all epochs, constant, or halved after each epoch whose loss
+    schedule: Literal["cosine", "halve"] = "cosine"
+    """After the warm-up: a cosine to zero over all epochs, or halved after each epoch whose loss
     is not below the lowest so far (DSA halves after five of them, on SST after two)."""
     rate: float = Field(default=1e-3, gt=0)
+    """Learning rate of all weights but word vectors and a transformer."""
     word_lr: float = Field(default=1e-3, gt=0)
     """Learning rate of the word vectors, whose own optimiser updates only the rows in a batch."""
     batch: int = Field(default=64, gt=0)
+    """Examples of a step."""
     weight_decay: float = Field(default=0.0, ge=0)
     """L2 penalty in the loss, half of this times the squares of all weights but the word vectors', as the papers have
     it. Records of before 2026-11-23 with Adam decayed the weights apart from the gradient (AdamW), which is weaker."""
     warmup: float = Field(default=0.05, ge=0, lt=1)
-    """As a share of all steps."""
+    """Share of all steps in which the rates rise."""
     clip: float = Field(default=5.0, gt=0)
-    label_smoothing: float = Field(default=0.0, ge=0, lt=1)
+    """Largest norm of the gradient."""
     precision: Precision = "float32"
     """Precision of the products in training (torch.autocast): processors with AMX multiply bfloat16 ten times
     as fast. Weights, dev scores and exported graphs are float32 in either case."""
-    average: float = Field(default=0.0, ge=0, lt=1)
+    ema_decay: float = Field(default=0.0, ge=0, lt=1)
     """Decay of the moving average of the weights that is evaluated and exported; 0 turns it off.
     The first updates decay faster, so that the initial weights are soon forgotten."""
 
 
 class DistillationConfig(Section):
-    """Weights of the two terms of an embedding model's loss, and the sizes that it is trained for."""
+    """`[distillation]`: the loss of an embedding model, which learns from a teacher's vectors."""
 
     teachers: tuple[Literal["minilm", "mpnet"], ...] = Field(
         ("minilm",), min_length=1, max_length=2
@@ -152,26 +157,18 @@ class DistillationConfig(Section):
     """By which the similarities of a batch are divided before they become probabilities."""
     dimensions: tuple[Annotated[int, Field(gt=0)], ...] = (64, 128, 256)
     """Leading parts of the vector that are trained as vectors too, in addition to the whole."""
-    neighbourhood: int = Field(default=0, ge=0)
-    """Sentences of a group of near ones, after the teacher, that are drawn together; 0 draws each alone."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_relations(cls, fields: Any) -> Any:
-        """Records and checkpoints of earlier versions hold the default of a term that is gone."""
-        if isinstance(fields, dict) and fields.get("relations") == 10.0:
-            return {name: value for name, value in fields.items() if name != "relations"}
-        return fields
+    hard_batch_size: int = Field(default=0, ge=0)
+    """Draw sentences in groups of this size that are near each other, after the teacher; 0 draws each alone."""
 
 
 class TeacherConfig(Section):
-    """A finished run with the same classes, whose predictions are targets along with the labels."""
+    """`[teacher]`: finished runs with the same classes, whose predictions are targets along with the labels."""
 
     run: Path | Annotated[tuple[Path, ...], Field(min_length=1)]
-    """Or several runs: the mean of their predictions."""
+    """A run's folder, or several: the mean of their predictions."""
     weight: float = Field(default=0.5, gt=0, le=1)
     """Weight of the teacher's probabilities; the label has the rest."""
-    doubt: float = Field(default=0.0, ge=0, lt=1)
+    min_teacher_label_prob: float = Field(default=0.0, ge=0, lt=1)
     """Where the teacher finds the label less likely than this, the label alone is the target."""
 
     @property
@@ -179,8 +176,15 @@ class TeacherConfig(Section):
         return (self.run,) if isinstance(self.run, Path) else self.run
 
 
+Part = Literal["words", "pieces", "transformer", "encoder"]
+"""What `freeze` can name."""
+
+
 class RunConfig(Section):
+    """Fields that stand before the first section."""
+
     task: str
+    """What is learned: a name of docs/data.md."""
     encoder: EncoderConfig
     words: WordsConfig = WordsConfig()
     transformer: TransformerConfig | None = None
@@ -188,27 +192,42 @@ class RunConfig(Section):
     optimiser: OptimiserConfig = OptimiserConfig()
     distillation: DistillationConfig = DistillationConfig()
     teacher: TeacherConfig | None = None
-    start: Path | None = None
+    init_from: Path | None = None
     """A finished run of the same encoder, or of one that this one adds weights to. This run begins with its best
     weights, its head's too where the classes are the same. A word that it did not list keeps its initial vector."""
+    freeze: tuple[Part, ...] = ()
+    """Parts that are not trained: `words` (their vectors), `pieces` (a transformer's table of pieces, half of MiniLM's
+    weights), `transformer` (all of it), and `encoder`, which keeps the weights of `init_from`: then the head is
+    trained, and where this encoder adds weights to that one, only what it adds, of the head too. With `encoder` and
+    `transformer` each text is encoded once, without dropout, and the cache keeps it."""
     alpha: float = 1.0
+    """MS-SAN's alpha: how much distance counts."""
     max_tokens: int = Field(default=256, gt=0, le=2**15 - 1)
+    """Words of a text that are read."""
     train_rows: int | None = Field(default=None, gt=0)
     """Train on a random sample of this size, the same for every seed; on all examples where unset."""
     epochs: int = Field(default=10, gt=0)
+    """Passes over the data at most."""
     patience: int = Field(default=3, gt=0)
     """Training stops after this many epochs without a better dev score."""
     seed: Seed = 1
+    """Of initial weights, order and dropout."""
     licence: str = Field(min_length=1)
     """Licence of the trained weights; the card names those of the data."""
     device: Device = "cpu"
+    """`cuda` trains on a GPU, as `--device cuda` does."""
 
     @model_validator(mode="after")
-    def _frozen_from_a_run(self) -> Self:
-        if self.encoder.frozen and not self.start:
-            raise ValueError("encoder.frozen needs start, the run whose encoder it keeps")
-        if self.transformer and self.transformer.frozen and not self.encoder.frozen:
-            raise ValueError("transformer.frozen needs encoder.frozen, what is above it")
+    def _what_is_frozen_is_there(self) -> Self:
+        if "encoder" in self.freeze and not self.init_from:
+            raise ValueError("freeze: encoder needs init_from, the run whose encoder it keeps")
+        for part, here, instead in (
+            ("words", not self.transformer, "transformer"),
+            ("pieces", self.transformer, "words"),
+            ("transformer", self.transformer, "words"),
+        ):
+            if part in self.freeze and not here:
+                raise ValueError(f"freeze: this run has no {part}: name {instead}")
         return self
 
     def encoder_keywords(self) -> dict[str, bool | int | float | str]:
@@ -269,6 +288,11 @@ def _with_encoder(run: RunConfig, origin: Path) -> RunConfig:
         return run
     head = HeadConfig.model_validate(head_sizes(name, kind) | given)
     return run.model_copy(update={"head": head})
+
+
+def of_record(fields: Mapping[str, Any]) -> RunConfig:
+    """The configuration that a record of any version holds, as it was valid then."""
+    return RunConfig.model_validate(renamed(fields))
 
 
 def refused(error: ValidationError, origin: Path) -> ConfigError:

@@ -79,15 +79,17 @@ def train(
         {"name": one.name, "rows": len(found), "licence": one.licence, "note": one.note}
         for one, found in parts
     ]
-    if config.start:
+    if config.init_from:
         earlier = begin_with(config, model, task, paths.run / lexicon_file)
         learned += [one for one in earlier if one not in learned]
     else:
         embedding = model.sentence.embedding
         composed.start(embedding, inputs.lexicon, seed=config.seed, device=config.device)
+    if "words" in config.freeze:
+        model.sentence.embedding.requires_grad_(False)
     model.to(config.device)
     train = inputs.train
-    if config.encoder.frozen and config.transformer and config.transformer.frozen:
+    if {"encoder", "transformer"} <= set(config.freeze):
         half = config.optimiser.precision == "bfloat16"
         train = replace(train, rows=encoded(model, train.rows, paths.cache, half=half))
     steps = config.epochs * train.steps(config.optimiser.batch)
@@ -171,7 +173,7 @@ def _batches(
 ) -> Iterator[tuple[list[Batch], npt.NDArray[Any]]]:
     """The examples in random order; shows how far it is: a bar in a terminal, else a line a minute."""
     size = config.optimiser.batch
-    batches = examples.batches(size, rng, config.words.composed_share, mixed=model.mixed)
+    batches = examples.batches(size, rng, config.words.subword_dropout, mixed=model.mixed)
     steps = examples.steps(size)
     if console.is_terminal:
         yield from track(batches, title, steps, console=console, transient=True)

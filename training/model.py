@@ -107,7 +107,7 @@ class TrainingModel(nn.Module):
 
 
 def _not_trained(embedding: nn.Module) -> set[str]:
-    """The names of a transformer's weights that its `finetune` leaves as they are."""
+    """The names of a transformer's weights that training leaves as its package has them."""
     if not isinstance(embedding, PieceEmbedding):
         return set()
     weights = embedding.named_parameters(prefix="sentence.embedding")
@@ -125,11 +125,11 @@ def make_model(
     if isinstance(words, nn.Module):
         section = config.transformer
         assert section is not None, "a transformer comes from this section"
-        frozen = section.finetune == "none"
+        frozen = "transformer" in config.freeze and not config.init_from
         embedding: nn.Module = PieceEmbedding(words, frozen=frozen, sentence=section.sentence)
     else:
-        table = word_table(words, frozen=config.words.frozen)
-        rows = config.words.composed
+        table = word_table(words, frozen="words" in config.freeze)
+        rows = config.words.subword_rows
         signature = composition.SIGNATURE
         embedding = ComposedWords(table, rows=rows, signature=signature) if rows else table
     projection = nn.Linear(encoder.dim, teacher_vectors.SIZE) if kind == "embedding" else None

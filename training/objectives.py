@@ -38,11 +38,8 @@ class Objective(Protocol):
         """(B,) the answers that the kind's metrics compare with the labels."""
 
 
-@dataclass(frozen=True, slots=True)
 class Classes:
     """Cross-entropy; the answer is the most likely class."""
-
-    smoothing: float
 
     def targets(self, examples: Sequence[Example]) -> npt.NDArray[Any]:
         classes = labels(examples).astype(np.int64)
@@ -51,10 +48,7 @@ class Classes:
         return classes
 
     def loss(self, model: TrainingModel, sides: list[Batch], targets: Tensor) -> Tensor:
-        losses = [
-            functional.cross_entropy(one, targets, label_smoothing=self.smoothing)
-            for one in model.experts(sides)
-        ]
+        losses = [functional.cross_entropy(one, targets) for one in model.experts(sides)]
         return torch.stack(losses).sum()
 
     def answer(self, model: TrainingModel, sides: list[Batch]) -> Tensor:
@@ -72,7 +66,7 @@ class Taught(Classes):
     cache: Path
 
     def targets(self, examples: Sequence[Example]) -> npt.NDArray[Any]:
-        asked = [i for i, one in enumerate(examples) if not one.sure]
+        asked = [i for i, one in enumerate(examples) if not one.trusted]
         truth = labels(examples)
         one_hot = np.eye(self.classes, dtype=np.float32)[truth.astype(np.int64)]
         answers = one_hot.copy()
@@ -84,7 +78,7 @@ class Taught(Classes):
             for run in self.teacher.runs
         ]
         answers[asked] = np.mean(each, axis=0)
-        doubted = (answers * one_hot).sum(1) < self.teacher.doubt
+        doubted = (answers * one_hot).sum(1) < self.teacher.min_teacher_label_prob
         weight = np.where(doubted, 0, self.teacher.weight).astype(np.float32)
         weight[truth == UNLABELLED] = 1
         mixture: Floats = one_hot + weight[:, None] * (answers - one_hot)
@@ -169,35 +163,27 @@ def make_objective(
     Before minutes of parsing it raises RunMissing where the teacher has not been trained, and ConfigError
     for what the kind does not use.
     """
-    if kind in ("relatedness", "embedding"):
-        unused = {
-            "teacher": config.teacher,
-            "optimiser.label_smoothing": config.optimiser.label_smoothing,
-        }
-        for field, value in unused.items():
-            if value:
-                raise ConfigError(f"{field} is for classes: leave it out for a task of {kind}")
+    if kind in ("relatedness", "embedding") and config.teacher:
+        raise ConfigError(f"teacher is for classes: leave it out for a task of {kind}")
     if kind == "relatedness":
         return Relatedness()
     if kind == "embedding":
         return Distillation(config.distillation, cache, config.device)
-    return make_classes(
-        config.optimiser.label_smoothing, config.teacher, classes, pipeline=pipeline, cache=cache
-    )
+    return make_classes(config.teacher, classes, pipeline=pipeline, cache=cache)
 
 
 def make_classes(
-    smoothing: float, teacher: TeacherConfig | None, classes: int, *, pipeline: str, cache: Path
+    teacher: TeacherConfig | None, classes: int, *, pipeline: str, cache: Path
 ) -> Classes:
     """The objective of a classifier, taught by a teacher or not. Raises RunMissing where it has not been trained."""
     if teacher is None:
-        return Classes(smoothing)
+        return Classes()
     for run in teacher.runs:
         try:
             require(run)
         except RunMissing as error:
             raise RunMissing(f"teacher.run: {error}") from error
-    return Taught(smoothing, teacher, classes, pipeline, cache)
+    return Taught(teacher, classes, pipeline, cache)
 
 
 def dev_score(objective: Objective, kind: Kind, model: TrainingModel, examples: Examples) -> float:

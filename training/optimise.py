@@ -47,7 +47,7 @@ class Optimisation:
         schedules = [
             make_schedule(each, optimiser.schedule, optimiser.warmup, steps) for each in optimisers
         ]
-        average = moving_average(model, optimiser.average)
+        average = moving_average(model, optimiser.ema_decay)
         return cls(model, optimisers, schedules, average, optimiser.clip)
 
     @property
@@ -119,7 +119,7 @@ def enough_memory(config: Path) -> Iterator[None]:
             raise
         raise ConfigError(
             f"{config}: this needs more memory than there is: make the sizes in encoder.config, head.hidden, "
-            "words.composed, max_tokens or the batch smaller"
+            "words.subword_rows, max_tokens or the batch smaller"
         ) from error
 
 
@@ -134,7 +134,7 @@ def make_optimisers(
 ) -> list[Optimizer]:
     """One for the layers and, unless they are frozen, a sparse Adam for the tables of word vectors.
 
-    A transformer's weights are dense: they belong to the first one, at their own rate. All three optimisers add
+    A transformer's weights are dense: they belong to the first one, at their own rate. Both add
     `weight_decay` times a weight to its gradient: the penalty is half of that times its square, in the loss.
     """
     embedding = model.sentence.embedding
@@ -151,8 +151,6 @@ def make_optimisers(
     optimisers: list[Optimizer] = []
     if config.name == "adam":
         optimisers.append(torch.optim.Adam(layers, lr=rate, weight_decay=decay))
-    elif config.name == "adadelta":
-        optimisers.append(torch.optim.Adadelta(layers, lr=rate, weight_decay=decay))
     else:
         momentum = config.momentum
         optimisers.append(torch.optim.SGD(layers, lr=rate, momentum=momentum, weight_decay=decay))
@@ -162,7 +160,7 @@ def make_optimisers(
 
 
 def make_schedule(optimiser: Optimizer, schedule: str, warmup: float, steps: int) -> LambdaLR:
-    """Linear warm-up over the first `warmup` of all steps, then a cosine to zero, or constant."""
+    """Linear warm-up over the first `warmup` of all steps, then a cosine to zero, or constant until it is halved."""
     rise = max(1, round(warmup * steps))
 
     def factor(step: int) -> float:

@@ -62,17 +62,19 @@ def prepare(
     lexicon: Lexicon
     words: Tensor | nn.Module
     # An embedding that goes on from another keeps its words: its texts may be fewer.
-    if config.start and (config.encoder.frozen or task.kind == "embedding"):
-        lexicon, words = read_words(config.start, config)
+    if config.init_from and ("words" in config.freeze or task.kind == "embedding"):
+        lexicon, words = read_words(config.init_from, config)
     elif config.transformer:
-        words, lexicon = transformer.load(config.transformer, config.device)
+        words, lexicon = transformer.load(
+            config.transformer, config.device, freeze_pieces="pieces" in config.freeze
+        )
     else:
         widened = config.words.background_min_count is not None
         sources = task.background if widened else ()
         background = [read(_texts(source.read(paths.data)), tree=False) for source in sources]
         lexicon, words = _word_table(config.words, train_texts, background, paths.data, config.seed)
     examples = Examples.of(train, train_texts.rows(lexicon), objective.targets)
-    if size := task.kind == "embedding" and config.distillation.neighbourhood:
+    if size := task.kind == "embedding" and config.distillation.hard_batch_size:
         rng = np.random.default_rng(config.seed)
         examples = replace(examples, groups=neighbourhoods(examples.targets, size, rng))
     return Prepared(
@@ -99,14 +101,14 @@ def _word_table(
         source.has,
         min_count=config.min_count,
         background_min_count=config.background_min_count,
-        composed=config.composed,
+        composed=config.subword_rows,
         limit=config.limit,
     )
     table = vectors.initial(
         source.look_up(vocab.words),
         source.has(vocab.words),
         dim=config.dim,
-        scale=config.scale,
+        scale=config.init_rms,
         seed=seed,
     )
     return vocab, table

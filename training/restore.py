@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from heedful.models.low_rank import merge
+from heedful.models.lora import merge
 from heedful.text.pieces import Lexicon, Pieces
 from heedful.text.vocab import Vocab
 from heedful.training import checkpoint, transformer
@@ -74,11 +74,12 @@ def read_words(folder: Path, config: RunConfig) -> tuple[Lexicon, torch.Tensor |
     """
     if config.transformer:
         _check(folder, checkpoint.TOKENIZER)
-        module, _ = transformer.load(config.transformer)
+        freeze_pieces = "pieces" in config.freeze
+        module, _ = transformer.load(config.transformer, freeze_pieces=freeze_pieces)
         return Pieces.load(folder / checkpoint.TOKENIZER), module
     _check(folder, checkpoint.VOCAB)
     try:
-        vocab = Vocab.load(folder / checkpoint.VOCAB, config.words.composed)
+        vocab = Vocab.load(folder / checkpoint.VOCAB, config.words.subword_rows)
     except ValueError as error:
         raise RunDamaged(f"{folder / checkpoint.VOCAB}: {error}; train again") from error
     return vocab, torch.zeros(len(vocab), config.words.dim)

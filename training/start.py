@@ -1,4 +1,4 @@
-"""A run that begins with the weights of a finished one (`start`)."""
+"""A run that begins with the weights of a finished one (`init_from`)."""
 
 from pathlib import Path
 from typing import Any
@@ -22,35 +22,31 @@ LENT = ("sentence.encoder.", "sentence.embedding.")
 def begin_with(
     config: RunConfig, model: TrainingModel, task: Task, lexicon: Path
 ) -> list[dict[str, Any]]:
-    """Load the best weights of the run `config.start`; returns what its record says of its data.
+    """Load the best weights of the run `config.init_from`; returns what its record says of its data.
 
     A word that it did not list keeps its initial vector. A run with other classes lends its encoder, not its head.
     Weights that another encoder adds keep their initial values. `lexicon` is the new run's file of words or pieces.
-    With `encoder.frozen` the loaded encoder is not trained, nor the loaded head of an encoder that adds weights.
+    What `freeze` names is not trained; with the encoder, nor is the loaded head of an encoder that adds weights.
     Raises ConfigError unless the models are the same, the pieces of a transformer included; RunDamaged.
     """
-    run = config.start
-    assert run is not None, "only a run with a start begins with another"
+    run = config.init_from
+    assert run is not None, "only a run with init_from begins with another"
     try:
         record = encoder_record(run)
     except RunMissing as error:
-        raise ConfigError(f"start: {error}") from error
+        raise ConfigError(f"init_from: {error}") from error
     listed, words = run / lexicon.name, lexicon.name == checkpoint.VOCAB
     if not listed.exists() or not (words or listed.read_bytes() == lexicon.read_bytes()):
-        raise ConfigError(f"start: {run} reads other pieces: take the same [transformer]")
+        raise ConfigError(f"init_from: {run} reads other pieces: take the same [transformer]")
     weights = checkpoint.best(run)
     if (record["kind"], tuple(record["labels"])) != (task.kind, task.labels):
         lent = {name: value for name, value in weights.items() if name.startswith(LENT)}
         own = {name: one for name, one in model.learned().items() if not name.startswith(LENT)}
         weights = lent | own
     added = record["config"]["encoder"]["name"] != config.encoder.name
-    if config.encoder.frozen:
-        kept = [name for name in weights if added or name.startswith("sentence.")]
-        if config.transformer and not config.transformer.frozen:
-            kept = [name for name in kept if not name.startswith("sentence.embedding.")]
-        for name, weight in model.named_parameters():
-            if name in kept:
-                weight.requires_grad_(False)
+    for name, weight in model.named_parameters():
+        if name in weights and _is_frozen(name, config, added=added):
+            weight.requires_grad_(False)
     if added:
         weights = model.learned() | weights
     try:
@@ -58,9 +54,15 @@ def begin_with(
             _move_words(weights, model, Vocab.load(listed), Vocab.load(lexicon))
         model.load_learned(weights)
     except (KeyError, RuntimeError) as error:
-        raise ConfigError(f"start: {run} holds another model: {error}") from error
+        raise ConfigError(f"init_from: {run} holds another model: {error}") from error
     data: list[dict[str, Any]] = record["data"]
     return data
+
+
+def _is_frozen(name: str, config: RunConfig, *, added: bool) -> bool:
+    if name.startswith("sentence.embedding."):
+        return "transformer" in config.freeze
+    return "encoder" in config.freeze and (added or name.startswith("sentence."))
 
 
 def _move_words(weights: dict[str, Tensor], model: TrainingModel, old: Vocab, new: Vocab) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import nn
 
-from heedful.models.low_rank import change_by_low_rank
+from heedful.models.lora import add_lora
 from heedful.text.pieces import Pieces
 from heedful.training import minilm
 from heedful.training.config import Device, TransformerConfig
@@ -17,7 +17,9 @@ ATTENTION: dict[Device, str] = {"cpu": "eager", "cuda": "sdpa"}
 the rest at 16 pieces a sentence; on a GPU it is faster and saves memory."""
 
 
-def load(config: TransformerConfig, device: Device = "cpu") -> tuple[nn.Module, Pieces]:
+def load(
+    config: TransformerConfig, device: Device = "cpu", *, freeze_pieces: bool = False
+) -> tuple[nn.Module, Pieces]:
     """The pretrained model, without its pooling layer, and its tokenizer applied word by word.
 
     Raises ConfigError where `name` is no such model, or its size is not `dim`.
@@ -59,18 +61,18 @@ def load(config: TransformerConfig, device: Device = "cpu") -> tuple[nn.Module, 
             f"transformer.frozen_layers: {config.name} has {found.num_hidden_layers} layers, not "
             f"{config.frozen_layers}"
         )
-    if config.finetune == "layers":
+    if freeze_pieces:
         model.embeddings.word_embeddings.requires_grad_(False)
-    if config.finetune == "low-rank":
-        _train_low_rank(model, config.rank)
+    if config.lora_rank:
+        _train_adapters(model, config.lora_rank)
     if config.frozen_layers:
         model.embeddings.requires_grad_(False)
         model.encoder.layer[: config.frozen_layers].requires_grad_(False)
     return model, Pieces(tokenizer, found.max_position_embeddings)
 
 
-def _train_low_rank(model: Any, rank: int) -> None:
-    """Only changes of low rank to the matrices of the layers are trained, and the layers' biases and norms."""
+def _train_adapters(model: Any, rank: int) -> None:
+    """Train LoRA adapters of the layers' matrices, and the layers' biases and norms."""
     model.embeddings.requires_grad_(False)
     layers = model.encoder.layer
-    change_by_low_rank([one for one in layers.modules() if isinstance(one, nn.Linear)], rank)
+    add_lora([one for one in layers.modules() if isinstance(one, nn.Linear)], rank)

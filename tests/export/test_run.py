@@ -51,7 +51,7 @@ def train(folder: Path, parser: Path, **changes: Any) -> Path:
             "encoder": {"name": "ms-san", "config": {"hidden": 12, "dropout": 0.1}},
             "words": {"vectors": str(glove), "dim": 12},
             "head": {"hidden": 8, "dropout": 0.1},
-            "optimiser": {"batch": 4, "average": 0.5},
+            "optimiser": {"batch": 4, "ema_decay": 0.5},
             **changes,
         }
     )

@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,43 +30,45 @@ DIM = 12
 TABLE = "embedding.transformer.embeddings.word_embeddings.weight"
 
 
-def configuration(folder: Path, *, finetune: str = "all") -> dict[str, object]:
+def configuration(
+    folder: Path, *, lora_rank: int = 0, freeze: tuple[str, ...] = ()
+) -> dict[str, object]:
     tiny = str(tiny_folder(folder / "tiny", DIM))
     return {
         "encoder": {"name": "ms-san-bert", "config": {"hidden": 12, "dropout": 0.1}},
         "transformer": {
             "name": tiny,
             "dim": DIM,
-            "finetune": finetune,
+            "lora_rank": lora_rank,
             "rate": 1e-2,
-            "rank": 2,
         },
+        "freeze": freeze,
     }
 
 
 @pytest.mark.parametrize(
-    ("finetune", "storage"),
+    ("trained_part", "storage"),
     [
-        ("all", "small"),
-        ("low-rank", "normal"),
-        pytest.param("none", "normal", marks=pytest.mark.slow),
+        ({}, "small"),
+        ({"lora_rank": 2}, "normal"),
+        pytest.param({"freeze": ("transformer",)}, "normal", marks=pytest.mark.slow),
     ],
 )
 def test_a_run_becomes_a_bundle_that_answers_as_the_trained_model(
-    tmp_path: Path, finetune: str, storage: Storage
+    tmp_path: Path, trained_part: dict[str, Any], storage: Storage
 ) -> None:
-    frozen = finetune == "none"
+    frozen = "freeze" in trained_part
     models = tmp_path / "models"
     models.mkdir()
     parser = build_parser(models / "parser")
-    folder = train(tmp_path, parser.folder, **configuration(tmp_path, finetune=finetune))
+    folder = train(tmp_path, parser.folder, **configuration(tmp_path, **trained_part))
     assert not (folder / checkpoint.VOCAB).exists()
     trained = run.read(folder)
     stored = torch.load(folder / checkpoint.BEST)
     # What was not trained is read from where it came from.
-    assert (f"sentence.{TABLE}" in stored) == (finetune == "all")
+    assert (f"sentence.{TABLE}" in stored) is not bool(trained_part)
     start = tiny_weights(tmp_path / "tiny")
-    assert torch.equal(trained.model.state_dict()[TABLE], start) == (finetune != "all")
+    assert torch.equal(trained.model.state_dict()[TABLE], start) is bool(trained_part)
 
     card = export_bundle(trained, models / "ms-san-tiny-sst2", storage)
     assert (card.encoder.name, card.dimension, card.tree) == ("ms-san-bert", 2 * DIM, True)
@@ -91,7 +94,7 @@ def test_a_compact_run_becomes_nearly_the_same_bundle_calibrated_without_the_dat
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     parser = build_parser(tmp_path / "parser")
-    folder = train(tmp_path, parser.folder, **configuration(tmp_path, finetune="low-rank"))
+    folder = train(tmp_path, parser.folder, **configuration(tmp_path, lora_rank=2))
     none, pipeline = tmp_path / "none", str(parser.folder)
     compact.command(folder, tmp_path / "adapters" / "tiny", data=tmp_path, parser=pipeline)
     whole, small = run.read(folder), run.read(tmp_path / "adapters" / "tiny")
@@ -129,7 +132,7 @@ def test_a_compact_run_becomes_nearly_the_same_bundle_calibrated_without_the_dat
 
 def test_a_compact_run_over_another_holds_only_what_differs(tmp_path: Path) -> None:
     parser = build_parser(tmp_path / "parser")
-    first = train(tmp_path, parser.folder, **configuration(tmp_path, finetune="low-rank"))
+    first = train(tmp_path, parser.folder, **configuration(tmp_path, lora_rank=2))
     second = Path(shutil.copytree(first, tmp_path / "second"))
     weights = checkpoint.best(first)
     changed = next(name for name in weights if name.startswith("head.") and weights[name].ndim == 2)

@@ -69,7 +69,7 @@ def config() -> RunConfig:
             "encoder": {"name": "ms-san", "config": {"hidden": 12, "dropout": 0.1}},
             "words": {"dim": 12, "background_min_count": 2},
             "head": {"hidden": 8, "dropout": 0.1},
-            "optimiser": {"batch": 8, "rate": 0.01, "word_lr": 0.01, "average": 0.5},
+            "optimiser": {"batch": 8, "rate": 0.01, "word_lr": 0.01, "ema_decay": 0.5},
         }
     )
 

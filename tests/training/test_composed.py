@@ -26,7 +26,7 @@ LISTED = ("wonderful", "terrible", "adventure", "character", "beautiful", "scree
 
 
 def test_a_run_learns_with_composed_words_and_is_restored(config: RunConfig, paths: Paths) -> None:
-    words = config.words.model_copy(update={"composed": ROWS, "composed_share": 0.3})
+    words = config.words.model_copy(update={"subword_rows": ROWS, "subword_dropout": 0.3})
     changed = config.model_copy(update={"words": words, "epochs": 12, "patience": 12})
     record = loop.train(changed, paths, resume=False, console=Console(file=io.StringIO()))
     assert record["dev"]["value"] == 1.0

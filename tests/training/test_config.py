@@ -1,5 +1,6 @@
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,10 +33,10 @@ def test_defaults(tmp_path: Path) -> None:
             r"run\.toml: optimiser\.rat: .*: leave it out, or correct its name",
         ),
         (
-            GOOD + "[words]\ncomposed = 1025\n",
-            r"run\.toml: words\.composed: give 0, or at least 1026",
+            GOOD + "[words]\nsubword_rows = 1025\n",
+            r"run\.toml: words\.subword_rows: give 0, or at least 1026",
         ),
-        (GOOD + "[words]\ncomposed = 3_000_000_000\n", r"run\.toml: words\.composed: "),
+        (GOOD + "[words]\nsubword_rows = 3_000_000_000\n", r"run\.toml: words\.subword_rows: "),
         (GOOD + "[teacher]\nrun = []\n", r"run\.toml: teacher\.run"),
         (GOOD + "[teacher]\nrun = 3\n", r"run\.toml: teacher\.run: "),
         (GOOD + "[distillation]\ndimensions = [0]\n", r"run\.toml: distillation\.dimensions\.0: "),
@@ -51,8 +52,9 @@ def test_defaults(tmp_path: Path) -> None:
         (GOOD + "[optimiser]\nrate = inf\n", r"run\.toml: optimiser\.rate: .* finite number"),
         (GOOD + "[encoder.config]\ndropout = nan\n", r"run\.toml: encoder\.config\.dropout"),
         (GOOD.replace("ms-san", "bert"), r"run\.toml: encoder\.name: no encoder 'bert': known are"),
-        (GOOD + "frozen = true\n", r"run\.toml: encoder\.frozen needs start, the run"),
-        (GOOD + "[transformer]\nfrozen = true\n", r"run\.toml: transformer\.frozen needs enc"),
+        ("freeze = ['encoder']\n" + GOOD, r"run\.toml: freeze: encoder needs init_from, the run"),
+        ("freeze = ['pieces']\n" + GOOD, r"run\.toml: freeze: this run has no pieces: name words"),
+        ("freeze = ['head']\n" + GOOD, r"run\.toml: freeze\.0: "),
         (GOOD + "[encoder.config]\nheads = 3\n", r"run\.toml: encoder\.config: 3 heads over"),
         (GOOD + "[encoder.config]\nsize = 3\n", r"run\.toml: encoder\.config: .*'size'"),
         (GOOD + "[encoder.config]\nhidden = -1\n", r"run\.toml: encoder\.config: "),
@@ -85,6 +87,47 @@ def test_a_head_that_is_left_out_is_the_papers(
     run = config.read(write(tmp_path, text))
     assert (run.head.hidden, run.head.dropout) == expected
     assert config.validate(run.model_dump(mode="json"), Path("run.json")) == run
+
+
+@pytest.mark.parametrize(
+    ("before", "frozen"),
+    [
+        ({}, ()),
+        ({"words": {"frozen": True}}, ("words",)),
+        ({"encoder": {"name": "ms-san", "frozen": True}}, ("words", "encoder")),
+        ({"transformer": {"finetune": "layers"}}, ("pieces",)),
+        ({"transformer": {"finetune": "none"}}, ("transformer",)),
+        (
+            {
+                "encoder": {"name": "ms-san-bert", "frozen": True},
+                "transformer": {"finetune": "low-rank", "rank": 8, "frozen": True},
+            },
+            ("transformer", "encoder"),
+        ),
+    ],
+)
+def test_a_record_of_another_version_is_read(
+    before: dict[str, Any], frozen: tuple[str, ...]
+) -> None:
+    fields = {
+        "task": "sst2",
+        "licence": "MIT",
+        "start": "runs/first",
+        "encoder": {"name": "ms-san"},
+        "optimiser": {"average": 0.9, "label_smoothing": 0.0},
+        "teacher": {"run": "runs/teacher", "doubt": 0.2},
+        "distillation": {"neighbourhood": 3, "relations": 10.0},
+    }
+    read = config.of_record(fields | before)
+    assert read.freeze == frozen
+    assert read.init_from == Path("runs/first")
+    assert read.optimiser.ema_decay == 0.9
+    assert read.distillation.hard_batch_size == 3
+    assert read.teacher is not None
+    assert read.teacher.min_teacher_label_prob == 0.2
+    if read.transformer:
+        assert read.transformer.lora_rank == (8 if "rank" in before["transformer"] else 0)
+    assert config.of_record(read.model_dump(mode="json")) == read
 
 
 def test_a_missing_file(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_a_pupil_learns_from_wrong_labels_what_its_teacher_knows(
     )
     np.testing.assert_allclose(goal.targets(wrong), answers, atol=1e-6)
     doubting = config.model_copy(
-        update={"teacher": TeacherConfig(run=teacher, weight=0.5, doubt=0.4)}
+        update={"teacher": TeacherConfig(run=teacher, weight=0.5, min_teacher_label_prob=0.4)}
     )
     goal = make_objective(
         "classification", doubting, classes=2, pipeline=paths.parser, cache=tmp_path / "cache"
@@ -94,8 +94,8 @@ def test_a_pupil_learns_from_wrong_labels_what_its_teacher_knows(
         np.testing.assert_allclose(goal.targets(asked), expected, atol=1e-6)
     assert not agreed.all()
     half = len(wrong) // 2
-    sure = [Example(one.texts, one.label, sure=True) for one in wrong[:half]]
-    found = goal.targets([*sure, *wrong[half:]])
+    certain = [Example(one.texts, one.label, trusted=True) for one in wrong[:half]]
+    found = goal.targets([*certain, *wrong[half:]])
     np.testing.assert_allclose(found[:half], labels[:half])
     np.testing.assert_allclose(found[half:], expected[half:], atol=1e-6)
     pupil = Paths(tmp_path / "pupil", paths.data, paths.parser, paths.cache, paths.config)
@@ -104,7 +104,7 @@ def test_a_pupil_learns_from_wrong_labels_what_its_teacher_knows(
     assert record["config"]["teacher"] == {
         "run": str(teacher),
         "weight": 1.0,
-        "doubt": 0.0,
+        "min_teacher_label_prob": 0.0,
     }
     assert run.read(pupil.run).training.teacher == str(teacher)
     assert run.read(teacher).training.teacher == ""
@@ -123,15 +123,12 @@ def test_a_teacher_that_is_not_there_is_named_before_anything_is_parsed(
 
 
 @pytest.mark.parametrize("kind", ["relatedness", "embedding"])
-def test_what_only_classes_use_is_refused_for_other_kinds(
+def test_a_teacher_of_classes_is_refused_for_other_kinds(
     kind: Kind, config: RunConfig, paths: Paths, tmp_path: Path
 ) -> None:
     taught = config.model_copy(update={"teacher": TeacherConfig(run=tmp_path / "none")})
-    smoothing = config.optimiser.model_copy(update={"label_smoothing": 0.1})
-    smoothed = config.model_copy(update={"optimiser": smoothing})
-    for wrong, field in ((taught, "teacher"), (smoothed, r"optimiser\.label_smoothing")):
-        with pytest.raises(ConfigError, match=rf"{field} is for classes: .* a task of {kind}"):
-            make_objective(kind, wrong, classes=0, pipeline=paths.parser, cache=paths.cache)
+    with pytest.raises(ConfigError, match=rf"teacher is for classes: .* a task of {kind}"):
+        make_objective(kind, taught, classes=0, pipeline=paths.parser, cache=paths.cache)
 
 
 def test_examples_without_a_label_want_a_teacher(config: RunConfig, paths: Paths) -> None:

@@ -22,7 +22,7 @@ TEXTS = (*random_texts(6), " ".join(["kids"] * 45), " ".join(["dog"] * 41))
 
 def made(folder: Path, encoder: str) -> tuple[TrainingModel, Examples]:
     """A model of which only what the encoder adds for its head is trained, and pairs of texts."""
-    run = config(str(tiny_folder(folder, DIM)), encoder=encoder, finetune="none")
+    run = config(str(tiny_folder(folder, DIM)), encoder=encoder, freeze=("transformer",))
     assert run.transformer is not None
     model = make_model(run, "nli", 3, transformer.load(run.transformer)[0])
     for name, weight in model.sentence.named_parameters():

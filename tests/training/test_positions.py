@@ -14,13 +14,13 @@ from heedful.training import config, vectors
 @pytest.mark.parametrize(("name", "times"), [("multi-head-s2t-nli", 2), ("transformer-r8", 1)])
 @torch.no_grad()
 def test_words_are_not_shorter_than_their_positions(name: str, times: float) -> None:
-    """At words.scale 3, positions were four times as long, and multi-head attention lost eight points."""
+    """At words.init_rms 3, positions were four times as long, and multi-head attention lost eight points."""
     run = config.read(Path(f"configs/{name}.toml"))
     torch.manual_seed(1)
     encoder = build(run.encoder.name, run.encoder_keywords())
     noise = torch.randn(200, run.words.dim).numpy()
     known = torch.ones(200, dtype=torch.bool).numpy()
-    words = vectors.initial(noise, known, dim=run.words.dim, scale=run.words.scale, seed=1)
+    words = vectors.initial(noise, known, dim=run.words.dim, scale=run.words.init_rms, seed=1)
     project = getattr(encoder, "project", nn.Identity())
     read = project(words)
     positions = sinusoids(torch.arange(20.0), read.shape[1])

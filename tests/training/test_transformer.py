@@ -26,13 +26,16 @@ from tests.transformer import LIMIT, tiny_folder
 DIM = 12
 
 
-def config(name: str, *, encoder: str = "ms-san-bert", finetune: str = "all") -> RunConfig:
+def config(
+    name: str, *, encoder: str = "ms-san-bert", freeze: tuple[str, ...] = (), lora_rank: int = 0
+) -> RunConfig:
     return RunConfig.model_validate(
         {
             "task": "sst2",
             "licence": "CC0-1.0",
             "encoder": {"name": encoder},
-            "transformer": {"name": name, "dim": DIM, "finetune": finetune, "rate": 2e-5},
+            "transformer": {"name": name, "dim": DIM, "lora_rank": lora_rank, "rate": 2e-5},
+            "freeze": freeze,
         }
     )
 
@@ -100,7 +103,7 @@ def test_minilm_that_is_not_installed_is_one_line(monkeypatch: pytest.MonkeyPatc
 def test_it_has_a_rate_of_its_own_unless_frozen(tmp_path: Path) -> None:
     name = str(tiny_folder(tmp_path, DIM))
     for frozen in (False, True):
-        run = config(name, finetune="none" if frozen else "all")
+        run = config(name, freeze=("transformer",) if frozen else ())
         assert run.transformer is not None
         module, _ = transformer.load(run.transformer)
         model = make_model(run, "classification", 2, module)
@@ -116,17 +119,17 @@ def test_it_has_a_rate_of_its_own_unless_frozen(tmp_path: Path) -> None:
 
 
 def test_its_piece_vectors_can_stay_while_its_layers_move(tmp_path: Path) -> None:
-    run = config(str(tiny_folder(tmp_path, DIM)), finetune="layers")
+    run = config(str(tiny_folder(tmp_path, DIM)), freeze=("pieces",))
     assert run.transformer is not None
-    module, _ = transformer.load(run.transformer)
+    module, _ = transformer.load(run.transformer, freeze_pieces=True)
     model = make_model(run, "classification", 2, module).train()
     fixed = {name for name, p in model.named_parameters() if not p.requires_grad}
     assert fixed == {"sentence.embedding.transformer.embeddings.word_embeddings.weight"}
     assert module.training  # it drops out as it did when it was trained
 
 
-def test_a_change_of_low_rank_is_all_that_is_trained_and_kept(tmp_path: Path) -> None:
-    run = config(str(tiny_folder(tmp_path, DIM)), finetune="low-rank")
+def test_lora_adapters_are_all_that_is_trained_and_kept(tmp_path: Path) -> None:
+    run = config(str(tiny_folder(tmp_path, DIM)), lora_rank=32)
     assert run.transformer is not None
     module, _ = transformer.load(run.transformer)
     model = make_model(run, "classification", 2, module)
@@ -152,12 +155,11 @@ def test_an_encoder_that_adds_weights_begins_with_a_run_whose_own_may_stay(
     tmp_path: Path, frozen: bool
 ) -> None:
     name = str(tiny_folder(tmp_path, DIM))
-    first = config(name, finetune="low-rank")
-    assert first.transformer is not None
+    first = config(name, lora_rank=32)
     more = {
-        "encoder": EncoderConfig(name="ms-san-bert-words", frozen=True),
-        "transformer": first.transformer.model_copy(update={"frozen": frozen}),
-        "start": tmp_path / "first",
+        "encoder": EncoderConfig(name="ms-san-bert-words"),
+        "freeze": ("encoder", "transformer") if frozen else ("encoder",),
+        "init_from": tmp_path / "first",
     }
     second = first.model_copy(update=more)
 
@@ -183,9 +185,9 @@ def test_an_encoder_that_adds_weights_begins_with_a_run_whose_own_may_stay(
     for weight, value in before.state_dict().items():
         assert torch.equal(model.state_dict()[weight], value)
     trained = {weight for weight, one in model.named_parameters() if one.requires_grad}
-    low_rank = {weight for weight in trained if weight.startswith("sentence.embedding.")}
-    assert bool(low_rank) is not frozen
-    assert {".".join(weight.split(".")[:3]) for weight in trained - low_rank} == {
+    adapters = {weight for weight in trained if weight.startswith("sentence.embedding.")}
+    assert bool(adapters) is not frozen
+    assert {".".join(weight.split(".")[:3]) for weight in trained - adapters} == {
         "sentence.encoder.first_words",
         "head.attend.weight",
         "head.attend.bias",
@@ -198,8 +200,8 @@ def test_an_encoder_that_adds_weights_begins_with_a_run_whose_own_may_stay(
     record["config"] = second.model_dump(mode="json")
     write_json(tmp_path / "first" / checkpoint.RECORD, record)
     checkpoint.save(tmp_path / "first" / checkpoint.BEST, model.learned())
-    back = first.model_copy(update={"start": second.start})
-    with pytest.raises(ConfigError, match=r"start: .* holds another model"):
+    back = first.model_copy(update={"init_from": second.init_from})
+    with pytest.raises(ConfigError, match=r"init_from: .* holds another model"):
         begin_with(back, make(first), task, lexicon)
 
 

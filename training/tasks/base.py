@@ -17,12 +17,12 @@ class Example:
     """One labelled text (`texts` holds one) or pair (two: premise, hypothesis).
 
     `label` indexes `Task.labels` or is `UNLABELLED`; for the kinds relatedness and embedding it is the gold
-    score. `sure`: it is right by construction, so that no teacher is asked to correct it.
+    score. `trusted`: it is right by construction, so that no teacher is asked to correct it.
     """
 
     texts: tuple[str, ...]
     label: float
-    sure: bool = False
+    trusted: bool = False
 
 
 Reader = Callable[[Path], list[Example]]

@@ -21,7 +21,7 @@ def pairs(texts: Iterable[str], number: int) -> list[Example]:
     """Each of `number` distinct texts, or of all if there are fewer, with itself."""
     distinct = sorted(set(texts))
     random.Random(SEED).shuffle(distinct)
-    return [Example((text, text), _ENTAILMENT, sure=True) for text in distinct[:number]]
+    return [Example((text, text), _ENTAILMENT, trusted=True) for text in distinct[:number]]
 
 
 def _equal_shares(*readers: Reader, number: int) -> Reader:

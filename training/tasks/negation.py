@@ -43,7 +43,7 @@ def _filled(template: str, words: Mapping[str, Sequence[str]], rng: random.Rando
 
 
 def _sure(premise: str, hypothesis: str, label: NLILabel) -> Example:
-    return Example((premise, hypothesis), NLI_LABELS.index(label), sure=True)
+    return Example((premise, hypothesis), NLI_LABELS.index(label), trusted=True)
 
 
 def from_templates(split: str, number: int) -> list[Example]:

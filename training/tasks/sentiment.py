@@ -41,7 +41,7 @@ _LABELLED = replace(_REVIEWS, read=_reviews(_REVIEWS.read))
 
 def _sure(data: Path) -> list[Example]:
     """Whole reviews, of which the teacher reads only the beginning."""
-    return [replace(one, sure=True) for one in _LABELLED.read(data)]
+    return [replace(one, trusted=True) for one in _LABELLED.read(data)]
 
 
 SENTENCES = (

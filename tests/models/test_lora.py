@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from heedful.models.low_rank import change_by_low_rank, merge
+from heedful.models.lora import add_lora, merge
 
 RANK, ALPHA = 3, 32
 
@@ -13,7 +13,7 @@ def test_it_adds_a_product_of_two_small_matrices() -> None:
     layer, x = nn.Linear(7, 5), torch.randn(4, 7)
     weight, bias = layer.weight.detach().clone(), layer.bias.detach().clone()
     before = layer(x)
-    change_by_low_rank([layer], RANK)
+    add_lora([layer], RANK)
     assert torch.equal(layer(x), before)  # B is zero
 
     parts = dict(layer.named_parameters())

@@ -1,4 +1,4 @@
-"""A pretrained weight that training changes by a matrix of low rank (LoRA, Hu et al. 2022)."""
+"""LoRA adapters (Hu et al. 2022): a pretrained weight plus a trained matrix of low rank."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ SCALE = 32.0
 """LoRA's alpha: the change is multiplied by alpha / r."""
 
 
-class LowRank(nn.Module):
+class LoRA(nn.Module):
     """W (O, I) -> W + alpha / r B A, with A (r, I) and B (O, r). B is zero at first: so is the change."""
 
     def __init__(self, outputs: int, inputs: int, rank: int) -> None:
@@ -23,16 +23,16 @@ class LowRank(nn.Module):
         return weight + self.scale * (self.up @ self.down)
 
 
-def change_by_low_rank(layers: Iterable[nn.Linear], rank: int) -> None:
-    """From now on these layers multiply by their weight plus a change of this rank, which alone is trained."""
+def add_lora(layers: Iterable[nn.Linear], rank: int) -> None:
+    """Freeze the layers' matrices and add an adapter of rank `rank` to each."""
     for layer in layers:
         layer.weight.requires_grad_(False)
-        change = LowRank(layer.out_features, layer.in_features, rank)
-        parametrize.register_parametrization(layer, "weight", change)
+        adapter = LoRA(layer.out_features, layer.in_features, rank)
+        parametrize.register_parametrization(layer, "weight", adapter)
 
 
 def merge(module: nn.Module) -> None:
-    """Add every change to its weight: the same function, without the matrices of low rank."""
+    """Add every adapter to its weight: the same function, without adapters."""
     for layer in module.modules():
         if parametrize.is_parametrized(layer, "weight"):
             parametrize.remove_parametrizations(layer, "weight")
